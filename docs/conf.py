@@ -1,0 +1,19 @@
+from importlib.metadata import version as _version
+
+project = "rrmstats"
+author = "rrmstats developers"
+copyright = "rrmstats developers"
+release = version = _version("rrmstats")
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+numpydoc_show_class_members = False
+html_theme = "alabaster"

@@ -1,0 +1,238 @@
+"""Descents of the concentrated risk: Newton's method, with Algorithm 1 as its safeguard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, entropy_weights
+from rrmstats.core.problem import Problem, SmoothProblem
+
+# Least eigenvalue, relative to the largest, of a Hessian that Newton's step may use.
+MIN_CURVATURE = 1e-10
+# Least curvature, relative to that of Algorithm 1, of a step where the Hessian is indefinite.
+LEAST_RATIO = 0.2
+# Fractions of Newton's step that are tried before the step of Algorithm 1.
+BACKTRACK = (1.0, 0.3)
+# Far from the end, where steps are larger than ROUGH_STEP, this accuracy of the divergence
+# suffices: the risk is then known to its square.
+ROUGH_STEP, ROUGH_RTOL = 0.03, 1e-4
+# A descent is given up when the lowest end is this many predicted decreases away.
+HOPE = 10.0
+# What rounding may add to a risk that has converged, relative to its excess.
+RISK_NOISE = 1e-13
+
+
+class Step(NamedTuple):
+    """One iteration of a descent."""
+
+    risk: float
+    lambda_: float
+    n_eff: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The constraint on the weights: eps_bar and the prior, None where uniform."""
+
+    eps_bar: float
+    prior: Array | None = None
+    total: float = 0.0
+
+    def uniform(self, n: int) -> Array:
+        """Return the weights of largest entropy, shape (n,)."""
+        return np.full(n, 1.0 / n) if self.prior is None else self.prior
+
+    def take(self, rows: np.ndarray) -> Budget:
+        """Return the budget of some rows."""
+        if self.prior is None:
+            return Budget(self.eps_bar, None, len(rows))
+        part = self.prior[rows]
+        return Budget(self.eps_bar, part / part.sum(), self.total * float(part.sum()))
+
+
+@dataclass(slots=True)
+class Points:
+    """A batch of points with the weights of least risk at each: b points, n observations."""
+
+    theta: Array
+    losses: Array
+    weights: Array
+    lambda_: Array
+    divergence: Array
+    risk: Array
+    excess: Array
+
+    def __getitem__(self, rows: np.ndarray) -> Points:
+        return Points(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    def put(self, rows: np.ndarray, new: Points) -> None:
+        """Overwrite some points of the batch."""
+        if len(rows) == len(self.risk):
+            for name in self.__slots__:
+                setattr(self, name, getattr(new, name))
+            return
+        for name in self.__slots__:
+            getattr(self, name)[rows] = getattr(new, name)
+
+
+def evaluate(
+    problem: Problem,
+    theta: Array,
+    budget: Budget,
+    lambda_start: Array | None = None,
+    rtol: float = DIVERGENCE_RTOL,
+) -> Points:
+    """Return the concentrated risk at a batch of parameters, shape (b, k), with its weights."""
+    losses = problem.losses(theta)
+    weights, lambda_, divergence = entropy_weights(
+        losses, budget.eps_bar, prior=budget.prior, lambda_start=lambda_start, rtol=rtol
+    )
+    finite = losses if np.isfinite(losses).all() else np.where(weights > 0, losses, 0.0)
+    risk = np.einsum("bn,bn->b", weights, finite)
+    excess = risk - losses.min(axis=-1)
+    # The Lagrangian: an error in the divergence changes it to second order only.
+    gap = divergence + np.log1p(-budget.eps_bar)
+    tilted = (lambda_ > 0) & (lambda_ < np.inf)
+    risk += np.multiply(lambda_, gap, out=np.zeros_like(risk), where=tilted)
+    return Points(theta, losses, weights, lambda_, divergence, risk, excess)
+
+
+class Descent:
+    """Descents from a batch of starts, all at once; the risk of none ever rises.
+
+    Attributes
+    ----------
+    points : Points
+        Where the descents stand.
+    converged : ndarray of bool, shape (b,)
+    steps : list of list of Step
+        The iterations of each descent.
+    """
+
+    def __init__(self, problem: Problem, points: Points, budget: Budget) -> None:
+        self.problem, self.points, self.budget = problem, points, budget
+        self.converged = np.zeros(len(points.risk), dtype=bool)
+        self.predicted = np.full(len(points.risk), np.inf)
+        self.steps: list[list[Step]] = [[] for _ in points.risk]
+        self._record(np.arange(len(points.risk)), "start")
+
+    def run(self, tol: float, maxiter: int, accelerate: bool) -> Descent:
+        """Descend until each point is stationary within `tol`."""
+        newton = accelerate and isinstance(self.problem, SmoothProblem)
+        open_ = np.flatnonzero(~self._settled())
+        for _ in range(maxiter):
+            if not len(open_):
+                break
+            rest = self._newton(open_, tol) if newton else open_
+            if len(rest):
+                self._algorithm_1(rest, 0.0 if newton else tol)
+            open_ = np.flatnonzero(~(self.converged | self._settled() | self._hopeless()))
+        return self
+
+    def _settled(self) -> np.ndarray:
+        """Mark the points whose weights no longer depend on theta."""
+        settled = (self.points.lambda_ == 0) | (self.budget.eps_bar == 0)
+        self.converged |= settled
+        return settled
+
+    def _hopeless(self) -> np.ndarray:
+        """Mark the points that cannot be expected to reach the lowest end so far."""
+        if not self.converged.any():
+            return self.converged
+        gap = self.points.risk - self.points.risk[self.converged].min()
+        return gap > HOPE * self.predicted
+
+    def _record(self, rows: np.ndarray, kind: str) -> None:
+        points = self.points
+        for i in rows:
+            n_eff = self.budget.total * float(np.exp(-points.divergence[i]))
+            self.steps[i].append(
+                Step(float(points.risk[i]), float(points.lambda_[i]), n_eff, kind)
+            )
+
+    def _newton(self, rows: np.ndarray, tol: float) -> np.ndarray:
+        """Take Newton steps where they lower the risk; return the rows where they do not.
+
+        The size of a step is measured in the metric of the Hessian, relative to the excess
+        risk. Convergence is quadratic: a step of size sqrt(tol) ends within tol.
+        """
+        assert isinstance(self.problem, SmoothProblem)
+        here = self.points if len(rows) == len(self.points.risk) else self.points[rows]
+        gradient, hessian = self.problem.concentrated(
+            here.theta, here.losses, here.weights, here.lambda_
+        )
+        step, convex = newton_steps(gradient, hessian)
+        sound = convex.copy()
+        for i in np.flatnonzero(~convex):
+            majorant = self.problem.hessian(here.theta[i], here.weights[i])
+            step[i], sound[i] = bounded_step(gradient[i], hessian[i], majorant)
+        decrement = np.einsum("bk,bk->b", gradient, -step)
+        size = np.sqrt(np.maximum(decrement, 0.0) / np.maximum(here.excess, np.finfo(float).tiny))
+        still = convex & (size <= tol)
+        self.converged[rows[still]] = True
+        move = np.flatnonzero(sound & ~still)
+        if not len(move):
+            return rows[~sound]
+        self.predicted[rows[sound]] = decrement[sound]
+        near = convex[move] & (size[move] <= np.sqrt(tol))
+        self.converged[rows[move[near]]] = True
+        slack = near * RISK_NOISE * here.excess[move]
+        rtol = ROUGH_RTOL if (size[move] > ROUGH_STEP).all() else DIVERGENCE_RTOL
+        for fraction in BACKTRACK:
+            lower = self._try(rows[move], fraction * step[move], slack, rtol)
+            move, slack, near = move[~lower], slack[~lower], near[~lower]
+            if not len(move):
+                break
+        return np.sort(np.r_[rows[~sound], rows[move[~near]]])
+
+    def _try(self, rows: np.ndarray, step: Array, slack: Array, rtol: float) -> np.ndarray:
+        """Move where a step does not raise the risk by more than `slack`; tell where."""
+        assert isinstance(self.problem, SmoothProblem)
+        here = self.points if len(rows) == len(self.points.risk) else self.points[rows]
+        theta = self.problem.retract(here.theta, step)
+        trial = evaluate(self.problem, theta, self.budget, here.lambda_, rtol)
+        lower = trial.risk <= here.risk + slack
+        self.points.put(rows[lower], trial if lower.all() else trial[lower])
+        self._record(rows[lower], "newton")
+        return lower
+
+    def _algorithm_1(self, rows: np.ndarray, tol: float) -> None:
+        """Take the paper's step: refit under the weights, then weigh anew."""
+        here = self.points[rows]
+        theta = self.problem.weighted_fit(here.weights, here.theta)
+        trial = evaluate(self.problem, theta, self.budget, here.lambda_)
+        lower = trial.risk <= here.risk
+        self.points.put(rows[lower], trial if lower.all() else trial[lower])
+        self._record(rows[lower], "algorithm 1")
+        self.converged[rows[here.risk - trial.risk <= tol * here.excess]] = True
+
+
+def newton_steps(gradient: Array, hessian: Array) -> tuple[Array, np.ndarray]:
+    """Return Newton's steps (b, k) and which Hessians (b, k, k) are positive definite."""
+    diagonal = np.einsum("bii->bi", hessian)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None, :])
+    sound = (diagonal > 0).all(axis=-1) & (values[:, 0] > MIN_CURVATURE * values[:, -1])
+    safe = np.where(sound[:, None], values, 1.0)
+    along = np.einsum("bji,bj->bi", vectors, gradient * scale) / safe
+    return -np.einsum("bij,bj->bi", vectors, along) * scale, sound
+
+
+def bounded_step(gradient: Array, hessian: Array, majorant: Array) -> tuple[Array, bool]:
+    """Return a descent step where the Hessian is indefinite, and whether there is one.
+
+    Algorithm 1 steps as if the curvature were that of the majorant in every direction. Here
+    each direction has the size of its true curvature, but at least LEAST_RATIO of that.
+    """
+    try:
+        root = np.linalg.cholesky(majorant)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(gradient), False
+    inverse = np.linalg.inv(root)
+    ratios, vectors = np.linalg.eigh(inverse @ hessian @ inverse.T)
+    directions = inverse.T @ vectors
+    return -directions @ ((directions.T @ gradient) / np.maximum(np.abs(ratios), LEAST_RATIO)), True

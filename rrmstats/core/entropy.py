@@ -1,0 +1,254 @@
+"""The weight step: the probability weights of least risk within an entropy budget."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+# Relative accuracy of the divergence at the root; its rounding error is near 1e-15.
+DIVERGENCE_RTOL = 1e-12
+DIVERGENCE_ATOL = 4e-15
+# Newton takes 3-8 passes; the rest is bisection across the whole range of doubles.
+MAX_PASSES = 100
+# exp(-SATURATED) is zero, and its square still a number.
+SATURATED = 1e150
+# Rows looked at for a first guess of lambda.
+GUESS_ROWS = 512
+
+
+class EntropyWeights(NamedTuple):
+    """Weights of least risk within an entropy budget.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (..., n)
+        Probability weights; they sum to one along the last axis.
+    lambda_ : ndarray, shape (...)
+        Temperature: weights are proportional to ``prior * exp(-losses / lambda_)``. It is
+        infinite where the weights equal the prior, and zero where they are shared by the
+        observations tied at the smallest loss.
+    divergence : ndarray, shape (...)
+        Kullback-Leibler divergence of the weights from the prior. The effective sample size
+        is ``n * exp(-divergence)``.
+    """
+
+    weights: Array
+    lambda_: Array
+    divergence: Array
+
+
+def entropy_weights(
+    losses: npt.ArrayLike,
+    eps_bar: float,
+    *,
+    prior: npt.ArrayLike | None = None,
+    lambda_start: npt.ArrayLike | None = None,
+    rtol: float = DIVERGENCE_RTOL,
+) -> EntropyWeights:
+    r"""Minimise ``sum(weights * losses)`` under a bound on the entropy of the weights.
+
+    The entropy must be at least ``log((1 - eps_bar) * n)``. The minimiser is an exponential
+    tilt, :math:`\pi_i \propto \exp(-\ell_i / \lambda)`, and the only unknown is
+    :math:`\lambda`: the root of a monotone function, found by safeguarded Newton steps.
+
+    Parameters
+    ----------
+    losses : array_like, shape (..., n)
+        Losses of the observations; leading axes are independent problems. A loss of ``+inf``
+        has weight zero.
+    eps_bar : float
+        Upper bound on the fraction of corrupted observations, in [0, 1).
+    prior : array_like, shape (n,), optional
+        Nonnegative weights of the observations, in any unit. The constraint then bounds the
+        divergence from them by ``-log(1 - eps_bar)``: a row of weight 2 is the row twice.
+    lambda_start : array_like, shape (...), optional
+        Guess of `lambda_`; it saves passes and does not change the answer.
+    rtol : float, optional
+        Relative accuracy of the divergence.
+
+    Returns
+    -------
+    EntropyWeights
+        Named tuple of ``weights``, ``lambda_`` and ``divergence``.
+
+    Examples
+    --------
+    >>> from rrmstats.core import entropy_weights
+    >>> weights, lambda_, divergence = entropy_weights([0.1, 0.2, 0.3, 50.0], eps_bar=0.25)
+    >>> weights.round(3)
+    array([0.333, 0.333, 0.333, 0.   ])
+    """
+    losses = np.asarray(losses, dtype=float)
+    if losses.ndim == 0 or losses.shape[-1] == 0:
+        raise ValueError(f"losses must hold at least one observation, got shape {losses.shape}")
+    n = losses.shape[-1]
+    eps_bar = check_eps_bar(eps_bar)
+    if prior is None and (1 - eps_bar) * n < 1 - 1e-12:
+        raise ValueError(
+            f"eps_bar={eps_bar:g} leaves (1 - eps_bar) * n = {(1 - eps_bar) * n:.3g} of {n} "
+            "observations; it must leave at least one: lower eps_bar"
+        )
+    batch = losses.reshape(-1, n)
+    guess = None
+    if lambda_start is not None:
+        guess = np.broadcast_to(np.asarray(lambda_start, float), losses.shape[:-1]).reshape(-1)
+    found = _tilt(batch, eps_bar, normalised_prior(prior, n), guess, rtol)
+    return EntropyWeights(
+        found.weights.reshape(losses.shape),
+        found.lambda_.reshape(losses.shape[:-1])[()],
+        found.divergence.reshape(losses.shape[:-1])[()],
+    )
+
+
+def check_eps_bar(eps_bar: Any) -> float:
+    """Return `eps_bar` as a float in [0, 1), or say what is wrong with it."""
+    try:
+        value = float(eps_bar)
+    except (TypeError, ValueError):
+        raise TypeError(f"eps_bar must be a number in [0, 1), got {eps_bar!r}") from None
+    if not 0 <= value < 1:
+        raise ValueError(f"eps_bar must be in [0, 1), got {value:g}")
+    return value
+
+
+def normalised_prior(prior: npt.ArrayLike | None, n: int) -> Array | None:
+    """Return prior weights that sum to one, or None where they are all equal."""
+    if prior is None:
+        return None
+    prior = np.asarray(prior, dtype=float)
+    if prior.shape != (n,):
+        raise ValueError(f"prior must have shape ({n},), one weight a loss, got {prior.shape}")
+    if not (np.isfinite(prior).all() and (prior >= 0).all() and prior.any()):
+        raise ValueError("prior weights must be finite and nonnegative, and not all zero")
+    if (prior == prior[0]).all():
+        return None
+    prior = prior / prior.max()
+    return prior / prior.sum()
+
+
+def _tilt(
+    losses: Array, eps_bar: float, prior: Array | None, guess: Array | None, rtol: float
+) -> EntropyWeights:
+    """Solve a batch of weight steps, losses of shape (b, n)."""
+    n = losses.shape[-1]
+    seen = losses if prior is None else np.where(prior > 0, losses, np.inf)
+    least, most = seen.min(axis=-1), losses.max(axis=-1)
+    if not np.isfinite(least).all() or np.isnan(most).any():
+        raise ValueError(
+            "losses must be numbers or +inf, with at least one finite; found NaN, -inf or only "
+            "+inf: check the data and the parameters for overflow"
+        )
+    excess = seen - least[:, None]
+    tied = _mass(excess == 0, prior)
+    if prior is None and np.isfinite(most).all() and 0 < eps_bar and tied.max() < 1 - eps_bar:
+        return _root(excess, None, eps_bar, guess, rtol)
+    return _tilt_with_edges(excess, tied, eps_bar, prior, guess, rtol, n)
+
+
+def _mass(chosen: np.ndarray, prior: Array | None) -> Array:
+    """Return the prior mass of the chosen observations, shape (b,)."""
+    if prior is None:
+        return np.count_nonzero(chosen, axis=-1) / chosen.shape[-1]
+    return chosen @ prior
+
+
+def _tilt_with_edges(
+    excess: Array,
+    tied: Array,
+    eps_bar: float,
+    prior: Array | None,
+    guess: Array | None,
+    rtol: float,
+    n: int,
+) -> EntropyWeights:
+    """Solve a batch in which some weights are uniform, on all observations or on the ties."""
+    room = _mass(np.isfinite(excess), prior)
+    if (room < (1 - eps_bar) * (1 - 1e-12)).any():
+        raise ValueError(
+            f"more than a fraction eps_bar={eps_bar:g} of the losses is +inf, so that no weights "
+            "have finite risk; raise eps_bar or mend the losses"
+        )
+    base = np.full(n, 1.0 / n) if prior is None else prior
+    found = EntropyWeights(np.empty_like(excess), np.empty(len(excess)), np.empty(len(excess)))
+    uniform = (tied >= room * (1 - 1e-15)) | (room * (1 - 1e-12) <= 1 - eps_bar)
+    exact = ~uniform & (tied >= (1 - eps_bar) * (1 - 1e-12))
+    for rows, mass, lambda_ in ((uniform, room, np.inf), (exact, tied, 0.0)):
+        if rows.any():
+            chosen = np.isfinite(excess[rows]) if lambda_ else excess[rows] == 0
+            found.weights[rows] = chosen * base / mass[rows, None]
+            found.lambda_[rows] = lambda_
+            found.divergence[rows] = -np.log(np.minimum(mass[rows], 1.0))
+    rest = ~(uniform | exact)
+    if rest.any():
+        start = None if guess is None else guess[rest]
+        solved = _root(excess[rest], prior, eps_bar, start, rtol)
+        for whole, part in zip(found, solved, strict=True):
+            whole[rest] = part
+    return found
+
+
+def _root(
+    excess: Array, prior: Array | None, eps_bar: float, guess: Array | None, rtol: float
+) -> EntropyWeights:
+    """Find lambda for losses above their minimum, of shape (b, n); `excess` is overwritten.
+
+    Newton's method on the logarithm of the divergence as a function of t = ln(beta),
+    beta = scale / lambda: increasing and, without clusters of losses, concave, so that the
+    steps from the left do not overshoot.
+    """
+    scale = guess
+    if scale is None or not ((scale > 0) & (scale < np.inf)).all():
+        scale = _typical_excess(excess, eps_bar)
+    budget = -np.log1p(-eps_bar)
+    tolerance = rtol * budget + DIVERGENCE_ATOL
+    log_n = np.log(excess.shape[-1]) if prior is None else 0.0
+    weights = np.empty_like(excess)
+    t = np.zeros(len(scale))
+    low, high = np.full_like(t, -np.inf), np.full_like(t, np.inf)
+    with np.errstate(all="ignore"):
+        np.divide(excess, scale[:, None], out=excess)
+        np.minimum(excess, SATURATED, out=excess)
+        for _ in range(MAX_PASSES):
+            beta = np.exp(t)
+            np.multiply(excess, -beta[:, None], out=weights)
+            np.exp(weights, out=weights)
+            if prior is not None:
+                np.multiply(weights, prior, out=weights)
+            total = weights.sum(axis=-1)
+            mean = np.einsum("bn,bn->b", weights, excess) / total
+            divergence = log_n - np.log(total) - beta * mean
+            gap = divergence - budget
+            open_ = (np.abs(gap) > tolerance) & (high - low > 1e-14)
+            if not open_.any():
+                break
+            square = np.einsum("bn,bn,bn->b", weights, excess, excess) / total
+            low, high = np.where(gap < 0, t, low), np.where(gap > 0, t, high)
+            slope = beta * beta * (square - mean * mean) / divergence
+            newton = t + np.log(budget / divergence) / slope
+            inside = (newton > low) & (newton < high) & (np.abs(newton - t) < 20.0)
+            if not inside.all():
+                newton = np.where(inside, newton, _midpoint(t, low, high))
+            t = np.where(open_, newton, t)
+    weights /= total[:, None]
+    return EntropyWeights(weights, scale / beta, divergence)
+
+
+def _midpoint(t: Array, low: Array, high: Array) -> Array:
+    """Return the middle of each bracket, or a point beyond its known side."""
+    outward = np.where(np.isfinite(high), t - 3.0, t + 3.0)
+    return np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (low + high), outward)
+
+
+def _typical_excess(excess: Array, eps_bar: float) -> Array:
+    """Return a positive scale of each row: about the (1 - eps_bar) quantile of its excess."""
+    some = excess[:, :: max(1, excess.shape[-1] // GUESS_ROWS)]
+    k = min(int(np.ceil((1 - eps_bar) * some.shape[-1])), some.shape[-1] - 1)
+    scale = np.partition(some, k, axis=-1)[:, k]
+    for i in np.flatnonzero(~((scale > 0) & (scale < np.inf))):
+        positive = excess[i][(excess[i] > 0) & np.isfinite(excess[i])]
+        scale[i] = np.median(positive)
+    return scale

@@ -1,0 +1,200 @@
+"""Problems whose losses depend on a linear predictor: kernels shared by regressions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.problem import SmoothProblem
+
+# Rows whose slice of the design stays in a core's cache.
+CHUNK = 4096
+# Below this many entries the products of pairs of columns are stored: Grams are one product.
+PAIRS_MAX = 400_000
+# Squared condition number past which normal equations lose the eighth digit.
+GRAM_CONDITION = 1e8
+# Rows enough to tell the condition of a design; the loop notices the rare worse one.
+CONDITION_ROWS = 10_000
+# Sizes past which squares and their sums could overflow or vanish.
+EXTREME = 1e60
+
+
+class LinearProblem(SmoothProblem):
+    """Losses rho(y_i, x_i' theta), for one design and a smooth rho.
+
+    Subclasses define `link_losses` and `link_slopes` as functions of the linear predictor.
+
+    Parameters
+    ----------
+    endog : ndarray, shape (n,)
+    exog : ndarray, shape (n, k)
+        Design of full column rank and moderate condition; see `well_conditioned`.
+    """
+
+    default_starts: ClassVar[int] = 500
+
+    def __init__(self, endog: Array, exog: Array) -> None:
+        self.endog, self.exog = endog, exog
+        self.n_obs, self.n_params = exog.shape
+
+    def link_losses(self, eta: Array) -> Array:
+        """Return the losses at linear predictors of shape (..., n)."""
+        raise NotImplementedError
+
+    def link_slopes(self, eta: Array) -> tuple[Array, Array]:
+        """Return the first and second derivative of the losses in the linear predictor."""
+        raise NotImplementedError
+
+    def predictor(self, theta: Array) -> Array:
+        """Return ``exog @ theta``, shape (..., n)."""
+        return theta @ self.exog.T
+
+    def losses(self, theta: Array) -> Array:
+        """Return the loss of each observation, shape (..., n)."""
+        return self.link_losses(self.predictor(theta))
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss, shape (n, k)."""
+        return self.link_slopes(self.predictor(theta))[0][:, None] * self.exog
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        second = self.link_slopes(self.predictor(theta))[1]
+        return self.gram(weights * second, np.empty((*weights.shape, 0)))[0]
+
+    def concentrated(
+        self, theta: Array, losses: Array, weights: Array, lambda_: Array
+    ) -> tuple[Array, Array]:
+        """Return gradient and Hessian of the concentrated risk without forming gradients.
+
+        Every term that is quadratic in the design shares one weighted Gram matrix.
+        """
+        first, second = self.link_slopes(self.predictor(theta))
+        tilted = (lambda_ > 0) & (lambda_ < np.inf)
+        beta = np.divide(1.0, lambda_, out=np.zeros_like(lambda_), where=tilted)
+        spread = losses if np.isfinite(losses).all() else np.where(weights > 0, losses, 0.0)
+        spread = spread - np.einsum("bn,bn->b", weights, spread)[:, None]
+        variance = np.einsum("bn,bn,bn->b", weights, spread, spread)
+        pulled = weights * first
+        second *= weights
+        second -= beta[:, None] * pulled * first
+        hessian, moments = self.gram(second, np.stack([pulled, pulled * spread], axis=-1))
+        gradient, cross = moments[..., 0], moments[..., 1]
+        ratio = np.divide(beta, variance, out=np.zeros_like(beta), where=variance > 0)
+        hessian += beta[:, None, None] * gradient[:, :, None] * gradient[:, None, :]
+        hessian += ratio[:, None, None] * cross[:, :, None] * cross[:, None, :]
+        return gradient, hessian
+
+    @cached_property
+    def _pairs(self) -> Array | None:
+        """Products of pairs of columns, shape (n, k * k), for small problems."""
+        n, k = self.exog.shape
+        if n * k * k > PAIRS_MAX:
+            return None
+        return (self.exog[:, :, None] * self.exog[:, None, :]).reshape(n, k * k)
+
+    def gram(self, weights: Array, targets: Array) -> tuple[Array, Array]:
+        """Return ``exog' diag(weights) exog`` and ``exog' targets`` in one pass over the design.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (..., n)
+        targets : ndarray, shape (..., n, t)
+
+        Returns
+        -------
+        gram : ndarray, shape (..., k, k)
+        moments : ndarray, shape (..., k, t)
+        """
+        k = self.exog.shape[1]
+        if self._pairs is not None:
+            gram = (weights @ self._pairs).reshape(*weights.shape[:-1], k, k)
+            return gram, self.exog.T @ targets
+        total = np.zeros((*weights.shape[:-1], k, k + targets.shape[-1]))
+        for i in range(0, self.n_obs, CHUNK):
+            rows = self.exog[i : i + CHUNK]
+            right = np.empty((*weights.shape[:-1], len(rows), total.shape[-1]))
+            np.multiply(weights[..., i : i + CHUNK, None], rows, out=right[..., :k])
+            right[..., k:] = targets[..., i : i + CHUNK, :]
+            total += rows.T @ right
+        return total[..., :k], total[..., k:]
+
+    def weighted_least_squares(self, weights: Array, target: Array) -> Array:
+        """Return the weighted least squares fit to `target`, shape (..., k).
+
+        Normal equations where they keep eight digits, an orthogonal factorisation elsewhere.
+        """
+        gram, moments = self.gram(weights, (weights * target)[..., None])
+        solution, sound = solve_gram(gram, moments[..., 0])
+        if sound.all():
+            return solution
+        targets = np.broadcast_to(target, weights.shape)
+        for i in np.ndindex(sound.shape):
+            if not sound[i]:
+                solution[i] = orthogonal_fit(self.exog, targets[i], weights[i])
+        return solution
+
+
+def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
+    """Solve positive semi-definite systems of shape (..., k, k), and say which are sound."""
+    diagonal = np.sqrt(np.einsum("...ii->...i", gram))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unit = gram / (diagonal[..., :, None] * diagonal[..., None, :])
+        scaled = right / diagonal
+    try:
+        inverse = np.linalg.inv(unit)
+    except np.linalg.LinAlgError:
+        unit = np.where(np.isfinite(unit), unit, 0.0)
+        inverse = np.linalg.pinv(unit, hermitian=True)
+        rank = np.linalg.matrix_rank(unit, hermitian=True)
+        inverse[rank < unit.shape[-1]] = np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        solution = np.einsum("...ij,...j->...i", inverse, scaled) / diagonal
+        condition = np.abs(inverse).sum(axis=-1).max(axis=-1)
+    return solution, np.asarray(condition < GRAM_CONDITION) & np.isfinite(solution).all(axis=-1)
+
+
+def orthogonal_fit(exog: Array, target: Array, weights: Array) -> Array:
+    """Return the weighted least squares fit of least norm by an orthogonal factorisation."""
+    used = weights > 0
+    root = np.sqrt(weights[used] / weights.max())
+    return np.linalg.lstsq(root[:, None] * exog[used], root * target[used], rcond=None)[0]
+
+
+def well_conditioned(exog: Array) -> tuple[Array, Array | None]:
+    """Return a design with the same column space that is safe for normal equations.
+
+    Parameters
+    ----------
+    exog : ndarray, shape (n, k)
+        Design, of any rank and scale.
+
+    Returns
+    -------
+    design : ndarray, shape (n, r)
+        `exog` itself where its condition allows, else an orthonormal basis of its columns.
+    back : ndarray, shape (k, r), or None
+        Takes parameters of `design` to the parameters of least norm for `exog`; None where
+        `design` is `exog`.
+    """
+    scale = power_of_two(exog, axis=0)
+    some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
+    if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
+        return exog, None
+    left, singular, right = np.linalg.svd(exog / scale, full_matrices=False)
+    rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
+    back = (right[:rank].T / singular[:rank]) / scale[:, None]
+    if rank < exog.shape[1]:
+        null = np.linalg.qr(right[rank:].T / scale[:, None])[0]
+        back = back - null @ (null.T @ back)
+    return left[:, :rank], back
+
+
+def power_of_two(values: Array, axis: int | None = None) -> Array:
+    """Return a unit, free of rounding, for data too large or too small to square; else 1."""
+    size = np.maximum(values.max(axis=axis), -values.min(axis=axis))
+    extreme = (size > 0) & ((size > EXTREME) | (size < 1 / EXTREME))
+    return np.where(extreme, np.exp2(np.floor(np.log2(np.where(extreme, size, 1.0)))), 1.0)

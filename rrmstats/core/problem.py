@@ -1,0 +1,193 @@
+"""What the algorithm asks of a learning problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+
+
+class Problem:
+    """A loss for each observation, and its minimiser under given weights.
+
+    A subclass sets `n_obs` and `n_params` and defines `losses` and `weighted_fit`; that is all
+    that the paper's method needs. The other methods have defaults that are right for any
+    problem and slower than what its structure allows.
+
+    Parameters `theta` are flat arrays, and every method takes leading batch axes: `theta` of
+    shape (..., k), `losses` and `weights` of shape (..., n).
+    """
+
+    n_obs: int
+    n_params: int
+    #: Random subsets tried by default when the global minimum is sought.
+    default_starts: ClassVar[int] = 50
+
+    def losses(self, theta: Array) -> Array:
+        """Return the loss of each observation, shape (..., n)."""
+        raise NotImplementedError(f"{type(self).__name__} must define losses(theta)")
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the minimiser of ``sum(weights * losses)``, shape (..., k).
+
+        `theta` is a point to start from, for problems without a closed form.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define weighted_fit(weights)")
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return the fits to subsets of rows, indices of shape (m, size): shape (m, k)."""
+        fits = []
+        for rows in subsets:
+            weights = np.zeros(self.n_obs)
+            weights[rows] = 1.0 / len(rows)
+            fits.append(self.weighted_fit(weights))
+        return np.array(fits)
+
+    @property
+    def subset_size(self) -> int:
+        """Rows that determine a fit."""
+        return self.n_params
+
+    def take(self, rows: np.ndarray) -> Problem:
+        """Return the problem restricted to some rows."""
+        return _Rows(self, rows)
+
+
+class _Rows(Problem):
+    """Any problem on a part of its rows, at the cost of the whole."""
+
+    def __init__(self, whole: Problem, rows: np.ndarray) -> None:
+        self.whole, self.rows = whole, rows
+        self.n_obs, self.n_params = len(rows), whole.n_params
+
+    def losses(self, theta: Array) -> Array:
+        return self.whole.losses(theta)[..., self.rows]
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        spread = np.zeros((*weights.shape[:-1], self.whole.n_obs))
+        spread[..., self.rows] = weights
+        return self.whole.weighted_fit(spread, theta)
+
+
+class FunctionProblem(Problem):
+    """A problem given by two functions of one parameter vector.
+
+    Parameters
+    ----------
+    losses : callable
+        ``losses(theta)`` returns the n losses of one `theta`.
+    weighted_fit : callable
+        ``weighted_fit(weights)`` returns the `theta` of least weighted loss.
+    n_obs, n_params : int
+        Number of observations and of parameters.
+
+    Examples
+    --------
+    The rate of an exponential law, one observation in five corrupted:
+
+    >>> import numpy as np
+    >>> from rrmstats.core import FunctionProblem, minimise
+    >>> z = np.r_[np.random.default_rng(0).exponential(2.0, 80), np.full(20, 500.0)]
+    >>> problem = FunctionProblem(
+    ...     losses=lambda theta: z / theta[0] + np.log(theta[0]),
+    ...     weighted_fit=lambda weights: np.array([weights @ z]),
+    ...     n_obs=100, n_params=1)
+    >>> solution = minimise(problem, eps_bar=0.25)
+    >>> bool(solution.theta[0] < 2.0), bool(solution.weights[80:].sum() < 1e-6)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        losses: Callable[[Array], Array],
+        weighted_fit: Callable[[Array], Array],
+        n_obs: int,
+        n_params: int,
+    ) -> None:
+        self._losses, self._weighted_fit = losses, weighted_fit
+        self.n_obs, self.n_params = n_obs, n_params
+
+    def losses(self, theta: Array) -> Array:
+        """Return the loss of each observation, shape (..., n)."""
+        return np.apply_along_axis(self._losses, -1, theta)
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the minimiser of ``sum(weights * losses)``, shape (..., k)."""
+        return np.apply_along_axis(self._weighted_fit, -1, weights)
+
+
+class SmoothProblem(Problem):
+    """A problem with derivatives, so that Newton's method applies.
+
+    Derivatives are with respect to local coordinates: `retract` maps a step in them to
+    parameters. For plain vectors that is addition.
+    """
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss at one `theta`, shape (n, k)."""
+        raise NotImplementedError(f"{type(self).__name__} must define gradients(theta)")
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return ``sum(weights * hessian of the losses)`` at one `theta`, shape (k, k)."""
+        raise NotImplementedError(f"{type(self).__name__} must define hessian(theta, weights)")
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return the parameters a step away, shape (..., k)."""
+        return theta + step
+
+    def concentrated(
+        self, theta: Array, losses: Array, weights: Array, lambda_: Array
+    ) -> tuple[Array, Array]:
+        """Return gradient (b, k) and Hessian (b, k, k) of the concentrated risk.
+
+        `weights` and `lambda_` are those of least risk at `theta`, a batch of shape (b, k).
+        """
+        parts = [
+            concentrated_derivatives(self.gradients(t), self.hessian(t, w), ell, w, lam)
+            for t, ell, w, lam in zip(theta, losses, weights, lambda_, strict=True)
+        ]
+        return np.array([g for g, _ in parts]), np.array([h for _, h in parts])
+
+
+def concentrated_derivatives(
+    gradients: Array, hessian: Array, losses: Array, weights: Array, lambda_: float
+) -> tuple[Array, Array]:
+    r"""Return gradient and Hessian of :math:`F(\theta) = \min_\pi \sum \pi_i \ell_i(\theta)`.
+
+    The gradient is that of the weighted risk (envelope theorem). In the Hessian the weights
+    move with theta along the entropy constraint:
+
+    .. math:: \sum \pi \nabla^2 \ell - \frac1\lambda
+              \left[ \mathrm{Cov}(\nabla\ell) -
+              \mathrm{Cov}(\ell, \nabla\ell) \mathrm{Cov}(\ell, \nabla\ell)' / \mathrm{Var}(\ell)
+              \right]
+
+    Parameters
+    ----------
+    gradients : ndarray, shape (n, k)
+        Gradient of each loss.
+    hessian : ndarray, shape (k, k)
+        Weighted sum of the Hessians of the losses.
+    losses, weights : ndarray, shape (n,)
+        Losses, and their weights of least risk.
+    lambda_ : float
+        Temperature of the weights.
+
+    Returns
+    -------
+    gradient : ndarray, shape (k,)
+    hessian : ndarray, shape (k, k)
+    """
+    gradient = weights @ gradients
+    if not 0 < lambda_ < np.inf:
+        return gradient, hessian
+    used = weights > 0
+    w, g, ell = weights[used], gradients[used], losses[used]
+    centred = g - gradient
+    spread = ell - w @ ell
+    cross = (w * spread) @ centred
+    inner = centred.T @ (w[:, None] * centred) - np.outer(cross, cross) / (w @ spread**2)
+    return gradient, hessian - inner / lambda_

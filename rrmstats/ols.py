@@ -1,0 +1,262 @@
+"""Linear regression by robust risk minimisation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import statsmodels.base.wrapper as wrap
+from statsmodels.regression.linear_model import WLS
+
+from rrmstats.base import (
+    RRMModel,
+    RRMResults,
+    RRMResultsWrapper,
+    check_finite,
+    check_kwargs,
+    check_numbers,
+    check_required,
+)
+from rrmstats.core import Problem, Solution
+from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
+from rrmstats.core.entropy import Array
+from rrmstats.core.linear import LinearProblem, power_of_two, solve_gram, well_conditioned
+
+
+class OLSProblem(LinearProblem):
+    """Squared residuals; the weighted fit is weighted least squares.
+
+    Residuals that rounding alone could produce count as zero, so that exact fits are seen.
+    """
+
+    def __init__(self, endog: Array, exog: Array) -> None:
+        super().__init__(endog, exog)
+        some = slice(None, None, max(1, len(exog) // 1000))
+        unit = 4 * (exog.shape[1] + 4) * np.finfo(float).eps
+        self._column_noise = (unit * np.median(np.abs(exog[some]), axis=0)) ** 2
+        self._row_noise = (unit * endog) ** 2
+
+    def link_losses(self, eta: Array) -> Array:
+        """Return the squared residuals, shape (..., n)."""
+        residual = self.endog - eta
+        return residual * residual
+
+    def link_slopes(self, eta: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the squared residuals in the linear predictor."""
+        return 2.0 * (eta - self.endog), np.full(eta.shape, 2.0)
+
+    def losses(self, theta: Array) -> Array:
+        """Return the squared residuals, zero where they are within rounding of it."""
+        losses = super().losses(theta)
+        noise = self._row_noise + (theta * theta @ self._column_noise)[..., None]
+        losses[losses <= noise] = 0.0
+        return losses
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the weighted least squares fit, shape (..., k)."""
+        return self.weighted_least_squares(weights, self.endog)
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return exact fits to subsets of rows, shape (m, k); NaN where rows are dependent."""
+        exog = self.exog[subsets]
+        right = np.einsum("mij,mi->mj", exog, self.endog[subsets])
+        theta, sound = solve_gram(np.swapaxes(exog, -1, -2) @ exog, right)
+        theta[~sound] = np.nan
+        return theta
+
+    def take(self, rows: np.ndarray) -> OLSProblem:
+        """Return the problem restricted to some rows."""
+        return OLSProblem(self.endog[rows], self.exog[rows])
+
+
+class ScaledOLSProblem(OLSProblem):
+    """Squared residuals of data of any scale and any rank.
+
+    Parameters of the model are ``endog_unit * back @ theta``, losses ``endog_unit ** 2`` times
+    those of the problem.
+    """
+
+    def __init__(self, endog: Array, exog: Array) -> None:
+        design, self.back = well_conditioned(exog)
+        self.endog_unit = float(power_of_two(endog))
+        super().__init__(endog / self.endog_unit if self.endog_unit != 1 else endog, design)
+
+    def to_params(self, theta: Array) -> Array:
+        """Return the parameters of the model."""
+        return self.endog_unit * (theta if self.back is None else self.back @ theta)
+
+    def from_params(self, params: Array) -> Array:
+        """Return the parameters of the problem."""
+        theta = params / self.endog_unit
+        return theta if self.back is None else np.linalg.lstsq(self.back, theta, rcond=None)[0]
+
+
+class RRMOLS(RRMModel, WLS):
+    """Linear regression when some of the rows may be wrong.
+
+    Parameters
+    ----------
+    endog : array_like, shape (n,)
+        Dependent variable.
+    exog : array_like, shape (n, k)
+        Design. An intercept is not added; see ``statsmodels.api.add_constant``.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is least squares.
+    weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 is the row twice.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    hasconst : bool, optional
+        Whether the design holds a constant; by default it is looked for.
+    **kwargs
+        What statsmodels' formula interface passes on.
+
+    Examples
+    --------
+    >>> import numpy as np, statsmodels.api as sm
+    >>> from rrmstats import RRMOLS
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(100)
+    >>> y = 1 + 2 * x + 0.1 * rng.standard_normal(100)
+    >>> y[x > 1] = -5
+    >>> RRMOLS(y, sm.add_constant(x), eps_bar=0.3).fit().params.round(1)
+    array([1., 2.])
+    """
+
+    def __init__(
+        self,
+        endog: Any,
+        exog: Any = None,
+        eps_bar: float | None = None,
+        *,
+        weights: Any = None,
+        missing: str = "none",
+        hasconst: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_required(eps_bar)
+        check_kwargs(type(self).__name__, kwargs)
+        check_numbers("endog", endog)
+        if exog is None:
+            raise ValueError("exog is required; for a location model use a column of ones")
+        check_numbers("exog", exog)
+        self._weighted = weights is not None
+        super().__init__(
+            endog,
+            exog,
+            weights=1.0 if weights is None else weights,
+            missing=missing,
+            hasconst=hasconst,
+            **kwargs,
+        )
+        self._set_eps_bar(eps_bar)
+        check_finite("endog", self.endog)
+        check_finite("exog", self.exog)
+        if self._weighted:
+            check_finite("weights", self.weights)
+
+    @property
+    def _prior(self) -> Array | None:  # type: ignore[override]
+        return self.weights if self._weighted else None
+
+    def whiten(self, x: npt.ArrayLike) -> Array:
+        """Return data times the root of the prior weights: the data themselves without any."""
+        return super().whiten(x) if self._weighted else np.asarray(x)
+
+    def problem(self) -> ScaledOLSProblem:
+        """Return the squared residuals, scaled so that no data overflow."""
+        return ScaledOLSProblem(self.endog, self.exog)
+
+    def _start_theta(self, problem: Problem, start_params: npt.ArrayLike) -> Array:
+        assert isinstance(problem, ScaledOLSProblem)
+        return problem.from_params(np.asarray(start_params, dtype=float))
+
+    def _results(self, problem: Problem, solution: Solution) -> Any:
+        assert isinstance(problem, ScaledOLSProblem)
+        unit = problem.endog_unit**2
+        results = RRMOLSResults(
+            self,
+            problem.to_params(solution.theta),
+            solution,
+            unit=unit,
+            scale=unit * self._scale(solution.risk, problem.n_params),
+        )
+        results.rank = problem.n_params
+        return RRMOLSResultsWrapper(results)
+
+    def _scale(self, risk: float, rank: int) -> float:
+        """Return the consistent variance of the noise.
+
+        To first order the risk falls short by ``rank / (nobs * efficiency)`` of itself, because
+        parameters and weights were fitted to the noise; at eps_bar = 0 the power below is the
+        usual correction for degrees of freedom.
+        """
+        if risk == 0:
+            return 0.0
+        total = float(np.sum(self.weights)) if self._weighted else self.nobs
+        shrink = (1 - rank / total) ** (1 / gaussian_efficiency(self.eps_bar))
+        return risk / second_moment_ratio(self.eps_bar) / shrink
+
+
+class RRMOLSResults(RRMResults):
+    """Results of a linear regression; see `RRMResults` for what all models share.
+
+    Attributes
+    ----------
+    scale : float
+        Consistent variance of the noise.
+    raw_scale : float
+        The paper's: the weighted mean of the squared residuals, which is the risk.
+    rank : int
+        Rank of the design.
+    """
+
+    rank: int
+
+    @property
+    def raw_scale(self) -> float:
+        """Weighted mean of the squared residuals."""
+        return self.risk
+
+    @property
+    def fittedvalues(self) -> Array:
+        """Fitted values of all rows, shape (n,)."""
+        return self.model.exog @ self.params
+
+    @property
+    def resid(self) -> Array:
+        """Residuals of all rows, shape (n,)."""
+        return self.model.endog - self.fittedvalues
+
+    @property
+    def df_model(self) -> float:
+        """Rank of the design less its constant."""
+        return float(self.rank - self.model.k_constant)
+
+    @property
+    def df_resid(self) -> float:
+        """Number of observations less the rank of the design."""
+        return self.nobs - self.rank
+
+    def _summary_title(self) -> str:
+        return "Robust Risk Minimization: Linear Regression"
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        if self.rank < len(self.params):
+            notes.append(
+                f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
+                "parameters of least norm."
+            )
+        return notes
+
+
+class RRMOLSResultsWrapper(RRMResultsWrapper):
+    """Attach the labels of the data to the arrays of the results."""
+
+    _attrs: ClassVar[dict[str, str]] = {}
+    _wrap_attrs = {**RRMResultsWrapper._wrap_attrs, **_attrs}
+
+
+wrap.populate_wrapper(RRMOLSResultsWrapper, RRMOLSResults)
