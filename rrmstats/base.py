@@ -137,9 +137,7 @@ class RRMModel:
             problem,
             self.eps_bar,
             n_starts=n_starts,
-            start_theta=None
-            if start_params is None
-            else self._start_theta(problem, start_params),
+            start_theta=None if start_params is None else self._start_theta(problem, start_params),
             prior=self._prior,
             rng=rng,
             tol=tol,
@@ -219,8 +217,10 @@ class RRMResults(LikelihoodModelResults):
         self.n_iter = solution.n_iter
         self.final_risks = solution.final_risks * unit
         self.n_best = solution.n_best
-        self._steps = [step._replace(risk=step.risk * unit, lambda_=step.lambda_ * unit)
-                       for step in solution.trace]
+        self._steps = [
+            step._replace(risk=step.risk * unit, lambda_=step.lambda_ * unit)
+            for step in solution.trace
+        ]
         self._start_risks = solution.start_risks * unit
         self._data_attr.extend(["weights", "losses"])
 
@@ -268,8 +268,10 @@ class RRMResults(LikelihoodModelResults):
         return "Robust Risk Minimization Results"
 
     def _params_table(self) -> SimpleTable:
-        cells = [[f"{value:.4f}" if 1e-4 <= abs(value) < 1e5 else f"{value:.4g}"]
-                 for value in np.asarray(self.params)]
+        cells = [
+            [f"{value:.4f}" if 1e-4 <= abs(value) < 1e5 else f"{value:.4g}"]
+            for value in np.asarray(self.params)
+        ]
         return SimpleTable(cells, ["coef"], list(self.model.exog_names), txt_fmt=fmt_params)
 
     def _smallest_weights(self) -> SimpleTable:
@@ -323,8 +325,11 @@ class RRMResults(LikelihoodModelResults):
 class RRMResultsWrapper(LikelihoodResultsWrapper):
     """Attach the labels of the data to the arrays of the results."""
 
-    _attrs: ClassVar[dict[str, str]] = {"weights": "rows", "losses": "rows"}
-    _wrap_attrs = {**LikelihoodResultsWrapper._wrap_attrs, **_attrs}
+    _wrap_attrs: ClassVar[dict[str, str]] = {
+        **LikelihoodResultsWrapper._wrap_attrs,
+        "weights": "rows",
+        "losses": "rows",
+    }
 
 
 def kish_size(weights: Array, prior: Array | None) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +62,7 @@ class OLSProblem(LinearProblem):
         exog = self.exog[subsets]
         right = np.einsum("mij,mi->mj", exog, self.endog[subsets])
         theta, sound = solve_gram(np.swapaxes(exog, -1, -2) @ exog, right)
-        theta[~sound] = np.nan
-        return theta
+        return np.where(sound[:, None], theta, np.nan)
 
     def take(self, rows: np.ndarray) -> OLSProblem:
         """Return the problem restricted to some rows."""
@@ -89,7 +88,7 @@ class ScaledOLSProblem(OLSProblem):
     def from_params(self, params: Array) -> Array:
         """Return the parameters of the problem."""
         theta = params / self.endog_unit
-        return theta if self.back is None else np.linalg.lstsq(self.back, theta, rcond=None)[0]
+        return theta if self.back is None else np.linalg.pinv(self.back) @ theta
 
 
 class RRMOLS(RRMModel, WLS):
@@ -152,7 +151,6 @@ class RRMOLS(RRMModel, WLS):
         )
         self._set_eps_bar(eps_bar)
         check_finite("endog", self.endog)
-        check_finite("exog", self.exog)
         if self._weighted:
             check_finite("weights", self.weights)
 
@@ -254,9 +252,6 @@ class RRMOLSResults(RRMResults):
 
 class RRMOLSResultsWrapper(RRMResultsWrapper):
     """Attach the labels of the data to the arrays of the results."""
-
-    _attrs: ClassVar[dict[str, str]] = {}
-    _wrap_attrs = {**RRMResultsWrapper._wrap_attrs, **_attrs}
 
 
 wrap.populate_wrapper(RRMOLSResultsWrapper, RRMOLSResults)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, entropy_weights
+from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, tilt
 from rrmstats.core.problem import Problem, SmoothProblem
 
 # Least eigenvalue, relative to the largest, of a Hessian that Newton's step may use.
@@ -18,7 +18,7 @@ LEAST_RATIO = 0.2
 BACKTRACK = (1.0, 0.3)
 # Far from the end, where steps are larger than ROUGH_STEP, this accuracy of the divergence
 # suffices: the risk is then known to its square.
-ROUGH_STEP, ROUGH_RTOL = 0.03, 1e-4
+ROUGH_STEP, ROUGH_RTOL = 0.1, 1e-3
 # A descent is given up when the lowest end is this many predicted decreases away.
 HOPE = 10.0
 # What rounding may add to a risk that has converged, relative to its excess.
@@ -88,11 +88,10 @@ def evaluate(
 ) -> Points:
     """Return the concentrated risk at a batch of parameters, shape (b, k), with its weights."""
     losses = problem.losses(theta)
-    weights, lambda_, divergence = entropy_weights(
-        losses, budget.eps_bar, prior=budget.prior, lambda_start=lambda_start, rtol=rtol
-    )
-    finite = losses if np.isfinite(losses).all() else np.where(weights > 0, losses, 0.0)
-    risk = np.einsum("bn,bn->b", weights, finite)
+    weights, lambda_, divergence = tilt(losses, budget.eps_bar, budget.prior, lambda_start, rtol)
+    risk = np.einsum("bn,bn->b", weights, losses)
+    if not np.isfinite(risk).all():  # an infinite loss has weight zero
+        risk = np.einsum("bn,bn->b", weights, np.where(weights > 0, losses, 0.0))
     excess = risk - losses.min(axis=-1)
     # The Lagrangian: an error in the divergence changes it to second order only.
     gap = divergence + np.log1p(-budget.eps_bar)
@@ -109,15 +108,13 @@ class Descent:
     points : Points
         Where the descents stand.
     converged : ndarray of bool, shape (b,)
-    steps : list of list of Step
-        The iterations of each descent.
     """
 
     def __init__(self, problem: Problem, points: Points, budget: Budget) -> None:
         self.problem, self.points, self.budget = problem, points, budget
         self.converged = np.zeros(len(points.risk), dtype=bool)
         self.predicted = np.full(len(points.risk), np.inf)
-        self.steps: list[list[Step]] = [[] for _ in points.risk]
+        self._log: list[tuple[np.ndarray, str, Array, Array, Array]] = []
         self._record(np.arange(len(points.risk)), "start")
 
     def run(self, tol: float, maxiter: int, accelerate: bool) -> Descent:
@@ -148,11 +145,18 @@ class Descent:
 
     def _record(self, rows: np.ndarray, kind: str) -> None:
         points = self.points
-        for i in rows:
-            n_eff = self.budget.total * float(np.exp(-points.divergence[i]))
-            self.steps[i].append(
-                Step(float(points.risk[i]), float(points.lambda_[i]), n_eff, kind)
-            )
+        self._log.append(
+            (rows, kind, points.risk[rows], points.lambda_[rows], points.divergence[rows])
+        )
+
+    def steps(self, i: int) -> tuple[Step, ...]:
+        """Return the iterations of one descent."""
+        found = []
+        for rows, kind, risk, lambda_, divergence in self._log:
+            for j in np.flatnonzero(rows == i):
+                n_eff = self.budget.total * float(np.exp(-divergence[j]))
+                found.append(Step(float(risk[j]), float(lambda_[j]), n_eff, kind))
+        return tuple(found)
 
     def _newton(self, rows: np.ndarray, tol: float) -> np.ndarray:
         """Take Newton steps where they lower the risk; return the rows where they do not.
@@ -162,7 +166,7 @@ class Descent:
         """
         assert isinstance(self.problem, SmoothProblem)
         here = self.points if len(rows) == len(self.points.risk) else self.points[rows]
-        gradient, hessian = self.problem.concentrated(
+        gradient, hessian, drift = self.problem.concentrated(
             here.theta, here.losses, here.weights, here.lambda_
         )
         step, convex = newton_steps(gradient, hessian)
@@ -183,18 +187,25 @@ class Descent:
         slack = near * RISK_NOISE * here.excess[move]
         rtol = ROUGH_RTOL if (size[move] > ROUGH_STEP).all() else DIVERGENCE_RTOL
         for fraction in BACKTRACK:
-            lower = self._try(rows[move], fraction * step[move], slack, rtol)
+            lower = self._try(rows[move], fraction * step[move], drift[move], slack, rtol)
             move, slack, near = move[~lower], slack[~lower], near[~lower]
             if not len(move):
                 break
         return np.sort(np.r_[rows[~sound], rows[move[~near]]])
 
-    def _try(self, rows: np.ndarray, step: Array, slack: Array, rtol: float) -> np.ndarray:
-        """Move where a step does not raise the risk by more than `slack`; tell where."""
+    def _try(
+        self, rows: np.ndarray, step: Array, drift: Array, slack: Array, rtol: float
+    ) -> np.ndarray:
+        """Move where a step does not raise the risk by more than `slack`; tell where.
+
+        `drift` is the gradient of ln(lambda), from which lambda after the step is guessed.
+        """
         assert isinstance(self.problem, SmoothProblem)
         here = self.points if len(rows) == len(self.points.risk) else self.points[rows]
         theta = self.problem.retract(here.theta, step)
-        trial = evaluate(self.problem, theta, self.budget, here.lambda_, rtol)
+        change = np.einsum("bk,bk->b", drift, step)
+        guess = here.lambda_ * np.exp(np.minimum(np.maximum(change, -1.0), 1.0))
+        trial = evaluate(self.problem, theta, self.budget, guess, rtol)
         lower = trial.risk <= here.risk + slack
         self.points.put(rows[lower], trial if lower.all() else trial[lower])
         self._record(rows[lower], "newton")
@@ -217,9 +228,9 @@ def newton_steps(gradient: Array, hessian: Array) -> tuple[Array, np.ndarray]:
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None, :])
     sound = (diagonal > 0).all(axis=-1) & (values[:, 0] > MIN_CURVATURE * values[:, -1])
-    safe = np.where(sound[:, None], values, 1.0)
-    along = np.einsum("bji,bj->bi", vectors, gradient * scale) / safe
-    return -np.einsum("bij,bj->bi", vectors, along) * scale, sound
+    values[~sound] = 1.0
+    along = ((gradient * scale)[:, None, :] @ vectors) / values[:, None, :]
+    return -(vectors @ np.swapaxes(along, 1, 2))[:, :, 0] * scale, sound
 
 
 def bounded_step(gradient: Array, hessian: Array, majorant: Array) -> tuple[Array, bool]:
@@ -235,4 +246,6 @@ def bounded_step(gradient: Array, hessian: Array, majorant: Array) -> tuple[Arra
     inverse = np.linalg.inv(root)
     ratios, vectors = np.linalg.eigh(inverse @ hessian @ inverse.T)
     directions = inverse.T @ vectors
-    return -directions @ ((directions.T @ gradient) / np.maximum(np.abs(ratios), LEAST_RATIO)), True
+    return -directions @ (
+        (directions.T @ gradient) / np.maximum(np.abs(ratios), LEAST_RATIO)
+    ), True

@@ -12,8 +12,10 @@ Array = npt.NDArray[np.float64]
 # Relative accuracy of the divergence at the root; its rounding error is near 1e-15.
 DIVERGENCE_RTOL = 1e-12
 DIVERGENCE_ATOL = 4e-15
-# Newton takes 3-8 passes; the rest is bisection across the whole range of doubles.
+# Newton takes 3-8 passes and needs no bracket in them; the rest is bisection across the whole
+# range of doubles.
 MAX_PASSES = 100
+PLAIN_PASSES = 8
 # exp(-SATURATED) is zero, and its square still a number.
 SATURATED = 1e150
 # Rows looked at for a first guess of lambda.
@@ -96,7 +98,7 @@ def entropy_weights(
     guess = None
     if lambda_start is not None:
         guess = np.broadcast_to(np.asarray(lambda_start, float), losses.shape[:-1]).reshape(-1)
-    found = _tilt(batch, eps_bar, normalised_prior(prior, n), guess, rtol)
+    found = tilt(batch, eps_bar, normalised_prior(prior, n), guess, rtol)
     return EntropyWeights(
         found.weights.reshape(losses.shape),
         found.lambda_.reshape(losses.shape[:-1])[()],
@@ -119,21 +121,21 @@ def normalised_prior(prior: npt.ArrayLike | None, n: int) -> Array | None:
     """Return prior weights that sum to one, or None where they are all equal."""
     if prior is None:
         return None
-    prior = np.asarray(prior, dtype=float)
-    if prior.shape != (n,):
-        raise ValueError(f"prior must have shape ({n},), one weight a loss, got {prior.shape}")
-    if not (np.isfinite(prior).all() and (prior >= 0).all() and prior.any()):
+    given = np.asarray(prior, dtype=float)
+    if given.shape != (n,):
+        raise ValueError(f"prior must have shape ({n},), one weight a loss, got {given.shape}")
+    if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
         raise ValueError("prior weights must be finite and nonnegative, and not all zero")
-    if (prior == prior[0]).all():
+    if (given == given[0]).all():
         return None
-    prior = prior / prior.max()
-    return prior / prior.sum()
+    scaled = given / given.max()
+    return scaled / scaled.sum()
 
 
-def _tilt(
+def tilt(
     losses: Array, eps_bar: float, prior: Array | None, guess: Array | None, rtol: float
 ) -> EntropyWeights:
-    """Solve a batch of weight steps, losses of shape (b, n)."""
+    """Solve a batch of weight steps, losses of shape (b, n), from arguments already checked."""
     n = losses.shape[-1]
     seen = losses if prior is None else np.where(prior > 0, losses, np.inf)
     least, most = seen.min(axis=-1), losses.max(axis=-1)
@@ -212,27 +214,30 @@ def _root(
     with np.errstate(all="ignore"):
         np.divide(excess, scale[:, None], out=excess)
         np.minimum(excess, SATURATED, out=excess)
-        for _ in range(MAX_PASSES):
+        for k in range(MAX_PASSES):
             beta = np.exp(t)
             np.multiply(excess, -beta[:, None], out=weights)
             np.exp(weights, out=weights)
             if prior is not None:
                 np.multiply(weights, prior, out=weights)
-            total = weights.sum(axis=-1)
+            total = np.add.reduce(weights, axis=-1)
             mean = np.einsum("bn,bn->b", weights, excess) / total
             divergence = log_n - np.log(total) - beta * mean
             gap = divergence - budget
-            open_ = (np.abs(gap) > tolerance) & (high - low > 1e-14)
+            open_ = np.abs(gap) > tolerance
             if not open_.any():
                 break
             square = np.einsum("bn,bn,bn->b", weights, excess, excess) / total
-            low, high = np.where(gap < 0, t, low), np.where(gap > 0, t, high)
             slope = beta * beta * (square - mean * mean) / divergence
-            newton = t + np.log(budget / divergence) / slope
-            inside = (newton > low) & (newton < high) & (np.abs(newton - t) < 20.0)
-            if not inside.all():
-                newton = np.where(inside, newton, _midpoint(t, low, high))
-            t = np.where(open_, newton, t)
+            step = np.log(budget / divergence) / slope
+            if k < PLAIN_PASSES and np.abs(step).max() < 3.0:
+                t = t + step
+                continue
+            low, high = np.where(gap < 0, t, low), np.where(gap > 0, t, high)
+            inside = (t + step > low) & (t + step < high) & (np.abs(step) < 20.0)
+            t = np.where(open_, np.where(inside, t + step, _midpoint(t, low, high)), t)
+            if not (open_ & (high - low > 1e-14)).any():
+                break
     weights /= total[:, None]
     return EntropyWeights(weights, scale / beta, divergence)
 

@@ -34,7 +34,7 @@ class LinearProblem(SmoothProblem):
         Design of full column rank and moderate condition; see `well_conditioned`.
     """
 
-    default_starts: ClassVar[int] = 500
+    default_starts: ClassVar[int] = 200
 
     def __init__(self, endog: Array, exog: Array) -> None:
         self.endog, self.exog = endog, exog
@@ -63,30 +63,32 @@ class LinearProblem(SmoothProblem):
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
         second = self.link_slopes(self.predictor(theta))[1]
-        return self.gram(weights * second, np.empty((*weights.shape, 0)))[0]
+        return self.gram(weights * second, np.empty((*weights.shape[:-1], 0, self.n_obs)))[0]
 
     def concentrated(
         self, theta: Array, losses: Array, weights: Array, lambda_: Array
-    ) -> tuple[Array, Array]:
-        """Return gradient and Hessian of the concentrated risk without forming gradients.
+    ) -> tuple[Array, Array, Array]:
+        """Return the derivatives of the concentrated risk without forming gradients.
 
         Every term that is quadratic in the design shares one weighted Gram matrix.
         """
         first, second = self.link_slopes(self.predictor(theta))
         tilted = (lambda_ > 0) & (lambda_ < np.inf)
         beta = np.divide(1.0, lambda_, out=np.zeros_like(lambda_), where=tilted)
-        spread = losses if np.isfinite(losses).all() else np.where(weights > 0, losses, 0.0)
-        spread = spread - np.einsum("bn,bn->b", weights, spread)[:, None]
+        spread = losses - np.einsum("bn,bn->b", weights, losses)[:, None]
         variance = np.einsum("bn,bn,bn->b", weights, spread, spread)
         pulled = weights * first
         second *= weights
         second -= beta[:, None] * pulled * first
-        hessian, moments = self.gram(second, np.stack([pulled, pulled * spread], axis=-1))
-        gradient, cross = moments[..., 0], moments[..., 1]
-        ratio = np.divide(beta, variance, out=np.zeros_like(beta), where=variance > 0)
-        hessian += beta[:, None, None] * gradient[:, :, None] * gradient[:, None, :]
-        hessian += ratio[:, None, None] * cross[:, :, None] * cross[:, None, :]
-        return gradient, hessian
+        hessian, moments = self.gram(second, np.stack([pulled, pulled * spread], axis=-2))
+        gradient, cross = moments[:, 0], moments[:, 1]
+        drift = np.divide(
+            cross, variance[:, None], out=np.zeros_like(cross), where=variance[:, None] > 0
+        )
+        hessian += beta[:, None, None] * (
+            gradient[:, :, None] * gradient[:, None, :] + cross[:, :, None] * drift[:, None, :]
+        )
+        return gradient, hessian, drift
 
     @cached_property
     def _pairs(self) -> Array | None:
@@ -97,38 +99,36 @@ class LinearProblem(SmoothProblem):
         return (self.exog[:, :, None] * self.exog[:, None, :]).reshape(n, k * k)
 
     def gram(self, weights: Array, targets: Array) -> tuple[Array, Array]:
-        """Return ``exog' diag(weights) exog`` and ``exog' targets`` in one pass over the design.
+        """Return ``exog' diag(weights) exog`` and ``targets @ exog`` in one pass over the design.
 
         Parameters
         ----------
         weights : ndarray, shape (..., n)
-        targets : ndarray, shape (..., n, t)
+        targets : ndarray, shape (..., t, n)
 
         Returns
         -------
         gram : ndarray, shape (..., k, k)
-        moments : ndarray, shape (..., k, t)
+        moments : ndarray, shape (..., t, k)
         """
         k = self.exog.shape[1]
         if self._pairs is not None:
-            gram = (weights @ self._pairs).reshape(*weights.shape[:-1], k, k)
-            return gram, self.exog.T @ targets
-        total = np.zeros((*weights.shape[:-1], k, k + targets.shape[-1]))
+            return (weights @ self._pairs).reshape(*weights.shape[:-1], k, k), targets @ self.exog
+        gram = np.zeros((*weights.shape[:-1], k, k))
+        moments = np.zeros((*targets.shape[:-1], k))
         for i in range(0, self.n_obs, CHUNK):
             rows = self.exog[i : i + CHUNK]
-            right = np.empty((*weights.shape[:-1], len(rows), total.shape[-1]))
-            np.multiply(weights[..., i : i + CHUNK, None], rows, out=right[..., :k])
-            right[..., k:] = targets[..., i : i + CHUNK, :]
-            total += rows.T @ right
-        return total[..., :k], total[..., k:]
+            gram += rows.T @ (weights[..., i : i + CHUNK, None] * rows)
+            moments += targets[..., i : i + CHUNK] @ rows
+        return gram, moments
 
     def weighted_least_squares(self, weights: Array, target: Array) -> Array:
         """Return the weighted least squares fit to `target`, shape (..., k).
 
         Normal equations where they keep eight digits, an orthogonal factorisation elsewhere.
         """
-        gram, moments = self.gram(weights, (weights * target)[..., None])
-        solution, sound = solve_gram(gram, moments[..., 0])
+        gram, moments = self.gram(weights, (weights * target)[..., None, :])
+        solution, sound = solve_gram(gram, moments[..., 0, :])
         if sound.all():
             return solution
         targets = np.broadcast_to(target, weights.shape)

@@ -192,16 +192,15 @@ def _search(
         rows = order[np.sort(rng.choice(len(order), screen_rows, replace=False))]
         small, small_budget = part.take(rows), part_budget.take(rows)
         order = np.arange(screen_rows)
-    theta, risks = screened_starts(small, small_budget, order, n_starts, rng)
-    points = evaluate(part, np.vstack([first, theta]), part_budget)
-    start_risks = np.r_[points.risk[0], risks]
+    theta, risks = screened_starts(small, small_budget, order, first, n_starts, rng)
     if part is problem:
-        return points.theta, start_risks
+        return theta, risks
+    points = evaluate(part, theta, part_budget)
     ends = Descent(part, points, part_budget).run(COMPARE_TOL, COMPARE_MAXITER, True).points
     kept = [i for i in distinct(ends, len(ends.risk)) if _rivals(ends, i)]
     if 0 in kept[1:]:
         ends.theta[0] = first[0]
-    return ends.theta[kept], start_risks
+    return ends.theta[kept], risks
 
 
 def _rivals(ends: Points, i: int) -> bool:
@@ -223,7 +222,7 @@ def _solution(descent: Descent, start_risks: Array) -> Solution:
         n_eff=budget.total * float(np.exp(-points.divergence[best])),
         risk=float(points.risk[best]),
         converged=bool(descent.converged[best]),
-        trace=tuple(descent.steps[best]),
+        trace=descent.steps(best),
         start_risks=start_risks,
         final_risks=points.risk,
         n_best=int(reached.sum()),

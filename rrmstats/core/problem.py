@@ -140,22 +140,24 @@ class SmoothProblem(Problem):
 
     def concentrated(
         self, theta: Array, losses: Array, weights: Array, lambda_: Array
-    ) -> tuple[Array, Array]:
-        """Return gradient (b, k) and Hessian (b, k, k) of the concentrated risk.
+    ) -> tuple[Array, Array, Array]:
+        """Return the concentrated risk's gradient and Hessian, and the gradient of ln(lambda).
 
-        `weights` and `lambda_` are those of least risk at `theta`, a batch of shape (b, k).
+        `weights` and `lambda_` are those of least risk at `theta`, a batch of shape (b, k); the
+        answers have shapes (b, k), (b, k, k) and (b, k).
         """
         parts = [
             concentrated_derivatives(self.gradients(t), self.hessian(t, w), ell, w, lam)
             for t, ell, w, lam in zip(theta, losses, weights, lambda_, strict=True)
         ]
-        return np.array([g for g, _ in parts]), np.array([h for _, h in parts])
+        gradient, hessian, drift = (np.array(part) for part in zip(*parts, strict=True))
+        return gradient, hessian, drift
 
 
 def concentrated_derivatives(
     gradients: Array, hessian: Array, losses: Array, weights: Array, lambda_: float
-) -> tuple[Array, Array]:
-    r"""Return gradient and Hessian of :math:`F(\theta) = \min_\pi \sum \pi_i \ell_i(\theta)`.
+) -> tuple[Array, Array, Array]:
+    r"""Return derivatives of :math:`F(\theta) = \min_\pi \sum \pi_i \ell_i(\theta)`.
 
     The gradient is that of the weighted risk (envelope theorem). In the Hessian the weights
     move with theta along the entropy constraint:
@@ -180,14 +182,17 @@ def concentrated_derivatives(
     -------
     gradient : ndarray, shape (k,)
     hessian : ndarray, shape (k, k)
+    drift : ndarray, shape (k,)
+        Gradient of ln(lambda): Cov(l, grad l) / Var(l).
     """
     gradient = weights @ gradients
     if not 0 < lambda_ < np.inf:
-        return gradient, hessian
+        return gradient, hessian, np.zeros_like(gradient)
     used = weights > 0
     w, g, ell = weights[used], gradients[used], losses[used]
     centred = g - gradient
     spread = ell - w @ ell
     cross = (w * spread) @ centred
-    inner = centred.T @ (w[:, None] * centred) - np.outer(cross, cross) / (w @ spread**2)
-    return gradient, hessian - inner / lambda_
+    drift = cross / (w @ spread**2)
+    inner = centred.T @ (w[:, None] * centred) - np.outer(cross, drift)
+    return gradient, hessian - inner / lambda_, drift

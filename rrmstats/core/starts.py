@@ -11,8 +11,8 @@ from rrmstats.core.problem import Problem
 # Screening compares risks that differ by factors: two digits of the divergence suffice.
 SCREEN_RTOL = 1e-2
 # Starts that get two steps of Algorithm 1, and those that are taken to convergence.
-REFINED = 50
-FINALISTS = 4
+REFINED = 30
+FINALISTS = 3
 REFINEMENTS = 4
 # Risks closer than this, relative to the excess, are one minimum.
 SAME_RISK = 1e-6
@@ -43,30 +43,33 @@ def screened_starts(
     problem: Problem,
     budget: Budget,
     order: np.ndarray,
+    first: Array,
     n_starts: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Return the best parameters out of many subset fits, and the risk of every start.
+    """Return `first` and the best of many subset fits, a few steps on, and every start's risk.
 
     Returns
     -------
-    theta : ndarray, shape (at most FINALISTS, k)
-    risks : ndarray, shape (n_starts,)
+    theta : ndarray, shape (at most 1 + FINALISTS, k)
+        The descendant of `first` comes first.
+    risks : ndarray, shape (1 + n_starts,)
         Risk of each start before any step; infinite where the subset gave no fit.
     """
     size = min(problem.subset_size, problem.n_obs)
     theta = problem.subset_fits(draw_subsets(order, size, n_starts, rng, budget))
-    risks = np.full(n_starts, np.inf)
+    theta = np.vstack([first, theta])
     usable = np.flatnonzero(np.isfinite(theta).all(axis=-1))
-    if not len(usable):
-        return theta[:0], risks
+    risks = np.full(len(theta), np.inf)
     points = evaluate(problem, theta[usable], budget, rtol=SCREEN_RTOL)
     risks[usable] = points.risk
-    points = points[np.argsort(points.risk, kind="stable")[:REFINED]]
+    best = np.argsort(points.risk[1:], kind="stable")[:REFINED] + 1
+    points = points[np.r_[0, best]]
     for _ in range(REFINEMENTS):
         moved = problem.weighted_fit(points.weights, points.theta)
         points = evaluate(problem, moved, budget, points.lambda_, rtol=SCREEN_RTOL)
-    return points.theta[distinct(points, FINALISTS)], risks
+    finalists = [i for i in distinct(points, FINALISTS + 1) if i]
+    return points.theta[[0, *finalists[:FINALISTS]]], risks
 
 
 def distinct(points: Points, most: int) -> list[int]:
