@@ -18,6 +18,8 @@ MAX_PASSES = 100
 PLAIN_PASSES = 8
 # exp(-SATURATED) is zero, and its square still a number.
 SATURATED = 1e150
+# Largest logarithm of scale / lambda; its exponential is a number.
+FARTHEST = 700.0
 # Rows looked at for a first guess of lambda.
 GUESS_ROWS = 512
 
@@ -147,8 +149,20 @@ def tilt(
     excess = seen - least[:, None]
     tied = _mass(excess == 0, prior)
     if prior is None and np.isfinite(most).all() and 0 < eps_bar and tied.max() < 1 - eps_bar:
-        return _root(excess, None, eps_bar, guess, rtol)
-    return _tilt_with_edges(excess, tied, eps_bar, prior, guess, rtol, n)
+        found = _root(excess, None, eps_bar, guess, rtol)
+    else:
+        found = _tilt_with_edges(excess, tied, eps_bar, prior, guess, rtol, n)
+    if guess is None or _within_budget(found, eps_bar, rtol):
+        return found
+    return tilt(losses, eps_bar, prior, None, rtol)
+
+
+def _within_budget(found: EntropyWeights, eps_bar: float, rtol: float) -> bool:
+    """Tell whether the divergences meet the budget; from an absurd guess they may not."""
+    budget = -np.log1p(-eps_bar)
+    tilted = (found.lambda_ > 0) & (found.lambda_ < np.inf)
+    missed = np.abs(found.divergence - budget) > max(10 * rtol, 1e-6) * budget
+    return not (tilted & missed).any()
 
 
 def _mass(chosen: np.ndarray, prior: Array | None) -> Array:
@@ -243,8 +257,9 @@ def _root(
 
 
 def _midpoint(t: Array, low: Array, high: Array) -> Array:
-    """Return the middle of each bracket, or a point beyond its known side."""
-    outward = np.where(np.isfinite(high), t - 3.0, t + 3.0)
+    """Return the middle of each bracket, or a point beyond its known side, ever further out."""
+    stride = np.maximum(3.0, np.abs(t))
+    outward = np.clip(np.where(np.isfinite(high), t - stride, t + stride), -FARTHEST, FARTHEST)
     return np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (low + high), outward)
 
 
