@@ -29,7 +29,7 @@ def second_moment_ratio(eps_bar: float, dim: int = 1) -> float:
     Examples
     --------
     >>> round(second_moment_ratio(0.4), 4)
-    0.1545
+    0.1546
     """
     if eps_bar == 0:
         return 1.0
@@ -57,7 +57,7 @@ def gaussian_efficiency(eps_bar: float, dim: int = 1) -> float:
     Examples
     --------
     >>> [round(gaussian_efficiency(eps_bar), 2) for eps_bar in (0.0, 0.1, 0.2, 0.4)]
-    [1.0, 0.63, 0.36, 0.15]
+    [1.0, 0.63, 0.4, 0.15]
     """
     a = 1.0 / second_moment_ratio(eps_bar, dim)
     return float((2 * a - 1) ** (dim / 2 + 1) / a ** (dim + 2))

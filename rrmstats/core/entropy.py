@@ -84,7 +84,7 @@ def entropy_weights(
     >>> from rrmstats.core import entropy_weights
     >>> weights, lambda_, divergence = entropy_weights([0.1, 0.2, 0.3, 50.0], eps_bar=0.25)
     >>> weights.round(3)
-    array([0.333, 0.333, 0.333, 0.   ])
+    array([0.34 , 0.333, 0.327, 0.   ])
     """
     losses = np.asarray(losses, dtype=float)
     if losses.ndim == 0 or losses.shape[-1] == 0:
