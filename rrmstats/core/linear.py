@@ -158,10 +158,16 @@ def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
 
 
 def orthogonal_fit(exog: Array, target: Array, weights: Array) -> Array:
-    """Return the weighted least squares fit of least norm by an orthogonal factorisation."""
+    """Return a weighted least squares fit by an orthogonal factorisation.
+
+    Among several it is the one of least norm when every column is in units of its largest entry.
+    """
     used = weights > 0
     root = np.sqrt(weights[used] / weights.max())
-    return np.linalg.lstsq(root[:, None] * exog[used], root * target[used], rcond=None)[0]
+    rows = root[:, None] * exog[used]
+    unit = np.abs(rows).max(axis=0)
+    unit[unit == 0] = 1.0
+    return np.linalg.lstsq(rows / unit, root * target[used], rcond=None)[0] / unit
 
 
 def well_conditioned(exog: Array) -> tuple[Array, Array | None]:

@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from rrmstats.core.linear import (
+    CHUNK,
+    PAIRS_MAX,
+    LinearProblem,
+    orthogonal_fit,
+    solve_gram,
+    well_conditioned,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def design(n=200, k=4):
+    return np.random.default_rng(1).standard_normal((n, k))
+
+
+def collinear():
+    exog = design()
+    return np.c_[exog, exog[:, 0] - 2 * exog[:, 1]]
+
+
+DESIGNS = {
+    "plain": design(),
+    "collinear": collinear(),
+    "zero column": np.c_[design(), np.zeros(200)],
+    "near collinear": np.c_[design(), design()[:, 0] + 1e-6 * design(k=5)[:, 4]],
+    "scales": design() * [1.0, 1e-12, 1e12, 1e3],
+    "far from the origin": design() + [0.0, 1e7, 0.0, 0.0],
+    "huge": design() * [1.0, 1e150, 1e-150, 1.0],
+    "collinear and huge": collinear() * 1e150,
+    "one column": np.full((5, 1), 3.0),
+    "fewer rows than columns": design(3, 4),
+}
+
+
+@pytest.mark.parametrize("exog", DESIGNS.values(), ids=DESIGNS)
+def test_well_conditioned_keeps_the_fit_of_least_norm(exog):
+    target = np.random.default_rng(2).standard_normal(len(exog))
+    basis, back = well_conditioned(exog)
+    uniform = np.full(len(exog), 1 / len(exog))
+    theta = LinearProblem(target, basis).weighted_least_squares(uniform, target)
+    params = theta if back is None else back @ theta
+    unit = np.abs(exog).max(axis=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    reference = np.linalg.lstsq(exog / unit, target, rcond=None)[0]
+    assert_allclose(basis @ theta, (exog / unit) @ reference, atol=1e-8)
+    if np.ptp(np.log10(unit)) < 1:  # pinv itself fails on columns of different scale
+        expected = np.linalg.pinv(exog / unit.max()) @ target / unit.max()
+        scale = np.abs(expected).max()
+        assert_allclose(params / scale, expected / scale, atol=1e-8)
+    else:
+        assert_allclose(params * unit, reference, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [("plain", False), ("one column", False), ("collinear", True), ("near collinear", True)],
+)
+def test_a_good_design_is_left_alone(name, changed):
+    basis, back = well_conditioned(DESIGNS[name])
+    assert (back is not None) == changed
+    assert (basis is DESIGNS[name]) != changed
+    assert np.linalg.cond(basis) < 1e4
+
+
+@pytest.mark.parametrize("n", [50, CHUNK + 77, 2 * CHUNK])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_gram_in_pairs_and_in_chunks(n, batch):
+    exog = design(n, 3)
+    if n > 50:
+        exog = np.tile(exog, 5)  # too many entries for stored pairs
+        assert exog.size * exog.shape[1] > PAIRS_MAX
+    problem = LinearProblem(np.zeros(n), exog)
+    weights, targets = RNG.random((*batch, n)), RNG.standard_normal((*batch, 2, n))
+    gram, moments = problem.gram(weights, targets)
+    assert_allclose(gram, np.einsum("...n,ni,nj->...ij", weights, exog, exog), atol=1e-9)
+    assert_allclose(moments, targets @ exog, atol=1e-9)
+
+
+@pytest.mark.parametrize("exog", [design(), design() * [1, 1e-9, 1e9, 1]], ids=["plain", "scales"])
+def test_solve_gram(exog):
+    right = np.arange(1.0, 5.0)
+    solution, sound = solve_gram(exog.T @ exog, right)
+    assert sound
+    unit = np.abs(exog).max(axis=0)
+    scaled = exog / unit
+    assert_allclose(solution * unit, np.linalg.solve(scaled.T @ scaled, right / unit), rtol=1e-9)
+
+
+def test_solve_gram_marks_singular_systems_of_a_batch():
+    good, bad = design(), collinear()[:, [0, 1, 2, 4]]
+    zero = good * [1, 1, 1, 0]
+    grams = np.array([exog.T @ exog for exog in (good, bad, good, zero)])
+    solution, sound = solve_gram(grams, np.ones((4, 4)))
+    assert sound.tolist() == [True, False, True, False]
+    assert_allclose(solution[0], np.linalg.solve(grams[0], np.ones(4)))
+    assert_allclose(solution[2], solution[0])
+
+
+@pytest.mark.parametrize("name", ["plain", "collinear", "near collinear"])
+def test_weighted_least_squares_switches_to_orthogonal_fits(name):
+    exog = DESIGNS[name]
+    target = RNG.standard_normal(len(exog))
+    weights = RNG.random((2, len(exog))) * (RNG.random(len(exog)) < 0.8)
+    found = LinearProblem(target, exog).weighted_least_squares(weights, target)
+    for theta, w in zip(found, weights, strict=True):
+        root = np.sqrt(w)[:, None]
+        expected = np.linalg.pinv(root * exog, rcond=1e-14) @ (root[:, 0] * target)
+        assert_allclose(exog @ theta, exog @ expected, atol=1e-8)
+        assert_allclose(exog @ orthogonal_fit(exog, target, w), exog @ expected, atol=1e-8)
+
+
+def test_orthogonal_fits_do_not_depend_on_the_scale_of_columns():
+    exog, target = design(20, 3), design(20, 4)[:, 3]
+    weights = np.r_[np.ones(2), np.full(18, 1e-14)]  # the Gram matrix has lost its third column
+    unit = np.array([1.0, 1e-9, 1e9])
+    assert not solve_gram(exog.T @ (weights[:, None] * exog), target[:3])[1]
+    plain, scaled = (
+        LinearProblem(target, x).weighted_least_squares(weights, target)
+        for x in (exog, exog * unit)
+    )
+    root = np.sqrt(weights)
+    assert_allclose(plain, np.linalg.lstsq(root[:, None] * exog, root * target)[0], rtol=1e-6)
+    assert_allclose(scaled * unit, plain, rtol=1e-6)
