@@ -29,7 +29,7 @@ DESIGNS = {
     "zero column": np.c_[design(), np.zeros(200)],
     "near collinear": np.c_[design(), design()[:, 0] + 1e-6 * design(k=5)[:, 4]],
     "scales": design() * [1.0, 1e-12, 1e12, 1e3],
-    "far from the origin": design() + [0.0, 1e7, 0.0, 0.0],
+    "far from the origin": design() + np.array([0.0, 1e7, 0.0, 0.0]),
     "huge": design() * [1.0, 1e150, 1e-150, 1.0],
     "collinear and huge": collinear() * 1e150,
     "one column": np.full((5, 1), 3.0),
