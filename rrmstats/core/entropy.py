@@ -152,17 +152,18 @@ def tilt(
         found = _root(excess, None, eps_bar, guess, rtol)
     else:
         found = _tilt_with_edges(excess, tied, eps_bar, prior, guess, rtol, n)
-    if guess is None or _within_budget(found, eps_bar, rtol):
+    if guess is None or _sound(found, eps_bar, guess, rtol):
         return found
     return tilt(losses, eps_bar, prior, None, rtol)
 
 
-def _within_budget(found: EntropyWeights, eps_bar: float, rtol: float) -> bool:
-    """Tell whether the divergences meet the budget; from an absurd guess they may not."""
+def _sound(found: EntropyWeights, eps_bar: float, guess: Array, rtol: float) -> bool:
+    """Tell whether a guess led to the root; an absurd one may not, or saturate the losses."""
     budget = -np.log1p(-eps_bar)
     tilted = (found.lambda_ > 0) & (found.lambda_ < np.inf)
     missed = np.abs(found.divergence - budget) > max(10 * rtol, 1e-6) * budget
-    return not (tilted & missed).any()
+    saturated = found.lambda_ > 1e-50 * SATURATED * guess
+    return not (tilted & (missed | saturated)).any()
 
 
 def _mass(chosen: np.ndarray, prior: Array | None) -> Array:

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from experiments import contaminated
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -8,7 +9,6 @@ from rrmstats.core.descent import Budget, Descent, bounded_step, evaluate, newto
 from rrmstats.core.linear import LinearProblem
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.ols import OLSProblem
-from experiments import contaminated
 
 
 class LogCosh(LinearProblem):
