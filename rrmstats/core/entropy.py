@@ -162,7 +162,7 @@ def _sound(found: EntropyWeights, eps_bar: float, guess: Array, rtol: float) -> 
     budget = -np.log1p(-eps_bar)
     tilted = (found.lambda_ > 0) & (found.lambda_ < np.inf)
     missed = np.abs(found.divergence - budget) > max(10 * rtol, 1e-6) * budget
-    saturated = found.lambda_ > 1e-50 * SATURATED * guess
+    saturated = 1e50 / SATURATED * found.lambda_ > guess
     return not (tilted & (missed | saturated)).any()
 
 
