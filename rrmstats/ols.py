@@ -79,6 +79,11 @@ class ScaledOLSProblem(OLSProblem):
     def __init__(self, endog: Array, exog: Array) -> None:
         design, self.back = well_conditioned(exog)
         self.endog_unit = float(power_of_two(endog))
+        if not 1e-152 < self.endog_unit < 1e152:
+            raise ValueError(
+                f"endog reaches {np.abs(endog).max():.3g}, whose square is not a number that a "
+                "computer holds; measure endog in other units or drop such rows"
+            )
         super().__init__(endog / self.endog_unit if self.endog_unit != 1 else endog, design)
 
     def to_params(self, theta: Array) -> Array:
@@ -140,6 +145,8 @@ class RRMOLS(RRMModel, WLS):
         if exog is None:
             raise ValueError("exog is required; for a location model use a column of ones")
         check_numbers("exog", exog)
+        if weights is not None:
+            check_numbers("weights", weights)
         self._weighted = weights is not None
         super().__init__(
             endog,
@@ -151,6 +158,7 @@ class RRMOLS(RRMModel, WLS):
         )
         self._set_eps_bar(eps_bar)
         check_finite("endog", self.endog)
+        check_finite("exog", self.exog)
         if self._weighted:
             check_finite("weights", self.weights)
 
@@ -164,11 +172,17 @@ class RRMOLS(RRMModel, WLS):
 
     def problem(self) -> ScaledOLSProblem:
         """Return the squared residuals, scaled so that no data overflow."""
-        return ScaledOLSProblem(self.endog, self.exog)
+        return ScaledOLSProblem(np.asarray(self.endog, float), np.asarray(self.exog, float))
 
     def _start_theta(self, problem: Problem, start_params: npt.ArrayLike) -> Array:
         assert isinstance(problem, ScaledOLSProblem)
-        return problem.from_params(np.asarray(start_params, dtype=float))
+        params = np.asarray(start_params, dtype=float)
+        if params.shape != (self.exog.shape[1],):
+            raise ValueError(
+                f"start_params must be {self.exog.shape[1]} numbers, one a column of exog, got "
+                f"shape {params.shape}"
+            )
+        return problem.from_params(params)
 
     def _results(self, problem: Problem, solution: Solution) -> Any:
         assert isinstance(problem, ScaledOLSProblem)

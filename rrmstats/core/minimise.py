@@ -162,6 +162,11 @@ def check_size(problem: Problem, budget: Budget) -> None:
             f"eps_bar={budget.eps_bar:g} leaves (1 - eps_bar) * nobs = {left:.4g} observations "
             f"for {problem.n_params} parameters; lower eps_bar, drop predictors or add data"
         )
+    if budget.prior is not None and np.count_nonzero(budget.prior) < problem.n_params:
+        raise ValueError(
+            f"only {np.count_nonzero(budget.prior)} observations have a prior weight above zero, "
+            f"for {problem.n_params} parameters; drop predictors or add data"
+        )
 
 
 def _first_theta(problem: Problem, budget: Budget, start_theta: npt.ArrayLike | None) -> Array:
