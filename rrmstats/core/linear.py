@@ -170,45 +170,40 @@ def orthogonal_fit(exog: Array, target: Array, weights: Array) -> Array:
     return np.linalg.lstsq(rows / unit, root * target[used], rcond=None)[0] / unit
 
 
-class Design:
-    """A design with the same column space as `exog` that is safe for normal equations.
+def well_conditioned(exog: Array) -> tuple[Array, Array | None]:
+    """Return a design with the same column space that is safe for normal equations.
 
     Parameters
     ----------
     exog : ndarray, shape (n, k)
         Design, of any rank and scale.
 
-    Attributes
-    ----------
-    exog : ndarray, shape (n, r)
-        The given design where its condition allows, else an orthonormal basis of its columns.
+    Returns
+    -------
+    design : ndarray, shape (n, r)
+        `exog` itself where its condition allows, else an orthonormal basis of its columns.
     back : ndarray, shape (k, r), or None
-        Takes parameters of the basis to the parameters of least norm of the given design; None
-        where they are the same.
+        Takes parameters of `design` to the parameters of least norm for `exog`; None where
+        `design` is `exog`.
     """
-
-    def __init__(self, exog: Array) -> None:
-        self.exog = exog
-        self.back: Array | None = None
-        scale = power_of_two(exog, axis=0)
-        some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
-        if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
-            return
-        left, singular, right = np.linalg.svd(exog / scale, full_matrices=False)
-        rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
-        back = (right[:rank].T / singular[:rank]) / scale[:, None]
-        if rank < exog.shape[1]:
-            null = np.linalg.qr(right[rank:].T / scale[:, None])[0]
-            back = back - null @ (null.T @ back)
-        self.exog, self.back = left[:, :rank], back
-
-    def to_params(self, theta: Array) -> Array:
-        """Return the parameters of the given design."""
-        return theta if self.back is None else self.back @ theta
-
-    def from_params(self, params: Array) -> Array:
-        """Return the parameters of the basis."""
-        return params if self.back is None else np.linalg.pinv(self.back) @ params
+    scale = power_of_two(exog, axis=0)
+    some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
+    if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
+        return exog, None
+    for j in np.flatnonzero(scale > 1):
+        typical = np.median(np.abs(exog[exog[:, j] != 0, j]))
+        if typical < scale[j] / EXTREME:
+            raise ValueError(
+                f"column {j} of the design has entries from about {typical:.3g} to {scale[j]:.3g}, "
+                "too far apart to compute with; mend or drop the rows with the largest"
+            )
+    left, singular, right = np.linalg.svd(exog / scale, full_matrices=False)
+    rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
+    back = (right[:rank].T / singular[:rank]) / scale[:, None]
+    if rank < exog.shape[1]:
+        null = np.linalg.qr(right[rank:].T / scale[:, None])[0]
+        back = back - null @ (null.T @ back)
+    return left[:, :rank], back
 
 
 def power_of_two(values: Array, axis: int | None = None) -> Array:
