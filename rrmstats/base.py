@@ -32,12 +32,24 @@ class RRMModel:
 
     eps_bar: float
     _init_keys: list[str]
+    _data_attr: list[str]
     #: Prior weights of the rows, or None where they are equal.
     _prior: Array | None = None
 
     def _set_eps_bar(self, eps_bar: Any) -> None:
         self.eps_bar = check_eps_bar(eps_bar)
         self._init_keys.append("eps_bar")
+
+    def _set_prior(self, weights: Any) -> None:
+        """Keep the prior weights of the rows that statsmodels kept; None where all are equal."""
+        self._prior = None
+        if weights is not None:
+            self._prior = np.asarray(self.weights, np.float64)  # type: ignore[attr-defined]
+            check_finite("weights", self._prior)
+            self._data_attr.append("_prior")
+
+    def _check_kwargs(self, *args: Any, **kwargs: Any) -> None:
+        """Leave the check of keywords to `check_kwargs`."""
 
     @classmethod
     def from_formula(
@@ -201,27 +213,28 @@ class RRMResults(LikelihoodModelResults):
         solution: Solution,
         *,
         unit: float = 1.0,
+        shift: float = 0.0,
         scale: float = 1.0,
     ) -> None:
         super().__init__(model, params, normalized_cov_params=None, scale=scale)
         self.eps_bar = model.eps_bar
-        self.nobs = float(model.nobs)
+        self.nobs = float(len(model.endog))
         self.weights = solution.weights
-        self.losses = solution.losses * unit
-        self.risk = solution.risk * unit
+        self.losses = solution.losses * unit + shift
+        self.risk = solution.risk * unit + shift
         self.lambda_ = solution.lambda_ * unit
         self.n_eff = solution.n_eff
         self.entropy = float(np.log(solution.n_eff))
         self.n_kish = kish_size(solution.weights, model._prior)
         self.converged = solution.converged
         self.n_iter = solution.n_iter
-        self.final_risks = solution.final_risks * unit
+        self.final_risks = solution.final_risks * unit + shift
         self.n_best = solution.n_best
         self._steps = [
-            step._replace(risk=step.risk * unit, lambda_=step.lambda_ * unit)
+            step._replace(risk=step.risk * unit + shift, lambda_=step.lambda_ * unit)
             for step in solution.trace
         ]
-        self._start_risks = solution.start_risks * unit
+        self._start_risks = solution.start_risks * unit + shift
         self._data_attr.extend(["weights", "losses"])
 
     @property
@@ -245,7 +258,7 @@ class RRMResults(LikelihoodModelResults):
 
     def _summary_top(self) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
         left = [
-            ("Dep. Variable:", None),
+            self._summary_subject(),
             ("Model:", None),
             ("Date:", None),
             ("Time:", None),
@@ -264,6 +277,9 @@ class RRMResults(LikelihoodModelResults):
         ]
         return left, right
 
+    def _summary_subject(self) -> tuple[str, Any]:
+        return ("Dep. Variable:", None)
+
     def _summary_title(self) -> str:
         return "Robust Risk Minimization Results"
 
@@ -276,7 +292,7 @@ class RRMResults(LikelihoodModelResults):
 
     def _smallest_weights(self) -> SimpleTable:
         """Return the rows of smallest weight, named by their index."""
-        relative = np.asarray(self.weights) / uniform_weights(self.model)
+        relative = np.asarray(self.weights) / uniform_weights(self.model._prior, len(self.weights))
         rows = np.argsort(relative, kind="stable")[:SMALLEST]
         labels = self.model.data.row_labels
         names = [str(i if labels is None else labels[i]) for i in rows]
@@ -340,11 +356,11 @@ def kish_size(weights: Array, prior: Array | None) -> float:
     return float(1.0 / np.sum(weights[used] ** 2 / prior[used]))
 
 
-def uniform_weights(model: RRMModel) -> Array:
+def uniform_weights(prior: Array | None, n: int) -> Array:
     """Return the weights of largest entropy: equal, or proportional to the prior ones."""
-    if model._prior is None:
-        return np.full(int(model.nobs), 1.0 / model.nobs)  # type: ignore[attr-defined]
-    return np.where(model._prior > 0, model._prior, 1.0) / model._prior.sum()
+    if prior is None:
+        return np.full(n, 1.0 / n)
+    return np.where(prior > 0, prior, 1.0) / prior.sum()
 
 
 def check_required(eps_bar: Any) -> None:

@@ -21,7 +21,7 @@ from rrmstats.base import (
 from rrmstats.core import Problem, Solution
 from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
 from rrmstats.core.entropy import Array
-from rrmstats.core.linear import LinearProblem, power_of_two, solve_gram, well_conditioned
+from rrmstats.core.linear import Design, LinearProblem, power_of_two, solve_gram
 
 
 class OLSProblem(LinearProblem):
@@ -72,28 +72,19 @@ class OLSProblem(LinearProblem):
 class ScaledOLSProblem(OLSProblem):
     """Squared residuals of data of any scale and any rank.
 
-    Parameters of the model are ``endog_unit * back @ theta``, losses ``endog_unit ** 2`` times
-    those of the problem.
+    Losses of the data are ``endog_unit ** 2`` times those of the problem.
     """
 
     def __init__(self, endog: Array, exog: Array) -> None:
-        design, self.back = well_conditioned(exog)
+        self.design = Design(exog)
         self.endog_unit = float(power_of_two(endog))
         if not 1e-152 < self.endog_unit < 1e152:
             raise ValueError(
                 f"endog reaches {np.abs(endog).max():.3g}, whose square is not a number that a "
                 "computer holds; measure endog in other units or drop such rows"
             )
-        super().__init__(endog / self.endog_unit if self.endog_unit != 1 else endog, design)
-
-    def to_params(self, theta: Array) -> Array:
-        """Return the parameters of the model."""
-        return self.endog_unit * (theta if self.back is None else self.back @ theta)
-
-    def from_params(self, params: Array) -> Array:
-        """Return the parameters of the problem."""
-        theta = params / self.endog_unit
-        return theta if self.back is None else np.linalg.pinv(self.back) @ theta
+        scaled = endog if self.endog_unit == 1 else endog / self.endog_unit
+        super().__init__(scaled, self.design.exog)
 
 
 class RRMOLS(RRMModel, WLS):
@@ -159,12 +150,7 @@ class RRMOLS(RRMModel, WLS):
         self._set_eps_bar(eps_bar)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
-        if self._weighted:
-            check_finite("weights", self.weights)
-
-    @property
-    def _prior(self) -> Array | None:  # type: ignore[override]
-        return self.weights if self._weighted else None
+        self._set_prior(weights)
 
     def whiten(self, x: npt.ArrayLike) -> Array:
         """Return data times the root of the prior weights: the data themselves without any."""
@@ -182,14 +168,14 @@ class RRMOLS(RRMModel, WLS):
                 f"start_params must be {self.exog.shape[1]} numbers, one a column of exog, got "
                 f"shape {params.shape}"
             )
-        return problem.from_params(params)
+        return problem.design.from_params(params / problem.endog_unit)
 
     def _results(self, problem: Problem, solution: Solution) -> Any:
         assert isinstance(problem, ScaledOLSProblem)
         unit = problem.endog_unit**2
         results = RRMOLSResults(
             self,
-            problem.to_params(solution.theta),
+            problem.endog_unit * problem.design.to_params(solution.theta),
             solution,
             unit=unit,
             scale=unit * self._scale(solution.risk, problem.n_params),
@@ -206,7 +192,7 @@ class RRMOLS(RRMModel, WLS):
         """
         if risk == 0:
             return 0.0
-        total = float(np.sum(self.weights)) if self._weighted else self.nobs
+        total = self.nobs if self._prior is None else float(self._prior.sum())
         shrink = (1 - rank / total) ** (1 / gaussian_efficiency(self.eps_bar))
         return risk / second_moment_ratio(self.eps_bar) / shrink
 

@@ -126,7 +126,7 @@ class Descent:
                 break
             rest = self._newton(open_, tol) if newton else open_
             if len(rest):
-                self._algorithm_1(rest, 0.0 if newton else tol)
+                self._algorithm_1(rest, tol, accelerate)
             open_ = np.flatnonzero(~(self.converged | self._settled() | self._hopeless()))
         return self
 
@@ -211,15 +211,20 @@ class Descent:
         self._record(rows[lower], "newton")
         return lower
 
-    def _algorithm_1(self, rows: np.ndarray, tol: float) -> None:
-        """Take the paper's step: refit under the weights, then weigh anew."""
+    def _algorithm_1(self, rows: np.ndarray, tol: float, accelerate: bool) -> None:
+        """Take the paper's step: refit under the weights, then weigh anew.
+
+        As Newton's safeguard it need not refit to the end, and stops where the risk does.
+        """
         here = self.points[rows]
-        theta = self.problem.weighted_fit(here.weights, here.theta)
+        refit = self.problem.improved if accelerate else self.problem.weighted_fit
+        theta = refit(here.weights, here.theta)
         trial = evaluate(self.problem, theta, self.budget, here.lambda_)
         lower = trial.risk <= here.risk
         self.points.put(rows[lower], trial if lower.all() else trial[lower])
         self._record(rows[lower], "algorithm 1")
-        self.converged[rows[here.risk - trial.risk <= tol * here.excess]] = True
+        least = 0.0 if accelerate and isinstance(self.problem, SmoothProblem) else tol
+        self.converged[rows[here.risk - trial.risk <= least * here.excess]] = True
 
 
 def newton_steps(gradient: Array, hessian: Array) -> tuple[Array, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+Array = npt.NDArray[np.floating[Any]]
 
 # Relative accuracy of the divergence at the root; its rounding error is near 1e-15.
 DIVERGENCE_RTOL = 1e-12

@@ -31,7 +31,7 @@ class LinearProblem(SmoothProblem):
     ----------
     endog : ndarray, shape (n,)
     exog : ndarray, shape (n, k)
-        Design of full column rank and moderate condition; see `well_conditioned`.
+        Design of full column rank and moderate condition; see `Design`.
     """
 
     default_starts: ClassVar[int] = 200
@@ -170,40 +170,58 @@ def orthogonal_fit(exog: Array, target: Array, weights: Array) -> Array:
     return np.linalg.lstsq(rows / unit, root * target[used], rcond=None)[0] / unit
 
 
-def well_conditioned(exog: Array) -> tuple[Array, Array | None]:
-    """Return a design with the same column space that is safe for normal equations.
+class Design:
+    """A design with the same column space as `exog` that is safe for normal equations.
 
     Parameters
     ----------
     exog : ndarray, shape (n, k)
         Design, of any rank and scale.
 
-    Returns
-    -------
-    design : ndarray, shape (n, r)
-        `exog` itself where its condition allows, else an orthonormal basis of its columns.
+    Attributes
+    ----------
+    exog : ndarray, shape (n, r)
+        The given design where its condition allows, else an orthonormal basis of its columns.
     back : ndarray, shape (k, r), or None
-        Takes parameters of `design` to the parameters of least norm for `exog`; None where
-        `design` is `exog`.
+        Takes parameters of the basis to the parameters of least norm of the given design; None
+        where they are the same.
     """
-    scale = power_of_two(exog, axis=0)
-    some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
-    if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
-        return exog, None
+
+    def __init__(self, exog: Array) -> None:
+        self.exog = exog
+        self.back: Array | None = None
+        scale = power_of_two(exog, axis=0)
+        some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
+        if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
+            return
+        check_range(exog, scale)
+        left, singular, right = np.linalg.svd(exog / scale, full_matrices=False)
+        rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
+        back = (right[:rank].T / singular[:rank]) / scale[:, None]
+        if rank < exog.shape[1]:
+            null = np.linalg.qr(right[rank:].T / scale[:, None])[0]
+            back = back - null @ (null.T @ back)
+        self.exog, self.back = left[:, :rank], back
+        self._forth = singular[:rank, None] * right[:rank] * scale
+
+    def to_params(self, theta: Array) -> Array:
+        """Return the parameters of the given design."""
+        return theta if self.back is None else self.back @ theta
+
+    def from_params(self, params: Array) -> Array:
+        """Return the parameters of the basis."""
+        return params if self.back is None else self._forth @ params
+
+
+def check_range(exog: Array, scale: Array) -> None:
+    """Raise where the entries of a column are too far apart to compute with."""
     for j in np.flatnonzero(scale > 1):
         typical = np.median(np.abs(exog[exog[:, j] != 0, j]))
         if typical < scale[j] / EXTREME:
             raise ValueError(
-                f"column {j} of the design has entries from about {typical:.3g} to {scale[j]:.3g}, "
-                "too far apart to compute with; mend or drop the rows with the largest"
+                f"column {j} of the design has entries from {typical:.3g} to {scale[j]:.3g}, too "
+                "far apart to compute with; mend or drop the rows with the largest"
             )
-    left, singular, right = np.linalg.svd(exog / scale, full_matrices=False)
-    rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
-    back = (right[:rank].T / singular[:rank]) / scale[:, None]
-    if rank < exog.shape[1]:
-        null = np.linalg.qr(right[rank:].T / scale[:, None])[0]
-        back = back - null @ (null.T @ back)
-    return left[:, :rank], back
 
 
 def power_of_two(values: Array, axis: int | None = None) -> Array:

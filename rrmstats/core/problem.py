@@ -37,6 +37,13 @@ class Problem:
         """
         raise NotImplementedError(f"{type(self).__name__} must define weighted_fit(weights)")
 
+    def improved(self, weights: Array, theta: Array) -> Array:
+        """Return parameters of lower ``sum(weights * losses)`` than `theta`, shape (..., k).
+
+        The minimiser by default; a few steps towards it do where it has no closed form.
+        """
+        return self.weighted_fit(weights, theta)
+
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return the fits to subsets of rows, indices of shape (m, size): shape (m, k)."""
         fits = []

@@ -66,7 +66,7 @@ def screened_starts(
     best = np.argsort(points.risk[1:], kind="stable")[:REFINED] + 1
     points = points[np.r_[0, best]]
     for _ in range(REFINEMENTS):
-        moved = problem.weighted_fit(points.weights, points.theta)
+        moved = problem.improved(points.weights, points.theta)
         points = evaluate(problem, moved, budget, points.lambda_, rtol=SCREEN_RTOL)
     finalists = [i for i in distinct(points, FINALISTS + 1) if i]
     return points.theta[[0, *finalists[:FINALISTS]]], risks

@@ -5,10 +5,10 @@ from numpy.testing import assert_allclose
 from rrmstats.core.linear import (
     CHUNK,
     PAIRS_MAX,
+    Design,
     LinearProblem,
     orthogonal_fit,
     solve_gram,
-    well_conditioned,
 )
 
 RNG = np.random.default_rng(0)
@@ -38,12 +38,14 @@ DESIGNS = {
 
 
 @pytest.mark.parametrize("exog", DESIGNS.values(), ids=DESIGNS)
-def test_well_conditioned_keeps_the_fit_of_least_norm(exog):
+def test_design_keeps_the_fit_of_least_norm(exog):
     target = np.random.default_rng(2).standard_normal(len(exog))
-    basis, back = well_conditioned(exog)
+    sound = Design(exog)
+    basis = sound.exog
     uniform = np.full(len(exog), 1 / len(exog))
     theta = LinearProblem(target, basis).weighted_least_squares(uniform, target)
-    params = theta if back is None else back @ theta
+    params = sound.to_params(theta)
+    assert_allclose(sound.from_params(params), theta, rtol=1e-6, atol=1e-12)
     unit = np.abs(exog).max(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
     reference = np.linalg.lstsq(exog / unit, target, rcond=None)[0]
@@ -61,10 +63,10 @@ def test_well_conditioned_keeps_the_fit_of_least_norm(exog):
     [("plain", False), ("one column", False), ("collinear", True), ("near collinear", True)],
 )
 def test_a_good_design_is_left_alone(name, changed):
-    basis, back = well_conditioned(DESIGNS[name])
-    assert (back is not None) == changed
-    assert (basis is DESIGNS[name]) != changed
-    assert np.linalg.cond(basis) < 1e4
+    sound = Design(DESIGNS[name])
+    assert (sound.back is not None) == changed
+    assert (sound.exog is DESIGNS[name]) != changed
+    assert np.linalg.cond(sound.exog) < 1e4
 
 
 @pytest.mark.parametrize("n", [50, CHUNK + 77, 2 * CHUNK])

@@ -1,0 +1,282 @@
+"""Location and covariance by robust risk minimisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import statsmodels.base.wrapper as wrap
+from scipy.stats import chi2
+from statsmodels.iolib.table import SimpleTable
+
+from rrmstats.base import RRMResults, RRMResultsWrapper
+from rrmstats.core import Problem, Solution
+from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.entropy import Array
+from rrmstats.core.scatter import FLAT, ScatterProblem, unit_spread
+from rrmstats.multivariate import RRMMultivariate, labelled, new_rows, number_table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hyperplane:
+    """The hyperplane ``normal @ z = offset`` on which an exact fit lies.
+
+    Attributes
+    ----------
+    normal : ndarray or Series, shape (d,)
+        Unit vector orthogonal to the hyperplane.
+    offset : float
+    count : int
+        Observations on it.
+    """
+
+    normal: Any
+    offset: float
+    count: int
+
+
+class UnitScatterProblem(ScatterProblem):
+    """The covariance problem on data of any scale, in units of their spread."""
+
+    def __init__(self, data: Array) -> None:
+        self.centre, self.unit = unit_spread(data)
+        super().__init__((data - self.centre) / self.unit)
+
+    def to_units(self, theta: Array) -> tuple[Array, Array]:
+        """Return location and scatter in the units of the data."""
+        location, scatter = self.split(theta)
+        return self.centre + location * self.unit, scatter * np.outer(self.unit, self.unit)
+
+
+class RRMCov(RRMMultivariate):
+    """Mean and covariance when some of the rows may be wrong.
+
+    Parameters
+    ----------
+    data : array_like, shape (n, d)
+        Observations.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical estimate.
+    weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 is the row twice.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    **kwargs
+        What statsmodels' interfaces pass on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats import RRMCov
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.standard_normal((200, 2)) @ [[1, 0.8], [0, 0.6]]
+    >>> z[:30] += 20
+    >>> res = RRMCov(z, eps_bar=0.2).fit()
+    >>> bool(abs(res.corr[0, 1] - 0.8) < 0.1), int(res.outliers()[:30].sum())
+    (True, 30)
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        eps_bar: float | None = None,
+        *,
+        weights: Any = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(data, eps_bar, weights=weights, missing=missing, **kwargs)
+        names = self.variables
+        rows, columns = np.triu_indices(len(names))
+        self.data.param_names = [f"mean[{name}]" for name in names] + [
+            f"cov[{names[i]}, {names[j]}]" for i, j in zip(rows, columns, strict=True)
+        ]
+
+    def problem(self) -> UnitScatterProblem:
+        """Return the Gaussian losses, in units of the spread of the data."""
+        return UnitScatterProblem(self.endog)
+
+    def _start_theta(self, problem: Problem, start_params: npt.ArrayLike) -> Array:
+        assert isinstance(problem, UnitScatterProblem)
+        given = np.asarray(start_params, dtype=float)
+        d = problem.dim
+        scatter = np.zeros((d, d))
+        scatter[np.triu_indices(d)] = given[d:]
+        scatter = scatter + np.triu(scatter, 1).T
+        scatter = scatter * second_moment_ratio(self.eps_bar, d)
+        return problem.join(
+            (given[:d] - problem.centre) / problem.unit,
+            scatter / np.outer(problem.unit, problem.unit),
+        )
+
+    def _results(self, problem: Problem, solution: Solution) -> Any:
+        assert isinstance(problem, UnitScatterProblem)
+        mean, raw_cov = problem.to_units(solution.theta)
+        # The losses of the data differ from those in units of their spread by a constant.
+        shift = 2.0 * float(np.log(problem.unit).sum())
+        return RRMCovResultsWrapper(RRMCovResults(self, mean, raw_cov, solution, shift, problem))
+
+
+class RRMCovResults(RRMResults):
+    """Results of a covariance fit; see `RRMResults` for what all models share.
+
+    Attributes
+    ----------
+    params : ndarray, shape (d + d * (d + 1) / 2,)
+        The mean, then the upper triangle of the covariance row by row.
+    singular : bool
+        Whether the observations with weight lie on a hyperplane.
+    hyperplane : Hyperplane or None
+        That hyperplane.
+    """
+
+    def __init__(
+        self,
+        model: RRMCov,
+        mean: Array,
+        raw_cov: Array,
+        solution: Solution,
+        shift: float,
+        problem: UnitScatterProblem,
+    ) -> None:
+        self._mean, self._raw_cov = mean, raw_cov
+        self._cov = raw_cov / second_moment_ratio(model.eps_bar, len(mean))
+        upper = self._cov[np.triu_indices(len(mean))]
+        super().__init__(model, np.r_[mean, upper], solution, shift=shift)
+        self.hyperplane = self._find_hyperplane(problem, solution)
+        self.singular = self.hyperplane is not None
+
+    def _find_hyperplane(
+        self, problem: UnitScatterProblem, solution: Solution
+    ) -> Hyperplane | None:
+        location, scatter = problem.split(solution.theta)
+        values, vectors = np.linalg.eigh(scatter)
+        if values[0] > 4 * FLAT:
+            return None
+        direction = vectors[:, 0]
+        distance = np.abs((problem.data - location) @ direction)
+        normal = direction / problem.unit
+        normal = normal / np.linalg.norm(normal)
+        normal = normal * np.sign(normal[np.argmax(np.abs(normal))])
+        count = int((distance <= 100 * np.sqrt(FLAT)).sum())
+        return Hyperplane(labelled(self.model, normal), float(normal @ self._mean), count)
+
+    @property
+    def mean(self) -> Any:
+        """Location, shape (d,)."""
+        return labelled(self.model, self._mean)
+
+    @property
+    def cov(self) -> Any:
+        """Consistent covariance, shape (d, d)."""
+        return labelled(self.model, self._cov)
+
+    @property
+    def raw_cov(self) -> Any:
+        """The paper's estimate, the weighted covariance, shape (d, d)."""
+        return labelled(self.model, self._raw_cov)
+
+    @property
+    def corr(self) -> Any:
+        """Correlations, shape (d, d)."""
+        root = np.sqrt(np.diag(self._cov))
+        return labelled(self.model, self._cov / np.outer(root, root))
+
+    @property
+    def precision(self) -> Any:
+        """Inverse of the covariance, shape (d, d)."""
+        if self.hyperplane is not None:
+            raise ValueError(
+                "the covariance is singular, so that it has no inverse: the observations with "
+                "weight lie on a hyperplane; see hyperplane"
+            )
+        return labelled(self.model, np.linalg.inv(self._cov))
+
+    def mahalanobis(self, new: Any = None) -> Any:
+        """Return distances from the mean in the metric of the covariance.
+
+        Parameters
+        ----------
+        new : DataFrame or array_like, shape (m, d), optional
+            Observations; by default those of the fit.
+
+        Returns
+        -------
+        ndarray or Series, shape (m,)
+            Distances, not their squares. Where the covariance is singular they are those in
+            the hyperplane, and infinite off it.
+        """
+        values, index = self.model.endog, self.model.data.row_labels
+        if new is not None:
+            values, index = new_rows(self.model, new)
+        centre, unit = self._units
+        frame = ScatterProblem((values - centre) / unit)
+        u, _ = frame.whitened(
+            frame.join((self._mean - centre) / unit, self._cov / np.outer(unit, unit))
+        )
+        distance = np.sqrt(np.einsum("nd,nd->n", u, u))
+        if self.hyperplane is not None:
+            normal = np.asarray(self.hyperplane.normal)
+            off = np.abs(values @ normal - self.hyperplane.offset)
+            distance = np.where(off > 1e-8 * np.abs(values) @ np.abs(normal), np.inf, distance)
+        return distance if index is None else pd.Series(distance, index=index)
+
+    @property
+    def _units(self) -> tuple[Array, Array]:
+        root = np.sqrt(np.diag(self._cov))
+        return self._mean, np.where(root > 0, root, 1.0)
+
+    def outliers(self, level: float = 0.975) -> Any:
+        """Tell which observations lie beyond a quantile of the Gaussian distances.
+
+        Parameters
+        ----------
+        level : float, optional
+            Fraction of clean observations that lie within, in (0, 1).
+
+        Returns
+        -------
+        ndarray or Series of bool, shape (n,)
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be in (0, 1), got {level:g}")
+        return self.mahalanobis() > np.sqrt(chi2.ppf(level, len(self._mean)))
+
+    def _summary_subject(self) -> tuple[str, Any]:
+        return ("Variables:", [str(len(self.model.variables))])
+
+    def _summary_title(self) -> str:
+        return "Robust Risk Minimization: Mean and Covariance"
+
+    def _params_table(self) -> SimpleTable:
+        names = self.model.variables
+        return number_table(
+            "Mean and covariance", np.c_[self._mean, self._cov], names, ["mean", *names]
+        )
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        if self.hyperplane is not None:
+            normal = np.asarray(self.hyperplane.normal)
+            terms = " ".join(
+                f"{value:+.4g} * {name}"
+                for name, value in zip(self.model.variables, normal, strict=True)
+                if abs(value) > 1e-10
+            )
+            notes.append(
+                f"The covariance is singular: {self.hyperplane.count} observations lie on the "
+                f"hyperplane {terms} = {self.hyperplane.offset:.6g}."
+            )
+        return notes
+
+
+class RRMCovResultsWrapper(RRMResultsWrapper):
+    """Attach the labels of the data to the arrays of the results."""
+
+    _wrap_attrs: ClassVar[dict[str, str]] = {**RRMResultsWrapper._wrap_attrs}
+
+
+wrap.populate_wrapper(RRMCovResultsWrapper, RRMCovResults)

@@ -1,0 +1,437 @@
+"""Logistic regression by robust risk minimisation."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import statsmodels.base.wrapper as wrap
+from scipy.special import expit
+from statsmodels.discrete.discrete_model import Logit
+from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
+
+from rrmstats.base import (
+    RRMModel,
+    RRMResults,
+    RRMResultsWrapper,
+    check_finite,
+    check_kwargs,
+    check_numbers,
+    check_required,
+)
+from rrmstats.core import Problem, Solution
+from rrmstats.core.entropy import Array
+from rrmstats.core.linear import Design, LinearProblem, solve_gram
+
+# Newton steps of a weighted fit, those that improve a start, and the decrease at which it stops.
+FIT_STEPS = 50
+IMPROVING_STEPS = 2
+FIT_TOL = 1e-20
+# Linear predictors are kept below this in the middle of the data: probabilities past it are 0
+# or 1 to rounding, and without a penalty separated data have no finite fit.
+MIDDLE_MAX = 40.0
+# Weight of the quadratic term that keeps the losses bounded.
+DEFAULT_ALPHA = 1e-3
+
+
+class LogitProblem(LinearProblem):
+    """Cross-entropy losses, bounded by a small quadratic term.
+
+    Parameters
+    ----------
+    endog : ndarray, shape (n,)
+        Labels, 0 or 1.
+    exog : ndarray, shape (n, k)
+    alpha : float
+        The loss of an observation has ``alpha / 2 * (x' theta) ** 2`` added to it.
+    ridge : ndarray, shape (k, k), optional
+        Every loss has ``theta' ridge theta / 2`` added to it.
+    """
+
+    default_starts: ClassVar[int] = 200
+
+    def __init__(
+        self, endog: Array, exog: Array, alpha: float = 0.0, ridge: Array | None = None
+    ) -> None:
+        super().__init__(endog, exog)
+        self.alpha = alpha
+        k = exog.shape[1]
+        self.ridge = np.zeros((k, k)) if ridge is None else ridge
+        self.bounded = alpha > 0 or bool(self.ridge.any())
+        self.signs = 2.0 * endog - 1.0
+
+    def link_losses(self, eta: Array) -> Array:
+        """Return the losses at linear predictors, shape (..., n)."""
+        return np.logaddexp(0.0, -self.signs * eta) + 0.5 * self.alpha * eta * eta
+
+    def link_slopes(self, eta: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the losses in the linear predictor."""
+        p = expit(eta)
+        return p - self.endog + self.alpha * eta, p * (1.0 - p) + self.alpha
+
+    def losses(self, theta: Array) -> Array:
+        """Return the loss of each observation, shape (..., n)."""
+        common = 0.5 * np.einsum("...i,ij,...j->...", theta, self.ridge, theta)
+        return super().losses(theta) + common[..., None]
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss, shape (n, k)."""
+        return super().gradients(theta) + self.ridge @ theta
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        return super().hessian(theta, weights) + self.ridge
+
+    def concentrated(
+        self, theta: Array, losses: Array, weights: Array, lambda_: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the derivatives of the concentrated risk."""
+        gradient, hessian, drift = super().concentrated(theta, losses, weights, lambda_)
+        return gradient + theta @ self.ridge, hessian + self.ridge, drift
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the weighted maximum likelihood fit by damped Newton steps, shape (..., k)."""
+        batch = weights.reshape(-1, self.n_obs)
+        start = np.zeros((len(batch), self.n_params))
+        if theta is not None:
+            start = np.broadcast_to(theta, (*weights.shape[:-1], self.n_params))
+            start = start.reshape(-1, self.n_params).copy()
+        return self._newton(batch, start, FIT_STEPS).reshape(*weights.shape[:-1], -1)
+
+    def improved(self, weights: Array, theta: Array) -> Array:
+        """Return parameters two Newton steps towards the weighted fit, shape (b, k)."""
+        return self._newton(weights, theta, IMPROVING_STEPS)
+
+    def _newton(self, weights: Array, theta: Array, steps: int) -> Array:
+        risk = np.einsum("bn,bn->b", weights, self.losses(theta))
+        for _ in range(steps):
+            first, second = self.link_slopes(self.predictor(theta))
+            gram, moments = self.gram(weights * second, (weights * first)[:, None, :])
+            gram += self.ridge
+            gradient = moments[:, 0, :] + theta @ self.ridge
+            step = -solve_gram(gram, gradient)[0]
+            step[~np.isfinite(step).all(axis=-1)] = 0.0
+            decrease = -np.einsum("bk,bk->b", gradient, step)
+            if (decrease <= FIT_TOL * np.maximum(risk, 1e-300)).all():
+                break
+            fraction = 1.0
+            for _ in range(10):
+                trial = self.retract(theta, fraction * step)
+                new = np.einsum("bn,bn->b", weights, self.losses(trial))
+                lower = new <= risk
+                theta = np.where(lower[:, None], trial, theta)
+                risk = np.where(lower, new, risk)
+                step[lower] = 0.0
+                if lower.all():
+                    break
+                fraction *= 0.5
+        return theta
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return ``theta + step``, drawn in where separated data would let it grow for ever."""
+        moved = theta + step
+        if self.bounded:
+            return moved
+        middle = np.median(np.abs(self.predictor(moved)), axis=-1)
+        shrink = np.minimum(1.0, MIDDLE_MAX / np.maximum(middle, MIDDLE_MAX))
+        return moved * shrink[..., None]
+
+    def separated(self, theta: Array) -> bool:
+        """Tell whether only the bound of `retract` keeps `theta` finite."""
+        middle = np.median(np.abs(self.predictor(theta)))
+        return not self.bounded and bool(middle > 0.99 * MIDDLE_MAX)
+
+    @property
+    def subset_size(self) -> int:
+        """Rows that determine a start."""
+        return self.n_params + 1
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return directions fitted to the labels of subsets of rows by least squares."""
+        exog, signs = self.exog[subsets], self.signs[subsets]
+        right = np.einsum("mij,mi->mj", exog, signs)
+        theta, sound = solve_gram(np.swapaxes(exog, -1, -2) @ exog, right)
+        mixed = np.abs(signs.sum(axis=-1)) < subsets.shape[-1]
+        return np.where((sound & mixed)[:, None], 3.0 * theta, np.nan)
+
+    def take(self, rows: np.ndarray) -> LogitProblem:
+        """Return the problem restricted to some rows."""
+        return LogitProblem(self.endog[rows], self.exog[rows], self.alpha, self.ridge)
+
+
+class DesignLogitProblem(LogitProblem):
+    """Cross-entropy losses on a design of any rank and scale."""
+
+    def __init__(self, endog: Array, exog: Array, alpha: float, ridge: Array | None) -> None:
+        self.design = Design(exog)
+        if ridge is not None and self.design.back is not None:
+            ridge = self.design.back.T @ ridge @ self.design.back
+        super().__init__(endog, self.design.exog, alpha, ridge)
+
+
+class RRMLogit(RRMModel, Logit):
+    """Logistic regression when some of the rows may be wrong.
+
+    Weights that shun the misclassified rows leave data that a hyperplane separates, and then the
+    plain cross-entropy has no finite minimiser. The default loss therefore adds
+    ``alpha / 2 * (x' params) ** 2`` to that of each row.
+
+    Parameters
+    ----------
+    endog : array_like, shape (n,)
+        Labels: 0 and 1, booleans, or two levels of which `level` names the one that counts as 1.
+    exog : array_like, shape (n, k)
+        Design. An intercept is not added; see ``statsmodels.api.add_constant``.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
+    alpha : float, optional
+        Weight of the penalty. By default 1e-3, and 0 where `eps_bar` is 0.
+    penalty : {None, "l2"}, optional
+        None for the default loss; "l2" for a ridge penalty, ``alpha / 2`` times the sum of the
+        squared coefficients of the standardised predictors, the intercept left out.
+    level : optional
+        The level of `endog` that counts as 1, where it is not numeric.
+    weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 is the row twice.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    **kwargs
+        What statsmodels' formula interface passes on.
+
+    Examples
+    --------
+    >>> import numpy as np, statsmodels.api as sm
+    >>> from rrmstats import RRMLogit
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(500)
+    >>> y = (rng.random(500) < 1 / (1 + np.exp(-2 * x))).astype(float)
+    >>> y[np.argsort(x)[-40:]] = 0
+    >>> res = RRMLogit(y, sm.add_constant(x), eps_bar=0.1).fit()
+    >>> bool(abs(res.params[1] - 2) < 0.7)
+    True
+    """
+
+    _formula_max_endog = None
+
+    def __init__(
+        self,
+        endog: Any,
+        exog: Any = None,
+        eps_bar: float | None = None,
+        *,
+        alpha: float | None = None,
+        penalty: str | None = None,
+        level: Any = None,
+        weights: Any = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        check_required(eps_bar)
+        check_kwargs(type(self).__name__, kwargs)
+        if exog is None:
+            raise ValueError("exog is required; for an intercept alone use a column of ones")
+        check_numbers("exog", exog)
+        if penalty not in (None, "l2"):
+            raise ValueError(f"penalty must be None or 'l2', got {penalty!r}")
+        if alpha is not None and not 0 <= alpha < np.inf:
+            raise ValueError(f"alpha must be a finite number, not negative, got {alpha!r}")
+        extra = {} if weights is None else {"weights": weights}
+        super().__init__(
+            as_labels(endog, level), exog, check_rank=False, missing=missing, **extra, **kwargs
+        )
+        self._set_eps_bar(eps_bar)
+        self._set_prior(weights)
+        check_finite("endog", self.endog)
+        check_classes(self.endog, self._prior)
+        self.alpha = alpha if alpha is not None else DEFAULT_ALPHA * (self.eps_bar > 0)
+        self.penalty = penalty
+        self._init_keys.extend(["alpha", "penalty"])
+
+    def problem(self) -> DesignLogitProblem:
+        """Return the cross-entropy losses with their penalty."""
+        if self.penalty is None:
+            return DesignLogitProblem(self.endog, self.exog, self.alpha, None)
+        scale = inner_spread(self.exog, self.eps_bar)
+        return DesignLogitProblem(self.endog, self.exog, 0.0, np.diag(self.alpha * scale**2))
+
+    def _start_theta(self, problem: Problem, start_params: npt.ArrayLike) -> Array:
+        assert isinstance(problem, DesignLogitProblem)
+        return problem.design.from_params(np.asarray(start_params, dtype=float))
+
+    def _results(self, problem: Problem, solution: Solution) -> Any:
+        assert isinstance(problem, DesignLogitProblem)
+        raw = problem.design.to_params(solution.theta)
+        params = problem.design.to_params(consistent_theta(problem, solution))
+        separated = problem.separated(solution.theta)
+        if separated:
+            warnings.warn(
+                "a hyperplane separates the rows with weight, so that no finite parameters are "
+                "best; these were stopped where the probabilities are 0 and 1 to rounding. Give "
+                "alpha > 0 (1e-3 is the default where eps_bar > 0) or penalty='l2'",
+                PerfectSeparationWarning,
+                stacklevel=3,
+            )
+        return RRMLogitResultsWrapper(RRMLogitResults(self, params, raw, solution, separated))
+
+
+class RRMLogitResults(RRMResults):
+    """Results of a logistic regression; see `RRMResults` for what all models share.
+
+    Attributes
+    ----------
+    params : ndarray, shape (k,)
+        Consistent coefficients: without a penalty ``(1 - 1 / lambda_) * raw_params``.
+    raw_params : ndarray, shape (k,)
+        The paper's, the minimiser of the risk.
+    identified : bool
+        Whether lambda exceeds 1. Where it does not, only the direction of the coefficients is
+        identified, and `params` are `raw_params`.
+    """
+
+    def __init__(
+        self,
+        model: RRMLogit,
+        params: Array,
+        raw_params: Array,
+        solution: Solution,
+        separated: bool,
+    ) -> None:
+        super().__init__(model, params, solution)
+        self.identified = solution.lambda_ > 1
+        self.raw_params = raw_params
+        self.converged = self.converged and not separated
+
+    @property
+    def fittedvalues(self) -> Array:
+        """Linear predictor of all rows, shape (n,)."""
+        return self.model.exog @ self.params
+
+    def pred_table(self, threshold: float = 0.5) -> Array:
+        """Return the table of labels, by row, against predicted labels.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Probability from which a row is predicted to be 1.
+
+        Returns
+        -------
+        ndarray, shape (2, 2)
+            Counts: entry [i, j] is the number of rows labelled i and predicted j.
+        """
+        predicted = expit(self.fittedvalues) > threshold
+        edges = np.array([0, 0.5, 1])
+        return np.histogram2d(self.model.endog, predicted.astype(float), bins=[edges, edges])[0]
+
+    def _summary_title(self) -> str:
+        return "Robust Risk Minimization: Logistic Regression"
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        if not self.identified:
+            notes.append(
+                f"lambda = {self.lambda_:.3g} is at most 1: only the direction of the "
+                "coefficients is identified, not their size. A lower eps_bar identifies both."
+            )
+        return notes
+
+
+class RRMLogitResultsWrapper(RRMResultsWrapper):
+    """Attach the labels of the data to the arrays of the results."""
+
+    _wrap_attrs: ClassVar[dict[str, str]] = {
+        **RRMResultsWrapper._wrap_attrs,
+        "raw_params": "columns",
+    }
+
+
+wrap.populate_wrapper(RRMLogitResultsWrapper, RRMLogitResults)
+
+
+def consistent_theta(problem: LogitProblem, solution: Solution) -> Array:
+    """Return coefficients that are consistent on clean data, shape (k,).
+
+    Under the weights the log-odds of clean labels at x are ``x' (true + theta / lambda)``. Their
+    weighted maximum likelihood fit, without the penalty, less ``theta / lambda`` is therefore
+    consistent. Where lambda is at most 1 or the weighted data are separated, theta is all there
+    is; and a ridge is a choice of the user's, kept as it is.
+    """
+    theta, lambda_ = solution.theta, solution.lambda_
+    if lambda_ <= 1:
+        return theta
+    fitted = theta
+    if problem.alpha > 0:
+        plain = LogitProblem(problem.endog, problem.exog)
+        fitted = plain.weighted_fit(solution.weights, theta)
+        if plain.separated(fitted):
+            fitted = theta
+    return fitted - theta / lambda_
+
+
+def as_labels(endog: Any, level: Any) -> Any:
+    """Return labels as zeros and ones, keeping missing values and the index."""
+    if isinstance(endog, pd.DataFrame) and endog.shape[1] > 1:
+        return _dummy_column(endog, level)
+    if isinstance(endog, pd.DataFrame):
+        endog = endog.iloc[:, 0]
+    series = endog if isinstance(endog, pd.Series) else pd.Series(np.asarray(endog).squeeze())
+    if series.empty:
+        raise ValueError("endog is empty; give at least as many rows as parameters")
+    if pd.api.types.is_numeric_dtype(series.dtype) and level is None:
+        values = series.astype(float)
+    else:
+        levels = list(pd.unique(series.dropna()))
+        if len(levels) > 2:
+            raise ValueError(f"endog must have two levels, got {len(levels)}: {levels[:5]}")
+        _check_level(level, levels)
+        values = (series == level).astype(float).where(series.notna())
+    return values if isinstance(endog, pd.Series) else values.to_numpy()
+
+
+def _dummy_column(endog: pd.DataFrame, level: Any) -> pd.Series:
+    """Return the column of the level that counts as 1, out of a formula's dummy columns."""
+    levels = [str(name).rsplit("[", 1)[-1].removesuffix("]") for name in endog.columns]
+    if level is None and sorted(levels) == ["False", "True"]:
+        level = "True"
+    if len(levels) > 2:
+        raise ValueError(f"endog must have two levels, got {len(levels)}: {levels[:5]}")
+    _check_level(None if level is None else str(level), levels)
+    return endog.iloc[:, levels.index(str(level))]
+
+
+def _check_level(level: Any, levels: list[Any]) -> None:
+    if level is None:
+        raise ValueError(
+            f"endog has the levels {levels}; name the one that counts as 1, for example "
+            f"level={levels[-1]!r}"
+        )
+    if level not in levels:
+        raise ValueError(f"level={level!r} is not among the levels of endog: {levels}")
+
+
+def check_classes(labels: Array, prior: Array | None) -> None:
+    """Raise where labels are not zeros and ones, or all the same."""
+    if not np.isin(labels, (0.0, 1.0)).all():
+        raise ValueError(
+            f"endog must be 0 and 1, got {np.unique(labels)[:5]}; for two other levels name the "
+            "one that counts as 1 with level="
+        )
+    counted = labels if prior is None else labels[prior > 0]
+    if len(np.unique(counted)) < 2:
+        raise ValueError(
+            f"endog has one class only, all {counted[0]:g}: a logistic regression needs both"
+        )
+
+
+def inner_spread(exog: Array, eps_bar: float) -> Array:
+    """Return a standard deviation of each column that bad rows cannot inflate, shape (k,).
+
+    That of the (1 - eps_bar) fraction of values nearest to the median; zero for constants.
+    """
+    distance = np.abs(exog - np.median(exog, axis=0))
+    kept = np.sort(distance, axis=0)[: max(1, int(np.ceil((1 - eps_bar) * len(exog))))]
+    spread = np.sqrt(np.mean(kept**2, axis=0))
+    return np.where(spread > 0, spread, exog.std(axis=0))

@@ -1,0 +1,455 @@
+"""Principal components by robust risk minimisation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import statsmodels.base.wrapper as wrap
+from scipy.stats import chi2, norm
+from statsmodels.iolib.table import SimpleTable
+
+from rrmstats.base import RRMResults, RRMResultsWrapper
+from rrmstats.core import Problem, Solution, minimise
+from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.entropy import Array
+from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.scatter import ScatterProblem, unit_spread, weighted_scatter
+from rrmstats.multivariate import RRMMultivariate, labelled, new_rows, number_table
+
+# A normal distribution's standard deviation, in units of its median absolute deviation.
+MAD_UNIT = 1.4826022185056018
+
+
+class SubspaceProblem(SmoothProblem):
+    """Squared distances to a q-dimensional affine subspace.
+
+    theta holds a point of the subspace (d,), then its orthonormal basis row by row (d, q). The
+    local coordinates of a step turn the basis towards its complement and shift the point along
+    the complement.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+    q : int
+        Dimension of the subspace, less than d.
+    demean : bool, optional
+        False keeps the subspace through the origin.
+    """
+
+    default_starts: ClassVar[int] = 200
+
+    def __init__(self, data: Array, q: int, demean: bool = True) -> None:
+        self.data, self.q, self.demean = data, q, demean
+        self.n_obs, self.dim = data.shape
+        self.n_params = q + demean
+        unit = 4 * (self.dim + 4) * np.finfo(float).eps
+        self._noise = (unit * np.linalg.norm(data, axis=-1)) ** 2
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """Return the point (..., d) and the basis (..., d, q)."""
+        d = self.dim
+        return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, self.q)
+
+    def join(self, point: Array, basis: Array) -> Array:
+        """Return theta of a point and a basis."""
+        flat = basis.reshape(*basis.shape[:-2], self.dim * self.q)
+        return np.concatenate([point, flat], axis=-1)
+
+    def losses(self, theta: Array) -> Array:
+        """Return squared distances, zero where rounding alone could produce them."""
+        point, basis = self.split(theta)
+        centred = self.data - point[..., None, :]
+        rest = centred - (centred @ basis) @ np.swapaxes(basis, -1, -2)
+        losses = np.einsum("...nd,...nd->...n", rest, rest)
+        losses[losses <= self._noise] = 0.0
+        return losses
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
+        point = weights @ self.data * self.demean
+        moment = weighted_scatter(self.data, weights, point)
+        vectors = np.linalg.eigh(moment)[1]
+        return self.join(point, vectors[..., ::-1][..., : self.q])
+
+    def frame(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Return scores (n, q), coordinates off the subspace (n, d - q), and their basis."""
+        point, basis = self.split(theta)
+        off = np.linalg.qr(basis, mode="complete")[0][..., self.q :]
+        centred = self.data - point
+        return centred @ basis, centred @ off, off
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss in the local coordinates, shape (n, k)."""
+        x, y, _ = self.frame(theta)
+        turn = -2.0 * (y[:, :, None] * x[:, None, :]).reshape(self.n_obs, -1)
+        return np.hstack([turn, -2.0 * y]) if self.demean else turn
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        x, y, _ = self.frame(theta)
+        codim = self.dim - self.q
+        inside = x.T @ (weights[:, None] * x)
+        outside = y.T @ (weights[:, None] * y)
+        turn = 2.0 * (np.kron(np.eye(codim), inside) - np.kron(outside, np.eye(self.q)))
+        if not self.demean:
+            return turn
+        cross = 2.0 * np.kron(np.eye(codim), (weights @ x)[:, None])
+        return np.block([[turn, cross], [cross.T, 2.0 * weights.sum() * np.eye(codim)]])
+
+    @property
+    def n_coordinates(self) -> int:
+        """Length of a step."""
+        return (self.dim - self.q) * (self.q + self.demean)
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return the parameters a step away in local coordinates, shape (..., d + d * q)."""
+        point, basis = self.split(theta)
+        off = np.linalg.qr(basis, mode="complete")[0][..., self.q :]
+        codim = self.dim - self.q
+        turn = step[..., : codim * self.q].reshape(*step.shape[:-1], codim, self.q)
+        if self.demean:
+            point = point + (off @ step[..., codim * self.q :, None])[..., 0]
+        return self.join(point, np.linalg.qr(basis + off @ turn)[0])
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return the subspaces through subsets of rows, shape (m, d + d * q)."""
+        rows = self.data[subsets]
+        point = rows.mean(axis=1) if self.demean else np.zeros((len(subsets), self.dim))
+        right = np.linalg.svd(rows - point[:, None, :], full_matrices=False)[2]
+        return self.join(point, np.swapaxes(right[:, : self.q], 1, 2))
+
+    def take(self, rows: np.ndarray) -> SubspaceProblem:
+        """Return the problem restricted to some rows."""
+        return SubspaceProblem(self.data[rows], self.q, self.demean)
+
+
+class ReducedSubspaceProblem(SubspaceProblem):
+    """The subspace problem in the span of the data, scaled: wide data cost no more than tall.
+
+    Observations are ``centre + unit * (data @ span.T)``, with the columns of `span` orthonormal.
+    """
+
+    def __init__(self, data: Array, q: int, demean: bool, column_unit: Array) -> None:
+        n, d = data.shape
+        self.centre = np.median(data, axis=0) if demean else np.zeros(d)
+        scaled = (data - self.centre) / column_unit
+        spread = np.median(np.linalg.norm(scaled, axis=1))
+        self.unit = float(np.exp2(np.round(np.log2(spread)))) if spread > 0 else 1.0
+        scaled = scaled / self.unit
+        self.span = np.eye(d)
+        if d > n:
+            self.span = np.linalg.svd(scaled, full_matrices=False)[2].T
+            scaled = scaled @ self.span
+        if not q < scaled.shape[1]:
+            raise ValueError(
+                f"n_components={q} leaves nothing to lose: data of shape {data.shape} span "
+                f"{scaled.shape[1]} dimensions, and fewer are needed; lower n_components"
+            )
+        super().__init__(scaled, q, demean)
+
+
+class RRMPCA(RRMMultivariate):
+    """Principal components when some of the rows may be wrong.
+
+    Parameters
+    ----------
+    data : array_like, shape (n, d)
+        Observations.
+    n_components : int or float
+        Number of components, less than d; or, in (0, 1), the fraction of the variance that they
+        are to explain.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
+    demean : bool, optional
+        False for components around the origin, the paper's case.
+    standardize : bool, optional
+        Divide each variable by a robust scale first.
+    weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 is the row twice.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    **kwargs
+        What statsmodels' interfaces pass on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats import RRMPCA
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.standard_normal(100)
+    >>> z = np.c_[t, 2 * t] + 0.1 * rng.standard_normal((100, 2))
+    >>> z[:20] = [10, -10] + rng.standard_normal((20, 2))
+    >>> RRMPCA(z, 1, eps_bar=0.3).fit().loadings.round(1).ravel()
+    array([0.4, 0.9])
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        n_components: float = 1,
+        eps_bar: float | None = None,
+        *,
+        demean: bool = True,
+        standardize: bool = False,
+        weights: Any = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(data, eps_bar, weights=weights, missing=missing, **kwargs)
+        d = self.endog.shape[1]
+        whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
+        if not (1 <= n_components < d if whole else 0 < n_components < 1):
+            raise ValueError(
+                f"n_components must be a whole number from 1 to {d - 1}, fewer than the {d} "
+                f"variables, or a fraction of the variance in (0, 1), got {n_components!r}"
+            )
+        self.n_components, self.demean, self.standardize = n_components, demean, standardize
+        self._init_keys.extend(["n_components", "demean", "standardize"])
+        if whole:
+            self.data.param_names = component_names(int(n_components))
+
+    def _column_unit(self) -> Array:
+        """Return what each variable is divided by, shape (d,)."""
+        if not self.standardize:
+            return np.ones(self.endog.shape[1])
+        centre = np.median(self.endog, axis=0)
+        unit = MAD_UNIT * np.median(np.abs(self.endog - centre), axis=0)
+        if not (unit > 0).all():
+            names = [name for name, u in zip(self.variables, unit, strict=True) if not u > 0]
+            raise ValueError(
+                f"standardize=True needs variables that vary, but most values are the same in "
+                f"{', '.join(names)}: drop them or use standardize=False"
+            )
+        return unit
+
+    def problem(self, q: int | None = None) -> ReducedSubspaceProblem:
+        """Return the squared distances to a subspace of q dimensions."""
+        q = int(self.n_components) if q is None else q
+        return ReducedSubspaceProblem(self.endog, q, self.demean, self._column_unit())
+
+    def fit(self, **kwargs: Any) -> Any:
+        """Minimise the robust risk; see `RRMModel.fit` for the arguments.
+
+        Where `n_components` is a fraction, components are added until they explain it.
+        """
+        if self.n_components >= 1:
+            return super().fit(**kwargs)
+        most = min(self.endog.shape[1], len(self.endog)) - 1
+        for q in range(1, most + 1):
+            model = RRMPCA(
+                self.data.orig_endog,
+                q,
+                **{k: v for k, v in self._get_init_kwds().items() if k != "n_components"},
+            )
+            results = model.fit(**kwargs)
+            if results.explained_variance_ratio.sum() >= self.n_components:
+                break
+        return results
+
+    def _start_theta(self, problem: Problem, start_params: npt.ArrayLike) -> Array:
+        raise ValueError("RRMPCA takes no start_params: use n_starts and rng")
+
+    def _results(self, problem: Problem, solution: Solution) -> Any:
+        assert isinstance(problem, ReducedSubspaceProblem)
+        return RRMPCAResultsWrapper(RRMPCAResults(self, problem, solution))
+
+
+class RRMPCAResults(RRMResults):
+    """Results of a principal component analysis; see `RRMResults` for what all models share.
+
+    The subspace is that of least risk. Within it, the location, the axes and the eigenvalues
+    come from a second minimisation, that of the covariance of the scores: rows far out in the
+    subspace lose nothing to it, and would else inflate the eigenvalues.
+
+    Attributes
+    ----------
+    params : ndarray, shape (q,)
+        The eigenvalues.
+    raw_eigenvals : ndarray, shape (q,)
+        The paper's: those of the weighted second moment.
+    """
+
+    def __init__(self, model: RRMPCA, problem: ReducedSubspaceProblem, solution: Solution) -> None:
+        self._column_unit = model._column_unit()
+        unit = problem.unit
+        point, basis = problem.split(solution.theta)
+        off = np.linalg.qr(basis, mode="complete")[0][:, problem.q :]
+        location, scatter = _inner_scatter(problem, basis, model)
+        values, vectors = np.linalg.eigh(scatter)
+        axes = basis @ vectors[:, ::-1]
+        largest = np.abs(problem.span @ axes).argmax(axis=0)
+        axes = axes * np.sign((problem.span @ axes)[largest, np.arange(problem.q)])
+        self._loadings = problem.span @ axes
+        self._eigenvals = values[::-1] * unit**2
+        centre = basis @ location + off @ (off.T @ point)
+        self._mean = problem.centre + self._column_unit * unit * (problem.span @ centre)
+        moment = weighted_scatter(problem.data, solution.weights, point)
+        self.raw_eigenvals = np.linalg.eigvalsh(moment)[::-1][: problem.q] * unit**2
+        left = np.linalg.eigvalsh(off.T @ moment @ off) * unit**2
+        self._rest = float(untilted(left, solution.lambda_ * unit**2).sum())
+        super().__init__(model, self._eigenvals, solution, unit=unit**2)
+
+    @property
+    def _components(self) -> list[str]:
+        return component_names(len(self._eigenvals))
+
+    @property
+    def mean(self) -> Any:
+        """Centre of the components, shape (d,)."""
+        return labelled(self.model, self._mean)
+
+    @property
+    def loadings(self) -> Any:
+        """Orthonormal components as columns, shape (d, q)."""
+        return labelled(self.model, self._loadings, self._components)
+
+    @property
+    def eigenvals(self) -> Any:
+        """Variances along the components, shape (q,)."""
+        if self.model.data.row_labels is None:
+            return self._eigenvals
+        return pd.Series(self._eigenvals, index=self._components)
+
+    @property
+    def explained_variance_ratio(self) -> Any:
+        """Share of each component in the variance, shape (q,)."""
+        return self.eigenvals / (self._eigenvals.sum() + self._rest)
+
+    def transform(self, new: Any) -> Any:
+        """Return the scores of new observations, shape (m, q)."""
+        values, index = new_rows(self.model, new)
+        return self._labelled_rows(self._scores(values), index)
+
+    @property
+    def scores(self) -> Any:
+        """Scores of the observations, shape (n, q)."""
+        return self._labelled_rows(self._scores(self.model.endog), self.model.data.row_labels)
+
+    def _scores(self, values: Array) -> Array:
+        return ((values - self._mean) / self._column_unit) @ self._loadings
+
+    def _labelled_rows(self, values: Array, index: Any) -> Any:
+        if index is None:
+            return values
+        return pd.DataFrame(values, index=index, columns=self._components)
+
+    def reconstruct(self) -> Any:
+        """Return the observations projected on the subspace, shape (n, d)."""
+        values = self._projected(self.model.endog)
+        index = self.model.data.row_labels
+        if index is None:
+            return values
+        return pd.DataFrame(values, index=index, columns=self.model.variables)
+
+    def _projected(self, values: Array) -> Array:
+        return self._mean + self._column_unit * (self._scores(values) @ self._loadings.T)
+
+    @property
+    def score_distance(self) -> Any:
+        """Distances from the centre within the subspace, in standard deviations, shape (n,)."""
+        scaled = self._scores(self.model.endog) / np.sqrt(self._eigenvals)
+        return self._labelled_row_vector(np.linalg.norm(scaled, axis=1))
+
+    @property
+    def orthogonal_distance(self) -> Any:
+        """Distances from the subspace, shape (n,)."""
+        return self._labelled_row_vector(self._orthogonal())
+
+    def _orthogonal(self) -> Array:
+        rest = (self.model.endog - self._projected(self.model.endog)) / self._column_unit
+        return np.linalg.norm(rest, axis=1)
+
+    def _labelled_row_vector(self, values: np.ndarray) -> Any:
+        index = self.model.data.row_labels
+        return values if index is None else pd.Series(values, index=index)
+
+    def score_cutoff(self, level: float = 0.975) -> float:
+        """Return the quantile of the score distances of clean Gaussian data."""
+        return float(np.sqrt(chi2.ppf(level, len(self._eigenvals))))
+
+    def orthogonal_cutoff(self, level: float = 0.975) -> float:
+        """Return the quantile of the orthogonal distances of clean data.
+
+        Their power 2/3 is close to normal (Wilson and Hilferty); its median and median absolute
+        deviation are those of the data.
+        """
+        power = self._orthogonal() ** (2 / 3)
+        middle = np.median(power)
+        spread = MAD_UNIT * np.median(np.abs(power - middle))
+        return float((middle + norm.ppf(level) * spread) ** 1.5)
+
+    def outliers(self, level: float = 0.975) -> Any:
+        """Tell which observations lie beyond either cut-off.
+
+        Parameters
+        ----------
+        level : float, optional
+            Fraction of clean observations that lie within both, in (0, 1).
+
+        Returns
+        -------
+        ndarray or Series of bool, shape (n,)
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be in (0, 1), got {level:g}")
+        each = np.sqrt(level)
+        far = np.asarray(self.score_distance) > self.score_cutoff(each)
+        off = np.asarray(self._orthogonal()) > self.orthogonal_cutoff(each)
+        return self._labelled_row_vector(far | off)
+
+    def _summary_subject(self) -> tuple[str, Any]:
+        return ("Variables:", [str(len(self.model.variables))])
+
+    def _summary_title(self) -> str:
+        return "Robust Risk Minimization: Principal Components"
+
+    def _params_table(self) -> SimpleTable:
+        names = self.model.variables
+        values = np.vstack(
+            [self._eigenvals, np.asarray(self.explained_variance_ratio), self._loadings]
+        )
+        rows = ["eigenvalue", "variance explained", *names]
+        return number_table("Components", values, rows, self._components)
+
+
+class RRMPCAResultsWrapper(RRMResultsWrapper):
+    """Attach the labels of the data to the arrays of the results."""
+
+    _wrap_attrs: ClassVar[dict[str, str]] = {**RRMResultsWrapper._wrap_attrs}
+
+
+wrap.populate_wrapper(RRMPCAResultsWrapper, RRMPCAResults)
+
+
+def component_names(q: int) -> list[str]:
+    """Return the names of q components."""
+    return [f"comp_{i + 1}" for i in range(q)]
+
+
+def _inner_scatter(
+    problem: ReducedSubspaceProblem, basis: Array, model: RRMPCA
+) -> tuple[Array, Array]:
+    """Return the robust location and scatter of the scores in a basis, (q,) and (q, q)."""
+    scores = problem.data @ basis
+    centre, unit = unit_spread(scores)
+    if not problem.demean:
+        centre = np.zeros_like(centre)
+    inner = ScatterProblem((scores - centre) / unit, problem.demean)
+    found = minimise(inner, model.eps_bar, prior=model._prior)
+    location, scatter = inner.split(found.theta)
+    scatter = scatter / second_moment_ratio(model.eps_bar, problem.q)
+    return centre + unit * location, scatter * np.outer(unit, unit)
+
+
+def untilted(variances: Array, lambda_: float) -> Array:
+    """Return the Gaussian variances that the weights exp(-y'y / lambda) narrowed to these.
+
+    Precisions add: the weights add 2 / lambda to each.
+    """
+    if not 0 < lambda_ < np.inf:
+        return variances
+    shrink = 1.0 - 2.0 * variances / lambda_
+    return variances / np.maximum(shrink, np.finfo(float).eps)
