@@ -1,0 +1,305 @@
+"""Data that are wrong, odd or extreme: a right answer, or an error that says what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from experiments import contaminated
+from numpy.testing import assert_allclose
+from statsmodels.tools.sm_exceptions import MissingDataError
+
+import rrmstats
+from rrmstats import RRMOLS
+
+N = 50
+ENDOG, EXOG = contaminated(np.random.default_rng(0), N)
+FRAME = pd.DataFrame({"y": ENDOG, "x": EXOG[:, 1], "z": EXOG[:, 2], "s": ["a", "b"] * (N // 2)})
+
+
+def fit(endog=ENDOG, exog=EXOG, eps_bar=0.3, **kwargs):
+    return RRMOLS(endog, exog, eps_bar, **kwargs).fit()
+
+
+def replaced(values, place, value):
+    changed = np.array(values, dtype=float)
+    changed[place] = value
+    return changed
+
+
+def assert_sound(res):
+    """Every number of a fit is one, and the summary prints."""
+    assert res.converged
+    for name in ("params", "weights", "losses", "risk", "scale", "resid", "n_kish", "entropy"):
+        assert np.isfinite(getattr(res, name)).all(), name
+    assert not np.isnan(res.lambda_)
+    assert "nan" not in str(res.summary())
+
+
+@pytest.mark.parametrize(
+    ("eps_bar", "error", "message"),
+    [
+        (1.0, ValueError, r"eps_bar must be in \[0, 1\), got 1"),
+        (1.2, ValueError, "got 1.2"),
+        (-0.1, ValueError, "got -0.1"),
+        (np.nan, ValueError, "got nan"),
+        ("high", TypeError, r"eps_bar must be a number in \[0, 1\), got 'high'"),
+        ([0.2], TypeError, r"got \[0.2\]"),
+        (None, TypeError, "eps_bar is required: .* for example eps_bar=0.2"),
+    ],
+)
+def test_eps_bar(eps_bar, error, message):
+    with pytest.raises(error, match=message):
+        RRMOLS(ENDOG, EXOG, eps_bar)
+    with pytest.raises(error, match=message):
+        rrmstats.ols("y ~ x", FRAME, eps_bar)
+
+
+def test_eps_bar_is_required():
+    with pytest.raises(TypeError, match="eps_bar is required"):
+        RRMOLS(ENDOG, EXOG)
+    with pytest.raises(TypeError, match="eps_bar is required"):
+        rrmstats.ols("y ~ x", FRAME)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["endog", "exog", "weights"])
+def test_not_finite(name, value):
+    if name == "weights" and value == -np.inf:
+        pytest.skip("covered by negative weights")
+    whole = {"endog": ENDOG, "exog": EXOG, "weights": np.ones(N)}[name]
+    bad = {name: replaced(whole, 3, value)}
+    with pytest.raises((ValueError, MissingDataError), match=f"{name} contains"):
+        fit(**bad)
+    if np.isnan(value):
+        dropped = np.delete(np.arange(N), 3)
+        assert_allclose(
+            fit(**bad, missing="drop").params, fit(ENDOG[dropped], EXOG[dropped]).params
+        )
+        with pytest.raises(MissingDataError, match="NaNs were encountered"):
+            fit(**bad, missing="raise")
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"eps_bar": 0.95}, r"eps_bar=0.95 leaves .* = 2.5 observations for 3 parameters; lower"),
+        ({"endog": ENDOG[:4], "exog": EXOG[:4]}, "= 2.8 observations for 3 parameters"),
+        ({"endog": ENDOG[:1], "exog": EXOG[:1, :1]}, "= 0.7 observations for 1 parameters"),
+        ({"weights": np.full(N, 0.01)}, "observations for 3 parameters"),
+        ({"weights": np.r_[99.0, 99.0, np.zeros(N - 2)]}, "only 2 observations have a prior"),
+        ({"weights": np.zeros(N)}, "observations for 3 parameters|not all zero"),
+    ],
+)
+def test_too_few_observations(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**kwargs)
+
+
+STRINGS = ["a"] * N
+TEXT = {
+    "endog list": ({"endog": STRINGS}, "endog must be numbers"),
+    "endog array": ({"endog": np.array(STRINGS)}, "endog must be numbers"),
+    "endog Series": ({"endog": pd.Series(STRINGS)}, "endog must be numbers"),
+    "endog of numerals": ({"endog": ENDOG.astype(str)}, "endog must be numbers"),
+    "exog array": ({"exog": np.array([STRINGS, STRINGS]).T}, "exog must be numbers"),
+    "exog Series": ({"exog": FRAME["s"]}, "exog must be numbers"),
+    "exog frame": ({"exog": FRAME[["x", "s"]]}, "exog must be numbers, but not so s: .* formula"),
+    "exog categories": ({"exog": FRAME[["x", "s"]].astype({"s": "category"})}, "not so s"),
+    "exog dates": ({"exog": pd.DataFrame({"t": pd.date_range("2020", periods=N)})}, "not so t"),
+    "exog mixed": ({"exog": np.array([[1.0, "a"]] * N, dtype=object)}, "exog must be numbers"),
+    "weights": ({"weights": STRINGS}, "weights must be numbers"),
+}
+
+
+@pytest.mark.parametrize(("kwargs", "message"), TEXT.values(), ids=TEXT)
+def test_text_where_numbers_belong(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**kwargs)
+
+
+def test_text_as_endog_of_a_formula():
+    with pytest.raises(ValueError, match="variable converted to endog is non-numeric"):
+        rrmstats.ols("s ~ x", FRAME, 0.3)
+
+
+EMPTY = {
+    "frame": lambda: rrmstats.ols("y ~ x", FRAME.iloc[:0], 0.3),
+    "arrays": lambda: RRMOLS(ENDOG[:0], EXOG[:0], 0.3),
+    "Series": lambda: RRMOLS(FRAME.y[:0], FRAME[["x"]][:0], 0.3),
+    "no columns": lambda: RRMOLS(ENDOG, EXOG[:, :0], 0.3),
+    "all missing": lambda: rrmstats.ols("y ~ x", FRAME.assign(x=np.nan), 0.3),
+    "empty subset": lambda: rrmstats.ols("y ~ x", FRAME, 0.3, subset=FRAME.x > 100),
+}
+
+
+@pytest.mark.parametrize("call", EMPTY.values(), ids=EMPTY)
+def test_no_data(call):
+    with pytest.raises(ValueError, match=r"has no rows|is empty; give at least"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "message"),
+    [
+        ({"endog": ENDOG[:-1]}, ValueError, "endog and exog .* different sizes"),
+        ({"exog": EXOG[:, :, None]}, ValueError, "exog is not 1d or 2d"),
+        ({"exog": None}, ValueError, "exog is required"),
+        ({"bogus": 1, "other": 2}, TypeError, "RRMOLS got unknown keywords: bogus, other"),
+    ],
+)
+def test_arguments(kwargs, error, message):
+    with pytest.raises(error, match=message):
+        fit(**kwargs)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "message"),
+    [
+        ({"start_params": [1.0, 2.0]}, ValueError, r"must be 3 numbers.* got shape \(2,\)"),
+        ({"start_params": 1.0}, ValueError, "must be 3 numbers"),
+        ({"start_params": [np.nan] * 3}, ValueError, "finite numbers"),
+        ({"n_starts": -1}, ValueError, "n_starts=-1"),
+        ({"tol": -1.0}, ValueError, "tol=-1"),
+        ({"bogus": 1}, TypeError, "bogus"),
+    ],
+)
+def test_arguments_of_fit(kwargs, error, message):
+    with pytest.raises(error, match=message):
+        RRMOLS(ENDOG, EXOG, 0.3).fit(**kwargs)
+
+
+def test_collinear_columns_share_the_effect():
+    full = fit()
+    twice = fit(exog=np.c_[EXOG, EXOG[:, 1] - EXOG[:, 2]])
+    assert_sound(twice)
+    assert_allclose(twice.fittedvalues, full.fittedvalues, atol=1e-9)
+    assert_allclose(twice.scale, full.scale)
+    root = np.sqrt(twice.weights)[:, None]
+    expected = np.linalg.pinv(root * twice.model.exog) @ (root[:, 0] * ENDOG)
+    assert_allclose(twice.params, expected, atol=1e-8)
+    assert "rank 3 but 4 columns" in str(twice.summary())
+
+
+@pytest.mark.parametrize("level", [0.0, 5.0, 1e150])
+def test_constant_endog(level):
+    res = fit(endog=np.full(N, level))
+    assert_sound(res)
+    assert_allclose(res.params, [level, 0, 0], atol=1e-12 * max(level, 1))
+    assert_allclose(res.weights, 1 / N)
+    assert res.scale <= 1e-25 * max(level, 1) ** 2
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_exact_fit_of_most_rows(unit, offset):
+    exog = EXOG + np.r_[0, offset, 0]
+    truth = unit * np.array([1.0, -2.0, 0.3])
+    bad = np.arange(N) < 12
+    endog = exog @ truth + unit * np.where(bad, 7 + ENDOG, 0)
+    res = fit(endog, exog, 0.4)
+    assert_sound(res)
+    assert_allclose(res.params, truth, rtol=1e-8)
+    assert res.lambda_ == res.risk == res.scale == 0
+    assert_allclose(res.weights, np.where(bad, 0, 1 / 38), rtol=1e-12)
+    assert_allclose(res.n_eff, 38)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_single_row(k):
+    res = fit(ENDOG[:1], EXOG[:1, :k], 0.0)
+    assert_sound(res)
+    assert_allclose(res.fittedvalues, ENDOG[:1])
+    assert res.weights.tolist() == [1.0]
+
+
+def test_duplicated_rows():
+    once, thrice = fit(), fit(np.tile(ENDOG, 3), np.tile(EXOG, (3, 1)))
+    assert_allclose(thrice.params, once.params, rtol=1e-8)
+    assert_allclose(thrice.n_kish, 3 * once.n_kish, rtol=1e-8)
+
+
+@pytest.mark.parametrize("value", [1e8, 1e30, 1e100, 1e150, -1e150])
+def test_one_enormous_response(value):
+    res = fit(replaced(ENDOG, 0, value))
+    assert_sound(res)
+    assert_allclose(res.params, fit(replaced(ENDOG, 0, 1e4)).params, rtol=1e-6)
+    assert res.weights[0] == 0
+
+
+@pytest.mark.parametrize("value", [1e8, 1e30])
+def test_one_enormous_leverage_point(value):
+    res = fit(exog=replaced(EXOG, (0, 1), value))
+    assert_sound(res)
+    assert_allclose(res.params, fit(exog=replaced(EXOG, (0, 1), 1e5)).params, rtol=1e-6)
+
+
+def test_columns_and_responses_beyond_computing():
+    with pytest.raises(ValueError, match=r"column 1 of the design .* mend or drop the rows"):
+        fit(exog=replaced(EXOG, (0, 1), 1e150))
+    for unit in (1e-200, 1e200):
+        with pytest.raises(ValueError, match=r"endog reaches .* in other units"):
+            fit(ENDOG * unit)
+
+
+@pytest.mark.parametrize("row", [3, 30])
+def test_a_dummy_with_a_single_one(row):
+    dummy = np.eye(N)[row]
+    res = fit(exog=np.c_[EXOG, dummy])
+    assert_sound(res)
+    assert_allclose(res.resid[row], 0, atol=1e-8)
+    without = fit(np.delete(ENDOG, row), np.delete(EXOG, row, axis=0))
+    assert_allclose(res.params[:3], without.params, atol=0.1)
+
+
+def test_a_dummy_whose_only_row_has_no_prior_weight():
+    weights = np.where(np.arange(N) == 30, 0.0, 1.0)
+    res = fit(exog=np.c_[EXOG, np.eye(N)[30]], weights=weights)
+    assert_sound(res)
+    assert_allclose(res.fittedvalues[:30], fit(weights=weights).fittedvalues[:30], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int8", "bool", "Float64"])
+def test_types_of_numbers(dtype):
+    whole = np.round(4 * np.c_[ENDOG, EXOG]) % 2 if dtype == "bool" else np.round(4 * EXOG)
+    endog = np.round(ENDOG) > 2 if dtype == "bool" else np.round(ENDOG)
+    exog = np.c_[np.ones(N), whole[:, 1:3]]
+    expected = fit(endog.astype(float), exog)
+    typed = fit(pd.Series(endog).astype(dtype), pd.DataFrame(exog).astype(dtype))
+    assert_allclose(typed.params, expected.params, rtol=1e-9, atol=1e-12)
+    if dtype != "Float64":
+        plain = fit(endog.astype(dtype), exog.astype(dtype))
+        assert_allclose(plain.params, expected.params, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(N, 1), (N,)])
+def test_lists_and_columns(shape):
+    res = fit(np.reshape(ENDOG, shape).tolist(), EXOG.tolist())
+    assert_allclose(res.params, fit().params, rtol=1e-12)
+    single = fit(ENDOG, EXOG[:, 0])
+    assert_allclose(single.params, fit(ENDOG, sm.add_constant(ENDOG)[:, :1]).params)
+
+
+# What statsmodels answers here does not say what is wrong.
+UNCLEAR_ERRORS = (AssertionError, MissingDataError, RuntimeWarning, TypeError)
+unclear = pytest.mark.xfail(raises=UNCLEAR_ERRORS, strict=True)
+UNCLEAR = {
+    "negative weight": ({"weights": replaced(np.ones(N), 3, -1)}, "weights must .*nonnegative"),
+    "weight -inf": ({"weights": replaced(np.ones(N), 3, -np.inf)}, "weights .*"),
+    "length of weights": ({"weights": np.ones(3)}, "weights .* 50"),
+    "two responses": ({"endog": np.c_[ENDOG, ENDOG]}, "endog must .* one column"),
+    "complex endog": ({"endog": ENDOG + 1j}, "endog must be numbers"),
+    "exog NaN, what to do": ({"exog": replaced(EXOG, 3, np.nan)}, "missing='drop'"),
+    "all rows dropped": ({"endog": np.full(N, np.nan), "missing": "drop"}, "no rows"),
+}
+
+
+@unclear
+@pytest.mark.parametrize(("kwargs", "message"), UNCLEAR.values(), ids=UNCLEAR)
+def test_errors_that_are_not_clear_yet(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**kwargs)
+
+
+@unclear
+def test_objects_that_are_numbers():
+    assert_allclose(fit(ENDOG.astype(object)).params, fit().params)

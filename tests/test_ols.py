@@ -1,0 +1,296 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from experiments import contaminated, leverage, linreg
+from numpy.testing import assert_allclose, assert_array_equal
+from statsmodels.tools.sm_exceptions import ConvergenceWarning
+
+import rrmstats
+from rrmstats import RRMOLS
+
+LABELS = [f"row {i}" for i in range(60)]
+SEEDS = range(30)
+
+
+def frame(seed=0):
+    """Return a frame with labelled rows, whose first eight are shifted."""
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame(
+        {"x": rng.standard_normal(60), "z": rng.uniform(1, 5, 60), "g": list("abc") * 20},
+        index=LABELS,
+    )
+    noise = 0.3 * rng.standard_normal(60)
+    data["y"] = 1 + 2 * data.x - data.z + data.g.map({"a": 0.0, "b": 1.0, "c": -1.0}) + noise
+    data.iloc[:8, data.columns.get_loc("y")] += 15
+    return data
+
+
+def fit(formula="y ~ x + z", eps_bar=0.3, **kwargs):
+    return rrmstats.ols(formula, frame(), eps_bar, **kwargs).fit()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sample", [contaminated, leverage, linreg])
+def test_no_contamination_is_least_squares(sample, weighted):
+    rng = np.random.default_rng(0)
+    endog, exog = sample(rng)
+    weights = rng.uniform(0.5, 3, len(endog)) if weighted else None
+    res = RRMOLS(endog, exog, 0.0, weights=weights).fit()
+    if weighted:
+        # A weight says how often a row counts, as the degrees of freedom then do.
+        reference = sm.WLS(endog, exog, weights=weights).fit()
+        scale = reference.ssr / (weights.sum() - exog.shape[1])
+    else:
+        reference = sm.OLS(endog, exog).fit()
+        scale = reference.scale
+    assert_allclose(res.params, reference.params, rtol=1e-10)
+    assert_allclose(res.fittedvalues, reference.fittedvalues, rtol=1e-10)
+    assert_allclose(res.predict(exog[:5]), reference.predict(exog[:5]), rtol=1e-10)
+    assert_allclose(res.scale, scale, rtol=1e-10)
+    assert_allclose(res.resid, reference.resid, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("eps_bar", [0.1, 0.4])
+@pytest.mark.parametrize("sample", [contaminated, leverage, linreg])
+def test_params_are_weighted_least_squares(sample, eps_bar):
+    endog, exog = sample(np.random.default_rng(1))
+    res = RRMOLS(endog, exog, eps_bar).fit()
+    reference = sm.WLS(endog, exog, weights=res.weights).fit()
+    assert_allclose(res.params, reference.params, rtol=1e-8)
+    assert_allclose(res.risk, res.weights @ res.losses, rtol=1e-10)
+    assert_allclose(res.losses, res.resid**2, rtol=1e-9, atol=1e-20)
+    assert_allclose(res.raw_scale, res.risk)
+    assert_allclose(res.n_kish, 1 / np.sum(res.weights**2))
+    assert_allclose(res.entropy, -np.sum(res.weights * np.log(res.weights + 1e-300)))
+    assert_allclose(res.n_eff, (1 - eps_bar) * len(endog))
+
+
+def errors(sample, eps_bar=0.4, **kwargs):
+    """Return relative errors of the fits and their risks over the seeds."""
+    found = []
+    for seed in SEEDS:
+        endog, exog = sample(np.random.default_rng(seed))
+        res = RRMOLS(endog, exog, eps_bar).fit(**kwargs)
+        truth = np.ones(exog.shape[1])
+        found.append((np.linalg.norm(res.params - truth) / np.linalg.norm(truth), res.risk))
+    return np.array(found).T
+
+
+def test_leverage_points_break_algorithm_1_and_not_the_search():
+    error, risk = errors(leverage)
+    error_1, risk_1 = errors(leverage, n_starts=0, accelerate=False)
+    assert error.mean() <= 0.10
+    assert error_1.mean() > 1
+    assert (risk <= risk_1 * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("eps_bar", [0.2, 0.4])
+def test_the_risk_is_never_above_that_of_algorithm_1(eps_bar):
+    _, risk = errors(linreg, eps_bar)
+    _, risk_1 = errors(linreg, eps_bar, n_starts=0, accelerate=False)
+    assert (risk <= risk_1 * (1 + 1e-9)).all()
+    assert (risk < 0.999 * risk_1).any()
+
+
+@pytest.mark.parametrize("eps_bar", [0.0, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize(("n", "k"), [(1000, 5), (60, 3)])
+def test_scale_is_the_variance_of_clean_noise(eps_bar, n, k):
+    scales = [
+        RRMOLS(*contaminated(np.random.default_rng(seed), n, k, share=0.0), eps_bar).fit().scale
+        for seed in range(60)
+    ]
+    noise = 4 * np.std(scales) / np.sqrt(len(scales))
+    assert_allclose(np.mean(scales), 1, atol=noise + (0 if n == 1000 else 0.1))
+
+
+def test_outliers_lose_their_weight():
+    res = fit()
+    assert res.weights.iloc[:8].max() < 1e-6
+    assert sorted(res.weights.nsmallest(8).index) == sorted(LABELS[:8])
+    assert_allclose(res.params, fit(subset=LABELS[8:], eps_bar=0).params, atol=0.4)
+
+
+def double(values):
+    return 2 * values
+
+
+@pytest.mark.parametrize(
+    ("formula", "names"),
+    [
+        ("y ~ x + C(g)", ["Intercept", "C(g)[T.b]", "C(g)[T.c]", "x"]),
+        ("y ~ g + x:z", ["Intercept", "g[T.b]", "g[T.c]", "x:z"]),
+        ("y ~ x * g", ["Intercept", "g[T.b]", "g[T.c]", "x", "x:g[T.b]", "x:g[T.c]"]),
+        ("y ~ 0 + x", ["x"]),
+        ("y ~ np.log(z) + I(x**2)", ["Intercept", "np.log(z)", "I(x ** 2)"]),
+        ("y ~ double(x)", ["Intercept", "double(x)"]),
+    ],
+)
+def test_formulas_build_the_design_of_statsmodels(formula, names):
+    data = frame()
+    res = rrmstats.ols(formula, data, 0.3).fit()
+    reference = sm.OLS.from_formula(formula, data)
+    assert set(res.params.index) == set(names) == set(reference.exog_names)
+    assert_array_equal(res.model.exog, reference.exog)
+    assert_allclose(res.predict(data), res.fittedvalues, rtol=1e-10)
+    assert_allclose(res.predict(data.iloc[:3]), res.fittedvalues.iloc[:3], rtol=1e-10)
+
+
+def test_formulas_see_functions_local_to_the_caller():
+    def thrice(values):
+        return 3 * values
+
+    for ols in (rrmstats.ols, RRMOLS.from_formula):
+        res = ols("y ~ thrice(x)", frame(), 0.3).fit()
+        assert_allclose(3 * res.params["thrice(x)"], fit("y ~ x").params["x"])
+
+
+def test_eps_bar_and_subset_by_position_and_name():
+    data = frame()
+    by_name = rrmstats.ols(formula="y ~ x", data=data, eps_bar=0.2, subset=LABELS[:40]).fit()
+    by_place = rrmstats.ols("y ~ x", data, 0.2, LABELS[:40]).fit()
+    assert by_name.eps_bar == by_place.eps_bar == 0.2
+    assert by_name.nobs == 40
+    assert_array_equal(by_name.params, by_place.params)
+    assert list(by_name.weights.index) == LABELS[:40]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_missing_rows_are_dropped_with_their_weights(weighted):
+    data = frame()
+    counts = pd.Series(np.random.default_rng(0).integers(1, 4, 60), index=LABELS, dtype=float)
+    gone = ["row 3", "row 20", "row 59"]
+    data.loc[gone[0], "y"] = data.loc[gone[1], "x"] = data.loc[gone[2], "z"] = np.nan
+    left = data.drop(gone)
+
+    def kwargs(rows):
+        return {"weights": counts[rows]} if weighted else {}
+
+    res = rrmstats.ols("y ~ x + z", data, 0.3, **kwargs(LABELS)).fit()
+    expected = rrmstats.ols("y ~ x + z", left, 0.3, **kwargs(left.index)).fit()
+    arrays = RRMOLS(
+        data.y, sm.add_constant(data[["x", "z"]]), 0.3, missing="drop", **kwargs(LABELS)
+    ).fit()
+    for other in (res, arrays):
+        assert_allclose(other.params, expected.params, rtol=1e-10)
+        assert list(other.weights.index) == list(left.index)
+        assert other.nobs == 57
+
+
+@pytest.mark.parametrize("name", ["weights", "losses", "resid", "fittedvalues"])
+def test_labels_survive(name):
+    data = frame()
+    for res in (fit(), RRMOLS(data.y, data[["x", "z"]], 0.3).fit()):
+        values = getattr(res, name)
+        assert list(values.index) == LABELS
+        assert isinstance(values, pd.Series)
+        assert list(res.params.index)[-2:] == ["x", "z"]
+    plain = RRMOLS(data.y.to_numpy(), data[["x", "z"]].to_numpy(), 0.3).fit()
+    assert type(getattr(plain, name)) is np.ndarray
+
+
+def test_fit_writes_nothing_on_the_model():
+    model = RRMOLS(*contaminated(np.random.default_rng(0)), 0.3)
+    before = {name: pickle.dumps(value) for name, value in vars(model).items() if name != "data"}
+    first = model.fit()
+    model.fit(n_starts=0, rng=3)
+    after = {name: pickle.dumps(value) for name, value in vars(model).items() if name != "data"}
+    assert after == before
+    assert_array_equal(model.fit().params, first.params)
+
+
+@pytest.mark.parametrize("weights", [None, np.r_[np.full(100, 2.0), np.ones(100)]])
+def test_clones_keep_eps_bar(weights):
+    model = RRMOLS(*contaminated(np.random.default_rng(0)), 0.3, weights=weights)
+    clone = model.__class__(model.endog, model.exog, **model._get_init_kwds())
+    assert clone.eps_bar == 0.3
+    assert_allclose(clone.fit().params, model.fit().params, rtol=1e-9)
+
+
+def test_regularised_fits_and_covariances_are_refused():
+    model = rrmstats.ols("y ~ x", frame(), 0.3)
+    with pytest.raises(NotImplementedError, match="would ignore eps_bar"):
+        model.fit_regularized()
+    with pytest.raises(NotImplementedError, match="standard errors of RRM estimates are not"):
+        model.fit().cov_params()
+
+
+# statsmodels answers NaN where it knows no covariance.
+@pytest.mark.xfail(raises=pytest.fail.Exception, strict=True)
+@pytest.mark.parametrize("name", ["bse", "tvalues", "pvalues", "conf_int"])
+def test_no_standard_errors_are_nan(name):
+    res = fit()
+    with pytest.raises(NotImplementedError, match="standard errors of RRM estimates are not"):
+        np.asarray(res.conf_int() if name == "conf_int" else getattr(res, name))
+
+
+def test_summary_says_what_was_fitted_and_claims_no_errors():
+    res = fit("y ~ x + C(g)")
+    text = str(res.summary())
+    for label, value in (
+        ("eps_bar:", "0.3"),
+        ("lambda:", f"{res.lambda_:.5g}"),
+        ("Risk:", f"{res.risk:.5g}"),
+        ("Effective size (entropy):", "42.0"),
+        ("Effective size (Kish):", f"{res.n_kish:.1f}"),
+        ("No. Observations:", "60"),
+        ("Starts:", str(len(res.starts))),
+        ("Converged:", "yes"),
+        ("Ends at least risk:", f"{res.n_best} of {len(res.final_risks)}"),
+    ):
+        line = next(line for line in text.splitlines() if label in line)
+        assert f"{value} " in " ".join(line.split(label)[1].split()) + " ", line
+    assert "Dep. Variable:                      y" in text
+    for label in res.weights.nsmallest(5).index:
+        assert label in text
+    assert "Standard errors are not available" in text
+    assert not any(word in text for word in ("std err", "P>|", "[0.025", "nan"))
+    for name, value in res.params.items():
+        assert f"{value:.4f}" in next(x for x in text.splitlines() if x.startswith(name))
+    assert "Renamed" in str(res.summary(yname="Renamed"))
+
+
+def test_summary_without_convergence_and_of_an_exact_fit():
+    with pytest.warns(ConvergenceWarning, match=r"2 iterations; raise maxiter \(now 2\)"):
+        res = rrmstats.ols("y ~ x", frame(), 0.3).fit(maxiter=2, n_starts=0)
+    assert "had not settled" in str(res.summary())
+    exog = sm.add_constant(np.arange(20.0))
+    exact = RRMOLS(exog @ [1.0, 2.0] + np.r_[np.zeros(15), np.full(5, 9.0)], exog, 0.4).fit()
+    assert "Exact fit" in str(exact.summary())
+
+
+def test_trace_and_starts():
+    res = fit()
+    assert list(res.trace.columns) == ["risk", "lambda_", "n_eff", "step"]
+    assert len(res.trace) == res.n_iter + 1
+    assert (res.trace.risk.diff().dropna() <= 1e-12 * res.trace.risk.iloc[0]).all()
+    assert res.trace.risk.iloc[-1] == res.risk
+    assert_allclose(res.trace.n_eff, 42, rtol=1e-2)
+    assert res.starts.start.tolist() == ["first"] + ["subset"] * (len(res.starts) - 1)
+    assert (res.starts.risk >= res.risk * (1 - 1e-9)).all()
+
+
+def test_start_params():
+    endog, exog = leverage(np.random.default_rng(0))
+    for unit in (1.0, 1e100):
+        model = RRMOLS(unit * endog, exog, 0.4)
+        from_truth = model.fit(n_starts=0, start_params=unit * np.ones(4))
+        assert_allclose(from_truth.params / unit, model.fit().params / unit, rtol=1e-7)
+        assert from_truth.risk < 0.5 * model.fit(n_starts=0).risk
+
+
+def test_pickle_round_trip(tmp_path):
+    res = fit("y ~ x + C(g)")
+    again = pickle.loads(pickle.dumps(res))
+    assert_array_equal(again.params, res.params)
+    pd.testing.assert_series_equal(again.weights, res.weights)
+    assert_allclose(again.predict(frame()), res.predict(frame()))
+
+    def without_time(summary):
+        return [line for line in str(summary).splitlines() if "Time:" not in line]
+
+    assert without_time(again.summary()) == without_time(res.summary())
+    res.save(tmp_path / "fit.pickle")
+    assert_array_equal(sm.load(tmp_path / "fit.pickle").params, res.params)
