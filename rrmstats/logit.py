@@ -30,6 +30,8 @@ from rrmstats.core.linear import Design, LinearProblem, solve_gram
 FIT_STEPS = 50
 IMPROVING_STEPS = 2
 FIT_TOL = 1e-20
+# What rounding may add to a risk, relative to it: at the end steps change it by less.
+RISK_NOISE = 1e-14
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.
 MIDDLE_MAX = 40.0
@@ -121,7 +123,7 @@ class LogitProblem(LinearProblem):
             for _ in range(10):
                 trial = self.retract(theta, fraction * step)
                 new = np.einsum("bn,bn->b", weights, self.losses(trial))
-                lower = new <= risk
+                lower = new <= risk * (1.0 + RISK_NOISE)
                 theta = np.where(lower[:, None], trial, theta)
                 risk = np.where(lower, new, risk)
                 step[lower] = 0.0
