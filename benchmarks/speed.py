@@ -1,0 +1,118 @@
+"""Time fits against what statsmodels fits to the same data, in one run.
+
+Each row of the table compares two fits that are timed in turn, so that both see the same state
+of the machine. The time of a sample is the least of its repeats; a row adds up its samples.
+"""
+
+import argparse
+import os
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import statsmodels.api as sm
+
+from rrmstats import RRMOLS
+
+Fit = Callable[[], Any]
+
+
+class Row(NamedTuple):
+    """A comparison: pairs of fits, one a sample, and the ratio that is aimed at."""
+
+    name: str
+    reference: str
+    pairs: Callable[[], Iterator[tuple[Fit, Fit]]]
+    repeats: int
+    at_most: float
+
+
+def large_regression(n: int = 1_000_000, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    exog = np.c_[np.ones(n), rng.standard_normal((n, k - 1))]
+    endog = exog.sum(axis=1) + rng.standard_normal(n)
+    endog[: n // 10] += 10
+    return endog, exog
+
+
+def small_regression(seed: int, n: int = 40, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    exog = np.c_[np.ones(n), rng.uniform(-5, 5, (n, k - 1))]
+    bad = rng.random(n) < 0.2
+    noise = np.where(bad, rng.standard_t(1.5, n), 0.25 * rng.standard_normal(n))
+    return exog.sum(axis=1) + noise, exog
+
+
+def large_pairs(**kwargs: Any) -> Iterator[tuple[Fit, Fit]]:
+    endog, exog = large_regression()
+    yield lambda: RRMOLS(endog, exog, 0.2).fit(**kwargs), lambda: sm.OLS(endog, exog).fit()
+
+
+def small_pairs() -> Iterator[tuple[Fit, Fit]]:
+    for seed in range(30):
+        endog, exog = small_regression(seed)
+        yield (
+            lambda endog=endog, exog=exog: RRMOLS(endog, exog, 0.4).fit(),
+            lambda endog=endog, exog=exog: sm.RLM(endog, exog).fit(),
+        )
+
+
+ROWS = [
+    Row("RRMOLS n=1e6 k=10, n_starts=0", "OLS", lambda: large_pairs(n_starts=0), 5, 1.5),
+    Row("RRMOLS n=1e6 k=10", "OLS", large_pairs, 5, 3.0),
+    Row("RRMOLS n=40 k=10", "RLM", small_pairs, 10, 1.0),
+]
+
+
+def seconds(fit: Fit) -> float:
+    start = time.perf_counter()
+    fit()
+    return time.perf_counter() - start
+
+
+def measure(row: Row) -> tuple[float, float]:
+    """Return the time of the fits and of their references, in seconds."""
+    totals = np.zeros(2)
+    for pair in row.pairs():
+        totals += np.min([[seconds(fit) for fit in pair] for _ in range(row.repeats)], axis=0)
+    return float(totals[0]), float(totals[1])
+
+
+def peak_memory() -> tuple[float, float]:
+    """Return what the large fit allocates at its peak, and the size of its design, in MB."""
+    endog, exog = large_regression()
+    tracemalloc.start()
+    RRMOLS(endog, exog, 0.2).fit()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6, exog.nbytes / 1e6
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="run the rows whose name contains this")
+    only = parser.parse_args().only
+    print(f"{'fit':34} {'against':8} {'ms':>9} {'ms':>9} {'ratio':>6} {'at most':>8}")
+    failed = 0
+    for row in ROWS:
+        if only not in row.name:
+            continue
+        ours, theirs = measure(row)
+        ratio = ours / theirs
+        failed += ratio > row.at_most
+        print(
+            f"{row.name:34} {row.reference:8} {1e3 * ours:9.1f} {1e3 * theirs:9.1f} "
+            f"{ratio:6.2f} {row.at_most:8.1f}{'  MISSED' if ratio > row.at_most else ''}"
+        )
+    if only in "memory":
+        peak, design = peak_memory()
+        print(f"\nmemory at n=1e6 k=10: {peak:.0f} MB at its peak, {peak / design:.1f} designs")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
