@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ class RRMMultivariate(RRMModel, LikelihoodModel):
 
     endog: Array
     formula: str
-    design_info: Any
 
     def __init__(
         self,
@@ -96,29 +96,46 @@ class RRMMultivariate(RRMModel, LikelihoodModel):
         depth = kwargs.pop("eval_env", 0)
         env = patsy.EvalEnvironment.capture(depth + 1) if isinstance(depth, int) else depth
         missing = kwargs.pop("missing", "drop")
-        frame = data if subset is None else data.loc[subset]
+        frame = pd.DataFrame(data if subset is None else data.loc[subset])
         table = patsy.dmatrix(
             formula,
-            frame,
+            frame.reset_index(drop=True),
             env,
             NA_action="drop" if missing == "drop" else "raise",
             return_type="dataframe",
         )
-        design_info = table.design_info
+        design_info, kept = table.design_info, table.index
         table = table.drop(columns=["Intercept", *(drop_cols or [])], errors="ignore")
-        weights = kwargs.get("weights")
-        if weights is not None and len(weights) != len(table):
-            kept = pd.Series(np.asarray(weights), index=getattr(frame, "index", None))
-            kwargs["weights"] = kept.loc[table.index]
+        table.index = frame.index[kept]
+        if kwargs.get("weights") is not None:
+            kwargs["weights"] = rows_of(kwargs["weights"], len(frame), kept)
         model = cls(table, eps_bar=eps_bar, **kwargs)
-        model.formula, model.design_info = formula, design_info
+        model.formula, model.data.frame = formula, frame
+        model.design_info = design_info
         return model
+
+    @cached_property
+    def design_info(self) -> Any:
+        """What makes the variables out of new data; pickles lack it, and make it again."""
+        return patsy.dmatrix(self.formula, self.data.frame).design_info
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "design_info"}
 
     @property
     def variables(self) -> list[str]:
         """Names of the variables."""
         names = self.data.ynames
         return [names] if isinstance(names, str) else list(names)
+
+
+def rows_of(weights: Any, n: int, kept: Any) -> Array:
+    """Return the weights of the rows that were kept, or raise where there is not one a row."""
+    if np.shape(weights) != (n,):
+        raise ValueError(
+            f"weights must be {n} numbers, one a row of data, got shape {np.shape(weights)}"
+        )
+    return np.asarray(weights)[kept]
 
 
 def labelled(model: RRMMultivariate, values: Array, columns: Any = None) -> Any:
