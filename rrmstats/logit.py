@@ -247,9 +247,12 @@ class RRMLogit(RRMModel, Logit):
         self._set_eps_bar(eps_bar)
         self._set_prior(weights)
         check_finite("endog", self.endog)
+        check_finite("exog", self.exog)
         check_classes(self.endog, self._prior)
         self.alpha = alpha if alpha is not None else DEFAULT_ALPHA * (self.eps_bar > 0)
         self.penalty = penalty
+        # statsmodels adds an offset, which clones would take for an unknown keyword.
+        self._init_keys = [key for key in self._init_keys if key != "offset"]
         self._init_keys.extend(["alpha", "penalty"])
 
     def problem(self) -> DesignLogitProblem:
