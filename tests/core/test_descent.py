@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from rrmstats.core.descent import Budget, Descent, bounded_step, evaluate, newton_steps
 from rrmstats.core.linear import LinearProblem
-from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.problem import FunctionProblem, SmoothProblem
 from rrmstats.ols import OLSProblem
 
 
@@ -160,6 +160,17 @@ def test_algorithm_1_is_the_papers_step_for_step():
     found = descend(problem, budget, points.theta[:1], accelerate=False, maxiter=5).steps(0)
     assert_allclose([step.risk for step in found], expected, rtol=1e-12)
     assert {step.kind for step in found[1:]} == {"algorithm 1"}
+
+
+def test_a_weighted_fit_that_misses_does_not_raise_the_risk():
+    z = np.random.default_rng(0).standard_normal(50)
+    problem = FunctionProblem(
+        lambda theta: (z - theta[0]) ** 2, lambda weights: np.array([weights @ z + 3]), 50, 1
+    )
+    descent = descend(problem, Budget(0.2, None, 50), np.zeros((1, 1)), accelerate=False)
+    assert descent.points.theta == 0
+    assert descent.converged
+    assert len(descent.steps(0)) == 1
 
 
 def test_a_stationary_point_has_no_gradient():
