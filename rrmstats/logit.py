@@ -37,6 +37,8 @@ RISK_NOISE = 1e-14
 MIDDLE_MAX = 40.0
 # Weight of the quadratic term that keeps the losses bounded.
 DEFAULT_ALPHA = 1e-3
+# The ridge takes predictors for no further out than this many typical distances.
+CLIP = 5.0
 
 
 class LogitProblem(LinearProblem):
@@ -259,7 +261,7 @@ class RRMLogit(RRMModel, Logit):
         """Return the cross-entropy losses with their penalty."""
         if self.penalty is None:
             return DesignLogitProblem(self.endog, self.exog, self.alpha, None)
-        scale = inner_spread(self.exog, self.eps_bar)
+        scale = clipped_spread(self.exog)
         return DesignLogitProblem(self.endog, self.exog, 0.0, np.diag(self.alpha * scale**2))
 
     def _start_theta(self, problem: Problem, start_params: npt.ArrayLike) -> Array:
@@ -431,12 +433,16 @@ def check_classes(labels: Array, prior: Array | None) -> None:
         )
 
 
-def inner_spread(exog: Array, eps_bar: float) -> Array:
+def clipped_spread(exog: Array) -> Array:
     """Return a standard deviation of each column that bad rows cannot inflate, shape (k,).
 
-    That of the (1 - eps_bar) fraction of values nearest to the median; zero for constants.
+    That of the values clipped at CLIP typical distances from the median, typical being the
+    median of those that are not zero: a column that is mostly constant keeps its spread.
     """
-    distance = np.abs(exog - np.median(exog, axis=0))
-    kept = np.sort(distance, axis=0)[: max(1, int(np.ceil((1 - eps_bar) * len(exog))))]
-    spread = np.sqrt(np.mean(kept**2, axis=0))
-    return np.where(spread > 0, spread, exog.std(axis=0))
+    middle = np.median(exog, axis=0)
+    distance = np.abs(exog - middle)
+    varies = distance.any(axis=0)
+    typical = np.zeros(exog.shape[1])
+    positive = np.where(distance > 0, distance, np.nan)
+    typical[varies] = np.nanmedian(positive[:, varies], axis=0)
+    return np.clip(exog, middle - CLIP * typical, middle + CLIP * typical).std(axis=0)
