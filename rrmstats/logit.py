@@ -380,7 +380,7 @@ def consistent_theta(problem: LogitProblem, solution: Solution) -> Array:
 
 def as_labels(endog: Any, level: Any) -> Any:
     """Return labels as zeros and ones, keeping missing values and the index."""
-    if isinstance(endog, pd.DataFrame) and endog.shape[1] > 1:
+    if isinstance(endog, pd.DataFrame) and (endog.shape[1] > 1 or _is_dummy(endog, level)):
         return _dummy_column(endog, level)
     if isinstance(endog, pd.DataFrame):
         endog = endog.iloc[:, 0]
@@ -389,6 +389,7 @@ def as_labels(endog: Any, level: Any) -> Any:
         raise ValueError("endog is empty; give at least as many rows as parameters")
     if pd.api.types.is_numeric_dtype(series.dtype) and level is None:
         values = series.astype(float)
+        check_binary(values.dropna().to_numpy())
     else:
         levels = list(pd.unique(series.dropna()))
         if len(levels) > 2:
@@ -396,6 +397,11 @@ def as_labels(endog: Any, level: Any) -> Any:
         _check_level(level, levels)
         values = (series == level).astype(float).where(series.notna())
     return values if isinstance(endog, pd.Series) else values.to_numpy()
+
+
+def _is_dummy(endog: pd.DataFrame, level: Any) -> bool:
+    """Tell whether one column is a formula's dummy of the only level that there is."""
+    return level is not None and str(endog.columns[0]).endswith("]")
 
 
 def _dummy_column(endog: pd.DataFrame, level: Any) -> pd.Series:
@@ -419,13 +425,17 @@ def _check_level(level: Any, levels: list[Any]) -> None:
         raise ValueError(f"level={level!r} is not among the levels of endog: {levels}")
 
 
-def check_classes(labels: Array, prior: Array | None) -> None:
-    """Raise where labels are not zeros and ones, or all the same."""
+def check_binary(labels: Array) -> None:
+    """Raise where labels are not zeros and ones."""
     if not np.isin(labels, (0.0, 1.0)).all():
         raise ValueError(
             f"endog must be 0 and 1, got {np.unique(labels)[:5]}; for two other levels name the "
             "one that counts as 1 with level="
         )
+
+
+def check_classes(labels: Array, prior: Array | None) -> None:
+    """Raise where labels are all the same."""
     counted = labels if prior is None else labels[prior > 0]
     if len(np.unique(counted)) < 2:
         raise ValueError(
