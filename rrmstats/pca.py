@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -239,15 +240,17 @@ class RRMPCA(RRMMultivariate):
             return super().fit(**kwargs)
         most = min(self.endog.shape[1], len(self.endog)) - 1
         for q in range(1, most + 1):
-            model = RRMPCA(
-                self.data.orig_endog,
-                q,
-                **{k: v for k, v in self._get_init_kwds().items() if k != "n_components"},
-            )
+            model = self._with_components(q)
             results = model.fit(**kwargs)
             if results.explained_variance_ratio.sum() >= self.n_components:
                 break
         return results
+
+    def _with_components(self, q: int) -> RRMPCA:
+        model = copy(self)
+        vars(model).update(vars(self), data=copy(self.data), n_components=q)
+        model.data.param_names = component_names(q)
+        return model
 
     def _start_theta(self, problem: Problem, start_params: npt.ArrayLike) -> Array:
         raise ValueError("RRMPCA takes no start_params: use n_starts and rng")
