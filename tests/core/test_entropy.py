@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
-from scipy.optimize import minimize
-from scipy.special import rel_entr
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import logsumexp, rel_entr, softmax
 
 from rrmstats.core import entropy_weights
 
@@ -19,38 +19,44 @@ def size(weights):
     return np.exp(-np.sum(weights * np.log(np.where(weights > 0, weights, 1.0)), axis=-1))
 
 
-def convex_solver(losses, eps_bar, prior):
-    """Solve the weight step as the convex problem that it is."""
+def general_solver(losses, eps_bar, prior):
+    """Solve the weight step with a general optimiser, over the logarithms of the weights."""
     q = prior / prior.sum()
-    constraints = [
-        {"type": "eq", "fun": lambda w: w.sum() - 1},
-        {
-            "type": "ineq",
-            "fun": lambda w: -np.log1p(-eps_bar) - rel_entr(w, q).sum(),
-            "jac": lambda w: -np.log(np.maximum(w, 1e-300) / q) - 1,
-        },
-    ]
-    return minimize(
-        lambda w: w @ losses,
-        q,
-        jac=lambda w: losses,
-        bounds=[(1e-300, 1)] * len(q),
-        constraints=constraints,
+
+    def spare(z):
+        return -np.log1p(-eps_bar) - rel_entr(softmax(z), q).sum()
+
+    found = minimize(
+        lambda z: softmax(z) @ losses,
+        np.log(q) - 0.1 * losses,
+        constraints={"type": "ineq", "fun": spare},
         method="SLSQP",
-        options={"ftol": 1e-13, "maxiter": 1000},
+        options={"ftol": 1e-12, "maxiter": 500},
     )
+    assert found.success
+    return softmax(found.x)
+
+
+def dual_risk(lambda_, losses, eps_bar, prior):
+    """Return a lower bound on the risk of all weights within the budget."""
+    q = prior / prior.sum()
+    return -lambda_ * (logsumexp(-losses / lambda_, b=q) - np.log1p(-eps_bar))
 
 
 @pytest.mark.parametrize("eps_bar", [0.05, 0.2, 0.5])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_minimises_the_convex_problem(eps_bar, weighted):
+def test_no_other_weights_have_lower_risk(eps_bar, weighted):
     losses = draw(12, seed=3)
     prior = np.arange(1.0, 13.0) if weighted else np.ones(12)
     found = entropy_weights(losses, eps_bar, prior=prior)
-    expected = convex_solver(losses, eps_bar, prior)
-    assert expected.success
-    assert_allclose(found.weights @ losses, expected.fun, rtol=1e-5)
-    assert_allclose(found.weights, expected.x, atol=2e-3)
+    risk = found.weights @ losses
+    expected = general_solver(losses, eps_bar, prior)
+    assert risk <= (1 + 1e-6) * (expected @ losses)
+    assert_allclose(found.weights, expected, atol=1e-3)
+    dual = minimize_scalar(
+        lambda t: -dual_risk(np.exp(t), losses, eps_bar, prior), bounds=(-15, 15), method="bounded"
+    )
+    assert_allclose(risk, -dual.fun, rtol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e-10, 1e10, 1e150, 1e300])

@@ -126,5 +126,7 @@ def test_orthogonal_fits_do_not_depend_on_the_scale_of_columns():
         for x in (exog, exog * unit)
     )
     root = np.sqrt(weights)
-    assert_allclose(plain, np.linalg.lstsq(root[:, None] * exog, root * target)[0], rtol=1e-6)
+    assert_allclose(
+        plain, np.linalg.lstsq(root[:, None] * exog, root * target, None)[0], rtol=1e-6
+    )
     assert_allclose(scaled * unit, plain, rtol=1e-6)
