@@ -153,11 +153,12 @@ class RRMCovResults(RRMResults):
         self, problem: UnitScatterProblem, solution: Solution
     ) -> Hyperplane | None:
         location, scatter = problem.split(solution.theta)
-        values, vectors = np.linalg.eigh(scatter)
-        if values[0] > 4 * FLAT:
-            return None
-        direction = vectors[:, 0]
+        direction = np.linalg.eigh(scatter)[1][:, 0]
         distance = np.abs((problem.data - location) @ direction)
+        used = solution.weights > 0
+        # Not the eigenvalue, which rounding keeps far from zero.
+        if solution.weights[used] @ distance[used] ** 2 > 4 * FLAT:
+            return None
         normal = direction / problem.unit
         normal = normal / np.linalg.norm(normal)
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))])

@@ -25,6 +25,7 @@ from rrmstats.base import (
 from rrmstats.core import Problem, Solution
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import Design, LinearProblem, solve_gram
+from rrmstats.core.problem import SmoothProblem
 
 # Newton steps of a weighted fit, those that improve a start, and the decrease at which it stops.
 FIT_STEPS = 50
@@ -35,14 +36,14 @@ RISK_NOISE = 1e-14
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.
 MIDDLE_MAX = 40.0
-# Weight of the quadratic term that keeps the losses bounded.
-DEFAULT_ALPHA = 1e-3
+# Weight of the term that keeps the losses bounded, and of the ridge.
+DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 # The ridge takes predictors for no further out than this many typical distances.
 CLIP = 5.0
 
 
 class LogitProblem(LinearProblem):
-    """Cross-entropy losses, bounded by a small quadratic term.
+    """Cross-entropy losses, bounded by a small term in the linear predictor.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class LogitProblem(LinearProblem):
         Labels, 0 or 1.
     exog : ndarray, shape (n, k)
     alpha : float
-        The loss of an observation has ``alpha / 2 * (x' theta) ** 2`` added to it.
+        The loss of an observation has ``alpha / 4 * (x' theta) ** 4`` added to it.
     ridge : ndarray, shape (k, k), optional
         Every loss has ``theta' ridge theta / 2`` added to it.
     """
@@ -69,12 +70,17 @@ class LogitProblem(LinearProblem):
 
     def link_losses(self, eta: Array) -> Array:
         """Return the losses at linear predictors, shape (..., n)."""
-        return np.logaddexp(0.0, -self.signs * eta) + 0.5 * self.alpha * eta * eta
+        losses = np.logaddexp(0.0, -self.signs * eta)
+        return losses + 0.25 * self.alpha * (eta * eta) ** 2 if self.alpha else losses
 
     def link_slopes(self, eta: Array) -> tuple[Array, Array]:
         """Return the derivatives of the losses in the linear predictor."""
         p = expit(eta)
-        return p - self.endog + self.alpha * eta, p * (1.0 - p) + self.alpha
+        square = eta * eta
+        return (
+            p - self.endog + self.alpha * eta * square,
+            p * (1.0 - p) + 3.0 * self.alpha * square,
+        )
 
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""
@@ -95,6 +101,12 @@ class LogitProblem(LinearProblem):
         """Return the derivatives of the concentrated risk."""
         gradient, hessian, drift = super().concentrated(theta, losses, weights, lambda_)
         return gradient + theta @ self.ridge, hessian + self.ridge, drift
+
+    def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
+        """Return the derivatives of the risk at a fixed lambda."""
+        if not self.ridge.any():
+            return super().tempered(theta, tilt, lambda_)
+        return SmoothProblem.tempered(self, theta, tilt, lambda_)
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted maximum likelihood fit by damped Newton steps, shape (..., k)."""
@@ -181,7 +193,8 @@ class RRMLogit(RRMModel, Logit):
 
     Weights that shun the misclassified rows leave data that a hyperplane separates, and then the
     plain cross-entropy has no finite minimiser. The default loss therefore adds
-    ``alpha / 2 * (x' params) ** 2`` to that of each row.
+    ``alpha / 4 * (x' params) ** 4`` to that of each row: a term of no weight where probabilities
+    differ from 0 and 1, and equivariant to linear changes of the design.
 
     Parameters
     ----------
@@ -192,7 +205,7 @@ class RRMLogit(RRMModel, Logit):
     eps_bar : float
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
     alpha : float, optional
-        Weight of the penalty. By default 1e-3, and 0 where `eps_bar` is 0.
+        Weight of the penalty. By default 1e-5, or 1e-3 with `penalty`; 0 where `eps_bar` is 0.
     penalty : {None, "l2"}, optional
         None for the default loss; "l2" for a ridge penalty, ``alpha / 2`` times the sum of the
         squared coefficients of the standardised predictors, the intercept left out.
@@ -251,7 +264,7 @@ class RRMLogit(RRMModel, Logit):
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
         check_classes(self.endog, self._prior)
-        self.alpha = alpha if alpha is not None else DEFAULT_ALPHA * (self.eps_bar > 0)
+        self.alpha = DEFAULT_ALPHA[penalty] * (self.eps_bar > 0) if alpha is None else alpha
         self.penalty = penalty
         # statsmodels adds an offset, which clones would take for an unknown keyword.
         self._init_keys = [key for key in self._init_keys if key != "offset"]
@@ -277,7 +290,7 @@ class RRMLogit(RRMModel, Logit):
             warnings.warn(
                 "a hyperplane separates the rows with weight, so that no finite parameters are "
                 "best; these were stopped where the probabilities are 0 and 1 to rounding. Give "
-                "alpha > 0 (1e-3 is the default where eps_bar > 0) or penalty='l2'",
+                "alpha > 0 (1e-5 is the default where eps_bar > 0) or penalty='l2'",
                 PerfectSeparationWarning,
                 stacklevel=3,
             )

@@ -90,6 +90,13 @@ class LinearProblem(SmoothProblem):
         )
         return gradient, hessian, drift
 
+    def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
+        """Return the derivatives of the risk at a fixed lambda without forming gradients."""
+        first, second = self.link_slopes(self.predictor(theta))
+        pulled = tilt * first
+        hessian, moments = self.gram(tilt * second - pulled * first / lambda_, pulled[None])
+        return moments[0], hessian
+
     @cached_property
     def _pairs(self) -> Array | None:
         """Products of pairs of columns, shape (n, k * k), for small problems."""

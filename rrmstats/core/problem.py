@@ -161,6 +161,16 @@ class SmoothProblem(Problem):
         return gradient, hessian, drift
 
 
+    def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
+        """Return gradient (k,) and Hessian (k, k) of the risk at a fixed lambda.
+
+        `tilt` holds ``prior * exp(-losses / lambda_)``, shape (n,).
+        """
+        gradients = self.gradients(theta)
+        outer = gradients.T @ (tilt[:, None] * gradients)
+        return tilt @ gradients, self.hessian(theta, tilt) - outer / lambda_
+
+
 def concentrated_derivatives(
     gradients: Array, hessian: Array, losses: Array, weights: Array, lambda_: float
 ) -> tuple[Array, Array, Array]:
