@@ -16,7 +16,7 @@ from rrmstats.base import RRMResults, RRMResultsWrapper
 from rrmstats.core import Problem, Solution
 from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.entropy import Array
-from rrmstats.core.scatter import FLAT, ScatterProblem, unit_spread
+from rrmstats.core.scatter import FLAT, ScatterProblem, check_range, unit_spread
 from rrmstats.multivariate import RRMMultivariate, labelled, new_rows, number_table
 
 
@@ -43,7 +43,9 @@ class UnitScatterProblem(ScatterProblem):
 
     def __init__(self, data: Array) -> None:
         self.centre, self.unit = unit_spread(data)
-        super().__init__((data - self.centre) / self.unit)
+        scaled = (data - self.centre) / self.unit
+        check_range(scaled)
+        super().__init__(scaled)
 
     def to_units(self, theta: Array) -> tuple[Array, Array]:
         """Return location and scatter in the units of the data."""

@@ -17,7 +17,12 @@ from rrmstats.core import Problem, Solution, minimise
 from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
-from rrmstats.core.scatter import ScatterProblem, unit_spread, weighted_scatter
+from rrmstats.core.scatter import (
+    ScatterProblem,
+    check_range,
+    unit_spread,
+    weighted_scatter,
+)
 from rrmstats.multivariate import RRMMultivariate, labelled, new_rows, number_table
 
 # A normal distribution's standard deviation, in units of its median absolute deviation.
@@ -137,9 +142,11 @@ class ReducedSubspaceProblem(SubspaceProblem):
         n, d = data.shape
         self.centre = np.median(data, axis=0) if demean else np.zeros(d)
         scaled = (data - self.centre) / column_unit
-        spread = np.median(np.linalg.norm(scaled, axis=1))
+        with np.errstate(over="ignore"):
+            spread = np.median(np.linalg.norm(scaled, axis=1))
         self.unit = float(np.exp2(np.round(np.log2(spread)))) if spread > 0 else 1.0
         scaled = scaled / self.unit
+        check_range(scaled)
         self.span = np.eye(d)
         if d > n:
             self.span = np.linalg.svd(scaled, full_matrices=False)[2].T

@@ -315,3 +315,17 @@ def test_bad_data(entry, data, message):
 def test_no_rows_left_for_a_formula(entry, data):
     with pytest.raises(ValueError, match=r"(no rows|is empty).*give at least"):
         entry.formula(data, eps_bar=0.2).fit()
+
+
+@pytest.mark.parametrize("cls", [RRMPCA, RRMCov])
+def test_rows_very_far_out(cls):
+    data, options = frame()[VARIABLES], {"n_components": 1} if cls is RRMPCA else {}
+    place, fits = 1 + np.random.default_rng(0).random((8, 3)), []
+    for distance in (1e4, 1e8, 1e30):
+        data.loc[BAD] = distance * place
+        fits.append(cls(data, eps_bar=0.3, **options).fit())
+        assert fits[-1].weights[BAD].sum() == 0
+        assert_allclose(fits[-1].params, fits[0].params, rtol=1e-6)
+    data.loc[BAD[0]] = 1e150
+    with pytest.raises(ValueError, match=r"1 rows, the first of them row 0, .*too far to compute"):
+        cls(data, eps_bar=0.3, **options).fit()

@@ -12,6 +12,8 @@ from rrmstats.core.problem import SmoothProblem
 
 # Variances below this, for data in units of their spread, are those of a hyperplane.
 FLAT = 1e-22
+# Data in units of their spread beyond which squares and their products could overflow.
+FARTHEST = 1e60
 
 
 class ScatterProblem(SmoothProblem):
@@ -52,16 +54,16 @@ class ScatterProblem(SmoothProblem):
         return np.concatenate([location, flat], axis=-1)
 
     def whitened(self, theta: Array) -> tuple[Array, Array]:
-        """Return the data in the frame of theta (..., n, d), and the root L (..., d, d)."""
+        """Return the data in the frame of theta (..., n, d), and ln det S (...)."""
         location, scatter = self.split(theta)
-        root = symmetric_root(scatter)
+        spread, vectors = root_values(scatter)
+        inverse = (vectors / spread[..., None, :]) @ np.swapaxes(vectors, -1, -2)
         centred = self.data - location[..., None, :]
-        return centred @ np.swapaxes(np.linalg.inv(root), -1, -2), root
+        return centred @ inverse, 2.0 * np.log(spread).sum(axis=-1)
 
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""
-        u, root = self.whitened(theta)
-        log_det = 2.0 * np.linalg.slogdet(root)[1]
+        u, log_det = self.whitened(theta)
         return np.einsum("...nd,...nd->...n", u, u) + log_det[..., None]
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
@@ -138,11 +140,16 @@ class ScatterProblem(SmoothProblem):
         return ScatterProblem(self.data[rows], self.demean)
 
 
+def root_values(scatter: Array) -> tuple[Array, Array]:
+    """Return the roots of the eigenvalues (..., d) and the eigenvectors (..., d, d)."""
+    values, vectors = np.linalg.eigh(scatter)
+    return np.sqrt(np.maximum(values, FLAT)), vectors
+
+
 def symmetric_root(scatter: Array) -> Array:
     """Return the symmetric root of positive definite matrices, shape (..., d, d)."""
-    values, vectors = np.linalg.eigh(scatter)
-    root = np.sqrt(np.maximum(values, FLAT))[..., None, :]
-    return (vectors * root) @ np.swapaxes(vectors, -1, -2)
+    spread, vectors = root_values(scatter)
+    return (vectors * spread[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
 def weighted_scatter(data: Array, weights: Array, location: Array) -> Array:
@@ -163,3 +170,13 @@ def unit_spread(data: Array) -> tuple[Array, Array]:
     spread = np.where(spread > 0, spread, distance.max(axis=0))
     spread = np.where(spread > 0, spread, 1.0)
     return centre, np.exp2(np.round(np.log2(spread)))
+
+
+def check_range(data: Array) -> None:
+    """Raise where data in units of their spread hold rows too far out to compute with."""
+    far = np.flatnonzero((np.abs(data) > FARTHEST).any(axis=1))
+    if len(far):
+        raise ValueError(
+            f"{len(far)} rows, the first of them row {far[0]}, lie more than {FARTHEST:g} times "
+            "as far out as the middle of the data, too far to compute with; mend or drop them"
+        )
