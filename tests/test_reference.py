@@ -1,0 +1,81 @@
+"""Agreement with robustbase and rrcov on data that ship; see reference/make_reference.R."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+import rrmstats
+from rrmstats import RRMPCA, RRMCov, datasets
+from rrmstats.core.consistency import gaussian_efficiency
+
+FOLDER = Path(__file__).parent / "reference"
+
+
+def reference(method, data):
+    """Return what R found on a data set: Series of numbers and the set of outliers."""
+    table = pd.read_csv(FOLDER / f"{method}.csv", dtype={"name": str})
+    parts = {what: part.set_index("name").value for what, part in table.groupby(["data", "what"])}
+    found = {what: part for (name, what), part in parts.items() if name == data}
+    return found, {int(row) for row in found["outlier"].index}
+
+
+def load(name):
+    return getattr(datasets, name).load_pandas().data
+
+
+def difference(eps_bar, dim=1, efficiency=0.95):
+    """Return two standard deviations of the difference of the estimates, in standard errors.
+
+    An efficient estimate and one of efficiency e differ by a variance of 1/e less its own.
+    """
+    return 2 * np.sqrt(1 / gaussian_efficiency(eps_bar, dim) - 1 / efficiency)
+
+
+@pytest.mark.parametrize(
+    ("name", "formula", "eps_bar"),
+    [
+        ("hbk", "y ~ x1 + x2 + x3", 0.2),
+        ("stars_cyg", "log_light ~ log_te", 0.2),
+        ("phones", "calls ~ year", 0.4),
+    ],
+)
+def test_regression(name, formula, eps_bar):
+    expected, outliers = reference("lmrob", name)
+    res = rrmstats.ols(formula, load(name), eps_bar).fit()
+    coefs = expected["coef"].rename({"(Intercept)": "Intercept"})[res.params.index]
+    errors = np.abs(res.params.to_numpy() - coefs.to_numpy()) / expected["se"].to_numpy()
+    assert (errors < difference(eps_bar)).all()
+    assert_allclose(np.sqrt(res.scale), expected["scale"].item(), rtol=0.1)
+    assert outliers <= set(res.weights[res.weights * len(res.weights) < 0.01].index)
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "eps_bar"),
+    [("hbk", ["x1", "x2", "x3"], 0.25), ("stars_cyg", ["log_te", "log_light"], 0.2)],
+)
+def test_covariance(name, variables, eps_bar):
+    expected, outliers = reference("covMcd", name)
+    data = load(name)[variables]
+    res = RRMCov(data, eps_bar).fit()
+    cov = expected["cov"].to_numpy().reshape(len(variables), -1)
+    spread = np.sqrt(np.diag(cov))
+    errors = np.abs(res.mean - expected["mean"]) / (spread / np.sqrt(len(data)))
+    assert (errors < difference(eps_bar, len(variables))).all()
+    assert_allclose(res.cov / np.outer(spread, spread), cov / np.outer(spread, spread), atol=0.25)
+    assert set(np.flatnonzero(res.outliers(0.999))) == outliers
+
+
+@pytest.mark.parametrize(("name", "q"), [("stars_cyg", 1), ("hbk", 2)])
+def test_components(name, q):
+    expected, outliers = reference("PcaHubert", name)
+    res = RRMPCA(load(name), q, 0.2 if q == 1 else 0.25).fit()
+    assert_allclose(res.eigenvals, expected["eigenvalue"], rtol=0.25)
+    assert_allclose(res.mean, expected["center"], atol=0.2)
+    found = set(np.flatnonzero(res.outliers(0.975)))
+    assert len(found ^ outliers) <= 1  # one row is on the border of each
+    if name == "stars_cyg":  # the bulk of hbk has no direction of its own
+        aligned = np.abs(res.loadings["comp_1"] @ expected["loading"].to_numpy())
+        assert_allclose(aligned, 1, atol=1e-3)
