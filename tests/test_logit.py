@@ -117,8 +117,8 @@ def test_alpha_is_part_of_each_loss(alpha):
     res = RRMLogit(endog, exog, 0.1, alpha=alpha).fit()
     eta = exog @ res.raw_params
     plain = np.logaddexp(0, -(2 * endog - 1) * eta)
-    assert_allclose(res.losses, plain + alpha / 2 * eta**2, rtol=1e-9)
-    score = exog.T @ (res.weights * (expit(eta) - endog + alpha * eta))
+    assert_allclose(res.losses, plain + alpha / 4 * eta**4, rtol=1e-9)
+    score = exog.T @ (res.weights * (expit(eta) - endog + alpha * eta**3))
     assert_allclose(score, 0, atol=1e-9)
 
 
