@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from statsmodels.base.model import LikelihoodModelResults, LikelihoodResultsWrapper
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_base, fmt_params
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from rrmstats.core import Problem, Solution, minimise
@@ -19,8 +15,6 @@ from rrmstats.core.entropy import Array, check_eps_bar
 
 # What statsmodels' formula interface passes on to the constructor.
 FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
-# Rows in the summary's table of small weights.
-SMALLEST = 5
 
 
 class RRMModel:
@@ -105,6 +99,11 @@ class RRMModel:
         raise NotImplementedError
 
     def _results(self, problem: Problem, solution: Solution) -> Any:
+        """Return the results of the first step."""
+        raise NotImplementedError
+
+    def _second_step(self, first: Any, efficiency: float) -> Any:
+        """Return the results of the second step, from those of the first."""
         raise NotImplementedError
 
     def _start_theta(self, problem: Problem, start_params: npt.ArrayLike) -> Array:
@@ -113,17 +112,24 @@ class RRMModel:
     def fit(
         self,
         *,
+        efficiency: float | None = None,
         n_starts: int | None = None,
         start_params: npt.ArrayLike | None = None,
         rng: int | np.random.Generator | None = None,
         tol: float = 1e-10,
         maxiter: int = 1000,
         accelerate: bool = True,
+        cov_type: str = "sandwich",
+        cov_kwds: dict[str, Any] | None = None,
+        use_t: bool | None = None,
     ) -> Any:
         """Minimise the robust risk over parameters and weights together.
 
         Parameters
         ----------
+        efficiency : float, optional
+            Efficiency on clean data, in (0, 1), that a second step is to have: it starts from
+            the minimum and keeps its robustness, but weighs down fewer rows. 0.95 is usual.
         n_starts : int, optional
             Random subsets from which the global minimum is sought. 0 descends from the paper's
             uniform weights alone.
@@ -138,6 +144,13 @@ class RRMModel:
         accelerate : bool, optional
             False takes only the steps of the paper's Algorithm 1;
             ``fit(n_starts=0, accelerate=False)`` is that algorithm step for step.
+        cov_type : {"sandwich", "cluster", "bootstrap"}, optional
+            How standard errors are found. All of them account for the weights being estimated.
+        cov_kwds : dict, optional
+            For "cluster" `groups`, an array or Series of labels; for "bootstrap" what
+            `rrmstats.bootstrap.Bootstrap` takes.
+        use_t : bool, optional
+            Whether tests use Student's t distribution; by default for linear regression.
 
         Returns
         -------
@@ -163,204 +176,19 @@ class RRMModel:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return self._results(problem, solution)
+        results = self._results(problem, solution)
+        if efficiency is not None:
+            if not 0 < efficiency < 1:
+                raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
+            results = self._second_step(results, float(efficiency))
+        results._results.set_covariance(cov_type, cov_kwds or {}, use_t)
+        return results
 
     def fit_regularized(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse: statsmodels' regularised fit knows nothing of `eps_bar`."""
         raise NotImplementedError(
             f"{type(self).__name__} has no fit_regularized: it would ignore eps_bar; use fit()"
         )
-
-
-class RRMResults(LikelihoodModelResults):
-    """Results of a fit by robust risk minimisation.
-
-    Attributes
-    ----------
-    params : ndarray, shape (k,)
-        Consistent estimates.
-    weights : ndarray, shape (n,)
-        Probability weights of the observations; they sum to one.
-    lambda_ : float
-        Temperature: weights are proportional to ``exp(-losses / lambda_)``.
-    losses : ndarray, shape (n,)
-        Losses of the observations at the minimum.
-    risk : float
-        ``weights @ losses``.
-    entropy : float
-        Entropy of the weights.
-    n_eff : float
-        Exponential of the entropy: ``(1 - eps_bar) * nobs`` but for exact fits.
-    n_kish : float
-        Kish's effective sample size, ``1 / sum(weights ** 2)``.
-    trace : DataFrame
-        Risk, lambda, effective sample size and kind of each iteration.
-    starts : DataFrame
-        Kind and risk of each start.
-    final_risks : ndarray
-        Risks at the ends of the descents that were taken to the end.
-    n_best : int
-        How many of them reached the least risk.
-    converged : bool
-    n_iter : int
-        Iterations of the best descent.
-    """
-
-    def __init__(
-        self,
-        model: Any,
-        params: Array,
-        solution: Solution,
-        *,
-        unit: float = 1.0,
-        shift: float = 0.0,
-        scale: float = 1.0,
-    ) -> None:
-        super().__init__(model, params, normalized_cov_params=None, scale=scale)
-        self.eps_bar = model.eps_bar
-        self.nobs = float(len(model.endog))
-        self.weights = solution.weights
-        self.losses = solution.losses * unit + shift
-        self.risk = solution.risk * unit + shift
-        self.lambda_ = solution.lambda_ * unit
-        self.n_eff = solution.n_eff
-        self.entropy = float(np.log(solution.n_eff))
-        self.n_kish = kish_size(solution.weights, model._prior)
-        self.converged = solution.converged
-        self.n_iter = solution.n_iter
-        self.final_risks = solution.final_risks * unit + shift
-        self.n_best = solution.n_best
-        self._steps = [
-            step._replace(risk=step.risk * unit + shift, lambda_=step.lambda_ * unit)
-            for step in solution.trace
-        ]
-        self._start_risks = solution.start_risks * unit + shift
-        self._data_attr.extend(["weights", "losses"])
-
-    @property
-    def trace(self) -> pd.DataFrame:
-        """Risk, lambda, effective sample size and kind of step, one row an iteration."""
-        index = pd.RangeIndex(len(self._steps), name="iteration")
-        return pd.DataFrame(self._steps, index, columns=["risk", "lambda_", "n_eff", "step"])
-
-    @property
-    def starts(self) -> pd.DataFrame:
-        """Kind and risk of each start, before any step."""
-        kinds = ["first"] + ["subset"] * (len(self._start_risks) - 1)
-        return pd.DataFrame({"start": kinds, "risk": self._start_risks})
-
-    def cov_params(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: no valid covariance of the estimates is available."""
-        raise NotImplementedError(
-            "standard errors of RRM estimates are not available: the weights are estimated, and "
-            "the covariance of a weighted fit with known weights would be too small"
-        )
-
-    def _summary_top(self) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
-        left = [
-            self._summary_subject(),
-            ("Model:", None),
-            ("Date:", None),
-            ("Time:", None),
-            ("No. Observations:", None),
-            ("Converged:", ["yes" if self.converged else "NO"]),
-            ("Iterations:", [str(self.n_iter)]),
-        ]
-        right = [
-            ("eps_bar:", [f"{self.eps_bar:g}"]),
-            ("lambda:", [f"{self.lambda_:.5g}"]),
-            ("Risk:", [f"{self.risk:.5g}"]),
-            ("Effective size (entropy):", [f"{self.n_eff:.1f}"]),
-            ("Effective size (Kish):", [f"{self.n_kish:.1f}"]),
-            ("Starts:", [str(len(self._start_risks))]),
-            ("Ends at least risk:", [f"{self.n_best} of {len(self.final_risks)}"]),
-        ]
-        return left, right
-
-    def _summary_subject(self) -> tuple[str, Any]:
-        return ("Dep. Variable:", None)
-
-    def _summary_title(self) -> str:
-        return "Robust Risk Minimization Results"
-
-    def _params_table(self) -> SimpleTable:
-        cells = [
-            [f"{value:.4f}" if 1e-4 <= abs(value) < 1e5 else f"{value:.4g}"]
-            for value in np.asarray(self.params)
-        ]
-        return SimpleTable(cells, ["coef"], list(self.model.exog_names), txt_fmt=fmt_params)
-
-    def _smallest_weights(self) -> SimpleTable:
-        """Return the rows of smallest weight, named by their index."""
-        relative = np.asarray(self.weights) / uniform_weights(self.model._prior, len(self.weights))
-        rows = np.argsort(relative, kind="stable")[:SMALLEST]
-        labels = self.model.data.row_labels
-        names = [str(i if labels is None else labels[i]) for i in rows]
-        cells = [[f"{relative[i]:.4f}", f"{self.losses[i]:.5g}"] for i in rows]
-        return SimpleTable(
-            cells, ["weight * n", "loss"], names, "Smallest weights", txt_fmt=fmt_base
-        )
-
-    def _notes(self) -> list[str]:
-        notes = [
-            "Standard errors are not available: the weights are estimated with the parameters."
-        ]
-        if self.lambda_ == 0:
-            notes.append(
-                "Exact fit: the observations with weight share the smallest loss; lambda is 0."
-            )
-        if not self.converged:
-            notes.append("The risk had not settled; raise maxiter.")
-        return notes
-
-    def summary(self, yname: str | None = None, title: str | None = None) -> Summary:
-        """Return the fit as statsmodels' tables.
-
-        Parameters
-        ----------
-        yname : str, optional
-            Name of the dependent variable.
-        title : str, optional
-            Title of the tables.
-
-        Returns
-        -------
-        statsmodels.iolib.summary.Summary
-        """
-        table = Summary()
-        left, right = self._summary_top()
-        table.add_table_2cols(
-            self, title=title or self._summary_title(), gleft=left, gright=right, yname=yname
-        )
-        table.tables.append(self._params_table())
-        table.tables.append(self._smallest_weights())
-        table.add_extra_txt([f"[{i}] {note}" for i, note in enumerate(self._notes(), 1)])
-        return table
-
-
-class RRMResultsWrapper(LikelihoodResultsWrapper):
-    """Attach the labels of the data to the arrays of the results."""
-
-    _wrap_attrs: ClassVar[dict[str, str]] = {
-        **LikelihoodResultsWrapper._wrap_attrs,
-        "weights": "rows",
-        "losses": "rows",
-    }
-
-
-def kish_size(weights: Array, prior: Array | None) -> float:
-    """Return Kish's effective sample size; a row of prior weight 2 counts as two rows."""
-    if prior is None:
-        return float(1.0 / np.sum(weights**2))
-    used = weights > 0
-    return float(1.0 / np.sum(weights[used] ** 2 / prior[used]))
-
-
-def uniform_weights(prior: Array | None, n: int) -> Array:
-    """Return the weights of largest entropy: equal, or proportional to the prior ones."""
-    if prior is None:
-        return np.full(n, 1.0 / n)
-    return np.where(prior > 0, prior, 1.0) / prior.sum()
 
 
 def check_required(eps_bar: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,14 +10,16 @@ import numpy.typing as npt
 import pandas as pd
 import statsmodels.base.wrapper as wrap
 from scipy.stats import chi2
-from statsmodels.iolib.table import SimpleTable
 
-from rrmstats.base import RRMResults, RRMResultsWrapper
 from rrmstats.core import Problem, Solution
-from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.consistency import efficient_ratio, gaussian_efficiency, second_moment_ratio
 from rrmstats.core.entropy import Array
+from rrmstats.core.resample import refits
+from rrmstats.core.sandwich import influence, tempered_influence
 from rrmstats.core.scatter import FLAT, ScatterProblem, check_range, unit_spread
+from rrmstats.core.tempered import tempered_fit
 from rrmstats.multivariate import RRMMultivariate, labelled, new_rows, number_table
+from rrmstats.results import RRMResults, RRMResultsWrapper
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +53,11 @@ class UnitScatterProblem(ScatterProblem):
         """Return location and scatter in the units of the data."""
         location, scatter = self.split(theta)
         return self.centre + location * self.unit, scatter * np.outer(self.unit, self.unit)
+
+    def params_of(self, theta: Array, ratio: float) -> Array:
+        """Return the mean and the upper triangle of the consistent covariance."""
+        mean, scatter = self.to_units(theta)
+        return np.r_[mean, scatter[np.triu_indices(self.dim)] / ratio]
 
 
 class RRMCov(RRMMultivariate):
@@ -116,10 +123,18 @@ class RRMCov(RRMMultivariate):
 
     def _results(self, problem: Problem, solution: Solution) -> Any:
         assert isinstance(problem, UnitScatterProblem)
-        mean, raw_cov = problem.to_units(solution.theta)
-        # The losses of the data differ from those in units of their spread by a constant.
-        shift = 2.0 * float(np.log(problem.unit).sum())
-        return RRMCovResultsWrapper(RRMCovResults(self, mean, raw_cov, solution, shift, problem))
+        ratio = second_moment_ratio(self.eps_bar, problem.dim)
+        return RRMCovResultsWrapper(RRMCovResults(self, problem, solution, ratio))
+
+    def _second_step(self, first: Any, efficiency: float) -> Any:
+        problem = first._problem
+        ratio = efficient_ratio(efficiency, problem.dim)
+        solution = first._solution
+        if first.hyperplane is None:
+            solution = tempered_fit(problem, solution, 2 / (1 - ratio), first._share)
+        results = RRMCovResults(self, problem, solution, ratio)
+        results.efficiency, results.first_step = efficiency, first
+        return RRMCovResultsWrapper(results)
 
 
 class RRMCovResults(RRMResults):
@@ -136,20 +151,61 @@ class RRMCovResults(RRMResults):
     """
 
     def __init__(
-        self,
-        model: RRMCov,
-        mean: Array,
-        raw_cov: Array,
-        solution: Solution,
-        shift: float,
-        problem: UnitScatterProblem,
+        self, model: RRMCov, problem: UnitScatterProblem, solution: Solution, ratio: float
     ) -> None:
-        self._mean, self._raw_cov = mean, raw_cov
-        self._cov = raw_cov / second_moment_ratio(model.eps_bar, len(mean))
-        upper = self._cov[np.triu_indices(len(mean))]
-        super().__init__(model, np.r_[mean, upper], solution, shift=shift)
+        self._ratio = ratio
+        self._mean, self._raw_cov = problem.to_units(solution.theta)
+        self._cov = self._raw_cov / ratio
+        # The losses of the data differ from those in units of their spread by a constant.
+        shift = 2.0 * float(np.log(problem.unit).sum())
+        params = problem.params_of(solution.theta, ratio)
+        super().__init__(model, params, problem, solution, shift=shift)
         self.hyperplane = self._find_hyperplane(problem, solution)
         self.singular = self.hyperplane is not None
+
+    def _influence(self) -> Array:
+        problem, found = self._problem, self._solution
+        assert isinstance(problem, UnitScatterProblem)
+        if self.hyperplane is not None:
+            raise ValueError(
+                "the covariance is singular, so that it has no standard errors: the observations "
+                "with weight lie on a hyperplane; see hyperplane"
+            )
+        if self.efficiency is None:
+            moved = influence(
+                problem, found.theta, found.losses, found.weights, found.lambda_, self._share
+            ).theta
+        else:
+            moved = tempered_influence(
+                problem, found.theta, found.weights, found.lambda_, self._share
+            )
+        mean, scatter = problem.directions(found.theta, moved)
+        rows, columns = np.triu_indices(problem.dim)
+        unit = problem.unit
+        return np.hstack(
+            [mean * unit, scatter[:, rows, columns] * unit[rows] * unit[columns] / self._ratio]
+        )
+
+    def _refits(self, counts: Array) -> Array:
+        problem, first = self._problem, self._solution
+        assert isinstance(problem, UnitScatterProblem)
+        if self.efficiency is not None:
+            first = self.first_step._solution
+        points = refits(problem, self.eps_bar, counts, first.theta)
+        thetas = points.theta
+        if self.efficiency is not None:
+            thetas = np.array(
+                [
+                    tempered_fit(
+                        problem,
+                        replace(first, theta=theta, losses=losses),
+                        2 / (1 - self._ratio),
+                        count / count.sum(),
+                    ).theta
+                    for theta, losses, count in zip(thetas, points.losses, counts, strict=True)
+                ]
+            )
+        return np.array([problem.params_of(theta, self._ratio) for theta in thetas])
 
     def _find_hyperplane(
         self, problem: UnitScatterProblem, solution: Solution
@@ -254,14 +310,25 @@ class RRMCovResults(RRMResults):
     def _summary_title(self) -> str:
         return "Robust Risk Minimization: Mean and Covariance"
 
-    def _params_table(self) -> SimpleTable:
+    def _efficiency_text(self) -> str:
+        return f"{self.efficiency or gaussian_efficiency(self.eps_bar, len(self._mean)):.2f}"
+
+    def _add_params(self, table: Any, yname: str | None, alpha: float) -> None:
         names = self.model.variables
-        return number_table(
-            "Mean and covariance", np.c_[self._mean, self._cov], names, ["mean", *names]
-        )
+        columns, values = ["mean", *names], np.c_[self._mean, self._cov]
+        if self.hyperplane is None:
+            columns = ["mean", "std err", *names]
+            values = np.c_[self._mean, self.bse[: len(names)], self._cov]
+        table.tables.append(number_table("Mean and covariance", values, names, columns))
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
+        if self.efficiency is None and self.eps_bar > 0:
+            notes.append(
+                f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances of "
+                f"the mean are those of {self._efficiency_text()} of the rows. "
+                "fit(efficiency=0.95) makes it 0.95."
+            )
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)
             terms = " ".join(

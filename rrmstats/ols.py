@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,17 +12,19 @@ from statsmodels.regression.linear_model import WLS
 
 from rrmstats.base import (
     RRMModel,
-    RRMResults,
-    RRMResultsWrapper,
     check_finite,
     check_kwargs,
     check_numbers,
     check_required,
 )
 from rrmstats.core import Problem, Solution
-from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
+from rrmstats.core.consistency import efficient_ratio, gaussian_efficiency, second_moment_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import Design, LinearProblem, power_of_two, solve_gram
+from rrmstats.core.resample import refits
+from rrmstats.core.sandwich import relative_weights, risk_influence, scores
+from rrmstats.core.tempered import tempered_fit
+from rrmstats.results import RRMResults, RRMResultsWrapper
 
 
 class OLSProblem(LinearProblem):
@@ -172,29 +175,43 @@ class RRMOLS(RRMModel, WLS):
 
     def _results(self, problem: Problem, solution: Solution) -> Any:
         assert isinstance(problem, ScaledOLSProblem)
-        unit = problem.endog_unit**2
-        results = RRMOLSResults(
-            self,
-            problem.endog_unit * problem.design.to_params(solution.theta),
-            solution,
-            unit=unit,
-            scale=unit * self._scale(solution.risk, problem.n_params),
+        scale = self._scale(solution.risk, problem.n_params)
+        return RRMOLSResultsWrapper(RRMOLSResults(self, problem, solution, scale))
+
+    def _second_step(self, first: Any, efficiency: float) -> Any:
+        solution = second_step(
+            first._problem, first._solution, first._scale, efficiency, first._share
         )
-        results.rank = problem.n_params
+        results = RRMOLSResults(self, first._problem, solution, first._scale)
+        results.efficiency, results.first_step = efficiency, first
         return RRMOLSResultsWrapper(results)
 
     def _scale(self, risk: float, rank: int) -> float:
-        """Return the consistent variance of the noise.
-
-        To first order the risk falls short by ``rank / (nobs * efficiency)`` of itself, because
-        parameters and weights were fitted to the noise; at eps_bar = 0 the power below is the
-        usual correction for degrees of freedom.
-        """
+        """Return the consistent variance of the noise, in the units of the problem."""
         if risk == 0:
             return 0.0
         total = self.nobs if self._prior is None else float(self._prior.sum())
-        shrink = (1 - rank / total) ** (1 / gaussian_efficiency(self.eps_bar))
-        return risk / second_moment_ratio(self.eps_bar) / shrink
+        inflation = overfit(rank, total, gaussian_efficiency(self.eps_bar))
+        return risk / second_moment_ratio(self.eps_bar) * inflation
+
+
+def overfit(rank: int, total: float, efficiency: float) -> float:
+    """Return by how much squared residuals fall short because they were fitted.
+
+    To first order the risk is short by ``rank / (total * efficiency)`` of itself. At efficiency
+    one this is the usual correction for degrees of freedom.
+    """
+    return float((1 - rank / total) ** (-1 / efficiency)) if total > rank else np.inf
+
+
+def second_step(
+    problem: OLSProblem, first: Solution, scale: float, efficiency: float, share: Array | None
+) -> Solution:
+    """Return the fit with weights of a given efficiency, at the scale of the first step."""
+    if scale == 0:
+        return first
+    a = 1 / efficient_ratio(efficiency)
+    return tempered_fit(problem, first, 2 * scale / (a - 1), share)
 
 
 class RRMOLSResults(RRMResults):
@@ -203,14 +220,90 @@ class RRMOLSResults(RRMResults):
     Attributes
     ----------
     scale : float
-        Consistent variance of the noise.
+        Consistent variance of the noise, from the first step.
     raw_scale : float
         The paper's: the weighted mean of the squared residuals, which is the risk.
     rank : int
         Rank of the design.
     """
 
-    rank: int
+    _default_use_t: ClassVar[bool] = True
+
+    def __init__(
+        self, model: RRMOLS, problem: ScaledOLSProblem, solution: Solution, scale: float
+    ) -> None:
+        unit = problem.endog_unit**2
+        params = problem.endog_unit * problem.design.to_params(solution.theta)
+        super().__init__(model, params, problem, solution, unit=unit, scale=unit * scale)
+        self._scale = scale
+        self.rank = problem.n_params
+
+    @property
+    def _gaussian_efficiency(self) -> float:
+        return self.efficiency or gaussian_efficiency(self.eps_bar)
+
+    def _influence(self) -> Array:
+        """Return the influence functions of the parameters, shape (n, k).
+
+        The least risk is fitted to the noise, so that its Hessian overstates the curvature and
+        its residuals understate the noise. The curvature is therefore that of the weighted
+        squares times the factor by which it falls on Gaussian residuals, in which the residuals
+        are corrected; it is never below that of clean data.
+        """
+        problem, found = self._problem, self._solution
+        assert isinstance(problem, ScaledOLSProblem)
+        moved = np.zeros((problem.n_obs, problem.n_params))
+        if found.lambda_ > 0:
+            inflation = overfit(self.rank, self._total, self._gaussian_efficiency)
+            least = second_moment_ratio(self.eps_bar)
+            if self.efficiency is not None:
+                least = efficient_ratio(self.efficiency)
+            curvature = max(1 - 2 * inflation * found.risk / found.lambda_, least)
+            bread = curvature * problem.hessian(found.theta, found.weights)
+            moved = -self._scores() @ np.linalg.inv(bread) * np.sqrt(inflation)
+        if problem.design.back is not None:
+            moved = moved @ problem.design.back.T
+        return problem.endog_unit * moved
+
+    def _scores(self) -> Array:
+        """Return the scores of the reported step; the second depends on the first's scale."""
+        problem, found = self._problem, self._solution
+        assert isinstance(problem, ScaledOLSProblem)
+        if self.efficiency is None:
+            return scores(
+                problem, found.theta, found.losses, found.weights, found.lambda_, self._share
+            )[0]
+        first = self.first_step._solution
+        gradients = problem.gradients(found.theta)
+        found_scores = gradients * relative_weights(found.weights, self._share)[:, None]
+        by_scale = (found.weights * found.losses / found.lambda_) @ gradients
+        relative = relative_weights(first.weights, self._share)
+        log_scale = risk_influence(first.lambda_, relative) / first.risk
+        return found_scores + np.outer(log_scale, by_scale)
+
+    def _refits(self, counts: Array) -> Array:
+        problem, first = self._problem, self._solution
+        assert isinstance(problem, ScaledOLSProblem)
+        if self.efficiency is not None:
+            first = self.first_step._solution
+        points = refits(problem, self.eps_bar, counts, first.theta)
+        theta = points.theta
+        if self.efficiency is not None:
+            theta = np.array(
+                [
+                    second_step(
+                        problem,
+                        replace(first, theta=t, losses=ell),
+                        self.model._scale(float(risk), self.rank),
+                        self.efficiency,
+                        count / count.sum(),
+                    ).theta
+                    for t, ell, risk, count in zip(
+                        theta, points.losses, points.risk, counts, strict=True
+                    )
+                ]
+            )
+        return problem.endog_unit * np.array([problem.design.to_params(t) for t in theta])
 
     @property
     def raw_scale(self) -> float:
@@ -237,11 +330,25 @@ class RRMOLSResults(RRMResults):
         """Number of observations less the rank of the design."""
         return self.nobs - self.rank
 
+    @property
+    def df_resid_inference(self) -> float:
+        """Degrees of freedom of tests: those of the observations that clean data would equal."""
+        return max(self._total * self._gaussian_efficiency - self.rank, 1.0)
+
+    def _efficiency_text(self) -> str:
+        return f"{self._gaussian_efficiency:.2f}"
+
     def _summary_title(self) -> str:
         return "Robust Risk Minimization: Linear Regression"
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
+        if self.efficiency is None and self.eps_bar > 0:
+            notes.append(
+                f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances "
+                f"are those of {self._gaussian_efficiency:.0%} of the rows. "
+                "fit(efficiency=0.95) makes it 95%."
+            )
         if self.rank < len(self.params):
             notes.append(
                 f"The design has rank {self.rank} but {len(self.params)} columns: these are the "

@@ -10,20 +10,22 @@ import numpy.typing as npt
 import pandas as pd
 import statsmodels.base.wrapper as wrap
 from scipy.stats import chi2, norm
-from statsmodels.iolib.table import SimpleTable
 
-from rrmstats.base import RRMResults, RRMResultsWrapper
 from rrmstats.core import Problem, Solution, minimise
-from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.consistency import efficient_ratio, gaussian_efficiency, second_moment_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.resample import refits
+from rrmstats.core.sandwich import covariance, influence, tempered_influence
 from rrmstats.core.scatter import (
     ScatterProblem,
     check_range,
     unit_spread,
     weighted_scatter,
 )
+from rrmstats.core.tempered import tempered_fit
 from rrmstats.multivariate import RRMMultivariate, labelled, new_rows, number_table
+from rrmstats.results import RRMResults, RRMResultsWrapper
 
 # A normal distribution's standard deviation, in units of its median absolute deviation.
 MAD_UNIT = 1.4826022185056018
@@ -255,7 +257,7 @@ class RRMPCA(RRMMultivariate):
 
     def _with_components(self, q: int) -> RRMPCA:
         model = copy(self)
-        vars(model).update(vars(self), data=copy(self.data), n_components=q)
+        model.data, model.n_components = copy(self.data), q
         model.data.param_names = component_names(q)
         return model
 
@@ -265,6 +267,14 @@ class RRMPCA(RRMMultivariate):
     def _results(self, problem: Problem, solution: Solution) -> Any:
         assert isinstance(problem, ReducedSubspaceProblem)
         return RRMPCAResultsWrapper(RRMPCAResults(self, problem, solution))
+
+    def _second_step(self, first: Any, efficiency: float) -> Any:
+        problem, solution = first._problem, first._solution
+        if solution.lambda_ > 0:
+            solution = second_subspace(problem, solution, efficiency, first._share)
+        results = RRMPCAResults(self, problem, solution, efficiency)
+        results.first_step = first
+        return RRMPCAResultsWrapper(results)
 
 
 class RRMPCAResults(RRMResults):
@@ -282,17 +292,26 @@ class RRMPCAResults(RRMResults):
         The paper's: those of the weighted second moment.
     """
 
-    def __init__(self, model: RRMPCA, problem: ReducedSubspaceProblem, solution: Solution) -> None:
+    def __init__(
+        self,
+        model: RRMPCA,
+        problem: ReducedSubspaceProblem,
+        solution: Solution,
+        efficiency: float | None = None,
+    ) -> None:
+        self.efficiency = efficiency
         self._column_unit = model._column_unit()
         unit = problem.unit
         point, basis = problem.split(solution.theta)
         off = np.linalg.qr(basis, mode="complete")[0][:, problem.q :]
-        location, scatter = _inner_scatter(problem, basis, model)
-        values, vectors = np.linalg.eigh(scatter)
+        self._inner = InnerScatter(problem, basis, model.eps_bar, model._prior, efficiency)
+        location = self._inner.location
+        values, vectors = np.linalg.eigh(self._inner.scatter)
         axes = basis @ vectors[:, ::-1]
         largest = np.abs(problem.span @ axes).argmax(axis=0)
-        axes = axes * np.sign((problem.span @ axes)[largest, np.arange(problem.q)])
-        self._loadings = problem.span @ axes
+        signs = np.sign((problem.span @ axes)[largest, np.arange(problem.q)])
+        self._vectors = vectors[:, ::-1] * signs
+        self._loadings = problem.span @ (basis @ self._vectors)
         self._eigenvals = values[::-1] * unit**2
         centre = basis @ location + off @ (off.T @ point)
         self._mean = problem.centre + self._column_unit * unit * (problem.span @ centre)
@@ -300,7 +319,53 @@ class RRMPCAResults(RRMResults):
         self.raw_eigenvals = np.linalg.eigvalsh(moment)[::-1][: problem.q] * unit**2
         left = np.linalg.eigvalsh(off.T @ moment @ off) * unit**2
         self._rest = float(untilted(left, solution.lambda_ * unit**2).sum())
-        super().__init__(model, self._eigenvals, solution, unit=unit**2)
+        super().__init__(model, self._eigenvals, problem, solution, unit=unit**2)
+
+    def _influence(self) -> Array:
+        """Return the influence functions of the eigenvalues, shape (n, q)."""
+        assert isinstance(self._problem, ReducedSubspaceProblem)
+        moved = np.einsum("ij,nik,kj->nj", self._vectors, self._inner.moved(), self._vectors)
+        return moved * self._problem.unit**2
+
+    @property
+    def loadings_bse(self) -> Any:
+        """Standard errors of the loadings, shape (d, q): of the angles to the axes, in radians."""
+        problem, found = self._problem, self._solution
+        assert isinstance(problem, ReducedSubspaceProblem)
+        if self.efficiency is None:
+            moved = influence(
+                problem, found.theta, found.losses, found.weights, found.lambda_, self._share
+            ).theta
+        else:
+            moved = tempered_influence(
+                problem, found.theta, found.weights, found.lambda_, self._share
+            )
+        _, basis = problem.split(found.theta)
+        off = np.linalg.qr(basis, mode="complete")[0][:, problem.q :]
+        codim = problem.dim - problem.q
+        turned = moved[:, : codim * problem.q].reshape(-1, codim, problem.q) @ self._vectors
+        within = self._vectors.T @ self._inner.moved() @ self._vectors
+        values = self._eigenvals / problem.unit**2
+        gap = np.broadcast_to(values[None, :] - values[:, None], within.shape)
+        rotation = np.divide(within, gap, out=np.zeros_like(within), where=gap != 0)
+        change = problem.span @ (off @ turned + basis @ self._vectors @ rotation)
+        flat = change.reshape(len(change), -1)
+        variance = np.diag(covariance(flat, self._share, self._total, self._groups))
+        errors = np.sqrt(variance).reshape(self._loadings.shape)
+        return labelled(self.model, errors, self._components)
+
+    def _refits(self, counts: Array) -> Array:
+        problem, first = self._problem, self._solution
+        assert isinstance(problem, ReducedSubspaceProblem)
+        if self.efficiency is not None:
+            first = self.first_step._solution
+        points = refits(problem, self.eps_bar, counts, first.theta)
+        eigenvalues = []
+        for theta, count in zip(points.theta, counts, strict=True):
+            basis = problem.split(theta)[1]
+            inner = InnerScatter(problem, basis, self.eps_bar, count, self.efficiency, 0)
+            eigenvalues.append(np.linalg.eigvalsh(inner.scatter)[::-1])
+        return np.array(eigenvalues) * problem.unit**2
 
     @property
     def _components(self) -> list[str]:
@@ -416,13 +481,26 @@ class RRMPCAResults(RRMResults):
     def _summary_title(self) -> str:
         return "Robust Risk Minimization: Principal Components"
 
-    def _params_table(self) -> SimpleTable:
+    def _efficiency_text(self) -> str:
+        codim = len(self.model.variables) - len(self._eigenvals)
+        return f"{self.efficiency or gaussian_efficiency(self.eps_bar, codim):.2f}"
+
+    def _add_params(self, table: Any, yname: str | None, alpha: float) -> None:
         names = self.model.variables
-        values = np.vstack(
-            [self._eigenvals, np.asarray(self.explained_variance_ratio), self._loadings]
-        )
-        rows = ["eigenvalue", "variance explained", *names]
-        return number_table("Components", values, rows, self._components)
+        ratio = np.asarray(self.explained_variance_ratio)
+        values = np.vstack([self._eigenvals, self.bse, ratio, self._loadings])
+        rows = ["eigenvalue", "std err", "variance explained", *names]
+        table.tables.append(number_table("Components", values, rows, self._components))
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        if self.efficiency is None and self.eps_bar > 0:
+            notes.append(
+                f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the subspace is "
+                f"as well known as from {self._efficiency_text()} of the rows. "
+                "fit(efficiency=0.95) makes it 0.95."
+            )
+        return notes
 
 
 class RRMPCAResultsWrapper(RRMResultsWrapper):
@@ -439,19 +517,68 @@ def component_names(q: int) -> list[str]:
     return [f"comp_{i + 1}" for i in range(q)]
 
 
-def _inner_scatter(
-    problem: ReducedSubspaceProblem, basis: Array, model: RRMPCA
-) -> tuple[Array, Array]:
-    """Return the robust location and scatter of the scores in a basis, (q,) and (q, q)."""
-    scores = problem.data @ basis
-    centre, unit = unit_spread(scores)
-    if not problem.demean:
-        centre = np.zeros_like(centre)
-    inner = ScatterProblem((scores - centre) / unit, problem.demean)
-    found = minimise(inner, model.eps_bar, prior=model._prior)
-    location, scatter = inner.split(found.theta)
-    scatter = scatter / second_moment_ratio(model.eps_bar, problem.q)
-    return centre + unit * location, scatter * np.outer(unit, unit)
+class InnerScatter:
+    """Robust location and scatter of the scores within a subspace.
+
+    Attributes
+    ----------
+    location : ndarray, shape (q,)
+    scatter : ndarray, shape (q, q)
+        Consistent scatter.
+    """
+
+    def __init__(
+        self,
+        problem: ReducedSubspaceProblem,
+        basis: Array,
+        eps_bar: float,
+        prior: Array | None,
+        efficiency: float | None,
+        n_starts: int | None = None,
+    ) -> None:
+        values = problem.data @ basis
+        centre, self.unit = unit_spread(values)
+        if not problem.demean:
+            centre = np.zeros_like(centre)
+        self.share = None if prior is None else prior / prior.sum()
+        self.problem = ScatterProblem((values - centre) / self.unit, problem.demean)
+        self.found = minimise(self.problem, eps_bar, prior=prior, n_starts=n_starts)
+        self.ratio = second_moment_ratio(eps_bar, problem.q)
+        self.efficient = efficiency is not None
+        if efficiency is not None:
+            self.ratio = efficient_ratio(efficiency, problem.q)
+            self.found = tempered_fit(self.problem, self.found, 2 / (1 - self.ratio), self.share)
+        location, scatter = self.problem.split(self.found.theta)
+        self.location = centre + self.unit * location
+        self.scatter = self._in_units(scatter)
+
+    def _in_units(self, scatter: Array) -> Array:
+        return scatter * np.outer(self.unit, self.unit) / self.ratio
+
+    def moved(self) -> Array:
+        """Return the influence functions of the scatter, shape (n, q, q)."""
+        found = self.found
+        if self.efficient:
+            steps = tempered_influence(
+                self.problem, found.theta, found.weights, found.lambda_, self.share
+            )
+        else:
+            steps = influence(
+                self.problem, found.theta, found.losses, found.weights, found.lambda_, self.share
+            ).theta
+        return self._in_units(self.problem.directions(found.theta, steps)[1])
+
+
+def second_subspace(
+    problem: SubspaceProblem, first: Solution, efficiency: float, share: Array | None
+) -> Solution:
+    """Return the subspace of a given efficiency, at the first step's variance off it."""
+    point, basis = problem.split(first.theta)
+    off = np.linalg.qr(basis, mode="complete")[0][:, problem.q :]
+    moment = weighted_scatter(problem.data, first.weights, point)
+    variance = untilted(np.linalg.eigvalsh(off.T @ moment @ off), first.lambda_).mean()
+    ratio = efficient_ratio(efficiency, problem.dim - problem.q)
+    return tempered_fit(problem, first, 2 * float(variance) / (1 / ratio - 1), share)
 
 
 def untilted(variances: Array, lambda_: float) -> Array:

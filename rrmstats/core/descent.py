@@ -36,7 +36,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The constraint on the weights: eps_bar and the prior, None where uniform."""
+    """The constraint on the weights: eps_bar and the prior, None where uniform.
+
+    A prior of shape (b, n) gives each point of a batch its own.
+    """
 
     eps_bar: float
     prior: Array | None = None
@@ -45,6 +48,12 @@ class Budget:
     def uniform(self, n: int) -> Array:
         """Return the weights of largest entropy, shape (n,)."""
         return np.full(n, 1.0 / n) if self.prior is None else self.prior
+
+    def of(self, points: np.ndarray) -> Budget:
+        """Return the budget of some points of a batch."""
+        if self.prior is None or self.prior.ndim == 1:
+            return self
+        return Budget(self.eps_bar, self.prior[points], self.total)
 
     def take(self, rows: np.ndarray) -> Budget:
         """Return the budget of some rows."""
@@ -103,6 +112,15 @@ def evaluate(
 class Descent:
     """Descents from a batch of starts, all at once; the risk of none ever rises.
 
+    Parameters
+    ----------
+    problem : Problem
+    points : Points
+        The starts.
+    budget : Budget
+    rivals : bool, optional
+        Whether only the lowest end matters, so that hopeless descents are given up.
+
     Attributes
     ----------
     points : Points
@@ -110,8 +128,10 @@ class Descent:
     converged : ndarray of bool, shape (b,)
     """
 
-    def __init__(self, problem: Problem, points: Points, budget: Budget) -> None:
-        self.problem, self.points, self.budget = problem, points, budget
+    def __init__(
+        self, problem: Problem, points: Points, budget: Budget, rivals: bool = True
+    ) -> None:
+        self.problem, self.points, self.budget, self.rivals = problem, points, budget, rivals
         self.converged = np.zeros(len(points.risk), dtype=bool)
         self.predicted = np.full(len(points.risk), np.inf)
         self._log: list[tuple[np.ndarray, str, Array, Array, Array]] = []
@@ -138,8 +158,8 @@ class Descent:
 
     def _hopeless(self) -> np.ndarray:
         """Mark the points that cannot be expected to reach the lowest end so far."""
-        if not self.converged.any():
-            return self.converged
+        if not (self.rivals and self.converged.any()):
+            return np.zeros_like(self.converged)
         gap = self.points.risk - self.points.risk[self.converged].min()
         return gap > HOPE * self.predicted
 
@@ -205,7 +225,7 @@ class Descent:
         theta = self.problem.retract(here.theta, step)
         change = np.einsum("bk,bk->b", drift, step)
         guess = here.lambda_ * np.exp(np.minimum(np.maximum(change, -1.0), 1.0))
-        trial = evaluate(self.problem, theta, self.budget, guess, rtol)
+        trial = evaluate(self.problem, theta, self.budget.of(rows), guess, rtol)
         lower = trial.risk <= here.risk + slack
         self.points.put(rows[lower], trial if lower.all() else trial[lower])
         self._record(rows[lower], "newton")
@@ -219,7 +239,7 @@ class Descent:
         here = self.points[rows]
         refit = self.problem.improved if accelerate else self.problem.weighted_fit
         theta = refit(here.weights, here.theta)
-        trial = evaluate(self.problem, theta, self.budget, here.lambda_)
+        trial = evaluate(self.problem, theta, self.budget.of(rows), here.lambda_)
         lower = trial.risk <= here.risk
         self.points.put(rows[lower], trial if lower.all() else trial[lower])
         self._record(rows[lower], "algorithm 1")

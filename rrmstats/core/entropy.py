@@ -137,7 +137,10 @@ def normalised_prior(prior: npt.ArrayLike | None, n: int) -> Array | None:
 def tilt(
     losses: Array, eps_bar: float, prior: Array | None, guess: Array | None, rtol: float
 ) -> EntropyWeights:
-    """Solve a batch of weight steps, losses of shape (b, n), from arguments already checked."""
+    """Solve a batch of weight steps from arguments already checked.
+
+    `losses` have shape (b, n), `prior` (n,) or (b, n).
+    """
     n = losses.shape[-1]
     seen = losses if prior is None else np.where(prior > 0, losses, np.inf)
     least, most = seen.min(axis=-1), losses.max(axis=-1)
@@ -170,7 +173,7 @@ def _mass(chosen: np.ndarray, prior: Array | None) -> Array:
     """Return the prior mass of the chosen observations, shape (b,)."""
     if prior is None:
         return np.count_nonzero(chosen, axis=-1) / chosen.shape[-1]
-    return chosen @ prior
+    return np.where(chosen, prior, 0.0).sum(axis=-1)
 
 
 def _tilt_with_edges(
@@ -189,20 +192,20 @@ def _tilt_with_edges(
             f"more than a fraction eps_bar={eps_bar:g} of the losses is +inf, so that no weights "
             "have finite risk; raise eps_bar or mend the losses"
         )
-    base = np.full(n, 1.0 / n) if prior is None else prior
+    base = np.broadcast_to(1.0 / n if prior is None else prior, excess.shape)
     found = EntropyWeights(np.empty_like(excess), np.empty(len(excess)), np.empty(len(excess)))
     uniform = (tied >= room * (1 - 1e-15)) | (room * (1 - 1e-12) <= 1 - eps_bar)
     exact = ~uniform & (tied >= (1 - eps_bar) * (1 - 1e-12))
     for rows, mass, lambda_ in ((uniform, room, np.inf), (exact, tied, 0.0)):
         if rows.any():
             chosen = np.isfinite(excess[rows]) if lambda_ else excess[rows] == 0
-            found.weights[rows] = chosen * base / mass[rows, None]
+            found.weights[rows] = chosen * base[rows] / mass[rows, None]
             found.lambda_[rows] = lambda_
             found.divergence[rows] = -np.log(np.minimum(mass[rows], 1.0))
     rest = ~(uniform | exact)
     if rest.any():
         start = None if guess is None else guess[rest]
-        solved = _root(excess[rest], prior, eps_bar, start, rtol)
+        solved = _root(excess[rest], None if prior is None else base[rest], eps_bar, start, rtol)
         for whole, part in zip(found, solved, strict=True):
             whole[rest] = part
     return found

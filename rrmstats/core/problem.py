@@ -160,7 +160,6 @@ class SmoothProblem(Problem):
         gradient, hessian, drift = (np.array(part) for part in zip(*parts, strict=True))
         return gradient, hessian, drift
 
-
     def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
         """Return gradient (k,) and Hessian (k, k) of the risk at a fixed lambda.
 

@@ -48,6 +48,42 @@ def temperature_scores(losses: Array, weights: Array, lambda_: float, relative: 
     return (relative * spread * lambda_ + lambda_**2 * (relative - 1.0)) / variance
 
 
+def risk_influence(lambda_: float, relative: Array) -> Array:
+    """Return the influence functions of the least risk, shape (n,): the envelope theorem."""
+    if not 0 < lambda_ < np.inf:
+        return np.zeros_like(relative)
+    return -lambda_ * (relative - 1.0)
+
+
+def scores(
+    problem: SmoothProblem,
+    theta: Array,
+    losses: Array,
+    weights: Array,
+    lambda_: float,
+    prior: Array | None,
+) -> tuple[Array, Array]:
+    r"""Return the scores of theta (n, k) and of ln(beta) (n,), at a minimum of the risk.
+
+    With :math:`\omega_i` the weight relative to the prior, :math:`c = \mathrm{Cov}(\ell,
+    \nabla\ell)` and :math:`b_i` the score of ln(beta), the score of theta is
+    :math:`\omega_i \nabla\ell_i - (c / \lambda) b_i`.
+    """
+    relative = relative_weights(weights, prior)
+    gradients = problem.gradients(theta)
+    found = gradients * relative[:, None]
+    found[relative == 0] = 0.0
+    if not 0 < lambda_ < np.inf:
+        return found, np.zeros(len(losses))
+    log_beta = temperature_scores(losses, weights, lambda_, relative)
+    finite = np.where(weights > 0, losses, 0.0)
+    cross = (weights * (finite - weights @ finite)) @ np.where(
+        weights[:, None] > 0, gradients, 0.0
+    )
+    found -= np.outer(log_beta, cross / lambda_)
+    return found, log_beta
+
+
 def influence(
     problem: SmoothProblem,
     theta: Array,
@@ -56,12 +92,9 @@ def influence(
     lambda_: float,
     prior: Array | None = None,
 ) -> Influence:
-    r"""Return the influence functions at a minimum of the risk.
+    """Return the influence functions at a minimum of the risk.
 
-    With :math:`\omega_i` the weight relative to the prior, :math:`c = \mathrm{Cov}(\ell,
-    \nabla\ell)` and :math:`b_i` the score of ln(beta), an observation's score is
-    :math:`\omega_i \nabla\ell_i - (c / \lambda) b_i`, and theta moves by minus the inverse of
-    the Hessian of the concentrated risk times that.
+    Theta moves by minus the inverse of the Hessian of the concentrated risk times the scores.
 
     Parameters
     ----------
@@ -79,28 +112,29 @@ def influence(
     -------
     Influence
     """
-    n = len(losses)
-    relative = relative_weights(weights, prior)
     _, hessian, drift = (
         part[0]
         for part in problem.concentrated(
             theta[None], losses[None], weights[None], np.array([lambda_])
         )
     )
-    scores = problem.gradients(theta)
-    scores *= relative[:, None]
-    scores[relative == 0] = 0.0
-    log_beta = np.zeros(n)
-    if 0 < lambda_ < np.inf:
-        log_beta = temperature_scores(losses, weights, lambda_, relative)
-        finite = np.where(weights > 0, losses, 0.0)
-        variance = weights @ (finite - weights @ finite) ** 2
-        scores -= np.outer(log_beta, drift * (variance / lambda_))
-    moved = -scores @ np.linalg.pinv(hessian, hermitian=True)
+    found, log_beta = scores(problem, theta, losses, weights, lambda_, prior)
+    moved = -found @ np.linalg.pinv(hessian, hermitian=True)
     return Influence(moved, moved @ drift - log_beta)
 
 
-def covariance(moved: Array, prior: Array | None, total: float, groups: Array | None = None) -> Array:
+def tempered_influence(
+    problem: SmoothProblem, theta: Array, weights: Array, lambda_: float, prior: Array | None
+) -> Array:
+    """Return the influence functions of theta at a fixed lambda, shape (n, k)."""
+    _, hessian = problem.tempered(theta, weights, lambda_)
+    found = problem.gradients(theta) * relative_weights(weights, prior)[:, None]
+    return -found @ np.linalg.pinv(hessian, hermitian=True)
+
+
+def covariance(
+    moved: Array, prior: Array | None, total: float, groups: np.ndarray | None = None
+) -> Array:
     """Return the covariance of an estimate from its influence functions.
 
     Parameters

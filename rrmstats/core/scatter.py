@@ -123,6 +123,14 @@ class ScatterProblem(SmoothProblem):
         )
         return self.join(location, root @ change @ root)
 
+    def directions(self, theta: Array, steps: Array) -> tuple[Array, Array]:
+        """Return what small steps, shape (m, k), do to location (m, d) and scatter (m, d, d)."""
+        root = symmetric_root(self.split(theta)[1])
+        location = np.zeros((len(steps), self.dim))
+        if self.demean:
+            location, steps = steps[:, : self.dim] @ root, steps[:, self.dim :]
+        return location, -root @ np.tensordot(steps, self._basis, axes=1) @ root
+
     @property
     def subset_size(self) -> int:
         """Rows that determine a start."""

@@ -2,65 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from rrmstats.core.descent import BACKTRACK, RISK_NOISE, Step, bounded_step, newton_steps
 from rrmstats.core.entropy import Array
+from rrmstats.core.minimise import Solution
 from rrmstats.core.problem import SmoothProblem
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tempered:
-    """A stationary point of the tempered risk.
-
-    Attributes
-    ----------
-    theta : ndarray, shape (k,)
-    losses : ndarray, shape (n,)
-    weights : ndarray, shape (n,)
-        Proportional to ``prior * exp(-losses / lambda_)``; they sum to one.
-    lambda_ : float
-    converged : bool
-    trace : tuple of Step
-    """
-
-    theta: Array
-    losses: Array
-    weights: Array
-    lambda_: float
-    converged: bool
-    trace: tuple[Step, ...]
 
 
 def tempered_fit(
     problem: SmoothProblem,
-    theta: Array,
+    first: Solution,
     lambda_: float,
     prior: Array | None = None,
     *,
-    total: float | None = None,
     tol: float = 1e-10,
     maxiter: int = 200,
-) -> Tempered:
+) -> Solution:
     r"""Descend the tempered risk :math:`-\lambda \sum q_i \exp(-\ell_i / \lambda)`.
 
     For squared losses these are Welsch's weights, for likelihoods the gamma divergence. The
-    descent ends at the stationary point next to `theta`; Newton steps, with the weighted fit as
-    safeguard, and the tempered risk never rises.
+    descent ends at the stationary point next to the first step's; it takes Newton steps, with
+    the weighted fit as safeguard, and the tempered risk never rises.
 
     Parameters
     ----------
     problem : SmoothProblem
-    theta : ndarray, shape (k,)
-        Where to start: the fit of the first step.
+    first : Solution
+        The fit of the first step, where the descent starts.
     lambda_ : float
         Temperature, kept fixed.
     prior : ndarray, shape (n,), optional
         Prior weights, summing to one.
-    total : float, optional
-        Number of observations that they stand for.
     tol : float, optional
         Size of the last step in the metric of the risk.
     maxiter : int, optional
@@ -68,13 +43,14 @@ def tempered_fit(
 
     Returns
     -------
-    Tempered
+    Solution
+        That of the first step, with theta, losses, weights, lambda, risk and sizes replaced, and
+        the steps appended to its trace.
     """
     n = problem.n_obs
     share = np.full(n, 1.0 / n) if prior is None else prior
-    total = n if total is None else total
-    losses = problem.losses(theta)
-    origin = float(losses.min())
+    total = first.n_eff * float(np.exp(first.divergence))
+    theta, origin = first.theta, float(first.losses.min())
     steps: list[Step] = []
 
     def state(theta: Array) -> tuple[Array, Array, float]:
@@ -86,12 +62,12 @@ def tempered_fit(
     def record(tilt: Array, losses: Array, kind: str) -> None:
         weights = tilt / tilt.sum()
         used = weights > 0
-        entropy = -float(weights[used] @ np.log(weights[used] / share[used]))
+        divergence = float(weights[used] @ np.log(weights[used] / share[used]))
         mean = float(weights[used] @ losses[used])
-        steps.append(Step(mean, lambda_, total * float(np.exp(entropy)), kind))
+        steps.append(Step(mean, lambda_, total * float(np.exp(-divergence)), kind))
 
     losses, tilt, risk = state(theta)
-    record(tilt, losses, "start")
+    record(tilt, losses, "second step")
     converged = False
     for _ in range(maxiter):
         gradient, hessian = problem.tempered(theta, tilt, lambda_)
@@ -119,4 +95,15 @@ def tempered_fit(
             record(tilt, losses, "algorithm 1" if fraction is None else "newton")
         if converged:
             break
-    return Tempered(theta, losses, tilt / tilt.sum(), lambda_, converged, tuple(steps))
+    return replace(
+        first,
+        theta=theta,
+        losses=losses,
+        weights=tilt / tilt.sum(),
+        lambda_=lambda_,
+        divergence=float(np.log(total / steps[-1].n_eff)),
+        n_eff=steps[-1].n_eff,
+        risk=steps[-1].risk,
+        converged=first.converged and converged,
+        trace=(*first.trace, *steps),
+    )
