@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from statsmodels.tools.sm_exceptions import ConvergenceWarning
+from statsmodels.tools.sm_exceptions import ConvergenceWarning, MissingDataError
 
 from rrmstats.core import Problem, Solution, minimise
 from rrmstats.core.entropy import Array, check_eps_bar
@@ -213,8 +215,8 @@ def check_frame(data: Any) -> None:
         raise ValueError("data has no rows; give at least as many as there are parameters")
 
 
-def check_numbers(name: str, values: Any) -> None:
-    """Raise where data hold text or nothing, naming the columns."""
+def check_numbers(name: str, values: Any) -> Any:
+    """Return data as numbers; raise where they hold text or nothing, naming the columns."""
     advice = "convert them, or use a formula, which codes categories"
     if isinstance(values, pd.DataFrame):
         bad = [str(c) for c, dtype in values.dtypes.items() if not _numeric(values[c], dtype)]
@@ -224,18 +226,57 @@ def check_numbers(name: str, values: Any) -> None:
         raise ValueError(f"{name} must be numbers, got {np.asarray(values).dtype}: {advice}")
     if np.size(values) == 0:
         raise ValueError(f"{name} is empty; give at least as many rows as parameters")
+    boxed = np.dtype("O")
+    if isinstance(values, pd.DataFrame):
+        return values.astype(float) if (values.dtypes == boxed).any() else values
+    return values.astype(float) if getattr(values, "dtype", None) == boxed else values
 
 
 def _numeric(values: Any, dtype: Any) -> bool:
     """Tell whether values are numbers or can be read as such."""
     if dtype is not None and pd.api.types.is_numeric_dtype(dtype):
-        return True
+        return not pd.api.types.is_complex_dtype(dtype)
     if isinstance(dtype, pd.CategoricalDtype | pd.StringDtype):
         return False
     array = np.asarray(values)
     if array.dtype.kind != "O":
         return array.dtype.kind in "biuf"
     return all(isinstance(v, int | float | np.number | None) for v in array.ravel())
+
+
+def check_weights(weights: Any, nobs: int) -> None:
+    """Raise where prior weights are not one number a row, or negative."""
+    check_numbers("weights", weights)
+    values = np.asarray(weights, dtype=float)
+    if values.ndim and values.size != nobs:
+        raise ValueError(f"weights must be one number a row, {nobs} of them, got {values.size}")
+    if (values < 0).any():
+        raise ValueError(f"weights must not be negative, got {np.nanmin(values):g}")
+
+
+def check_column(name: str, values: Any) -> None:
+    """Raise where a variable has several columns."""
+    shape = np.shape(values)
+    if len(shape) > 1 and shape[1] > 1:
+        raise ValueError(f"{name} must have one column, got {shape[1]}; fit each on its own")
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """Say what to do where statsmodels' own errors do not."""
+    try:
+        yield
+    except MissingDataError as error:
+        if "inf or nans" not in str(error):
+            raise
+        raise MissingDataError(
+            "exog contains NaN or infinite values; drop these rows, or use missing='drop' "
+            "(NaN only)"
+        ) from None
+    except ValueError as error:
+        if "zero-size array" not in str(error):
+            raise
+        raise ValueError("no rows are left once those with missing values are dropped") from None
 
 
 def check_finite(name: str, values: Array) -> None:

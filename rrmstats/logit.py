@@ -20,6 +20,8 @@ from rrmstats.base import (
     check_kwargs,
     check_numbers,
     check_required,
+    check_weights,
+    readable_errors,
 )
 from rrmstats.core import Problem, Solution, minimise
 from rrmstats.core.entropy import Array
@@ -259,15 +261,20 @@ class RRMLogit(RRMModel, Logit):
         check_kwargs(type(self).__name__, kwargs)
         if exog is None:
             raise ValueError("exog is required; for an intercept alone use a column of ones")
-        check_numbers("exog", exog)
+        exog = check_numbers("exog", exog)
         if penalty not in (None, "l2"):
             raise ValueError(f"penalty must be None or 'l2', got {penalty!r}")
         if alpha is not None and not 0 <= alpha < np.inf:
             raise ValueError(f"alpha must be a finite number, not negative, got {alpha!r}")
-        extra = {} if weights is None else {"weights": weights}
-        super().__init__(
-            as_labels(endog, level), exog, check_rank=False, missing=missing, **extra, **kwargs
-        )
+        extra = {}
+        if weights is not None:
+            given = kwargs.get("missing_idx")
+            check_weights(weights, len(endog) if given is None else len(given))
+            extra = {"weights": weights}
+        with readable_errors():
+            super().__init__(
+                as_labels(endog, level), exog, check_rank=False, missing=missing, **extra, **kwargs
+            )
         self._set_eps_bar(eps_bar)
         self._set_prior(weights)
         check_finite("endog", self.endog)

@@ -19,6 +19,8 @@ from rrmstats.base import (
     check_kwargs,
     check_numbers,
     check_required,
+    check_weights,
+    readable_errors,
 )
 from rrmstats.core.entropy import Array
 
@@ -40,11 +42,15 @@ class RRMMultivariate(RRMModel, LikelihoodModel):
     ) -> None:
         check_required(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
-        check_numbers("data", data)
+        data = check_numbers("data", data)
         if np.ndim(data) == 1:
             data = data.to_frame() if isinstance(data, pd.Series) else np.asarray(data)[:, None]
-        extra = {} if weights is None else {"weights": weights}
-        super().__init__(data, None, missing=missing, **extra, **kwargs)
+        extra = {}
+        if weights is not None:
+            check_weights(weights, len(data))
+            extra = {"weights": weights}
+        with readable_errors():
+            super().__init__(data, None, missing=missing, **extra, **kwargs)
         if self.endog.ndim == 1:
             self.endog = self.endog[:, None]
         self._set_eps_bar(eps_bar)

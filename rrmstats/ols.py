@@ -12,10 +12,13 @@ from statsmodels.regression.linear_model import WLS
 
 from rrmstats.base import (
     RRMModel,
+    check_column,
     check_finite,
     check_kwargs,
     check_numbers,
     check_required,
+    check_weights,
+    readable_errors,
 )
 from rrmstats.core import Problem, Solution
 from rrmstats.core.consistency import efficient_ratio, gaussian_efficiency, second_moment_ratio
@@ -135,21 +138,24 @@ class RRMOLS(RRMModel, WLS):
     ) -> None:
         check_required(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
-        check_numbers("endog", endog)
+        endog = check_numbers("endog", endog)
+        check_column("endog", endog)
         if exog is None:
             raise ValueError("exog is required; for a location model use a column of ones")
-        check_numbers("exog", exog)
+        exog = check_numbers("exog", exog)
         if weights is not None:
-            check_numbers("weights", weights)
+            given = kwargs.get("missing_idx")
+            check_weights(weights, len(endog) if given is None else len(given))
         self._weighted = weights is not None
-        super().__init__(
-            endog,
-            exog,
-            weights=1.0 if weights is None else weights,
-            missing=missing,
-            hasconst=hasconst,
-            **kwargs,
-        )
+        with readable_errors():
+            super().__init__(
+                endog,
+                exog,
+                weights=1.0 if weights is None else weights,
+                missing=missing,
+                hasconst=hasconst,
+                **kwargs,
+            )
         self._set_eps_bar(eps_bar)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
@@ -253,14 +259,15 @@ class RRMOLSResults(RRMResults):
         problem, found = self._problem, self._solution
         assert isinstance(problem, ScaledOLSProblem)
         moved = np.zeros((problem.n_obs, problem.n_params))
-        if found.lambda_ > 0:
+        if found.lambda_ > 0 and found.risk > 0:
             inflation = overfit(self.rank, self._total, self._gaussian_efficiency)
             least = second_moment_ratio(self.eps_bar)
             if self.efficiency is not None:
                 least = efficient_ratio(self.efficiency)
             curvature = max(1 - 2 * inflation * found.risk / found.lambda_, least)
             bread = curvature * problem.hessian(found.theta, found.weights)
-            moved = -self._scores() @ np.linalg.inv(bread) * np.sqrt(inflation)
+            inverse = np.linalg.pinv(bread, hermitian=True)
+            moved = -self._scores() @ inverse * np.sqrt(inflation)
         if problem.design.back is not None:
             moved = moved @ problem.design.back.T
         return problem.endog_unit * moved

@@ -162,6 +162,13 @@ class RRMResults(LikelihoodModelResults):
                 )
         return self._covariance
 
+    @property
+    def tvalues(self) -> Array:
+        """Parameters in units of their standard errors; at an exact fit 0 or infinite."""
+        params, errors = np.asarray(self.params), np.asarray(self.bse)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(params == 0, 0.0, params / errors)
+
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Return confidence intervals of the parameters.
 

@@ -282,11 +282,8 @@ def test_lists_and_columns(shape):
     assert_allclose(single.params, fit(ENDOG, sm.add_constant(ENDOG)[:, :1]).params)
 
 
-# What statsmodels answers here does not say what is wrong.
-UNCLEAR_ERRORS = (AssertionError, MissingDataError, RuntimeWarning, TypeError)
-unclear = pytest.mark.xfail(raises=UNCLEAR_ERRORS, strict=True)
-UNCLEAR = {
-    "negative weight": ({"weights": replaced(np.ones(N), 3, -1)}, "weights must .*nonnegative"),
+BAD_ROWS = {
+    "negative weight": ({"weights": replaced(np.ones(N), 3, -1)}, "weights must not be negative"),
     "weight -inf": ({"weights": replaced(np.ones(N), 3, -np.inf)}, "weights .*"),
     "length of weights": ({"weights": np.ones(3)}, "weights .* 50"),
     "two responses": ({"endog": np.c_[ENDOG, ENDOG]}, "endog must .* one column"),
@@ -296,13 +293,11 @@ UNCLEAR = {
 }
 
 
-@unclear
-@pytest.mark.parametrize(("kwargs", "message"), UNCLEAR.values(), ids=UNCLEAR)
-def test_errors_that_are_not_clear_yet(kwargs, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("kwargs", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
+def test_errors_say_what_is_wrong(kwargs, message):
+    with pytest.raises((ValueError, MissingDataError), match=message):
         fit(**kwargs)
 
 
-@unclear
 def test_objects_that_are_numbers():
     assert_allclose(fit(ENDOG.astype(object)).params, fit().params)

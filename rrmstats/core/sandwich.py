@@ -37,15 +37,19 @@ def relative_weights(weights: Array, prior: Array | None) -> Array:
     return np.divide(weights, prior, out=np.zeros_like(weights), where=prior > 0)
 
 
+def scaled_spread(losses: Array, weights: Array, lambda_: float) -> Array:
+    """Return losses about their weighted mean in units of lambda, shape (n,)."""
+    finite = np.where(weights > 0, losses, 0.0) / lambda_
+    return finite - weights @ finite
+
+
 def temperature_scores(losses: Array, weights: Array, lambda_: float, relative: Array) -> Array:
     """Return how ln(beta) moves with the mass of each observation at fixed theta, shape (n,).
 
     The derivative of the constraint on the divergence.
     """
-    finite = np.where(weights > 0, losses, 0.0)
-    spread = finite - weights @ finite
-    variance = weights @ spread**2
-    return (relative * spread * lambda_ + lambda_**2 * (relative - 1.0)) / variance
+    spread = scaled_spread(losses, weights, lambda_)
+    return (relative * spread + relative - 1.0) / (weights @ spread**2)
 
 
 def risk_influence(lambda_: float, relative: Array) -> Array:
@@ -76,11 +80,8 @@ def scores(
     if not 0 < lambda_ < np.inf:
         return found, np.zeros(len(losses))
     log_beta = temperature_scores(losses, weights, lambda_, relative)
-    finite = np.where(weights > 0, losses, 0.0)
-    cross = (weights * (finite - weights @ finite)) @ np.where(
-        weights[:, None] > 0, gradients, 0.0
-    )
-    found -= np.outer(log_beta, cross / lambda_)
+    pull = weights * scaled_spread(losses, weights, lambda_)
+    found -= np.outer(log_beta, pull @ np.where(weights[:, None] > 0, gradients, 0.0))
     return found, log_beta
 
 
