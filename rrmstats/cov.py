@@ -127,18 +127,33 @@ class RRMCov(RRMMultivariate):
         return RRMCovResultsWrapper(RRMCovResults(self, problem, solution, ratio))
 
     def _second_step(self, first: Any, efficiency: float) -> Any:
-        problem = first._problem
-        ratio = efficient_ratio(efficiency, problem.dim)
-        solution = first._solution
+        problem, solution, ratio = first._problem, first._solution, first._ratio
         if first.hyperplane is None:
-            solution = tempered_fit(problem, solution, 2 / (1 - ratio), first._share)
+            solution = second_step(problem, solution, efficiency, first._share)
+            ratio *= relative_size(problem, solution.theta, first._solution.theta)
         results = RRMCovResults(self, problem, solution, ratio)
         results.efficiency, results.first_step = efficiency, first
         return RRMCovResultsWrapper(results)
 
 
+def second_step(
+    problem: UnitScatterProblem, first: Solution, efficiency: float, share: Array | None
+) -> Solution:
+    """Return the location and shape of a given efficiency."""
+    return tempered_fit(problem, first, 2 / (1 - efficient_ratio(efficiency, problem.dim)), share)
+
+
+def relative_size(problem: ScatterProblem, theta: Array, other: Array) -> float:
+    """Return the size of a scatter, the root of its determinant, relative to another's."""
+    sizes = [np.linalg.slogdet(problem.split(t)[1])[1] / problem.dim for t in (theta, other)]
+    return float(np.exp(sizes[0] - sizes[1]))
+
+
 class RRMCovResults(RRMResults):
     """Results of a covariance fit; see `RRMResults` for what all models share.
+
+    The second step improves the location and the shape of the covariance; its size, the root of
+    its determinant, stays that of the first.
 
     Attributes
     ----------
@@ -171,15 +186,20 @@ class RRMCovResults(RRMResults):
                 "the covariance is singular, so that it has no standard errors: the observations "
                 "with weight lie on a hyperplane; see hyperplane"
             )
-        if self.efficiency is None:
-            moved = influence(
-                problem, found.theta, found.losses, found.weights, found.lambda_, self._share
-            ).theta
-        else:
+        first = found if self.first_step is None else self.first_step._solution
+        moved = influence(
+            problem, first.theta, first.losses, first.weights, first.lambda_, self._share
+        ).theta
+        mean, scatter = problem.directions(first.theta, moved)
+        if self.first_step is not None:
+            size = _trace(problem.split(first.theta)[1], scatter)
             moved = tempered_influence(
                 problem, found.theta, found.weights, found.lambda_, self._share
             )
-        mean, scatter = problem.directions(found.theta, moved)
+            mean, scatter = problem.directions(found.theta, moved)
+            own = problem.split(found.theta)[1]
+            size -= _trace(own, scatter)
+            scatter += size[:, None, None] * own / problem.dim
         rows, columns = np.triu_indices(problem.dim)
         unit = problem.unit
         return np.hstack(
@@ -189,23 +209,18 @@ class RRMCovResults(RRMResults):
     def _refits(self, counts: Array) -> Array:
         problem, first = self._problem, self._solution
         assert isinstance(problem, UnitScatterProblem)
-        if self.efficiency is not None:
-            first = self.first_step._solution
+        if self.efficiency is None:
+            points = refits(problem, self.eps_bar, counts, first.theta)
+            return np.array([problem.params_of(theta, self._ratio) for theta in points.theta])
+        first, ratio = self.first_step._solution, self.first_step._ratio
         points = refits(problem, self.eps_bar, counts, first.theta)
-        thetas = points.theta
-        if self.efficiency is not None:
-            thetas = np.array(
-                [
-                    tempered_fit(
-                        problem,
-                        replace(first, theta=theta, losses=losses),
-                        2 / (1 - self._ratio),
-                        count / count.sum(),
-                    ).theta
-                    for theta, losses, count in zip(thetas, points.losses, counts, strict=True)
-                ]
-            )
-        return np.array([problem.params_of(theta, self._ratio) for theta in thetas])
+        params = []
+        for theta, losses, count in zip(points.theta, points.losses, counts, strict=True):
+            start = replace(first, theta=theta, losses=losses)
+            second = second_step(problem, start, self.efficiency, count / count.sum()).theta
+            size = relative_size(problem, second, theta)
+            params.append(problem.params_of(second, ratio * size))
+        return np.array(params)
 
     def _find_hyperplane(
         self, problem: UnitScatterProblem, solution: Solution
@@ -341,6 +356,11 @@ class RRMCovResults(RRMResults):
                 f"hyperplane {terms} = {self.hyperplane.offset:.6g}."
             )
         return notes
+
+
+def _trace(scatter: Array, changes: Array) -> Array:
+    """Return the trace of the inverse of a scatter times each change, shape (n,)."""
+    return np.einsum("ij,nji->n", np.linalg.inv(scatter), changes)
 
 
 class RRMCovResultsWrapper(RRMResultsWrapper):
