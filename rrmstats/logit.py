@@ -643,7 +643,7 @@ def check_binary(labels: Array) -> None:
 def check_classes(labels: Array, prior: Array | None) -> None:
     """Raise where labels are all the same."""
     counted = labels if prior is None else labels[prior > 0]
-    if len(np.unique(counted)) < 2:
+    if len(np.unique(counted)) == 1:
         raise ValueError(
             f"endog has one class only, all {counted[0]:g}: a logistic regression needs both"
         )
