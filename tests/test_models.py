@@ -280,6 +280,9 @@ def test_summary(res):
         ({"eps_bar": -0.1}, ValueError, r"must be in \[0, 1\), got -0.1"),
         ({"eps_bar": np.nan}, ValueError, r"must be in \[0, 1\), got nan"),
         ({"eps_bar": 0.2, "epsbar": 0.3}, TypeError, "unknown keywords: epsbar"),
+        ({"eps_bar": 0.2, "weights": -np.ones(N)}, ValueError, "weights must not be negative"),
+        ({"eps_bar": 0.2, "weights": np.zeros(N)}, ValueError, "weights must .* not all zero"),
+        ({"eps_bar": 0.2, "weights": np.ones(7)}, ValueError, "weights must be .*80.* got .*7"),
         ({"eps_bar": 0.985}, ValueError, r"eps_bar=0.985 leaves .* = 1.2 observations for"),
     ],
 )
