@@ -23,6 +23,8 @@ ROUGH_STEP, ROUGH_RTOL = 0.1, 1e-3
 HOPE = 10.0
 # What rounding may add to a risk that has converged, relative to its excess.
 RISK_NOISE = 1e-13
+# Standard errors by which the share of corrupted rows may be larger in a part of the data.
+SAMPLING_ERRORS = 3.0
 
 
 class Step(NamedTuple):
@@ -56,11 +58,19 @@ class Budget:
         return Budget(self.eps_bar, self.prior[points], self.total)
 
     def take(self, rows: np.ndarray) -> Budget:
-        """Return the budget of some rows."""
+        """Return the budget of some rows, drawn at random.
+
+        It is larger by what chance may add to the share of corrupted ones; else a good fit
+        could look worse on these rows than a bad one.
+        """
+        n = self.total if self.prior is None else len(self.prior)
+        variance = self.eps_bar * (1 - self.eps_bar) * (1 / len(rows) - 1 / n)
+        most = self.eps_bar + SAMPLING_ERRORS * float(np.sqrt(max(variance, 0.0)))
+        eps_bar = min(most, 0.5 * (1 + self.eps_bar))
         if self.prior is None:
-            return Budget(self.eps_bar, None, len(rows))
+            return Budget(eps_bar, None, len(rows))
         part = self.prior[rows]
-        return Budget(self.eps_bar, part / part.sum(), self.total * float(part.sum()))
+        return Budget(eps_bar, part / part.sum(), self.total * float(part.sum()))
 
 
 @dataclass(slots=True)
@@ -208,10 +218,10 @@ class Descent:
         rtol = ROUGH_RTOL if (size[move] > ROUGH_STEP).all() else DIVERGENCE_RTOL
         for fraction in BACKTRACK:
             lower = self._try(rows[move], fraction * step[move], drift[move], slack, rtol)
+            if lower.all():
+                return rows[~sound]
             move, slack, near = move[~lower], slack[~lower], near[~lower]
-            if not len(move):
-                break
-        return np.sort(np.r_[rows[~sound], rows[move[~near]]])
+        return np.sort(np.concatenate([rows[~sound], rows[move[~near]]]))
 
     def _try(
         self, rows: np.ndarray, step: Array, drift: Array, slack: Array, rtol: float
