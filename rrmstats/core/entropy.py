@@ -141,20 +141,15 @@ def tilt(
 
     `losses` have shape (b, n), `prior` (n,) or (b, n).
     """
-    n = losses.shape[-1]
-    seen = losses if prior is None else np.where(prior > 0, losses, np.inf)
-    least, most = seen.min(axis=-1), losses.max(axis=-1)
-    if not np.isfinite(least).all() or np.isnan(most).any():
-        raise ValueError(
-            "losses must be numbers or +inf, with at least one finite; found NaN, -inf or only "
-            "+inf: check the data and the parameters for overflow"
-        )
-    excess = seen - least[:, None]
-    tied = _mass(excess == 0, prior)
-    if prior is None and np.isfinite(most).all() and 0 < eps_bar and tied.max() < 1 - eps_bar:
-        found = _root(excess, None, eps_bar, guess, rtol)
-    else:
-        found = _tilt_with_edges(excess, tied, eps_bar, prior, guess, rtol, n)
+    least = losses.min(axis=-1)
+    found = None
+    finite = np.isfinite(least).all() and np.isfinite(losses.max(axis=-1)).all()
+    if prior is None and eps_bar > 0 and finite:
+        excess = losses - least[:, None]
+        if np.count_nonzero(excess == 0, axis=-1).max() < (1 - eps_bar) * losses.shape[-1]:
+            found = _root(excess, None, eps_bar, guess, rtol)
+    if found is None:
+        found = _tilt_with_edges(losses, eps_bar, prior, guess, rtol)
     if guess is None or _sound(found, eps_bar, guess, rtol):
         return found
     return tilt(losses, eps_bar, prior, None, rtol)
@@ -162,6 +157,9 @@ def tilt(
 
 def _sound(found: EntropyWeights, eps_bar: float, guess: Array, rtol: float) -> bool:
     """Tell whether a guess led to the root; an absurd one may not, or saturate the losses."""
+    near = np.minimum(guess, 1e280)
+    if (1e-20 * found.lambda_ < near).all() and (1e-20 * near < found.lambda_).all():
+        return True
     budget = -np.log1p(-eps_bar)
     tilted = (found.lambda_ > 0) & (found.lambda_ < np.inf)
     missed = np.abs(found.divergence - budget) > max(10 * rtol, 1e-6) * budget
@@ -177,16 +175,19 @@ def _mass(chosen: np.ndarray, prior: Array | None) -> Array:
 
 
 def _tilt_with_edges(
-    excess: Array,
-    tied: Array,
-    eps_bar: float,
-    prior: Array | None,
-    guess: Array | None,
-    rtol: float,
-    n: int,
+    losses: Array, eps_bar: float, prior: Array | None, guess: Array | None, rtol: float
 ) -> EntropyWeights:
     """Solve a batch in which some weights are uniform, on all observations or on the ties."""
-    room = _mass(np.isfinite(excess), prior)
+    n = losses.shape[-1]
+    seen = losses if prior is None else np.where(prior > 0, losses, np.inf)
+    least = seen.min(axis=-1)
+    if not np.isfinite(least).all() or np.isnan(losses).any():
+        raise ValueError(
+            "losses must be numbers or +inf, with at least one finite; found NaN, -inf or only "
+            "+inf: check the data and the parameters for overflow"
+        )
+    excess = seen - least[:, None]
+    tied, room = _mass(excess == 0, prior), _mass(np.isfinite(excess), prior)
     if (room < (1 - eps_bar) * (1 - 1e-12)).any():
         raise ValueError(
             f"more than a fraction eps_bar={eps_bar:g} of the losses is +inf, so that no weights "
@@ -228,7 +229,7 @@ def _root(
     log_n = np.log(excess.shape[-1]) if prior is None else 0.0
     weights = np.empty_like(excess)
     t = np.zeros(len(scale))
-    low, high = np.full_like(t, -np.inf), np.full_like(t, np.inf)
+    low, high = t - np.inf, t + np.inf
     with np.errstate(all="ignore"):
         np.divide(excess, scale[:, None], out=excess)
         np.minimum(excess, SATURATED, out=excess)
