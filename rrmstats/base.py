@@ -182,6 +182,11 @@ class RRMModel:
         if efficiency is not None:
             if not 0 < efficiency < 1:
                 raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
+            # A bootstrap of the first step would take as long again.
+            plain = cov_type == "bootstrap"
+            results._results.set_covariance(
+                "sandwich" if plain else cov_type, {} if plain else cov_kwds or {}, use_t
+            )
             results = self._second_step(results, float(efficiency))
         results._results.set_covariance(cov_type, cov_kwds or {}, use_t)
         return results

@@ -220,7 +220,9 @@ class RRMResults(LikelihoodModelResults):
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been found."""
-        _ = self.cov_params_default
+        _ = self.cov_params_default, self.model.endog_names
+        if self.first_step is not None:
+            self.first_step.remove_data()
         super().remove_data()
         self._problem = self._solution = None  # type: ignore[assignment]
 
@@ -315,7 +317,8 @@ class RRMResults(LikelihoodModelResults):
             self, title=title or self._summary_title(), gleft=left, gright=right, yname=yname
         )
         self._add_params(table, yname, alpha)
-        table.tables.append(self._smallest_weights())
+        if self.weights is not None:  # remove_data drops them
+            table.tables.append(self._smallest_weights())
         table.add_extra_txt([f"[{i}] {note}" for i, note in enumerate(self._notes(), 1)])
         return table
 
