@@ -220,7 +220,7 @@ class RRMResults(LikelihoodModelResults):
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been found."""
-        _ = self.cov_params_default, self.model.endog_names
+        _ = self.cov_params_default, self.model.endog_names, self.model.data.row_labels
         if self.first_step is not None:
             self.first_step.remove_data()
         super().remove_data()
