@@ -37,6 +37,8 @@ IMPROVING_STEPS = 2
 FIT_TOL = 1e-20
 # What rounding may add to a risk, relative to it: at the end steps change it by less.
 RISK_NOISE = 1e-14
+# Part of its share in the data that a class keeps at least under the weights.
+KEPT_SHARE = 0.1
 # Newton's decrement, squared, at which Firth's fit stops.
 FIRTH_TOL = 1e-16
 # Probability below which the second step leaves a label out, and weight of the ridge on
@@ -170,6 +172,15 @@ class LogitProblem(LinearProblem):
         """Tell whether only the bound of `retract` keeps `theta` finite."""
         middle = np.median(np.abs(self.predictor(theta)))
         return not self.bounded and bool(middle > 0.99 * MIDDLE_MAX)
+
+    def admissible(self, weights: Array) -> np.ndarray:
+        """Tell which weights keep both classes.
+
+        Where a class is rarer than eps_bar the least risk of all leaves it out, and predicts the
+        other for every row.
+        """
+        ones, share = weights @ self.endog, self.endog.mean()
+        return (ones >= KEPT_SHARE * share) & (1 - ones >= KEPT_SHARE * (1 - share))
 
     @property
     def subset_size(self) -> int:

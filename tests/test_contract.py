@@ -221,7 +221,8 @@ def test_the_risk_never_rises(build, eps_bar, accelerate):
         for i in range(4):
             risks = np.array([step.risk for step in descent.steps(i)])
             assert (np.diff(risks) <= 1e-10 * np.abs(risks[:-1]) + 1e-13).all()
-            assert len(risks) > 1
+            # a step that would leave a class out is not taken
+            assert len(risks) > 1 or isinstance(problem, LogitProblem)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -249,7 +249,6 @@ def test_wrong_labels_turn_the_direction_little():
     assert np.max(degrees) < 5
 
 
-@pytest.mark.xfail(reason="the least risk leaves out a class that is rarer than eps_bar")
 def test_a_rare_class_is_not_left_out():
     rng = np.random.default_rng(7)
     samples = [labelled_plane(rng) for _ in range(3)]

@@ -116,6 +116,9 @@ def evaluate(
     gap = divergence + np.log1p(-budget.eps_bar)
     tilted = (lambda_ > 0) & (lambda_ < np.inf)
     risk += np.multiply(lambda_, gap, out=np.zeros_like(risk), where=tilted)
+    admissible = problem.admissible(weights)
+    if admissible is not None:
+        risk = np.where(admissible, risk, np.inf)
     return Points(theta, losses, weights, lambda_, divergence, risk, excess)
 
 

@@ -44,6 +44,13 @@ class Problem:
         """
         return self.weighted_fit(weights, theta)
 
+    def admissible(self, weights: Array) -> np.ndarray | None:
+        """Tell which weights, shape (b, n), leave a problem of the same kind; None for all.
+
+        The risk of others counts as infinite.
+        """
+        return None
+
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return the fits to subsets of rows, indices of shape (m, size): shape (m, k)."""
         fits = []
