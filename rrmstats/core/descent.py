@@ -253,11 +253,12 @@ class Descent:
         refit = self.problem.improved if accelerate else self.problem.weighted_fit
         theta = refit(here.weights, here.theta)
         trial = evaluate(self.problem, theta, self.budget.of(rows), here.lambda_)
-        lower = trial.risk <= here.risk
+        lower = (trial.risk <= here.risk) & (trial.risk < np.inf)
         self.points.put(rows[lower], trial if lower.all() else trial[lower])
         self._record(rows[lower], "algorithm 1")
         least = 0.0 if accelerate and isinstance(self.problem, SmoothProblem) else tol
-        self.converged[rows[here.risk - trial.risk <= least * here.excess]] = True
+        falling = lower & (trial.risk < here.risk - least * here.excess)
+        self.converged[rows[~falling]] = True
 
 
 def newton_steps(gradient: Array, hessian: Array) -> tuple[Array, np.ndarray]:
