@@ -173,8 +173,8 @@ class Descent:
         """Mark the points that cannot be expected to reach the lowest end so far."""
         if not (self.rivals and self.converged.any()):
             return np.zeros_like(self.converged)
-        gap = self.points.risk - self.points.risk[self.converged].min()
-        return gap > HOPE * self.predicted
+        lowest = self.points.risk[self.converged].min()
+        return self.points.risk > lowest + HOPE * self.predicted
 
     def _record(self, rows: np.ndarray, kind: str) -> None:
         points = self.points
