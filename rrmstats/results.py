@@ -81,6 +81,8 @@ class RRMResults(LikelihoodModelResults):
         self._covariance: Array | None = None
         self.eps_bar = model.eps_bar
         self.nobs = float(len(model.endog))
+        # Rows count as often as their prior weights say.
+        self._total = self.nobs if model._prior is None else float(model._prior.sum())
         self.weights = solution.weights
         self.losses = solution.losses * unit + shift
         self.risk = solution.risk * unit + shift
@@ -140,9 +142,9 @@ class RRMResults(LikelihoodModelResults):
         raise NotImplementedError
 
     @property
-    def _total(self) -> float:
-        """Number of observations, rows counted as often as their prior weights say."""
-        return self.nobs if self.model._prior is None else float(self.model._prior.sum())
+    def df_resid(self) -> float:
+        """Number of observations less that of the parameters."""
+        return self.nobs - len(self.params)
 
     @property
     def _share(self) -> Array | None:
