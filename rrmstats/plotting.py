@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -46,6 +46,7 @@ KEPT: dict[str, Any] = {"marker": "o", "color": BLUE, "markerfacecolor": "none",
 FLAGGED: dict[str, Any] = {"marker": "^", "color": VERMILLION, "markersize": 6}
 ROBUST: dict[str, Any] = {"linestyle": "-", "color": BLUE}
 CLASSICAL: dict[str, Any] = {"linestyle": "--", "color": VERMILLION}
+FROM_ZERO: dict[str, Any] = {"xlim": (0, None), "ylim": (0, None)}
 CUTOFF: dict[str, Any] = {"linestyle": ":", "color": GREY, "linewidth": 1.2}
 # Weights, times n, below which a row counts as given up where the results name no outliers.
 SMALL_WEIGHT = 0.1
@@ -53,9 +54,15 @@ SMALL_WEIGHT = 0.1
 FLAT_DESIGN = 1e-8
 # Names of points: size in points, and where around the point they may stand.
 NAME_SIZE = 8
-NAME_PLACES = [(5, 4), (-5, 4), (5, -4), (-5, -4), (5, 14), (-5, 14), (5, -14), (-5, -14)]
-# Most components that a scree plot shows of the classical analysis.
+NAME_PLACES = [(sx * r, sy * (r - 1)) for r in (5, 14, 24) for sy in (1, -1) for sx in (1, -1)]
+# Names farther off than this, in points, are tied to their point by a line.
+NAME_NEAR = 6
+# Half the size of a marker, in points: names keep off it.
+MARKER_RADIUS = 4
+# Most components that a scree plot shows of the classical analysis, and the ratio of variances
+# from which its axis is logarithmic.
 MOST_COMPONENTS = 12
+LOG_RATIO = 100
 
 
 def plot_weights(
@@ -91,12 +98,7 @@ def plot_weights(
         raise ValueError(f"against must be 'index' or 'losses', got {against!r}")
     check_data(results, "plot_weights")
     fig, ax = _one_axes(ax)
-    relative = weights_times_n(results)
-    x = np.arange(float(len(relative))) if against == "index" else np.asarray(results.losses)
-    ax.axhline(1.0, **CUTOFF, label="equal weights")
-    _draw_rows(ax, results, x, relative, label=label)
-    ax.set(xlabel="row" if against == "index" else "loss", ylabel="weight * n")
-    ax.legend()
+    _name_rows(_draw_weights(ax, results, against, label))
     return fig
 
 
@@ -182,13 +184,16 @@ def plot_diagnostics(
     check_data(results, "plot_diagnostics")
     fig, axes = _grid(fig, 2, 2, (9.6, 7.6))
     (leverage_ax, qq_ax), (weights_ax, scale_ax) = axes
-    _draw_leverage(leverage_ax, results, level, label)
-    _draw_qq(qq_ax, results, level, label)
-    plot_weights(results, ax=weights_ax, label=label)
-    _draw_scale_location(scale_ax, results, level, label)
+    drawn = [
+        _draw_leverage(leverage_ax, results, level, label),
+        _draw_qq(qq_ax, results, level, label),
+        _draw_weights(weights_ax, results, "index", label),
+        _draw_scale_location(scale_ax, results, level, label),
+    ]
     titles = ["Residuals and leverage", "Normal QQ", "Weights", "Scale and location"]
     for ax, title in zip(axes.flat, titles, strict=True):
         ax.set_title(title)
+    _name_rows(*drawn)
     return fig
 
 
@@ -223,7 +228,8 @@ def plot_fit(results: Any, ax: Axes | None = None, label: int = 5) -> Figure:
     model = results.model
     column = only_predictor(model.exog, model.exog_names)
     fig, ax = _one_axes(ax)
-    x, y, relative, flagged = model.exog[:, column], model.endog, *_rows(results)
+    x, y = model.exog[:, column], model.endog
+    relative, flagged = weights_times_n(results), flags(results)
     scale = import_module("matplotlib.colors").Normalize(0.0, float(relative.max()))
     for rows, marker, name in ((~flagged, "o", "row"), (flagged, "^", "flagged")):
         if rows.any():
@@ -245,10 +251,10 @@ def plot_fit(results: Any, ax: Axes | None = None, label: int = 5) -> Figure:
     least_squares = least_squares_params(model.exog, y, model._prior)
     ax.plot(grid[:, column], grid @ np.asarray(results.params), **ROBUST, label="robust")
     ax.plot(grid[:, column], grid @ least_squares, **CLASSICAL, label="least squares")
-    _name_rows(ax, results, x, y, flagged, label)
     fig.colorbar(points, ax=ax, label="weight * n")
     ax.set(xlabel=model.exog_names[column], ylabel=model.endog_names)
     ax.legend()
+    _name_rows(Drawn(ax, results, x, y, flagged, label))
     return fig
 
 
@@ -299,10 +305,8 @@ def plot_distances(
     ax.axvline(cutoff, **CUTOFF)
     ax.axhline(cutoff, **CUTOFF, label=f"cut-offs, {level:.1%}")
     ax.axline((cutoff, cutoff), slope=1, color=GREY, linewidth=0.8, label="equal distances")
-    _draw_rows(ax, results, classical, robust, level, label)
-    ax.set(xlabel="classical distance", ylabel="robust distance")
-    ax.set(xlim=(0, None), ylim=(0, None))
-    ax.legend()
+    names = {"xlabel": "classical distance", "ylabel": "robust distance"}
+    _name_rows(_draw_rows(ax, results, classical, robust, level, label, **names, **FROM_ZERO))
     return fig
 
 
@@ -351,16 +355,17 @@ def plot_ellipse(
     cov = np.asarray(results.cov)[np.ix_(pair, pair)]
     robust = ellipse(np.asarray(results.mean)[pair], cov, radius)
     classical = ellipse(*classical_moments(data, results.model._prior), radius)
-    _draw_rows(ax, results, data[:, 0], data[:, 1], level, label)
     ax.plot(*robust.T, **ROBUST, label=f"robust, {level:.1%}")
     ax.plot(*classical.T, **CLASSICAL, label=f"classical, {level:.1%}")
-    ax.set(xlabel=names[pair[0]], ylabel=names[pair[1]])
-    ax.legend()
+    labels = {"xlabel": names[pair[0]], "ylabel": names[pair[1]]}
+    _name_rows(_draw_rows(ax, results, data[:, 0], data[:, 1], level, label, **labels))
     return fig
 
 
 def plot_scree(results: Any, ax: Axes | None = None) -> Figure:
     """Plot the variances along the components, beside those of the classical analysis.
+
+    The axis is logarithmic where they differ by a factor of 100 or more.
 
     Parameters
     ----------
@@ -392,13 +397,18 @@ def plot_scree(results: Any, ax: Axes | None = None) -> Figure:
     classical = classical[: max(len(robust), MOST_COMPONENTS)]
     places = np.arange(1, len(classical) + 1)
     ax.plot(places, classical, **CLASSICAL, marker="s", mfc="none", label="classical")
-    ax.plot(places[: len(robust)], robust, **ROBUST, marker="o", label="robust")
+    name = "robust, with its share of the variance"
+    ax.plot(places[: len(robust)], robust, **ROBUST, marker="o", label=name)
     ratio = np.asarray(results.explained_variance_ratio)
     for place, value, share in zip(places, robust, ratio, strict=False):
         _name(ax, (place, value), f"{share:.0%}", (6, 4))
-    ax.set(xlabel="component", ylabel="variance", ylim=(0, None), xticks=places)
-    ax.margins(x=0.1, y=0.1)
-    ax.legend(title="% of robust variance explained" if len(robust) else None)
+    ax.margins(x=0.1, y=0.15)
+    ax.set(xlabel="component", ylabel="variance", xticks=places)
+    if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0, None)
+    ax.legend()
     return fig
 
 
@@ -426,8 +436,8 @@ def plot_biplot(
     Returns
     -------
     matplotlib Figure
-        The arrows are the loadings times one factor, so that the longest spans the unflagged
-        rows.
+        The arrows are the loadings times one factor; only their directions and relative
+        lengths mean anything.
 
     Examples
     --------
@@ -451,19 +461,17 @@ def plot_biplot(
     fig, ax = _one_axes(ax)
     scores = np.asarray(results.scores)[:, pair]
     loadings = np.asarray(results.loadings)[:, pair]
-    kept = ~flags(results, level)
-    factor = np.abs(scores[kept]).max() / max(np.linalg.norm(loadings, axis=1).max(), 1e-300)
-    ends = factor * loadings
+    length = np.linalg.norm(loadings, axis=1)
+    ends = loadings * (0.6 * np.abs(scores).max() / length.max())
     start = np.zeros(len(ends))
     ax.quiver(start, start, *ends.T, angles="xy", scale_units="xy", scale=1, width=0.004, zorder=4)
     ax.update_datalim(ends)
     for end, name in zip(ends, results.model.variables, strict=True):
-        _name(ax, end, name, 8 * end / max(np.linalg.norm(end), 1e-300), weight="bold")
-    _draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label)
+        _name(ax, end, name, np.copysign(3, end), weight="bold")
     ratio = np.asarray(results.explained_variance_ratio)
     names = [f"component {c + 1} ({ratio[c]:.0%} of the variance)" for c in pair]
-    ax.set(xlabel=names[0], ylabel=names[1])
-    ax.legend()
+    labels = {"xlabel": names[0], "ylabel": names[1]}
+    _name_rows(_draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **labels))
     return fig
 
 
@@ -503,10 +511,8 @@ def plot_outlier_map(
     ax.axvline(results.score_cutoff(each), **CUTOFF)
     ax.axhline(results.orthogonal_cutoff(each), **CUTOFF, label=f"cut-offs, {level:.1%}")
     x, y = np.asarray(results.score_distance), np.asarray(results.orthogonal_distance)
-    _draw_rows(ax, results, x, y, level, label)
-    ax.set(xlabel="score distance", ylabel="orthogonal distance")
-    ax.set(xlim=(0, None), ylim=(0, None))
-    ax.legend()
+    names = {"xlabel": "score distance", "ylabel": "orthogonal distance"}
+    _name_rows(_draw_rows(ax, results, x, y, level, label, **names, **FROM_ZERO))
     return fig
 
 
@@ -514,8 +520,8 @@ def plot_separation(results: Any, ax: Axes | None = None) -> Figure:
     """Plot labels in the order of their fitted probabilities.
 
     A dark band is a row labelled 1; where the model separates well they gather on the right.
-    The line is the fitted probability, the marker below the expected number of ones, and
-    triangles show the flagged rows.
+    The line is the fitted probability, and triangles at the top show the flagged rows. Of the
+    rows right of the marker at the bottom there are as many as the fit expects ones.
 
     Parameters
     ----------
@@ -554,10 +560,10 @@ def plot_separation(results: Any, ax: Axes | None = None) -> Figure:
     style = {**FLAGGED, "marker": "v", "linestyle": "none", "clip_on": False}
     ax.plot(places, np.full(len(places), 1.04), **style, label=f"flagged ({len(places)})")
     expected = n - float(probability.sum())
-    ax.plot(expected, -0.04, "^", color="black", clip_on=False, label="expected ones begin")
+    ax.plot(expected, -0.04, "^", color="black", clip_on=False, label="expected start of ones")
     ax.set(xlabel="rows by fitted probability", ylabel="fitted probability")
     ax.set(xlim=(-0.5, n - 0.5), ylim=(-0.08, 1.08))
-    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=2)
     return fig
 
 
@@ -805,80 +811,114 @@ def _grid(
     return fig, fig.subplots(rows, columns, **kwargs)
 
 
-def _rows(results: Any, level: float = 0.975) -> tuple[Array, np.ndarray]:
-    return weights_times_n(results), flags(results, level)
+class Drawn(NamedTuple):
+    """Rows on axes, of which the worst flagged ones are still to be named."""
+
+    ax: Any
+    results: Any
+    x: Array
+    y: Array
+    flagged: np.ndarray
+    label: int
 
 
 def _draw_rows(
-    ax: Any, results: Any, x: Array, y: Array, level: float = 0.975, label: int = 5
-) -> None:
-    """Draw the rows, flagged ones apart and the worst of them named."""
+    ax: Any,
+    results: Any,
+    x: Array,
+    y: Array,
+    level: float = 0.975,
+    label: int = 5,
+    **settings: Any,
+) -> Drawn:
+    """Draw the rows, flagged ones apart; `settings` are those of the axes."""
     flagged = flags(results, level)
     ax.plot(x[~flagged], y[~flagged], **KEPT, linestyle="none", label="row")
     if flagged.any():
         name = f"flagged ({flagged.sum()})"
         ax.plot(x[flagged], y[flagged], **FLAGGED, linestyle="none", label=name)
     ax.margins(0.08)
-    _name_rows(ax, results, x, y, flagged, label)
+    ax.set(**settings)
+    ax.legend()
+    return Drawn(ax, results, x, y, flagged, label)
 
 
-def _name_rows(ax: Any, results: Any, x: Array, y: Array, flagged: np.ndarray, count: int) -> None:
-    """Write the names of the worst flagged rows where they do not cover each other."""
-    names = row_names(results)
-    ax.autoscale_view()
-    rows = worst_rows(results, flagged, count)
-    rows = rows[np.isfinite(x[rows]) & np.isfinite(y[rows])]
-    dots = 72 / ax.figure.get_dpi()
-    points = ax.transData.transform(np.c_[x[rows], y[rows]]) * dots
-    sizes = [(0.62 * NAME_SIZE * len(names[row]), 1.1 * NAME_SIZE) for row in rows]
-    frame = ax.bbox.extents * dots
-    for row, place in zip(rows, free_places(points, sizes, frame), strict=True):
-        _name(ax, (x[row], y[row]), names[row], place)
+def _name_rows(*drawn: Drawn) -> None:
+    """Write the names of the worst flagged rows of axes of one figure, once it is laid out."""
+    drawn[0].ax.figure.canvas.figure.draw_without_rendering()
+    for ax, results, x, y, flagged, label in drawn:
+        names = row_names(results)
+        flagged = flagged & np.isfinite(x) & np.isfinite(y)
+        rows = worst_rows(results, flagged, label)
+        in_points = 72 / ax.figure.get_dpi()
+        markers = ax.transData.transform(np.c_[x[flagged], y[flagged]]) * in_points
+        points = ax.transData.transform(np.c_[x[rows], y[rows]]) * in_points
+        sizes = [(0.65 * NAME_SIZE * len(names[row]) + 1, 1.2 * NAME_SIZE) for row in rows]
+        frame = ax.bbox.extents * in_points
+        for row, place in zip(rows, free_places(points, sizes, markers, frame), strict=True):
+            _name(ax, (x[row], y[row]), names[row], place)
 
 
-def free_places(points: Array, sizes: Sequence[tuple[float, float]], frame: Array) -> list[Any]:
-    """Return where around each point its name stands clear of other names and of the frame.
+def free_places(
+    points: Array, sizes: Sequence[tuple[float, float]], markers: Array, frame: Array
+) -> list[tuple[int, int]]:
+    """Return where around each point its name stands clear of other names and of markers.
 
     Parameters
     ----------
     points : ndarray, shape (m, 2)
     sizes : sequence of (width, height)
+        Sizes of the m names.
+    markers : ndarray, shape (p, 2)
+        Points that no name may cover.
     frame : ndarray, shape (4,)
         Left, lower, right and upper limits of the picture.
 
     Returns
     -------
-    list of (float, float)
-        Offsets of the nearer corner of each name from its point.
+    list of (int, int)
+        Offsets of the nearer corner of each name from its point; the first place where none is
+        clear.
     """
-    taken: list[tuple[float, float, float, float]] = []
+    r = MARKER_RADIUS
+    taken = [(px - r, py - r, px + r, py + r) for px, py in markers]
     places = []
-    for (px, py), (width, height) in zip(points, sizes, strict=True):
-        boxes = []
-        for dx, dy in NAME_PLACES:
-            left = px + dx - (width if dx < 0 else 0)
-            low = py + dy - (height if dy < 0 else 0)
-            boxes.append((left, low, left + width, low + height))
+    for point, size in zip(points, sizes, strict=True):
         clear = [
-            frame[0] <= box[0]
-            and frame[1] <= box[1]
-            and box[2] <= frame[2]
-            and box[3] <= frame[3]
-            and not any(_overlap(box, other) for other in taken)
-            for box in boxes
+            place
+            for place in NAME_PLACES
+            if inside(box(point, place, size), frame)
+            and not any(overlap(box(point, place, size), other) for other in taken)
         ]
-        best = clear.index(True) if any(clear) else 0
-        taken.append(boxes[best])
-        places.append(NAME_PLACES[best])
+        places.append(clear[0] if clear else NAME_PLACES[0])
+        taken.append(box(point, places[-1], size))
     return places
 
 
-def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
+Box = tuple[float, float, float, float]
+
+
+def box(point: Any, place: tuple[float, float], size: tuple[float, float]) -> Box:
+    """Return left, lower, right and upper limits of a name at a place beside a point."""
+    left = point[0] + place[0] - (size[0] if place[0] < 0 else 0)
+    low = point[1] + place[1] - (size[1] if place[1] < 0 else 0)
+    return left, low, left + size[0], low + size[1]
+
+
+def inside(a: Box, frame: Sequence[float] | Array) -> bool:
+    """Tell whether a box lies within a frame."""
+    return bool(frame[0] <= a[0] and frame[1] <= a[1] and a[2] <= frame[2] and a[3] <= frame[3])
+
+
+def overlap(a: Box, b: Box) -> bool:
+    """Tell whether two boxes overlap."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def _name(ax: Any, point: Any, text: str, place: Any, **kwargs: Any) -> None:
     """Write a text beside a point, `place` points away from it."""
+    if np.abs(place).max() > NAME_NEAR:
+        kwargs["arrowprops"] = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5}
     ax.annotate(
         text,
         point,
@@ -895,7 +935,19 @@ def _residual_label(results: Any) -> str:
     return "standardised residual" if results.scale > 0 else "residual"
 
 
-def _draw_leverage(ax: Any, results: Any, level: float, label: int) -> None:
+def _draw_weights(ax: Any, results: Any, against: str, label: int) -> Drawn:
+    relative = weights_times_n(results)
+    x = np.arange(float(len(relative))) if against == "index" else np.asarray(results.losses)
+    ax.axhline(1.0, **CUTOFF, label="equal weights")
+    name = "row" if against == "index" else "loss"
+    top = 1.2 * max(relative.max(), 1.0)
+    limits: dict[str, Any] = {"xlabel": name, "ylabel": "weight * n", "ylim": (-0.06 * top, top)}
+    drawn = _draw_rows(ax, results, x, relative, label=label, **limits)
+    ax.legend(loc="upper center", ncols=3)
+    return drawn
+
+
+def _draw_leverage(ax: Any, results: Any, level: float, label: int) -> Drawn:
     exog, prior = np.asarray(results.model.exog, float), results.model._prior
     x = design_distances(exog, results.eps_bar, prior)
     if x is None:
@@ -908,29 +960,26 @@ def _draw_leverage(ax: Any, results: Any, level: float, label: int) -> None:
     ax.axhline(-cutoff, **CUTOFF)
     ax.axhline(cutoff, **CUTOFF, label="cut-offs")
     ax.axvline(limit, **CUTOFF)
-    _draw_rows(ax, results, x, standardised_residuals(results), level, label)
-    ax.set(xlabel=name, ylabel=_residual_label(results))
-    ax.legend()
+    names = {"xlabel": name, "ylabel": _residual_label(results)}
+    return _draw_rows(ax, results, x, standardised_residuals(results), level, label, **names)
 
 
-def _draw_qq(ax: Any, results: Any, level: float, label: int) -> None:
+def _draw_qq(ax: Any, results: Any, level: float, label: int) -> Drawn:
     residual = standardised_residuals(results)
     n = len(residual)
     normal = np.empty(n)
     normal[np.argsort(residual, kind="stable")] = norm.ppf((np.arange(n) + 0.5) / n)
     ax.axline((0, 0), slope=1, color=GREY, linewidth=0.8, label="normal")
-    _draw_rows(ax, results, normal, residual, level, label)
-    ax.set(xlabel="normal quantile", ylabel=_residual_label(results))
-    ax.legend()
+    names = {"xlabel": "normal quantile", "ylabel": _residual_label(results)}
+    return _draw_rows(ax, results, normal, residual, level, label, **names)
 
 
-def _draw_scale_location(ax: Any, results: Any, level: float, label: int) -> None:
+def _draw_scale_location(ax: Any, results: Any, level: float, label: int) -> Drawn:
     fitted = np.asarray(results.fittedvalues)
     root = np.sqrt(np.abs(standardised_residuals(results)))
     ax.axhline(chi2.ppf(level, 1) ** 0.25, **CUTOFF, label="cut-off")
-    _draw_rows(ax, results, fitted, root, level, label)
-    ax.set(xlabel="fitted value", ylabel=f"root of |{_residual_label(results)}|")
-    ax.legend()
+    names = {"xlabel": "fitted value", "ylabel": f"root of |{_residual_label(results)}|"}
+    return _draw_rows(ax, results, fitted, root, level, label, **names)
 
 
 def _draw_reliability(
