@@ -12,7 +12,12 @@ import statsmodels.base.wrapper as wrap
 from scipy.stats import chi2
 
 from rrmstats.core import Problem, Solution
-from rrmstats.core.consistency import efficient_ratio, gaussian_efficiency, second_moment_ratio
+from rrmstats.core.consistency import (
+    efficient_ratio,
+    gaussian_efficiency,
+    kish_fraction,
+    second_moment_ratio,
+)
 from rrmstats.core.entropy import Array
 from rrmstats.core.resample import refits
 from rrmstats.core.sandwich import influence, tempered_influence
@@ -303,21 +308,16 @@ class RRMCovResults(RRMResults):
         root = np.sqrt(np.diag(self._cov))
         return self._mean, np.where(root > 0, root, 1.0)
 
-    def outliers(self, level: float = 0.975) -> Any:
-        """Tell which observations lie beyond a quantile of the Gaussian distances.
+    def _distances(self) -> Array:
+        return np.asarray(self.mahalanobis())
 
-        Parameters
-        ----------
-        level : float, optional
-            Fraction of clean observations that lie within, in (0, 1).
+    def _flags(self, level: float) -> np.ndarray:
+        return self._distances() > np.sqrt(chi2.ppf(level, len(self._mean)))
 
-        Returns
-        -------
-        ndarray or Series of bool, shape (n,)
-        """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be in (0, 1), got {level:g}")
-        return self.mahalanobis() > np.sqrt(chi2.ppf(level, len(self._mean)))
+    @property
+    def n_kish_clean(self) -> float:
+        """Kish's effective sample size that clean Gaussian data would have in the first step."""
+        return self._total * kish_fraction(self.eps_bar, len(self._mean))
 
     def _summary_subject(self) -> tuple[str, Any]:
         return ("Variables:", [str(len(self.model.variables))])

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import statsmodels.base.wrapper as wrap
-from scipy.special import expit
+from scipy.special import entr, expit
+from scipy.stats import bernoulli
+from statsmodels.discrete.discrete_margins import DiscreteMargins
 from statsmodels.discrete.discrete_model import Logit
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
@@ -29,6 +31,7 @@ from rrmstats.core.linear import Design, LinearProblem, solve_gram
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.core.resample import refits
 from rrmstats.core.sandwich import influence, relative_weights
+from rrmstats.diagnostics import ProbabilityPrediction
 from rrmstats.results import RRMResults, RRMResultsWrapper
 
 # Newton steps of a weighted fit, those that improve a start, and the decrease at which it stops.
@@ -376,9 +379,130 @@ class RRMLogitResults(RRMResults):
             theta, self._fitted, self.identified = consistent_theta(
                 problem, solution.theta, solution.weights, solution.lambda_
             )
-        self._rows_kept = kept
+        self._rows_kept, self._rank = kept, problem.n_params
         super().__init__(model, problem.design.to_params(theta), problem, solution)
         self.raw_params = problem.design.to_params(solution.theta)
+
+    _meaningless: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("aic", "bic", "info_criteria", "llr", "llr_pvalue", "score_test", "im_ratio"),
+            "llf is a pseudo-likelihood, without the laws of one; use compare() and wald_test()",
+        ),
+        **dict.fromkeys(
+            ("mle_retvals", "mle_settings", "method", "set_null_options"),
+            "the fit is not statsmodels'; see trace, converged and n_iter",
+        ),
+        "get_influence": "see weight_table() for the weights and distances of the rows",
+    }
+
+    @property
+    def llf(self) -> float:
+        """Pseudo-log-likelihood: that of the rows under their weights, times their number."""
+        return self._pseudo_likelihood(self.params)
+
+    @property
+    def llnull(self) -> float:
+        """Pseudo-log-likelihood, under the same weights, of a constant probability."""
+        share = float(self.weights @ self.model.endog)
+        return self._total * float(entr(share) + entr(1 - share)) * -1.0
+
+    @property
+    def prsquared(self) -> float:
+        """McFadden's pseudo-R-squared, of the pseudo-likelihoods."""
+        return 1 - self.llf / self.llnull
+
+    def _pseudo_likelihood(self, params: Array) -> float:
+        signs = 2 * self.model.endog - 1
+        losses = np.logaddexp(0.0, -signs * (self.model.exog @ params))
+        return -self._total * float(self.weights @ losses)
+
+    @property
+    def df_model(self) -> float:
+        """Rank of the design less its constant."""
+        return float(self._rank - self.model.k_constant)
+
+    @property
+    def df_resid(self) -> float:
+        """Number of observations less the rank of the design."""
+        return self.nobs - self._rank
+
+    @property
+    def _probability(self) -> Array:
+        return expit(self.fittedvalues)
+
+    @property
+    def resid_response(self) -> Array:
+        """Labels less probabilities, shape (n,)."""
+        return self.model.endog - self._probability
+
+    resid_generalized = resid_response
+
+    @property
+    def resid_pearson(self) -> Array:
+        """Residuals over the standard deviation of a label, shape (n,)."""
+        # the root of the odds against the label, which has no overflow
+        signs = 2 * self.model.endog - 1
+        return signs * np.exp(np.clip(-0.5 * signs * self.fittedvalues, -700, 700))
+
+    @property
+    def resid_dev(self) -> Array:
+        """Signed roots of the deviances, shape (n,)."""
+        signs = 2 * self.model.endog - 1
+        return signs * np.sqrt(2 * np.logaddexp(0.0, -signs * self.fittedvalues))
+
+    def _distances(self) -> Array:
+        return self.resid_dev
+
+    def _flags(self, level: float) -> np.ndarray:
+        signs = 2 * self.model.endog - 1
+        return expit(signs * self.fittedvalues) < 1 - level
+
+    def get_prediction(self, exog: Any = None, transform: bool = True) -> ProbabilityPrediction:
+        """Predict probabilities with confidence intervals.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+
+        Returns
+        -------
+        ProbabilityPrediction
+        """
+        labels = self.model.data.row_labels
+        if exog is None:
+            rows = self.model.exog
+        else:
+            rows, labels = self._transform_predict_exog(exog, transform=transform)
+            rows = np.atleast_2d(np.asarray(rows, dtype=float))
+        return ProbabilityPrediction(rows, self.params, self.cov_params_default, labels)
+
+    def get_margeff(self, at: str = "overall", method: str = "dydx", **kwargs: Any) -> Any:
+        """Return marginal effects; see statsmodels' `BinaryResults.get_margeff`.
+
+        Parameters
+        ----------
+        at : str, optional
+            Where the effects are taken.
+        method : str, optional
+            Kind of effect.
+        **kwargs
+            `atexog`, `dummy` and `count` of statsmodels.
+
+        Returns
+        -------
+        statsmodels DiscreteMargins
+        """
+        return DiscreteMargins(self, (at, method), kwargs)
+
+    def get_distribution(self, exog: Any = None, transform: bool = True) -> Any:
+        """Return the distribution of the labels, as scipy's frozen Bernoulli law."""
+        rows = self.model.exog
+        if exog is not None:
+            rows, _ = self._transform_predict_exog(exog, transform=transform)
+        return bernoulli(expit(np.asarray(rows, dtype=float) @ self.params))
 
     def _kept(self) -> Array:
         """Return what the first step leaves of each row for the second, in [0, 1], shape (n,).
@@ -511,6 +635,9 @@ class RRMLogitResultsWrapper(RRMResultsWrapper):
     _wrap_attrs: ClassVar[dict[str, str]] = {
         **RRMResultsWrapper._wrap_attrs,
         "raw_params": "columns",
+        **dict.fromkeys(
+            ("resid_response", "resid_generalized", "resid_pearson", "resid_dev"), "rows"
+        ),
     }
 
 

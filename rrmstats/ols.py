@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import statsmodels.base.wrapper as wrap
+from scipy.stats import norm
+from statsmodels.regression._prediction import PredictionResults
 from statsmodels.regression.linear_model import WLS
 
 from rrmstats.base import (
@@ -21,12 +23,23 @@ from rrmstats.base import (
     readable_errors,
 )
 from rrmstats.core import Problem, Solution
-from rrmstats.core.consistency import efficient_ratio, gaussian_efficiency, second_moment_ratio
+from rrmstats.core.consistency import (
+    efficient_ratio,
+    gaussian_efficiency,
+    kish_fraction,
+    second_moment_ratio,
+)
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import Design, LinearProblem, power_of_two, solve_gram
 from rrmstats.core.resample import refits
 from rrmstats.core.sandwich import relative_weights, risk_influence, scores
 from rrmstats.core.tempered import tempered_fit
+from rrmstats.diagnostics import (
+    RRMInfluence,
+    outlier_frame,
+    refined_variance,
+    studentised,
+)
 from rrmstats.results import RRMResults, RRMResultsWrapper
 
 
@@ -234,6 +247,35 @@ class RRMOLSResults(RRMResults):
     """
 
     _default_use_t: ClassVar[bool] = True
+    _meaningless: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("llf", "aic", "bic", "info_criteria", "compare_lr_test"),
+            "the risk is not a likelihood of all rows; compare models with compare()",
+        ),
+        **dict.fromkeys(
+            ("compare_f_test", "compare_lm_test"),
+            "sums of squares have no F law under estimated weights; use compare(), Wald's test",
+        ),
+        **dict.fromkeys(
+            ("ssr", "ess", "centered_tss", "uncentered_tss", "mse_model", "mse_total"),
+            "a sum of squares counts corrupted rows like others; see scale and rsquared",
+        ),
+        **dict.fromkeys(
+            (
+                *("HC0_se", "HC1_se", "HC2_se", "HC3_se", "get_robustcov_results", "cov"),
+                *("cov_HC0", "cov_HC1", "cov_HC2", "cov_HC3", "bcov_scaled", "bcov_unscaled"),
+            ),
+            "they take the weights as known; bse is robust already, see fit(cov_type=...)",
+        ),
+        **dict.fromkeys(
+            ("el_test", "conf_int_el"),
+            "empirical likelihood counts corrupted rows like others; use conf_int()",
+        ),
+        **dict.fromkeys(
+            ("eigenvals", "chisq", "fit_history", "fit_options"),
+            "see condition_number, wald_test, trace and the arguments of fit",
+        ),
+    }
 
     def __init__(
         self, model: RRMOLS, problem: ScaledOLSProblem, solution: Solution, scale: float
@@ -313,6 +355,134 @@ class RRMOLSResults(RRMResults):
         return problem.endog_unit * np.array([problem.design.to_params(t) for t in theta])
 
     @property
+    def n_kish_clean(self) -> float:
+        """Kish's effective sample size that clean Gaussian data would have in the first step."""
+        return self._total * kish_fraction(self.eps_bar)
+
+    @property
+    def _noise(self) -> float:
+        """Variance of the noise of rows that are not far out; see `refined_variance`."""
+        inflation = overfit(self.rank, self._total, 1.0)
+        return refined_variance(self.resid, self.scale, self._share, inflation)
+
+    @property
+    def rsquared(self) -> float:
+        """Share of the variance that the fit explains.
+
+        The weighted variance of the fitted values over its sum with the consistent variance of
+        the noise: rows without weight count in neither. At eps_bar = 0 it is the usual one.
+        """
+        fitted, weights = self.fittedvalues, self.weights
+        centre = weights @ fitted if self.model.k_constant else 0.0
+        explained = float(weights @ (fitted - centre) ** 2)
+        first = self if self.first_step is None else self.first_step
+        noise = first.risk / second_moment_ratio(self.eps_bar)
+        return explained / (explained + noise) if explained + noise > 0 else 0.0
+
+    @property
+    def rsquared_adj(self) -> float:
+        """`rsquared`, adjusted for the number of parameters."""
+        free = self.nobs - self.model.k_constant
+        return 1 - (1 - self.rsquared) * free / self.df_resid
+
+    @property
+    def mse_resid(self) -> float:
+        """The consistent variance of the noise, `scale`."""
+        return self.scale
+
+    @property
+    def wresid(self) -> Array:
+        """Residuals times the root of the weights relative to the prior, shape (n,)."""
+        return self.resid * np.sqrt(relative_weights(self.weights, self._share))
+
+    @property
+    def resid_pearson(self) -> Array:
+        """Residuals in standard deviations of the noise, shape (n,)."""
+        return studentised(self.resid, self.scale)
+
+    sresid = resid_pearson
+
+    @property
+    def fvalue(self) -> float:
+        """Statistic of Wald's test that all slopes are zero."""
+        return float(self._slopes_test().fvalue)
+
+    @property
+    def f_pvalue(self) -> float:
+        """Its p-value."""
+        return float(self._slopes_test().pvalue)
+
+    def _slopes_test(self) -> Any:
+        slopes = np.arange(len(self.params)) != self.model.data.const_idx
+        return self.wald_test(np.eye(len(self.params))[slopes], scalar=True, use_f=True)
+
+    @property
+    def condition_number(self) -> float:
+        """Condition number of the design."""
+        return float(np.linalg.cond(self.model.exog))
+
+    def _distances(self) -> Array:
+        return self.resid_pearson
+
+    def _flags(self, level: float) -> np.ndarray:
+        return np.abs(self.resid_pearson) > norm.ppf((1 + level) / 2)
+
+    def get_influence(self) -> RRMInfluence:
+        """Return weighted hat values, Cook's distances and effects on the parameters."""
+        return RRMInfluence(self)
+
+    def outlier_test(self, method: str = "bonf", alpha: float = 0.05) -> Any:
+        """Test every standardised residual.
+
+        Parameters
+        ----------
+        method : str, optional
+            Correction for the number of tests, one of
+            `statsmodels.stats.multitest.multipletests`.
+        alpha : float, optional
+            Level of the tests.
+
+        Returns
+        -------
+        DataFrame
+            Standardised residual, p-value and corrected p-value of each row.
+        """
+        labels = self.model.data.row_labels
+        return outlier_frame(studentised(self.resid, self._noise), method, alpha, labels)
+
+    def get_prediction(self, exog: Any = None, transform: bool = True) -> PredictionResults:
+        """Predict with confidence and prediction intervals.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+
+        Returns
+        -------
+        statsmodels PredictionResults
+            ``summary_frame()`` has means, their intervals, and prediction intervals for rows
+            that are not corrupted.
+        """
+        labels = self.model.data.row_labels
+        if exog is None:
+            rows = self.model.exog
+        else:
+            rows, labels = self._transform_predict_exog(exog, transform=transform)
+            rows = np.atleast_2d(np.asarray(rows, dtype=float))
+        variance = np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows)
+        return PredictionResults(
+            rows @ self.params,
+            variance,
+            self._noise,
+            df=self.df_resid_inference,
+            dist="t" if self.use_t else "norm",
+            row_labels=labels,
+        )
+
+    @property
     def raw_scale(self) -> float:
         """Weighted mean of the squared residuals."""
         return self.risk
@@ -366,6 +536,13 @@ class RRMOLSResults(RRMResults):
 
 class RRMOLSResultsWrapper(RRMResultsWrapper):
     """Attach the labels of the data to the arrays of the results."""
+
+    _wrap_attrs: ClassVar[dict[str, str]] = {
+        **RRMResultsWrapper._wrap_attrs,
+        "wresid": "rows",
+        "resid_pearson": "rows",
+        "sresid": "rows",
+    }
 
 
 wrap.populate_wrapper(RRMOLSResultsWrapper, RRMOLSResults)

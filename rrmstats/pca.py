@@ -456,24 +456,16 @@ class RRMPCAResults(RRMResults):
         spread = MAD_UNIT * np.median(np.abs(power - middle))
         return float((middle + norm.ppf(level) * spread) ** 1.5)
 
-    def outliers(self, level: float = 0.975) -> Any:
-        """Tell which observations lie beyond either cut-off.
+    def _distances(self) -> Array:
+        """Return the larger of the two distances of each row, in units of its cut-off."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.nan_to_num(self._orthogonal() / self.orthogonal_cutoff(), nan=0.0)
+        return np.maximum(np.asarray(self.score_distance) / self.score_cutoff(), off)
 
-        Parameters
-        ----------
-        level : float, optional
-            Fraction of clean observations that lie within both, in (0, 1).
-
-        Returns
-        -------
-        ndarray or Series of bool, shape (n,)
-        """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be in (0, 1), got {level:g}")
-        each = np.sqrt(level)
+    def _flags(self, level: float) -> np.ndarray:
+        each = np.sqrt(level)  # a clean row must pass both
         far = np.asarray(self.score_distance) > self.score_cutoff(each)
-        off = np.asarray(self._orthogonal()) > self.orthogonal_cutoff(each)
-        return self._labelled_row_vector(far | off)
+        return far | (self._orthogonal() > self.orthogonal_cutoff(each))
 
     def _summary_subject(self) -> tuple[str, Any]:
         return ("Variables:", [str(len(self.model.variables))])

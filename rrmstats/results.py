@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from statsmodels.base.model import LikelihoodModelResults, LikelihoodResultsWrapper
+from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
@@ -15,6 +16,7 @@ from rrmstats.bootstrap import Bootstrap
 from rrmstats.core import Problem, Solution
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import covariance
+from rrmstats.diagnostics import Meaningless
 
 # Rows in the summary's table of small weights.
 SMALLEST = 5
@@ -63,6 +65,10 @@ class RRMResults(LikelihoodModelResults):
 
     efficiency: float | None = None
     first_step: Any = None
+    #: Attributes of statsmodels' results that would mislead, and why.
+    _meaningless: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("llf", "aic", "bic", "info_criteria"), "the risk is not a likelihood of all rows"
+    )
     _default_use_t: ClassVar[bool] = False
 
     def __init__(
@@ -100,6 +106,139 @@ class RRMResults(LikelihoodModelResults):
         ]
         self._start_risks = solution.start_risks * unit + shift
         self._data_attr.extend(["weights", "losses"])
+
+    def __getattr__(self, name: str) -> Any:
+        if name in type(self)._meaningless:
+            raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        steps = "" if self.efficiency is None else f", efficiency={self.efficiency:g}"
+        formula = getattr(self.model, "formula", None)
+        what = "" if formula is None else f" {formula!r},"
+        return (
+            f"<{type(self).__name__}:{what} eps_bar={self.eps_bar:g}{steps}, "
+            f"{self.nobs:.0f} rows, risk {self.risk:.4g}, "
+            f"{'converged' if self.converged else 'NOT CONVERGED'}>"
+        )
+
+    @property
+    def llf(self) -> float:
+        """Refuse statsmodels' likelihood, which counts corrupted rows like others."""
+        return float(self.__getattr__("llf"))
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
+
+    def _repr_latex_(self) -> str:
+        return str(self.summary().as_latex())
+
+    @property
+    def lambda_trace(self) -> pd.Series:
+        """Lambda at each iteration."""
+        return self.trace["lambda_"]
+
+    def _distances(self) -> Array:
+        """Return standardised residuals or distances of the rows, shape (n,)."""
+        raise NotImplementedError
+
+    def _flags(self, level: float) -> np.ndarray:
+        """Tell which rows lie beyond a level, shape (n,)."""
+        raise NotImplementedError
+
+    def outliers(self, level: float = 0.975) -> Any:
+        """Tell which rows are outliers.
+
+        Parameters
+        ----------
+        level : float, optional
+            Share of clean rows that are not flagged, in (0, 1): of clean Gaussian data about
+            ``1 - level`` are flagged by chance, of clean labels at most that.
+
+        Returns
+        -------
+        ndarray or Series of bool, shape (n,)
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be in (0, 1), got {level:g}")
+        flags, labels = self._flags(level), self.model.data.row_labels
+        return flags if labels is None else pd.Series(flags, index=labels)
+
+    def weight_table(self, k: int | None = 10, level: float = 0.975) -> pd.DataFrame:
+        """Return the rows of smallest weight.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many; None for all.
+        level : float, optional
+            Level of the flag; see `outliers`.
+
+        Returns
+        -------
+        DataFrame
+            Loss, weight relative to its prior share, standardised residual or distance, and
+            flag, by the index of the data; the smallest weights first.
+        """
+        relative = np.asarray(self.weights) / uniform_weights(self.model._prior, len(self.weights))
+        table = pd.DataFrame(
+            {
+                "loss": np.asarray(self.losses),
+                "relative_weight": relative,
+                "distance": self._distances(),
+                "outlier": self._flags(level),
+            },
+            index=self.model.data.row_labels,
+        )
+        order = table.sort_values("relative_weight", kind="stable")
+        return order if k is None else order.head(k)
+
+    @property
+    def default_model_infos(self) -> dict[str, Any]:
+        """Rows that `summary_col` adds below the parameters."""
+        return {
+            "eps_bar": lambda res: f"{res.eps_bar:g}",
+            "Effective size": lambda res: f"{res.n_eff:.1f}",
+            "No. Observations": lambda res: f"{res.nobs:.0f}",
+        }
+
+    def summary2(
+        self, title: str | None = None, alpha: float = 0.05, float_format: str = "%.4f"
+    ) -> Any:
+        """Return the fit as statsmodels' second kind of tables.
+
+        Parameters
+        ----------
+        title : str, optional
+            Title of the tables.
+        alpha : float, optional
+            One minus the level of the intervals.
+        float_format : str, optional
+            Format of the numbers.
+
+        Returns
+        -------
+        statsmodels.iolib.summary2.Summary
+        """
+        table = summary2.Summary()
+        left, right = self._summary_top()
+        known = {
+            "Dep. Variable:": self.model.endog_names,
+            "Model:": type(self.model).__name__,
+            "No. Observations:": f"{self.nobs:.0f}",
+        }
+        entries = {
+            name: value[0] if value else known[name]
+            for name, value in (*left, *right)
+            if value or name in known
+        }
+        table.add_dict(entries)
+        frame = summary2.summary_params(self, alpha=alpha, use_t=self.use_t)
+        table.add_df(frame, float_format=float_format)
+        for note in self._notes():
+            table.add_text(note)
+        table.add_title(title or self._summary_title())
+        return table
 
     @property
     def trace(self) -> pd.DataFrame:
@@ -327,6 +466,9 @@ class RRMResults(LikelihoodModelResults):
 
 class RRMResultsWrapper(LikelihoodResultsWrapper):
     """Attach the labels of the data to the arrays of the results."""
+
+    def __repr__(self) -> str:
+        return repr(self._results)
 
     _wrap_attrs: ClassVar[dict[str, str]] = {
         **LikelihoodResultsWrapper._wrap_attrs,
