@@ -54,9 +54,10 @@ SMALL_WEIGHT = 0.1
 FLAT_DESIGN = 1e-8
 # Names of points: size in points, and where around the point they may stand.
 NAME_SIZE = 8
-NAME_PLACES = [(sx * r, sy * (r - 1)) for r in (5, 14, 24) for sy in (1, -1) for sx in (1, -1)]
-# Names farther off than this, in points, are tied to their point by a line.
-NAME_NEAR = 6
+NEAR_PLACES = [(5, 4), (-5, 4), (5, -4), (-5, -4), (0, 5), (0, -5)]
+# Names farther off, in points, are tied to their point by a line.
+FAR_PLACES = [(sx * r, sy * r) for r in (13, 21, 29) for sy in (1, -1) for sx in (1, -1, 0)]
+NAME_NEAR = 5
 # Half the size of a marker, in points: names keep off it.
 MARKER_RADIUS = 4
 # Most components that a scree plot shows of the classical analysis, and the ratio of variances
@@ -253,6 +254,7 @@ def plot_fit(results: Any, ax: Axes | None = None, label: int = 5) -> Figure:
     ax.plot(grid[:, column], grid @ least_squares, **CLASSICAL, label="least squares")
     fig.colorbar(points, ax=ax, label="weight * n")
     ax.set(xlabel=model.exog_names[column], ylabel=model.endog_names)
+    ax.margins(0.08)
     ax.legend()
     _name_rows(Drawn(ax, results, x, y, flagged, label))
     return fig
@@ -862,7 +864,7 @@ def _name_rows(*drawn: Drawn) -> None:
 def free_places(
     points: Array, sizes: Sequence[tuple[float, float]], markers: Array, frame: Array
 ) -> list[tuple[int, int]]:
-    """Return where around each point its name stands clear of other names and of markers.
+    """Return where around each point its name is clear of others and seen to be its own.
 
     Parameters
     ----------
@@ -886,11 +888,16 @@ def free_places(
     for point, size in zip(points, sizes, strict=True):
         clear = [
             place
-            for place in NAME_PLACES
+            for place in NEAR_PLACES + FAR_PLACES
             if inside(box(point, place, size), frame)
             and not any(overlap(box(point, place, size), other) for other in taken)
         ]
-        places.append(clear[0] if clear else NAME_PLACES[0])
+        sure = [
+            place
+            for place in clear
+            if place in FAR_PLACES or belongs(box(point, place, size), point, markers)
+        ]
+        places.append([*sure, *clear, NEAR_PLACES[0]][0])
         taken.append(box(point, places[-1], size))
     return places
 
@@ -900,7 +907,7 @@ Box = tuple[float, float, float, float]
 
 def box(point: Any, place: tuple[float, float], size: tuple[float, float]) -> Box:
     """Return left, lower, right and upper limits of a name at a place beside a point."""
-    left = point[0] + place[0] - (size[0] if place[0] < 0 else 0)
+    left = point[0] + place[0] - size[0] * (1 - np.sign(place[0])) / 2
     low = point[1] + place[1] - (size[1] if place[1] < 0 else 0)
     return left, low, left + size[0], low + size[1]
 
@@ -908,6 +915,13 @@ def box(point: Any, place: tuple[float, float], size: tuple[float, float]) -> Bo
 def inside(a: Box, frame: Sequence[float] | Array) -> bool:
     """Tell whether a box lies within a frame."""
     return bool(frame[0] <= a[0] and frame[1] <= a[1] and a[2] <= frame[2] and a[3] <= frame[3])
+
+
+def belongs(a: Box, point: Array, markers: Array) -> bool:
+    """Tell whether no marker is nearer to the middle of a box than its own point is."""
+    middle = np.array([a[0] + a[2], a[1] + a[3]]) / 2
+    nearest = np.linalg.norm(markers - middle, axis=1).min()
+    return bool(np.linalg.norm(point - middle) <= nearest + 1e-9)
 
 
 def overlap(a: Box, b: Box) -> bool:
@@ -924,7 +938,7 @@ def _name(ax: Any, point: Any, text: str, place: Any, **kwargs: Any) -> None:
         point,
         xytext=tuple(place),
         textcoords="offset points",
-        ha="right" if place[0] < 0 else "left",
+        ha={-1: "right", 0: "center", 1: "left"}[int(np.sign(place[0]))],
         va="top" if place[1] < 0 else "bottom",
         fontsize=NAME_SIZE,
         **kwargs,
