@@ -24,6 +24,9 @@ from rrmstats.base import (
 )
 from rrmstats.core.entropy import Array
 
+# Rows and columns of a table of the summary.
+TABLE_ROWS, TABLE_COLUMNS = 30, 8
+
 
 class RRMMultivariate(RRMModel, LikelihoodModel):
     """A model of the joint law of several variables; `endog` holds them as columns."""
@@ -164,9 +167,23 @@ def labelled(model: RRMMultivariate, values: Array, columns: Any = None) -> Any:
 
 
 def number_table(title: str, values: Array, rows: list[str], columns: list[str]) -> SimpleTable:
-    """Return numbers as a table of the summary, shape (rows, columns)."""
-    cells = [[f"{value:.4g}" for value in row] for row in np.atleast_2d(values)]
-    return SimpleTable(cells, columns, rows, title, txt_fmt=fmt_base)
+    """Return numbers as a table of the summary, shape (rows, columns).
+
+    Long tables are cut, with a count of what is left out. Narrow ones are widened, because
+    statsmodels joins tables only where none is narrower than the first.
+    """
+    shown = [*columns[:TABLE_COLUMNS]]
+    cells = [[f"{value:.4g}" for value in row[:TABLE_COLUMNS]] for row in np.atleast_2d(values)]
+    cells, stubs = cells[:TABLE_ROWS], rows[:TABLE_ROWS]
+    if len(columns) > TABLE_COLUMNS:
+        shown.append(f"(+{len(columns) - TABLE_COLUMNS} more)")
+        cells = [[*row, "..."] for row in cells]
+    if len(rows) > TABLE_ROWS:
+        stubs = [*stubs, f"(+{len(rows) - TABLE_ROWS} more)"]
+        cells.append(["..."] * len(shown))
+    missing = max(0, 3 - len(shown))
+    cells = [[*row, *[""] * missing] for row in cells]
+    return SimpleTable(cells, [*shown, *[""] * missing], stubs, title, txt_fmt=fmt_base)
 
 
 def new_rows(model: RRMMultivariate, new: Any) -> tuple[Array, Any]:

@@ -409,10 +409,12 @@ class RRMResults(LikelihoodModelResults):
         rows = np.argsort(relative, kind="stable")[:SMALLEST]
         labels = self.model.data.row_labels
         names = [str(i if labels is None else labels[i]) for i in rows]
-        cells = [[f"{relative[i]:.4f}", f"{self.losses[i]:.5g}"] for i in rows]
-        return SimpleTable(
-            cells, ["weight * n", "loss"], names, "Smallest weights", txt_fmt=fmt_base
-        )
+        distances = self._distances()
+        cells = [
+            [f"{relative[i]:.4f}", f"{self.losses[i]:.5g}", f"{distances[i]:.3g}"] for i in rows
+        ]
+        columns = ["weight * n", "loss", "distance"]
+        return SimpleTable(cells, columns, names, "Smallest weights", txt_fmt=fmt_base)
 
     def _covariance_note(self) -> str:
         if self.bootstrap is not None:
