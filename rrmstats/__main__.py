@@ -1,9 +1,8 @@
-"""``python -m rrmstats``: a fit to data that ship, beside least squares."""
+"""``python -m rrmstats``: a fit to data that ship, and the paper's experiments."""
 
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import pandas as pd
 import statsmodels.formula.api as smf
 
 import rrmstats
+from rrmstats import replicate
 
 FORMULA = "log_light ~ log_te"
 EPS_BAR = 0.3
@@ -57,7 +57,53 @@ def _parser() -> argparse.ArgumentParser:
         help="picture (default: %(default)s)",
     )
     demo.set_defaults(run=_demo)
+    paper = commands.add_parser("replicate", help="run the experiments of the paper")
+    paper.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        choices=list(replicate.EXPERIMENTS),
+        help=f"one of {', '.join(replicate.EXPERIMENTS)} (default: all)",
+    )
+    paper.add_argument(
+        "--runs", type=_count, default=replicate.RUNS, help="runs of each (default: %(default)s)"
+    )
+    paper.add_argument(
+        "--out",
+        type=Path,
+        default=Path("rrmstats_replication"),
+        metavar="DIR",
+        help="folder of pictures and tables (default: %(default)s)",
+    )
+    paper.add_argument(
+        "--jobs",
+        type=_count,
+        default=2,
+        help="processes, where joblib is installed (default: %(default)s)",
+    )
+    paper.set_defaults(run=_replicate)
     return parser
+
+
+def _count(text: str) -> int:
+    """Return a whole number from 1 on, or raise what argparse reports."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more, got {text!r}")
+    return int(text)
+
+
+def _replicate(args: argparse.Namespace) -> None:
+    summary = replicate.replicate(
+        None if args.name is None else [args.name],
+        out=args.out,
+        runs=args.runs,
+        jobs=args.jobs,
+        progress=True,
+    )
+    print("\n".join(replicate.lines_of(summary)))
+    if replicate.installed("matplotlib") is None:
+        print("\nNo pictures: matplotlib is not installed; pip install rrmstats[plot]")
+    print(f"\nWritten to {args.out}")
 
 
 def _demo(args: argparse.Namespace) -> None:
@@ -125,19 +171,11 @@ def _picture(stars: pd.DataFrame, least_squares: Any, robust: Any) -> Any:
 
 def _save(figure: Any, path: Path) -> None:
     """Write the figure to `path`, or raise OSError and leave nothing behind."""
-    rendered = io.BytesIO()
     try:
-        figure.savefig(rendered, format=path.suffix.removeprefix(".") or "png", dpi=150)
-        part = path.with_name(f"{path.name}.part")
+        content = replicate.rendered(figure, path.suffix.removeprefix(".") or "png", dpi=150)
+        replicate.write_whole(path, content)
     except ValueError as error:  # an unknown format, or a path without a name
         raise OSError(f"cannot write {path}: {error}") from error
-    try:
-        part.write_bytes(rendered.getvalue())
-        part.replace(path)
-    except OSError as error:
-        if part.is_file():
-            part.unlink()
-        raise OSError(f"cannot write {path}: {error.strerror}") from error
 
 
 if __name__ == "__main__":

@@ -1,0 +1,188 @@
+import os
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rrmstats import replicate
+from rrmstats.__main__ import main
+from rrmstats.replicate import ERM, EXPERIMENTS, GLOBAL, METHODS, PAPER, SEVER, TWO_STEPS
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_name_writes_its_files(name, tmp_path, capsys):
+    assert main(["replicate", name, "--runs", "2", "--out", str(tmp_path), "--jobs", "1"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [f"{name}.csv", f"{name}.png", "summary.csv"]
+    )
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)
+    table = pd.read_csv(tmp_path / f"{name}.csv")
+    assert table["run"].nunique() == EXPERIMENTS[name].n_runs(2)
+    numbers = table.select_dtypes("number")
+    assert np.isfinite(numbers).all(axis=None)
+    summary = pd.read_csv(tmp_path / "summary.csv", index_col="experiment")
+    assert summary.index.tolist() == [name]
+    assert summary.loc[name, "paper says"] == EXPERIMENTS[name].paper
+    output = capsys.readouterr().out
+    assert EXPERIMENTS[name].paper in output
+    assert f"Written to {tmp_path}" in output
+
+
+def test_tables_are_the_means_of_the_runs(tmp_path):
+    summary = replicate.replicate(["figure3a", "figure3b"], out=tmp_path, runs=1)
+    table = pd.read_csv(tmp_path / "figure3a.csv")
+    means = table.groupby("method")["error"].mean()
+    np.testing.assert_allclose(summary.loc["figure3a", means.index].astype(float), means)
+    table = pd.read_csv(tmp_path / "figure3b.csv")
+    assert table["share"].unique().tolist() == pytest.approx(np.arange(9) * 0.05)
+    most = table[table["share"] == 0.4].groupby("method")["error"].mean()
+    np.testing.assert_allclose(summary.loc["figure3b", most.index].astype(float), most)
+
+
+def test_runs_do_not_depend_on_processes_or_company():
+    serial = replicate.simulate("figure6", 3)
+    pd.testing.assert_frame_equal(replicate.simulate("figure6", 3, jobs=2), serial)
+    pd.testing.assert_frame_equal(replicate.simulate("figure6", 2), serial[serial["run"] < 2])
+    assert serial.groupby("run")["error"].first().nunique() == 3
+
+
+def test_methods_and_findings_of_figure_3():
+    table = replicate.simulate("figure3a", 12)
+    assert table["method"].unique().tolist() == list(METHODS[:6])
+    errors = table.groupby("method")["error"].mean()
+    assert errors[TWO_STEPS] < errors[PAPER] < errors[ERM]
+
+
+def test_confusion_matrices_count_the_test_rows():
+    table = replicate.simulate("tables", 1)
+    assert set(table["method"]) == set(METHODS) - {"Huber"}
+    cells = table[[f"actual {i}, predicted {j}" for i in (1, 0) for j in (1, 0)]]
+    assert (cells.sum(axis=1) == 274).all()
+    right = table["actual 1, predicted 1"] + table["actual 0, predicted 0"]
+    np.testing.assert_allclose(right / 274, table["accuracy"])
+    accuracy = table.groupby("method")["accuracy"].mean()
+    assert accuracy[ERM] < accuracy[GLOBAL] - 0.03
+
+
+def test_findings_of_figure_4():
+    errors = replicate.simulate("figure4c", 3).groupby("method")["error"].mean()
+    assert errors[TWO_STEPS] < errors[SEVER] < errors[ERM]
+
+
+def test_data_are_as_the_paper_describes_them():
+    rng = np.random.default_rng(0)
+    y, x = replicate.linear_data(rng, share=0, n=4000)
+    assert x.shape == (4000, 10)
+    assert (x[:, 0] == 1).all()
+    assert np.abs(x).max() <= 5
+    assert np.std(y - x.sum(axis=1)) == pytest.approx(0.25, rel=0.05)
+    y, x = replicate.strip_data(rng, n=4000)
+    assert ((x[:3800, 1:].sum(axis=1) >= 1) == y[:3800]).all()
+    assert (y[3800:] == 0).all()
+    np.testing.assert_allclose(x[3800:, 1:].mean(axis=0), [0.5, 1.25], atol=0.03)
+    assert np.corrcoef(x[:3800, 1:].T)[0, 1] == pytest.approx(-0.99, abs=0.005)
+    z = replicate.subspace_data(rng, n=4000, share=0)
+    assert np.std(z[:, 1] - 2 * z[:, 0]) == pytest.approx(0.25, rel=0.05)
+    z = replicate.ellipse_data(rng, n=20000, share=0)
+    np.testing.assert_allclose(np.cov(z.T), [[1, 0.8], [0.8, 1]], atol=0.05)
+
+
+def test_risk_of_figure_2_is_that_of_its_data():
+    rng = np.random.default_rng(0)
+    y, x = replicate.leverage_data(rng, 3.0, n=200_000)
+    for slope in (0.0, 1.0):
+        expected = replicate.LEVERAGE.risk(slope, 3.0, replicate.LEVERAGE.share)
+        assert np.mean((y - slope * x[:, 0]) ** 2) == pytest.approx(expected, rel=0.02)
+
+
+def test_errors_by_hand():
+    assert replicate.linear_error(np.array([1.0, 1, 1, 3])) == pytest.approx(1)
+    assert replicate.angle_error(np.array([-2.0, 2, 2])) == pytest.approx(0, abs=1e-5)
+    assert replicate.angle_error(np.array([1.0, 1, 0])) == pytest.approx(90)
+    assert replicate.axis_error(np.array([-1.0, -2])) == pytest.approx(0)
+    assert replicate.cov_error(2 * replicate.TRUE_COV) == pytest.approx(1)
+
+
+def test_unknown_name_lists_the_names(capsys, tmp_path):
+    with pytest.raises(SystemExit, match="2"):
+        main(["replicate", "figure9", "--out", str(tmp_path / "new")])
+    error = capsys.readouterr().err
+    assert "figure9" in error
+    assert all(name in error for name in EXPERIMENTS)
+    with pytest.raises(ValueError, match="no experiment 'figure9'; choose from figure1a, fig"):
+        replicate.replicate(["figure5", "figure9"], out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("option", ["--runs", "--jobs"])
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
+def test_numbers_that_make_no_sense(option, value, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["replicate", f"{option}={value}"])
+    assert "whole number, 1 or more" in capsys.readouterr().err
+
+
+def no_work(*args):
+    raise AssertionError("work was begun")
+
+
+def test_folder_that_is_a_file(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(replicate, "simulate", no_work)
+    (tmp_path / "file").write_text("mine")
+    for out in ("file", "file/below"):
+        assert main(["replicate", "--out", str(tmp_path / out)]) == 1
+        assert f"cannot write to {tmp_path / out}: " in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() == 0, reason="root may write anywhere")
+def test_folder_without_permission(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(replicate, "simulate", no_work)
+    tmp_path.chmod(0o500)
+    assert main(["replicate", "--out", str(tmp_path)]) == 1
+    assert "Permission denied" in capsys.readouterr().err
+
+
+def test_folder_that_takes_no_files(capsys, monkeypatch, tmp_path):
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(replicate, "simulate", no_work)
+    monkeypatch.setattr(replicate.tempfile, "TemporaryFile", refuse)
+    assert main(["replicate", "--out", str(tmp_path)]) == 1
+    assert f"cannot write to {tmp_path}: Permission denied" in capsys.readouterr().err
+
+
+def test_failed_write_leaves_the_old_file_and_no_part(monkeypatch, tmp_path):
+    (tmp_path / "figure4a.csv").write_text("old")
+
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(replicate.Path, "replace", full)
+    with pytest.raises(OSError, match=r"cannot write .*figure4a.csv: No space left"):
+        replicate.replicate(["figure4a"], out=tmp_path, runs=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["figure4a.csv"]
+    assert (tmp_path / "figure4a.csv").read_text() == "old"
+
+
+def test_without_matplotlib_the_tables_are_written(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["replicate", "figure4a", "--out", str(tmp_path)]) == 0
+    assert "pip install rrmstats[plot]" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure4a.csv", "summary.csv"]
+
+
+def test_without_joblib_and_tqdm(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    assert main(["replicate", "figure6", "--runs", "2", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_bar(capsys, tmp_path):
+    assert main(["replicate", "figure6", "--runs", "1", "--out", str(tmp_path)]) == 0
+    assert "figure6: 100%" in capsys.readouterr().err
