@@ -41,7 +41,7 @@ def test_good_subsets_survive_beside_the_first_start():
         theta, risks = screened_starts(problem, budget, order, first, n_starts, rng)
         assert 2 <= len(theta) <= 1 + FINALISTS
         assert len(risks) == 1 + n_starts
-        assert_allclose(risks[0], evaluate(problem, first, budget).risk[0], rtol=1e-2)
+        assert_allclose(risks[0], evaluate(problem, first, budget).risk[0], rtol=3e-2)
         ends = evaluate(problem, theta, budget).risk
         assert ends[0] < risks[0]
         assert ends[1:].min() < np.min(risks[1:])
