@@ -11,6 +11,7 @@ import pandas as pd
 import statsmodels.base.wrapper as wrap
 from scipy.stats import chi2
 
+from rrmstats import plotting
 from rrmstats.core import Problem, Solution
 from rrmstats.core.consistency import (
     efficient_ratio,
@@ -242,6 +243,9 @@ class RRMCovResults(RRMResults):
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))])
         count = int((distance <= 100 * np.sqrt(FLAT)).sum())
         return Hyperplane(labelled(self.model, normal), float(normal @ self._mean), count)
+
+    plot_distances = plotting.plot_distances
+    plot_ellipse = plotting.plot_ellipse
 
     @property
     def mean(self) -> Any:

@@ -16,6 +16,7 @@ from statsmodels.discrete.discrete_margins import DiscreteMargins
 from statsmodels.discrete.discrete_model import Logit
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
+from rrmstats import plotting
 from rrmstats.base import (
     RRMModel,
     check_finite,
@@ -394,6 +395,9 @@ class RRMLogitResults(RRMResults):
         ),
         "get_influence": "see weight_table() for the weights and distances of the rows",
     }
+
+    plot_separation = plotting.plot_separation
+    plot_reliability = plotting.plot_reliability
 
     @property
     def llf(self) -> float:

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from statsmodels.regression._prediction import PredictionResults
 from statsmodels.regression.linear_model import WLS
 
+from rrmstats import plotting
 from rrmstats.base import (
     RRMModel,
     check_column,
@@ -353,6 +354,9 @@ class RRMOLSResults(RRMResults):
                 ]
             )
         return problem.endog_unit * np.array([problem.design.to_params(t) for t in theta])
+
+    plot_diagnostics = plotting.plot_diagnostics
+    plot_fit = plotting.plot_fit
 
     @property
     def n_kish_clean(self) -> float:

@@ -11,6 +11,7 @@ import pandas as pd
 import statsmodels.base.wrapper as wrap
 from scipy.stats import chi2, norm
 
+from rrmstats import plotting
 from rrmstats.core import Problem, Solution, minimise
 from rrmstats.core.consistency import efficient_ratio, gaussian_efficiency, second_moment_ratio
 from rrmstats.core.entropy import Array
@@ -370,6 +371,10 @@ class RRMPCAResults(RRMResults):
     @property
     def _components(self) -> list[str]:
         return component_names(len(self._eigenvals))
+
+    plot_scree = plotting.plot_scree
+    plot_biplot = plotting.plot_biplot
+    plot_outlier_map = plotting.plot_outlier_map
 
     @property
     def mean(self) -> Any:

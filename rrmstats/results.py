@@ -12,11 +12,13 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
+from rrmstats import plotting
 from rrmstats.bootstrap import Bootstrap
 from rrmstats.core import Problem, Solution
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import covariance
 from rrmstats.diagnostics import Meaningless
+from rrmstats.report import report
 
 # Rows in the summary's table of small weights.
 SMALLEST = 5
@@ -132,6 +134,10 @@ class RRMResults(LikelihoodModelResults):
 
     def _repr_latex_(self) -> str:
         return str(self.summary().as_latex())
+
+    plot_weights = plotting.plot_weights
+    plot_trace = plotting.plot_trace
+    report = report
 
     @property
     def lambda_trace(self) -> pd.Series:
