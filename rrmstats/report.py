@@ -24,6 +24,8 @@ from rrmstats.bootstrap import optional
 
 # Rows in the table of small weights.
 SMALLEST = 20
+# The summary has a short table of this title, which the report replaces by a longer one.
+OWN_SECTION = "Smallest weights"
 PACKAGES = ("rrmstats", "numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 # What the constructor keeps that is not a choice of the user's, or is shown elsewhere.
 NOT_OPTIONS = {"eps_bar", "formula", "model_spec", "design_info", "missing_idx", "weights"}
@@ -103,10 +105,10 @@ def page(results: Any, title: str | None = None) -> str:
         section("The call", pairs_table(call(results))),
         section(
             "Summary",
-            *(simple_table(table) for table in summary.tables),
+            *(simple_table(table) for table in summary.tables if table.title != OWN_SECTION),
             *(f"<p>{escape(note)}</p>" for note in notes if note != "Notes:"),
         ),
-        section("Smallest weights", weights_text(results)),
+        section(OWN_SECTION, weights_text(results)),
         section("Pictures", *drawings(results)),
         section("Provenance", pairs_table(provenance(results.model))),
     ]
@@ -242,7 +244,8 @@ def weights_text(results: Any) -> str:
     """Return the rows of smallest weight as HTML."""
     if results.weights is None:
         return "<p>None: remove_data dropped the weights.</p>"
-    table = smallest_weights(results)
+    table = smallest_weights(results).rename(columns={"relative_weight": "weight * n"})
+    table["weight * n"] = [f"{weight:.4f}" for weight in table["weight * n"]]
     left = int(results.nobs) - len(table)
     return frame_table(table) + (
         f"<p>{left} rows of larger weight are not shown.</p>" * (left > 0)
