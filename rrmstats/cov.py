@@ -23,7 +23,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.resample import refits
 from rrmstats.core.sandwich import influence, tempered_influence
 from rrmstats.core.scatter import FLAT, ScatterProblem, check_range, unit_spread
-from rrmstats.core.tempered import tempered_fit
+from rrmstats.core.tempered import kept_by_distance, tempered_fit
 from rrmstats.multivariate import RRMMultivariate, labelled, new_rows, number_table
 from rrmstats.results import RRMResults, RRMResultsWrapper
 
@@ -135,7 +135,7 @@ class RRMCov(RRMMultivariate):
     def _second_step(self, first: Any, efficiency: float) -> Any:
         problem, solution, ratio = first._problem, first._solution, first._ratio
         if first.hyperplane is None:
-            solution = second_step(problem, solution, efficiency, first._share)
+            solution = second_step(problem, solution, ratio, efficiency, first._share)
             ratio *= relative_size(problem, solution.theta, first._solution.theta)
         results = RRMCovResults(self, problem, solution, ratio)
         results.efficiency, results.first_step = efficiency, first
@@ -143,10 +143,16 @@ class RRMCov(RRMMultivariate):
 
 
 def second_step(
-    problem: UnitScatterProblem, first: Solution, efficiency: float, share: Array | None
+    problem: UnitScatterProblem,
+    first: Solution,
+    ratio: float,
+    efficiency: float,
+    share: Array | None,
 ) -> Solution:
     """Return the location and shape of a given efficiency."""
-    return tempered_fit(problem, first, 2 / (1 - efficient_ratio(efficiency, problem.dim)), share)
+    lambda_ = 2 / (1 - efficient_ratio(efficiency, problem.dim))
+    kept = kept_by_distance(problem.distances(first.theta) * ratio, problem.dim)
+    return tempered_fit(problem, first, lambda_, share, kept=kept)
 
 
 def relative_size(problem: ScatterProblem, theta: Array, other: Array) -> float:
@@ -223,7 +229,7 @@ class RRMCovResults(RRMResults):
         params = []
         for theta, losses, count in zip(points.theta, points.losses, counts, strict=True):
             start = replace(first, theta=theta, losses=losses)
-            second = second_step(problem, start, self.efficiency, count / count.sum()).theta
+            second = second_step(problem, start, ratio, self.efficiency, count / count.sum()).theta
             size = relative_size(problem, second, theta)
             params.append(problem.params_of(second, ratio * size))
         return np.array(params)

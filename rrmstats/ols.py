@@ -34,7 +34,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.linear import Design, LinearProblem, power_of_two, solve_gram
 from rrmstats.core.resample import refits
 from rrmstats.core.sandwich import relative_weights, risk_influence, scores
-from rrmstats.core.tempered import tempered_fit
+from rrmstats.core.tempered import kept_by_distance, tempered_fit
 from rrmstats.diagnostics import (
     RRMInfluence,
     outlier_frame,
@@ -231,7 +231,8 @@ def second_step(
     if scale == 0:
         return first
     a = 1 / efficient_ratio(efficiency)
-    return tempered_fit(problem, first, 2 * scale / (a - 1), share)
+    kept = kept_by_distance(first.losses / scale, 1)
+    return tempered_fit(problem, first, 2 * scale / (a - 1), share, kept=kept)
 
 
 class RRMOLSResults(RRMResults):

@@ -24,7 +24,7 @@ from rrmstats.core.scatter import (
     unit_spread,
     weighted_scatter,
 )
-from rrmstats.core.tempered import tempered_fit
+from rrmstats.core.tempered import kept_by_distance, tempered_fit
 from rrmstats.multivariate import RRMMultivariate, labelled, new_rows, number_table
 from rrmstats.results import RRMResults, RRMResultsWrapper
 
@@ -543,8 +543,12 @@ class InnerScatter:
         self.ratio = second_moment_ratio(eps_bar, problem.q)
         self.efficient = efficiency is not None
         if efficiency is not None:
+            distances = self.problem.distances(self.found.theta) * self.ratio
+            kept = kept_by_distance(distances, problem.q)
             self.ratio = efficient_ratio(efficiency, problem.q)
-            self.found = tempered_fit(self.problem, self.found, 2 / (1 - self.ratio), self.share)
+            self.found = tempered_fit(
+                self.problem, self.found, 2 / (1 - self.ratio), self.share, kept=kept
+            )
         location, scatter = self.problem.split(self.found.theta)
         self.location = centre + self.unit * location
         self.scatter = self._in_units(scatter)
@@ -573,9 +577,13 @@ def second_subspace(
     point, basis = problem.split(first.theta)
     off = np.linalg.qr(basis, mode="complete")[0][:, problem.q :]
     moment = weighted_scatter(problem.data, first.weights, point)
-    variance = untilted(np.linalg.eigvalsh(off.T @ moment @ off), first.lambda_).mean()
+    values, vectors = np.linalg.eigh(off.T @ moment @ off)
+    variances = np.maximum(untilted(values, first.lambda_), np.finfo(float).tiny)
+    square = ((problem.data - point) @ (off @ vectors)) ** 2 / variances
+    kept = kept_by_distance(square.sum(axis=1), problem.dim - problem.q)
     ratio = efficient_ratio(efficiency, problem.dim - problem.q)
-    return tempered_fit(problem, first, 2 * float(variance) / (1 / ratio - 1), share)
+    lambda_ = 2 * float(variances.mean()) / (1 / ratio - 1)
+    return tempered_fit(problem, first, lambda_, share, kept=kept)
 
 
 def untilted(variances: Array, lambda_: float) -> Array:

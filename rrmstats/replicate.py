@@ -784,7 +784,7 @@ def lines_of(summary: pd.DataFrame) -> Iterator[str]:
     """Return the summary as lines to print."""
     numbers = [name for name in METHODS if name in summary]
     for name, row in summary.iterrows():
-        yield f"{name} ({row['runs']} runs)"
+        yield f"{name}, runs: {row['runs']}"
         yield f"  paper says: {row['paper says']}"
         found = ", ".join(f"{m} {row[m]:.4g}" for m in numbers if pd.notna(row[m]))
         yield f"  we get, {row['we get']}: {found or 'no fit'}"

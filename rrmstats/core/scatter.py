@@ -61,6 +61,11 @@ class ScatterProblem(SmoothProblem):
         centred = self.data - location[..., None, :]
         return centred @ inverse, 2.0 * np.log(spread).sum(axis=-1)
 
+    def distances(self, theta: Array) -> Array:
+        """Return the squared distances from the location, shape (..., n)."""
+        u, _ = self.whitened(theta)
+        return np.einsum("...nd,...nd->...n", u, u)
+
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""
         u, log_det = self.whitened(theta)

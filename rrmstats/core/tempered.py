@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.stats import chi2
 
 from rrmstats.core.descent import BACKTRACK, RISK_NOISE, Step, bounded_step, newton_steps
 from rrmstats.core.entropy import Array
 from rrmstats.core.minimise import Solution
 from rrmstats.core.problem import SmoothProblem
+
+# One Gaussian observation in KEEP is three standard deviations out, one in REJECT four.
+KEEP, REJECT = 370.0, 15_800.0
 
 
 def tempered_fit(
@@ -18,6 +22,7 @@ def tempered_fit(
     lambda_: float,
     prior: Array | None = None,
     *,
+    kept: Array | None = None,
     tol: float = 1e-10,
     maxiter: int = 200,
 ) -> Solution:
@@ -36,6 +41,8 @@ def tempered_fit(
         Temperature, kept fixed.
     prior : ndarray, shape (n,), optional
         Prior weights, summing to one.
+    kept : ndarray, shape (n,), optional
+        What the first step leaves of each observation, in [0, 1]; see `kept_by_distance`.
     tol : float, optional
         Size of the last step in the metric of the risk.
     maxiter : int, optional
@@ -49,6 +56,7 @@ def tempered_fit(
     """
     n = problem.n_obs
     share = np.full(n, 1.0 / n) if prior is None else prior
+    start = share if kept is None else share * kept
     total = first.n_eff * float(np.exp(first.divergence))
     theta, origin = first.theta, float(first.losses.min())
     steps: list[Step] = []
@@ -56,7 +64,7 @@ def tempered_fit(
     def state(theta: Array) -> tuple[Array, Array, float]:
         losses = problem.losses(theta)
         with np.errstate(over="ignore"):
-            tilt = share * np.exp(-(losses - origin) / lambda_)
+            tilt = start * np.exp(-(losses - origin) / lambda_)
         return losses, tilt, -lambda_ * float(tilt.sum())
 
     def record(tilt: Array, losses: Array, kind: str) -> None:
@@ -107,3 +115,22 @@ def tempered_fit(
         converged=first.converged and converged,
         trace=(*first.trace, *steps),
     )
+
+
+def kept_by_distance(square: Array, dim: int) -> Array:
+    """Return what is left of observations at given distances from the fit, in [0, 1].
+
+    Weights of high efficiency fall so slowly that a group of outliers not very far off can draw
+    the fit to itself. Observations that the first step finds more improbable than one Gaussian
+    in REJECT are therefore left out, and those less improbable than one in KEEP kept whole.
+
+    Parameters
+    ----------
+    square : ndarray, shape (n,)
+        Squared distances in units of the first step's scale.
+    dim : int
+        Dimension of the Gaussian part of a loss; 1 for regression.
+    """
+    rarity = -chi2.logsf(square, dim)
+    place = np.clip((rarity - np.log(KEEP)) / (np.log(REJECT) - np.log(KEEP)), 0.0, 1.0)
+    return np.asarray(1.0 - place * place * (3.0 - 2.0 * place))
