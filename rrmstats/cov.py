@@ -151,7 +151,7 @@ def second_step(
 ) -> Solution:
     """Return the location and shape of a given efficiency."""
     lambda_ = 2 / (1 - efficient_ratio(efficiency, problem.dim))
-    kept = kept_by_distance(problem.distances(first.theta) * ratio, problem.dim)
+    kept = kept_by_distance(problem.distances(first.theta) * ratio, problem.dim, efficiency)
     return tempered_fit(problem, first, lambda_, share, kept=kept)
 
 

@@ -231,7 +231,7 @@ def second_step(
     if scale == 0:
         return first
     a = 1 / efficient_ratio(efficiency)
-    kept = kept_by_distance(first.losses / scale, 1)
+    kept = kept_by_distance(first.losses / scale, 1, efficiency)
     return tempered_fit(problem, first, 2 * scale / (a - 1), share, kept=kept)
 
 

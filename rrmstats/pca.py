@@ -544,7 +544,7 @@ class InnerScatter:
         self.efficient = efficiency is not None
         if efficiency is not None:
             distances = self.problem.distances(self.found.theta) * self.ratio
-            kept = kept_by_distance(distances, problem.q)
+            kept = kept_by_distance(distances, problem.q, efficiency)
             self.ratio = efficient_ratio(efficiency, problem.q)
             self.found = tempered_fit(
                 self.problem, self.found, 2 / (1 - self.ratio), self.share, kept=kept
@@ -580,7 +580,7 @@ def second_subspace(
     values, vectors = np.linalg.eigh(off.T @ moment @ off)
     variances = np.maximum(untilted(values, first.lambda_), np.finfo(float).tiny)
     square = ((problem.data - point) @ (off @ vectors)) ** 2 / variances
-    kept = kept_by_distance(square.sum(axis=1), problem.dim - problem.q)
+    kept = kept_by_distance(square.sum(axis=1), problem.dim - problem.q, efficiency)
     ratio = efficient_ratio(efficiency, problem.dim - problem.q)
     lambda_ = 2 * float(variances.mean()) / (1 / ratio - 1)
     return tempered_fit(problem, first, lambda_, share, kept=kept)

@@ -434,7 +434,7 @@ def add_lines(axes: Any, table: pd.DataFrame, across: str, names: Sequence[str])
 def draw_confusion(table: pd.DataFrame, title: str, measure: str) -> Any:
     """Return the mean confusion matrix of each method."""
     names = list(table["method"].unique())
-    figure, panels = new_figure(len(names), (2.4 * len(names), 2.9))
+    figure, panels = new_figure(len(names), (2.2 * len(names), 3.4))
     for axes, name in zip(panels, names, strict=True):
         mean = table[table["method"] == name].mean(numeric_only=True)
         cells = mean[[f"actual {i}, predicted {j}" for i in (1, 0) for j in (1, 0)]]
@@ -728,8 +728,7 @@ def replicate(
     result = pd.DataFrame.from_dict(summary, orient="index").rename_axis("experiment")
     present = [name for name in METHODS if name in result]
     result = result[["paper says", "we get", "runs", *present]]
-    text = result.round(5).to_csv(float_format="%.4g")
-    write_whole(folder / "summary.csv", text.encode())
+    write_whole(folder / "summary.csv", result.to_csv(float_format="%.4g").encode())
     return result
 
 

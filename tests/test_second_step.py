@@ -9,7 +9,8 @@ import statsmodels.api as sm
 from experiments import contaminated, ellipse, leverage, line, logistic
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+import rrmstats
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, datasets
 
 MODELS = {
     "ols": lambda data: RRMOLS(data.y, sm.add_constant(data[["x", "z"]]), 0.2),
@@ -222,3 +223,10 @@ def test_the_subspace_gains():
         for kept, fit in ((first, res.first_step), (second, res)):
             kept.append(1 - abs(fit.loadings[:, 0] @ [1, 2]) / np.sqrt(5))
     assert np.mean(second) < 0.7 * np.mean(first)
+
+
+def test_a_group_of_stars_does_not_turn_the_second_step():
+    """Four giants draw weights that fall slowly to the line of least squares, slope -0.41."""
+    stars = datasets.stars_cyg.load_pandas().data
+    model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3)
+    assert 2 < model.fit(efficiency=0.95).params["log_te"] < 3.2

@@ -12,8 +12,10 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.minimise import Solution
 from rrmstats.core.problem import SmoothProblem
 
-# One Gaussian observation in KEEP is three standard deviations out, one in REJECT four.
-KEEP, REJECT = 370.0, 15_800.0
+# One Gaussian observation in KEEP is three standard deviations out; one in FADE times as many is
+# four. To leave these out costs less than a hundredth of an efficiency of 0.95; a higher one
+# affords less.
+KEEP, FADE, AFFORDED = 370.0, 43.0, 0.05
 
 
 def tempered_fit(
@@ -117,12 +119,12 @@ def tempered_fit(
     )
 
 
-def kept_by_distance(square: Array, dim: int) -> Array:
+def kept_by_distance(square: Array, dim: int, efficiency: float) -> Array:
     """Return what is left of observations at given distances from the fit, in [0, 1].
 
     Weights of high efficiency fall so slowly that a group of outliers not very far off can draw
-    the fit to itself. Observations that the first step finds more improbable than one Gaussian
-    in REJECT are therefore left out, and those less improbable than one in KEEP kept whole.
+    the fit to itself. Observations that the first step finds as improbable as a Gaussian one
+    four standard deviations out are therefore left out, and fade from three on.
 
     Parameters
     ----------
@@ -130,7 +132,9 @@ def kept_by_distance(square: Array, dim: int) -> Array:
         Squared distances in units of the first step's scale.
     dim : int
         Dimension of the Gaussian part of a loss; 1 for regression.
+    efficiency : float
+        Efficiency that the second step is to have.
     """
-    rarity = -chi2.logsf(square, dim)
-    place = np.clip((rarity - np.log(KEEP)) / (np.log(REJECT) - np.log(KEEP)), 0.0, 1.0)
+    keep = KEEP * max(1.0, AFFORDED / (1 - efficiency)) ** 2.5
+    place = np.clip((-chi2.logsf(square, dim) - np.log(keep)) / np.log(FADE), 0.0, 1.0)
     return np.asarray(1.0 - place * place * (3.0 - 2.0 * place))
