@@ -1,0 +1,80 @@
+"""Rows far off, up to a share of eps_bar, must not take the estimates with them."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+
+from rrmstats import RRMOLS, RRMPCA, RRMCov
+from rrmstats.core import minimise
+from rrmstats.core.descent import SAMPLING_ERRORS, Budget
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import breakdown
+import coverage
+
+RUNS = 3
+
+
+@pytest.mark.parametrize("kind", breakdown.KINDS)
+@pytest.mark.parametrize("eps_bar", [0.2, 0.4])
+@pytest.mark.parametrize("name", ["RRMOLS", "RRMCov", "RRMPCA, plane"])
+def test_half_of_eps_bar_changes_little(name, eps_bar, kind):
+    """Two steps, the second of which stands on the first."""
+    case = breakdown.Case(name, eps_bar, 0.95)
+    assert max(breakdown.ratios(case, kind, eps_bar / 2, RUNS)) <= breakdown.AT_MOST
+
+
+@pytest.mark.parametrize("kind", breakdown.KINDS)
+@pytest.mark.parametrize("eps_bar", [0.2, 0.4])
+@pytest.mark.parametrize("name", ["RRMOLS", "RRMPCA, plane"])
+def test_all_of_eps_bar(name, eps_bar, kind):
+    """One step; where all of eps_bar is used up, the weights of the clean rows are equal."""
+    if (name, kind, eps_bar) == ("RRMPCA, plane", "cluster", 0.4):
+        pytest.skip("80 rows of a cluster and 40 others lie on a plane as well as 120 clean ones")
+    case = breakdown.Case(name, eps_bar)
+    assert max(breakdown.ratios(case, kind, eps_bar, RUNS)) <= breakdown.AT_MOST
+
+
+def test_least_squares_does_break_down():
+    """The errors that the bound is about are no small ones."""
+    for kind in ("vertical", "bad leverage", "cluster"):
+        endog, exog = breakdown.regression(np.random.default_rng(0), kind, 20, 1e3)
+        clean = breakdown.slope_error(sm.OLS(endog[20:], exog[20:]).fit())
+        assert breakdown.slope_error(sm.OLS(endog, exog).fit()) > 10 * clean
+
+
+@pytest.mark.parametrize("n", [400, 1000])
+def test_the_search_sees_a_part_with_more_bad_rows_than_eps_bar(n):
+    """Starts are screened on 300 rows, of which more may be bad than a share of eps_bar."""
+    broken = 0
+    for seed in range(20):
+        endog, exog, clean = coverage.regression(np.random.default_rng([n, seed]), n, "leverage")
+        good = sm.OLS(endog[clean], exog[clean]).fit().params
+        broken += not np.allclose(RRMOLS(endog, exog, 0.1).fit().params, good, atol=0.1)
+    assert broken <= 1
+
+
+def test_a_part_has_a_larger_budget():
+    whole = Budget(0.2, None, 1000.0)
+    error = np.sqrt(0.2 * 0.8 * (1 / 250 - 1 / 1000))
+    assert_allclose(whole.take(np.arange(250)).eps_bar, 0.2 + SAMPLING_ERRORS * error)
+    assert whole.take(np.arange(1000)).eps_bar == 0.2
+    assert Budget(0.9, None, 1000.0).take(np.arange(5)).eps_bar == 0.95
+
+
+@pytest.mark.parametrize("model", ["cov", "pca"])
+@pytest.mark.parametrize("distance", [10.0, 1e3])
+def test_the_search_finds_what_a_start_at_the_clean_rows_finds(model, distance):
+    """Also where eps_bar just suffices to leave out the bad rows."""
+    for seed in range(4):
+        (data,) = breakdown.cloud(np.random.default_rng(seed), "vertical", 40, distance)
+        problem = (RRMCov(data, 0.2) if model == "cov" else RRMPCA(data, 2, 0.2)).problem()
+        weights = np.r_[np.zeros(40), np.full(160, 1 / 160)]
+        good = problem.weighted_fit(weights)
+        found = minimise(problem, 0.2)
+        known = minimise(problem, 0.2, n_starts=0, start_theta=good)
+        assert found.risk <= known.risk + 1e-4 * abs(known.risk)
