@@ -27,7 +27,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning, PerfectSeparatio
 
 from rrmstats.core.entropy import Array
 from rrmstats.cov import RRMCov
-from rrmstats.datasets import breast_cancer
+from rrmstats.datasets import ShippedData, breast_cancer
 from rrmstats.logit import RRMLogit
 from rrmstats.ols import RRMOLS
 from rrmstats.pca import RRMPCA
@@ -501,6 +501,8 @@ class Experiment:
         Takes the table and returns a number for each method.
     share : float, optional
         Runs as a share of those asked for, one at least.
+    needs : ShippedData, optional
+        Data set that it reads.
     """
 
     title: str
@@ -510,6 +512,7 @@ class Experiment:
     draw: Callable[[pd.DataFrame, str, str], Any]
     scores: Callable[[pd.DataFrame], dict[str, float]] = mean_errors
     share: float = 1.0
+    needs: ShippedData | None = None
 
     def n_runs(self, runs: int) -> int:
         """Return the number of runs where `runs` are asked for."""
@@ -611,6 +614,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         cancer_run,
         draw_confusion,
         share=0.5,
+        needs=breast_cancer,
     ),
 }
 
@@ -696,7 +700,8 @@ def replicate(
     ValueError
         If a name is unknown.
     OSError
-        If the folder cannot be written to; nothing has been run then.
+        If the folder cannot be written to, or data that ship are missing or changed; nothing has
+        been run then.
 
     Examples
     --------
@@ -709,7 +714,7 @@ def replicate(
     """
     chosen = list(EXPERIMENTS) if names is None else list(names)
     for name in chosen:
-        find(name)
+        check_data(find(name))
     folder = writable(Path(out))
     drawing = installed("matplotlib") is not None
     summary = {}
@@ -737,6 +742,15 @@ def find(name: str) -> Experiment:
     if name not in EXPERIMENTS:
         raise ValueError(f"there is no experiment {name!r}; choose from {', '.join(EXPERIMENTS)}")
     return EXPERIMENTS[name]
+
+
+def check_data(experiment: Experiment) -> None:
+    """Raise OSError where the data of an experiment are missing or changed."""
+    try:
+        if experiment.needs is not None:
+            experiment.needs.load_pandas()
+    except ValueError as error:
+        raise OSError(str(error)) from error
 
 
 def installed(module: str) -> Any:

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rrmstats import replicate
+from rrmstats import datasets, replicate
 from rrmstats.__main__ import main
 from rrmstats.replicate import ERM, EXPERIMENTS, GLOBAL, METHODS, PAPER, SEVER, TWO_STEPS
 
@@ -144,6 +144,22 @@ def test_folder_without_permission(capsys, monkeypatch, tmp_path):
     tmp_path.chmod(0o500)
     assert main(["replicate", "--out", str(tmp_path)]) == 1
     assert "Permission denied" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "breast_cancer.csv is not in"), (b"a,b", "has sha256")]
+)
+def test_data_missing_or_changed(content, message, capsys, monkeypatch, tmp_path):
+    notes = datasets._read("breast_cancer.md")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "breast_cancer.md").write_bytes(notes)
+    if content is not None:
+        (tmp_path / "data" / "breast_cancer.csv").write_bytes(content)
+    monkeypatch.setattr(datasets, "_FOLDERS", (tmp_path / "data",))
+    monkeypatch.setattr(replicate, "simulate", no_work)
+    assert main(["replicate", "--out", str(tmp_path / "out")]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_folder_that_takes_no_files(capsys, monkeypatch, tmp_path):
