@@ -6,6 +6,7 @@ copyright = "rrmstats developers"
 release = version = _version("rrmstats")
 
 extensions = [
+    "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -16,4 +17,8 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
+plot_include_source = True
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = [("png", 110)]
 html_theme = "alabaster"
