@@ -74,14 +74,17 @@ def scores(
     :math:`\omega_i \nabla\ell_i - (c / \lambda) b_i`.
     """
     relative = relative_weights(weights, prior)
-    gradients = problem.gradients(theta)
-    found = gradients * relative[:, None]
-    found[relative == 0] = 0.0
+    found = problem.gradients(theta)
+    out = weights == 0
+    if out.any():
+        found[out] = 0.0
     if not 0 < lambda_ < np.inf:
+        found *= relative[:, None]
         return found, np.zeros(len(losses))
     log_beta = temperature_scores(losses, weights, lambda_, relative)
-    pull = weights * scaled_spread(losses, weights, lambda_)
-    found -= np.outer(log_beta, pull @ np.where(weights[:, None] > 0, gradients, 0.0))
+    cross = (weights * scaled_spread(losses, weights, lambda_)) @ found
+    found *= relative[:, None]
+    found -= np.outer(log_beta, cross)
     return found, log_beta
 
 
