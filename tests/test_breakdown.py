@@ -78,3 +78,15 @@ def test_the_search_finds_what_a_start_at_the_clean_rows_finds(model, distance):
         found = minimise(problem, 0.2)
         known = minimise(problem, 0.2, n_starts=0, start_theta=good)
         assert found.risk <= known.risk + 1e-4 * abs(known.risk)
+
+
+@pytest.mark.parametrize("kind", ["good leverage", "cluster"])
+@pytest.mark.parametrize("seed", [1, 4, 5])
+def test_risks_are_those_of_weights_however_far_out_the_rows(kind, seed):
+    """A multiplier that hardly changes the divergence must not pass for a risk."""
+    (data,) = breakdown.cloud(np.random.default_rng([0, seed]), kind, 80, 1e6)
+    res = RRMCov(data, 0.4).fit(efficiency=0.95)
+    first = res.first_step
+    assert_allclose(first.risk, first.weights @ first.losses, rtol=1e-3)
+    assert first.weights[:80].sum() < 1e-3
+    assert np.isfinite(res.params).all()

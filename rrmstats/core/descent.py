@@ -115,7 +115,9 @@ def evaluate(
     # The Lagrangian: an error in the divergence changes it to second order only.
     gap = divergence + np.log1p(-budget.eps_bar)
     tilted = (lambda_ > 0) & (lambda_ < np.inf)
-    risk += np.multiply(lambda_, gap, out=np.zeros_like(risk), where=tilted)
+    error = np.multiply(lambda_, gap, out=np.zeros_like(risk), where=tilted)
+    # Past `excess` it is not small: lambda hardly changes the divergence, and is far off.
+    risk += np.where(np.abs(error) <= excess, error, 0.0)
     admissible = problem.admissible(weights)
     if admissible is not None:
         risk = np.where(admissible, risk, np.inf)
