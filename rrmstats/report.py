@@ -26,7 +26,7 @@ from rrmstats.bootstrap import optional
 SMALLEST = 20
 # The summary has a short table of this title, which the report replaces by a longer one.
 OWN_SECTION = "Smallest weights"
-PACKAGES = ("rrmstats", "numpy", "scipy", "pandas", "statsmodels", "matplotlib")
+PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 # What the constructor keeps that is not a choice of the user's, or is shown elsewhere.
 NOT_OPTIONS = {"eps_bar", "formula", "model_spec", "design_info", "missing_idx", "weights"}
 STYLE = """
@@ -155,6 +155,7 @@ def provenance(model: Any) -> list[tuple[str, str]]:
     return [
         ("Date", now),
         ("SHA-256 of the data", data_hash(model) or "none: remove_data dropped the data"),
+        ("rrmstats", import_module("rrmstats").__version__),
         ("Python", platform.python_version()),
         *versions,
     ]
