@@ -471,12 +471,7 @@ class RRMOLSResults(RRMResults):
             ``summary_frame()`` has means, their intervals, and prediction intervals for rows
             that are not corrupted.
         """
-        labels = self.model.data.row_labels
-        if exog is None:
-            rows = self.model.exog
-        else:
-            rows, labels = self._transform_predict_exog(exog, transform=transform)
-            rows = np.atleast_2d(np.asarray(rows, dtype=float))
+        rows, labels = self._rows_to_predict(exog, transform)
         variance = np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows)
         return PredictionResults(
             rows @ self.params,

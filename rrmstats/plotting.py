@@ -48,6 +48,8 @@ ROBUST: dict[str, Any] = {"linestyle": "-", "color": BLUE}
 CLASSICAL: dict[str, Any] = {"linestyle": "--", "color": VERMILLION}
 FROM_ZERO: dict[str, Any] = {"xlim": (0, None), "ylim": (0, None)}
 CUTOFF: dict[str, Any] = {"linestyle": ":", "color": GREY, "linewidth": 1.2}
+# Rows beyond which points are drawn as an image, which in SVG and PDF would else be a path each.
+MANY_ROWS = 5000
 # Weights, times n, below which a row counts as given up where the results name no outliers.
 SMALL_WEIGHT = 0.1
 # Variances of a design, in units of its spread, below which it counts as flat.
@@ -246,6 +248,7 @@ def plot_fit(results: Any, ax: Axes | None = None, label: int = 5) -> Figure:
                 linewidths=0.7,
                 label=name,
                 zorder=3,
+                rasterized=len(x) > MANY_ROWS,
             )
     grid = np.repeat(model.exog[:1], 2, axis=0)
     grid[:, column] = x.min(), x.max()
@@ -255,7 +258,7 @@ def plot_fit(results: Any, ax: Axes | None = None, label: int = 5) -> Figure:
     fig.colorbar(points, ax=ax, label="weight * n")
     ax.set(xlabel=model.exog_names[column], ylabel=model.endog_names)
     ax.margins(0.08)
-    ax.legend()
+    ax.legend(loc="upper right" if len(x) > MANY_ROWS else "best")
     _name_rows(Drawn(ax, results, x, y, flagged, label))
     return fig
 
@@ -556,10 +559,17 @@ def plot_separation(results: Any, ax: Axes | None = None) -> Figure:
     probability, labels = fitted_probability(results), results.model.endog
     order = np.argsort(probability, kind="stable")
     n = len(order)
-    ax.stairs(labels[order], np.arange(n + 1) - 0.5, fill=True, color=SKY, label="labelled 1")
+    bands = ax.stairs(labels[order], np.arange(n + 1) - 0.5, fill=True, color=SKY)
+    bands.set(label="labelled 1", rasterized=n > MANY_ROWS)
     ax.plot(probability[order], color="black", linewidth=1.4, label="fitted probability")
     places = np.flatnonzero(flags(results)[order])
-    style = {**FLAGGED, "marker": "v", "linestyle": "none", "clip_on": False}
+    style = {
+        **FLAGGED,
+        "marker": "v",
+        "linestyle": "none",
+        "clip_on": False,
+        "rasterized": n > MANY_ROWS,
+    }
     ax.plot(places, np.full(len(places), 1.04), **style, label=f"flagged ({len(places)})")
     expected = n - float(probability.sum())
     ax.plot(expected, -0.04, "^", color="black", clip_on=False, label="expected start of ones")
@@ -835,13 +845,14 @@ def _draw_rows(
 ) -> Drawn:
     """Draw the rows, flagged ones apart; `settings` are those of the axes."""
     flagged = flags(results, level)
-    ax.plot(x[~flagged], y[~flagged], **KEPT, linestyle="none", label="row")
+    many = len(x) > MANY_ROWS
+    style = {"linestyle": "none", "rasterized": many}
+    ax.plot(x[~flagged], y[~flagged], **KEPT, **style, label="row")
     if flagged.any():
-        name = f"flagged ({flagged.sum()})"
-        ax.plot(x[flagged], y[flagged], **FLAGGED, linestyle="none", label=name)
+        ax.plot(x[flagged], y[flagged], **FLAGGED, **style, label=f"flagged ({flagged.sum()})")
     ax.margins(0.08)
     ax.set(**settings)
-    ax.legend()
+    ax.legend(loc="upper right" if many else "best")  # the best place is sought among all rows
     return Drawn(ax, results, x, y, flagged, label)
 
 

@@ -24,6 +24,8 @@ from rrmstats.bootstrap import optional
 
 # Rows in the table of small weights.
 SMALLEST = 20
+# Dots per inch of what is drawn as an image within a picture.
+IMAGE_DPI = 150
 # The summary has a short table of this title, which the report replaces by a longer one.
 OWN_SECTION = "Smallest weights"
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
@@ -363,7 +365,7 @@ def svg(draw: Callable[[Any], Any], size: tuple[float, float], prefix: str, name
     with matplotlib.rc_context({"svg.hashsalt": "rrmstats", "svg.fonttype": "path"}):
         fig = import_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
         draw(fig)
-        fig.savefig(buffer, format="svg")
+        fig.savefig(buffer, format="svg", dpi=IMAGE_DPI)
     text = buffer.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)

@@ -333,6 +333,13 @@ class RRMResults(LikelihoodModelResults):
             return super().conf_int(alpha)
         return self.bootstrap.intervals(np.asarray(self.params), self._influence(), alpha)
 
+    def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, Any]:
+        """Return rows of the design, those of the fit where none are given, and their labels."""
+        if exog is None:
+            return self.model.exog, self.model.data.row_labels
+        rows, labels = self._transform_predict_exog(exog, transform=transform)
+        return np.atleast_2d(np.asarray(rows, dtype=float)), labels
+
     def compare(self, other: Any) -> Any:
         """Test a smaller model against this one by Wald's test.
 

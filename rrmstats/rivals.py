@@ -33,7 +33,8 @@ from rrmstats.base import (
     readable_errors,
 )
 from rrmstats.core.entropy import Array
-from rrmstats.logit import LogitProblem, check_binary, check_classes
+from rrmstats.core.logistic import LogitProblem
+from rrmstats.labels import check_binary, check_classes
 from rrmstats.multivariate import RRMMultivariate, labelled, number_table
 from rrmstats.ols import OLSProblem
 from rrmstats.pca import component_names

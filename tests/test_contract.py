@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 
 from rrmstats.core import minimise
 from rrmstats.core.descent import Budget, Descent, evaluate
+from rrmstats.core.logistic import LogitProblem
 from rrmstats.core.scatter import ScatterProblem
-from rrmstats.logit import LogitProblem
+from rrmstats.core.subspace import SubspaceProblem
 from rrmstats.ols import OLSProblem
-from rrmstats.pca import SubspaceProblem
 
 N = 60
 BATCH = 3
