@@ -490,3 +490,12 @@ def test_free_places():
     assert plotting.free_places(corner, [(10, 10)], corner, frame) == [(-5, -4)]
     crowd = np.repeat(alone, 30, axis=0)
     assert len(plotting.free_places(crowd, [(10, 10)] * 30, crowd, frame)) == 30
+
+
+def test_many_rows_are_drawn_as_an_image():
+    x = np.random.default_rng(0).standard_normal((6000, 2))
+    few, many = (rrmstats.RRMCov(x[:n], 0.0).fit() for n in (100, 6000))
+    for results, image in ((few, False), (many, True)):
+        ax = plotting.plot_distances(results).axes[0]
+        assert named(ax, "row").get_rasterized() == image
+        assert named(ax, "flagged").get_rasterized() == image

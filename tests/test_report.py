@@ -216,6 +216,15 @@ def test_a_picture_that_cannot_be_drawn_says_why():
     assert text.count("<svg") == 3
 
 
+def test_large_data_make_no_large_page():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(20_000)
+    y = 2 * x + rng.standard_normal(20_000)
+    text = page(rrmstats.RRMOLS(y, sm.add_constant(x), 0.0).fit())
+    Outline(text)
+    assert text.count("<svg") == 4 and len(text) < 2e6
+
+
 def test_no_figure_is_left_open(fits):
     before = plt.get_fignums()
     page(fits["cov"])
