@@ -241,7 +241,7 @@ def plot_fit(results: Any, ax: Axes | None = None, label: int = 5) -> Figure:
                 y[rows],
                 c=relative[rows],
                 marker=marker,
-                s=36,
+                s=36 if len(x) <= MANY_ROWS else 9,
                 cmap="cividis_r",
                 norm=scale,
                 edgecolors=GREY,
@@ -253,12 +253,12 @@ def plot_fit(results: Any, ax: Axes | None = None, label: int = 5) -> Figure:
     grid = np.repeat(model.exog[:1], 2, axis=0)
     grid[:, column] = x.min(), x.max()
     least_squares = least_squares_params(model.exog, y, model._prior)
-    ax.plot(grid[:, column], grid @ np.asarray(results.params), **ROBUST, label="robust")
-    ax.plot(grid[:, column], grid @ least_squares, **CLASSICAL, label="least squares")
+    ax.plot(grid[:, column], grid @ np.asarray(results.params), **ROBUST, zorder=4, label="robust")
+    ax.plot(grid[:, column], grid @ least_squares, **CLASSICAL, zorder=4, label="least squares")
     fig.colorbar(points, ax=ax, label="weight * n")
     ax.set(xlabel=model.exog_names[column], ylabel=model.endog_names)
     ax.margins(0.08)
-    ax.legend(loc="upper right" if len(x) > MANY_ROWS else "best")
+    _add_legend(ax, x, y)
     _name_rows(Drawn(ax, results, x, y, flagged, label))
     return fig
 
@@ -823,6 +823,24 @@ def _grid(
     return fig, fig.subplots(rows, columns, **kwargs)
 
 
+def _add_legend(ax: Any, x: Array, y: Array) -> None:
+    """Add the legend; among many rows in a corner, as the best place takes long to find."""
+    if len(x) <= MANY_ROWS:
+        ax.legend()
+        return
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    place = emptiest_corner((x - left) / (right - left), (y - low) / (high - low))
+    ax.legend(loc=place)
+
+
+def emptiest_corner(x: Array, y: Array) -> str:
+    """Return the corner of the unit square with the fewest points."""
+    sides = {"left": x < 0.4, "right": x > 0.6}
+    heights = {"upper": y > 0.7, "lower": y < 0.3}
+    counts = {f"{h} {s}": (heights[h] & sides[s]).sum() for h in heights for s in sides}
+    return min(counts, key=lambda corner: counts[corner])
+
+
 class Drawn(NamedTuple):
     """Rows on axes, of which the worst flagged ones are still to be named."""
 
@@ -846,13 +864,16 @@ def _draw_rows(
     """Draw the rows, flagged ones apart; `settings` are those of the axes."""
     flagged = flags(results, level)
     many = len(x) > MANY_ROWS
-    style = {"linestyle": "none", "rasterized": many}
-    ax.plot(x[~flagged], y[~flagged], **KEPT, **style, label="row")
+    style: dict[str, Any] = {"linestyle": "none", "rasterized": many}
+    if many:
+        style["markersize"] = 3
+    ax.plot(x[~flagged], y[~flagged], **{**KEPT, **style}, label="row")
     if flagged.any():
-        ax.plot(x[flagged], y[flagged], **FLAGGED, **style, label=f"flagged ({flagged.sum()})")
+        name = f"flagged ({flagged.sum()})"
+        ax.plot(x[flagged], y[flagged], **{**FLAGGED, **style}, label=name)
     ax.margins(0.08)
     ax.set(**settings)
-    ax.legend(loc="upper right" if many else "best")  # the best place is sought among all rows
+    _add_legend(ax, x, y)
     return Drawn(ax, results, x, y, flagged, label)
 
 

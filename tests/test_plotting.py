@@ -499,3 +499,11 @@ def test_many_rows_are_drawn_as_an_image():
         ax = plotting.plot_distances(results).axes[0]
         assert named(ax, "row").get_rasterized() == image
         assert named(ax, "flagged").get_rasterized() == image
+
+
+@pytest.mark.parametrize("place", ["upper left", "upper right", "lower left", "lower right"])
+def test_the_legend_stands_in_the_emptiest_corner(place):
+    x, y = np.random.default_rng(0).random((2, 1000))
+    far = (x > 0.5) == ("right" in place), (y > 0.5) == ("upper" in place)
+    rest = ~(far[0] & far[1])
+    assert plotting.emptiest_corner(x[rest], y[rest]) == place
