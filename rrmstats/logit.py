@@ -46,8 +46,9 @@ DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 # Weight of the ridge on standardised predictors under which separated data are judged: strong
 # enough for the simplest direction, too weak to rule any out.
 EVIDENCE_RIDGE = 1e-4
-# Wrong labels that the simpler direction may have, relative to the other.
-SIMPLE_AT_MOST = 1.4
+# Risk near the simpler direction, relative to the least, up to which it is preferred: samples
+# where it serves have ratios below 1.2, others above 3.
+RIVAL_RISK = 2.0
 
 
 class RRMLogit(RRMModel, Logit):
@@ -342,9 +343,9 @@ class RRMLogitResults(RRMResults):
 
         Where it tells the size of the coefficients, rows whose label it finds improbable fade
         out. Where it does not, rows are judged by the fit to those that it classifies right; its
-        direction is then the simpler one under a faint ridge, unless that gets clearly more
-        labels wrong. Judging again by fits that include the readmitted rows would let the
-        corrupted ones back in one by one.
+        direction is then the simpler one under a faint ridge, unless the risk there is far from
+        the least. Judging again by fits that include the readmitted rows would let the corrupted
+        ones back in one by one.
         """
         problem = self._problem
         assert isinstance(problem, DesignLogitProblem)
@@ -356,10 +357,11 @@ class RRMLogitResults(RRMResults):
         if self.model.penalty is None:
             ridge = np.diag(EVIDENCE_RIDGE * clipped_spread(exog) ** 2)
             evidence = LogitProblem(problem.endog, exog, 0.0, ridge)
-            simple = minimise(evidence, self.eps_bar, prior=self.model._prior).theta
-            simply_right = signs * (exog @ simple) > 0
-            if np.sum(~simply_right) <= SIMPLE_AT_MOST * np.sum(~right):
-                right = simply_right
+            prior = self.model._prior
+            simple = minimise(evidence, self.eps_bar, prior=prior).theta
+            near = minimise(problem, self.eps_bar, n_starts=0, start_theta=simple, prior=prior)
+            if near.risk <= RIVAL_RISK * self._solution.risk:
+                right = signs * (exog @ simple) > 0
         share = np.full(problem.n_obs, 1 / problem.n_obs) if self._share is None else self._share
         fit = firth_fit(problem, right * share, self._total)
         return np.where(right, 1.0, smooth_step(expit(signs * (exog @ fit))))
