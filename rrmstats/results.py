@@ -196,7 +196,7 @@ class RRMResults(LikelihoodModelResults):
             },
             index=self.model.data.row_labels,
         )
-        order = table.sort_values("relative_weight", kind="stable")
+        order = table.iloc[np.lexsort((-table["loss"], table["relative_weight"]))]
         return order if k is None else order.head(k)
 
     @property
@@ -419,7 +419,7 @@ class RRMResults(LikelihoodModelResults):
     def _smallest_weights(self) -> SimpleTable:
         """Return the rows of smallest weight, named by their index."""
         relative = np.asarray(self.weights) / uniform_weights(self.model._prior, len(self.weights))
-        rows = np.argsort(relative, kind="stable")[:SMALLEST]
+        rows = np.lexsort((-self.losses, relative))[:SMALLEST]
         labels = self.model.data.row_labels
         names = [str(i if labels is None else labels[i]) for i in rows]
         distances = self._distances()
