@@ -33,7 +33,7 @@ from rrmstats.core.consistency import (
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import Design, LinearProblem, power_of_two, solve_gram
 from rrmstats.core.resample import refits
-from rrmstats.core.sandwich import relative_weights, risk_influence, scores
+from rrmstats.core.sandwich import relative_weights, risk_influence
 from rrmstats.core.tempered import kept_by_distance, tempered_fit
 from rrmstats.diagnostics import (
     RRMInfluence,
@@ -317,16 +317,19 @@ class RRMOLSResults(RRMResults):
         return problem.endog_unit * moved
 
     def _scores(self) -> Array:
-        """Return the scores of the reported step; the second depends on the first's scale."""
+        """Return the scores of the reported step; the second depends on the first's scale.
+
+        The covariance of losses and gradients, by which lambda would enter the first, is zero
+        for symmetric noise. Rows far out that have hardly any weight would make it large.
+        """
         problem, found = self._problem, self._solution
         assert isinstance(problem, ScaledOLSProblem)
-        if self.efficiency is None:
-            return scores(
-                problem, found.theta, found.losses, found.weights, found.lambda_, self._share
-            )[0]
-        first = self.first_step._solution
         gradients = problem.gradients(found.theta)
-        found_scores = gradients * relative_weights(found.weights, self._share)[:, None]
+        relative = relative_weights(found.weights, self._share)
+        found_scores = gradients * relative[:, None]
+        if self.efficiency is None:
+            return found_scores
+        first = self.first_step._solution
         by_scale = (found.weights * found.losses / found.lambda_) @ gradients
         relative = relative_weights(first.weights, self._share)
         log_scale = risk_influence(first.lambda_, relative) / first.risk
