@@ -39,9 +39,12 @@ class Bootstrap:
     ----------
     replicates : ndarray, shape (n_boot, k)
         Parameters fitted to each sample.
+    acceleration : ndarray, shape (k,)
+        That of the BCa intervals.
     """
 
     replicates: Array
+    acceleration: Array
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class Bootstrap:
         size = max(1, BATCH_SIZE // n)
         batches = [counts[i : i + size] for i in range(0, self.n_boot, size)]
         self.replicates = np.vstack(self._map(results._refits, batches))
+        self.acceleration = skewness(results._influence()) / 6
 
     def _map(self, refits: Any, batches: list[Array]) -> list[Array]:
         shown: Iterable[Array] = batches
@@ -83,7 +87,7 @@ class Bootstrap:
         joblib = optional("joblib", "parallel")
         return joblib.Parallel(n_jobs=self.n_jobs)(joblib.delayed(refits)(b) for b in shown)
 
-    def intervals(self, params: Array, influence: Array, alpha: float) -> Array:
+    def intervals(self, params: Array, alpha: float) -> Array:
         """Return percentile or BCa intervals, shape (k, 2).
 
         The acceleration of BCa is the skewness of the influence functions over six.
@@ -92,15 +96,8 @@ class Bootstrap:
         if self.interval == "bca":
             below = (self.replicates < params).mean(axis=0)
             bias = norm.ppf(np.clip(below, 0.5 / self.n_boot, 1 - 0.5 / self.n_boot))
-            square = (influence**2).sum(axis=0)
-            skew = np.divide(
-                (influence**3).sum(axis=0),
-                6 * square**1.5,
-                out=np.zeros(len(params)),
-                where=square > 0,
-            )
             z = bias[:, None] + norm.ppf(levels)
-            levels = norm.cdf(bias[:, None] + z / (1 - skew[:, None] * z))
+            levels = norm.cdf(bias[:, None] + z / (1 - self.acceleration[:, None] * z))
         return np.array(
             [np.quantile(draws, q) for draws, q in zip(self.replicates.T, levels, strict=True)]
         )
@@ -110,6 +107,13 @@ class Bootstrap:
         kind = "pairs" if self.strata is None else "stratified"
         name = {"bca": "BCa", "percentile": "percentile"}[self.interval]
         return f"{kind} bootstrap, {self.n_boot} samples, {name} intervals"
+
+
+def skewness(influence: Array) -> Array:
+    """Return the sum of cubes over that of squares to the power 1.5, shape (k,)."""
+    square = (influence**2).sum(axis=0)
+    cube = (influence**3).sum(axis=0)
+    return np.divide(cube, square**1.5, out=np.zeros_like(cube), where=square > 0)
 
 
 def optional(module: str, extra: str) -> Any:

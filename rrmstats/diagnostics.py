@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 from scipy.stats import f, norm
+from statsmodels.iolib.table import SimpleTable
 from statsmodels.stats.multitest import multipletests
 
 from rrmstats.core.consistency import efficient_ratio
@@ -15,6 +16,29 @@ from rrmstats.core.entropy import Array
 
 # Efficiency of the weights under which the noise is measured a second time.
 NOISE_EFFICIENCY = 0.95
+LATEX_ROWS = 30
+
+
+class Table(pd.DataFrame):
+    """A data frame that notebooks can also show in LaTeX, cut to LATEX_ROWS rows."""
+
+    @property
+    def _constructor(self) -> type[Table]:
+        return Table
+
+    def _repr_latex_(self) -> str:
+        shown = self.head(LATEX_ROWS)
+        cells = [[_cell(value) for value in row] for row in shown.itertuples(index=False)]
+        stubs = [str(label) for label in shown.index]
+        if len(self) > LATEX_ROWS:
+            cells.append(["..."] * self.shape[1])
+            stubs.append(f"(+{len(self) - LATEX_ROWS} more)")
+        table = SimpleTable(cells, [str(name) for name in self.columns], stubs)
+        return str(table.as_latex_tabular())
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 class Meaningless(AttributeError, NotImplementedError):

@@ -17,7 +17,7 @@ from rrmstats.bootstrap import Bootstrap
 from rrmstats.core import Problem, Solution
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import covariance
-from rrmstats.diagnostics import Meaningless
+from rrmstats.diagnostics import Meaningless, Table
 from rrmstats.report import report
 
 # Rows in the summary's table of small weights.
@@ -187,7 +187,7 @@ class RRMResults(LikelihoodModelResults):
             flag, by the index of the data; the smallest weights first.
         """
         relative = np.asarray(self.weights) / uniform_weights(self.model._prior, len(self.weights))
-        table = pd.DataFrame(
+        table = Table(
             {
                 "loss": np.asarray(self.losses),
                 "relative_weight": relative,
@@ -250,7 +250,7 @@ class RRMResults(LikelihoodModelResults):
     def trace(self) -> pd.DataFrame:
         """Risk, lambda, effective sample size and kind of step, one row an iteration."""
         index = pd.RangeIndex(len(self._steps), name="iteration")
-        return pd.DataFrame(self._steps, index, columns=["risk", "lambda_", "n_eff", "step"])
+        return Table(self._steps, index, columns=["risk", "lambda_", "n_eff", "step"])
 
     @property
     def starts(self) -> pd.DataFrame:
@@ -331,7 +331,7 @@ class RRMResults(LikelihoodModelResults):
         """
         if self.bootstrap is None:
             return super().conf_int(alpha)
-        return self.bootstrap.intervals(np.asarray(self.params), self._influence(), alpha)
+        return self.bootstrap.intervals(np.asarray(self.params), alpha)
 
     def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, Any]:
         """Return rows of the design, those of the fit where none are given, and their labels."""
@@ -395,13 +395,19 @@ class RRMResults(LikelihoodModelResults):
             ("lambda:", [f"{self.lambda_:.5g}"]),
             ("Risk:", [f"{self.risk:.5g}"]),
             ("Effective size (entropy):", [f"{self.n_eff:.1f}"]),
-            ("Effective size (Kish):", [f"{self.n_kish:.1f}"]),
+            ("Effective size (Kish):", [self._kish_text()]),
             ("Starts:", [str(len(self._start_risks))]),
             ("Ends at least risk:", [f"{self.n_best} of {len(self.final_risks)}"]),
         ]
         left.append(("Steps:", ["one" if self.efficiency is None else "two"]))
         right.append(("Efficiency, clean data:", [self._efficiency_text()]))
         return left, right
+
+    def _kish_text(self) -> str:
+        clean = getattr(self, "n_kish_clean", None)
+        if clean is None or self.efficiency is not None or self.eps_bar == 0:
+            return f"{self.n_kish:.1f}"
+        return f"{self.n_kish:.1f} (clean {clean:.1f})"
 
     def _efficiency_text(self) -> str:
         """Return the efficiency of the reported step on clean data."""

@@ -141,6 +141,8 @@ def test_weight_table(res):
     assert_allclose(res.weight_table(None).relative_weight.mean(), 1)
     assert table.outlier.equals(res.outliers()[table.index])
     assert_allclose(table.loss, res.losses[table.index])
+    assert f"(+{N - 30} more)" in res.weight_table(None)._repr_latex_()
+    assert "tabular" in res.trace._repr_latex_() and "start" in res.trace._repr_latex_()
     assert_allclose(res.lambda_trace.iloc[-1], res.trace.lambda_.iloc[-1])
     with pytest.raises(ValueError, match=r"level must be in \(0, 1\)"):
         res.outliers(1.5)
@@ -250,6 +252,13 @@ def test_pseudo_likelihood_and_margins():
 def test_pairwise_comparisons():
     res = FITS["ols"]()
     assert len(res.t_test_pairwise("C(g)").result_frame) == 3
+
+
+def test_bootstrap_intervals_without_data():
+    res = rrmstats.ols("y ~ x1", DIRTY, 0.2).fit(cov_type="bootstrap", cov_kwds={"n_boot": 50})
+    bounds = res.conf_int()
+    res.remove_data()
+    assert_allclose(res.conf_int(), bounds)
 
 
 def test_long_tables_are_cut_with_a_count():
