@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import statsmodels.base.wrapper as wrap
 from scipy.special import entr, expit
-from scipy.stats import bernoulli
+from scipy.stats import bernoulli, chi2
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 from statsmodels.discrete.discrete_model import Logit
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
@@ -49,6 +49,8 @@ EVIDENCE_RIDGE = 1e-4
 # Risk near the simpler direction, relative to the least, up to which it is preferred: samples
 # where it serves have ratios below 1.2, others above 3.
 RIVAL_RISK = 2.0
+# P-value of the test of the two steps below which the summary prefers the first.
+STEPS_DIFFER = 1e-3
 
 
 class RRMLogit(RRMModel, Logit):
@@ -235,6 +237,20 @@ class RRMLogitResults(RRMResults):
 
     plot_separation = plotting.plot_separation
     plot_reliability = plotting.plot_reliability
+
+    @property
+    def steps_pvalue(self) -> float:
+        """P-value of the test that the two steps estimate the same; 1 where there is one.
+
+        The second is efficient where the labels that it keeps are right, and the first is
+        consistent either way (Hausman's test). Where it is small, labels are wrong in ways that
+        no single row shows, and the first step is to be preferred.
+        """
+        if self.first_step is None or not self.first_step.identified:
+            return 1.0
+        difference = np.asarray(self.params) - np.asarray(self.first_step.params)
+        inverse = np.linalg.pinv(self.first_step.cov_params_default, hermitian=True)
+        return float(chi2.sf(difference @ inverse @ difference, self._rank))
 
     @property
     def llf(self) -> float:
@@ -457,6 +473,11 @@ class RRMLogitResults(RRMResults):
             notes.append(
                 "Robustness has a price in efficiency that grows with eps_bar; on clean data "
                 "fit(efficiency=0.95) has the variances of maximum likelihood."
+            )
+        if self.steps_pvalue < STEPS_DIFFER:
+            notes.append(
+                "The two steps differ by more than chance: labels are wrong in ways that no "
+                "single row shows. Prefer first_step."
             )
         if not self.identified:
             notes.append(

@@ -230,3 +230,18 @@ def test_a_group_of_stars_does_not_turn_the_second_step():
     stars = datasets.stars_cyg.load_pandas().data
     model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3)
     assert 2 < model.fit(efficiency=0.95).params["log_te"] < 3.2
+
+
+@pytest.mark.parametrize("wrong", [0, 50])
+def test_logit_says_when_the_first_step_is_to_be_preferred(wrong):
+    """Labels made the improbable one at extreme predictors are not improbable one by one."""
+    rng = np.random.default_rng(3)
+    exog = sm.add_constant(rng.standard_normal((1000, 2)))
+    score = exog @ [0, 1, -0.5]
+    endog = (rng.random(1000) < 1 / (1 + np.exp(-score))).astype(float)
+    extreme = np.argsort(-np.abs(score))[:wrong]
+    endog[extreme] = score[extreme] < 0
+    res = RRMLogit(endog, exog, 0.1).fit(efficiency=0.95)
+    assert (res.steps_pvalue < 1e-3) == (wrong > 0)
+    assert ("Prefer first_step" in str(res.summary())) == (wrong > 0)
+    assert res.first_step.steps_pvalue == 1
