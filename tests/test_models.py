@@ -263,7 +263,7 @@ def test_summary(res):
     ):
         line = next(line for line in text.splitlines() if label in line)
         assert value in line.split(label)[1].split(), line
-    for label in res.weights.nsmallest(5).index:
+    for label in res.weight_table(5).index:
         assert label in text
     for name in ("x", "z"):
         assert any(line.split()[:1] == [name] for line in text.splitlines())

@@ -231,7 +231,7 @@ def test_summary_says_what_was_fitted():
         line = next(line for line in text.splitlines() if label in line)
         assert f"{value} " in " ".join(line.split(label)[1].split()) + " ", line
     assert "Dep. Variable:                      y" in text
-    for label in res.weights.nsmallest(5).index:
+    for label in res.weight_table(5).index:
         assert label in text
     assert all(word in text for word in ("std err", "P>|t|", "[0.025"))
     assert "nan" not in text
