@@ -14,6 +14,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov
+from rrmstats.experiments.samples import (
+    KINDS,
+    Kind,
+    count_bad,
+    distant_points,
+    distant_regression,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "breakdown.md"
 DISTANCES = (10.0, 1e3, 1e6)
@@ -22,7 +29,6 @@ N = 200
 SLOPES = np.array([1.0, 1.0, -0.5, 0.5])
 # Standard deviations along the axes of the multivariate data; the first two are the components.
 SPREAD = np.array([3.0, 2.0, 0.5, 0.5])
-KINDS = ("vertical", "good leverage", "bad leverage", "cluster")
 
 
 class Case(NamedTuple):
@@ -34,40 +40,17 @@ class Case(NamedTuple):
 
 
 def regression(
-    rng: np.random.Generator, kind: str, bad: int, distance: float
+    rng: np.random.Generator, kind: Kind, share: float, distance: float
 ) -> tuple[np.ndarray, ...]:
     """Return endog and exog whose first rows are bad."""
-    exog = np.c_[np.ones(N), rng.standard_normal((N, len(SLOPES) - 1))]
-    noise = rng.standard_normal(N)
-    if kind == "cluster":
-        exog[:bad, 1:] += distance
-    elif kind != "vertical":
-        exog[:bad, 1:] *= distance
-    endog = exog @ SLOPES + noise
-    if kind == "vertical":
-        endog[:bad] += distance
-    elif kind != "good leverage":
-        endog[:bad] = -10 * distance + noise[:bad]
-    return endog, exog
+    return distant_regression(rng, kind, N, SLOPES, share, distance)
 
 
 def cloud(
-    rng: np.random.Generator, kind: str, bad: int, distance: float
+    rng: np.random.Generator, kind: Kind, share: float, distance: float
 ) -> tuple[np.ndarray, ...]:
-    """Return data whose first rows are bad: off one variable, or far along the first axis or off.
-
-    The axes are turned, so that no variable is one of them.
-    """
-    data = rng.standard_normal((N, len(SPREAD))) * SPREAD
-    if kind == "vertical":
-        data[:bad, -1] += distance
-    elif kind == "good leverage":
-        data[:bad, 0] *= distance
-    elif kind == "bad leverage":
-        data[:bad, 1:] *= distance
-    else:
-        data[:bad] += distance
-    return (data @ axes().T,)
+    """Return data whose first rows are bad; axes are rotated, so that no variable is one."""
+    return (distant_points(rng, kind, N, SPREAD, share, distance) @ axes().T,)
 
 
 def axes() -> np.ndarray:
@@ -113,15 +96,15 @@ CASES = [
 ]
 
 
-def ratios(case: Case, kind: str, share: float, runs: int, seed: int = 0) -> list[float]:
+def ratios(case: Case, kind: Kind, share: float, runs: int, seed: int = 0) -> list[float]:
     """Return the mean error at each distance, relative to that on the clean rows alone."""
     draw, model, error = MODELS[case.name]
-    bad = int(share * N)
+    bad = count_bad(N, share)
 
     def mean_error(distance: float, rows: slice) -> float:
         errors = []
         for i in range(runs):
-            data = draw(np.random.default_rng([seed, i]), kind, bad, distance)
+            data = draw(np.random.default_rng([seed, i]), kind, share, distance)
             fit = model(*(part[rows] for part in data), eps_bar=case.eps_bar).fit
             errors.append(error(fit(efficiency=case.efficiency)))
         return float(np.mean(errors))

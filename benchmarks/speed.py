@@ -17,6 +17,13 @@ import numpy as np
 import statsmodels.api as sm
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.experiments.samples import (
+    Regression,
+    heavy_tailed_noise,
+    one_sided_outliers,
+    random_flips,
+    shifted_cluster,
+)
 
 Fit = Callable[[], Any]
 
@@ -31,20 +38,8 @@ class Row(NamedTuple):
     at_most: float
 
 
-def large_regression(n: int = 1_000_000, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    exog = np.c_[np.ones(n), rng.standard_normal((n, k - 1))]
-    endog = exog.sum(axis=1) + rng.standard_normal(n)
-    endog[: n // 10] += 10
-    return endog, exog
-
-
-def small_regression(seed: int, n: int = 40, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    exog = np.c_[np.ones(n), rng.uniform(-5, 5, (n, k - 1))]
-    bad = rng.random(n) < 0.2
-    noise = np.where(bad, rng.standard_t(1.5, n), 0.25 * rng.standard_normal(n))
-    return exog.sum(axis=1) + noise, exog
+def large_regression(n: int = 1_000_000, k: int = 10) -> Regression:
+    return one_sided_outliers(np.random.default_rng(0), n, np.ones(k), share=0.1, shift=10.0)
 
 
 def large_pairs(**kwargs: Any) -> Iterator[tuple[Fit, Fit]]:
@@ -54,7 +49,7 @@ def large_pairs(**kwargs: Any) -> Iterator[tuple[Fit, Fit]]:
 
 def small_pairs() -> Iterator[tuple[Fit, Fit]]:
     for seed in range(30):
-        endog, exog = small_regression(seed)
+        endog, exog = heavy_tailed_noise(np.random.default_rng(seed))
         yield (
             lambda endog=endog, exog=exog: RRMOLS(endog, exog, 0.4).fit(),
             lambda endog=endog, exog=exog: sm.RLM(endog, exog).fit(),
@@ -63,9 +58,8 @@ def small_pairs() -> Iterator[tuple[Fit, Fit]]:
 
 def cloud(n: int, d: int = 10) -> np.ndarray:
     rng = np.random.default_rng(0)
-    data = rng.standard_normal((n, d)) * np.arange(d, 0, -1)
-    data[: n // 10] += 50 * rng.standard_normal(d)
-    return data
+    spread, shift = np.arange(d, 0, -1.0), 50 * rng.standard_normal(d)
+    return shifted_cluster(rng, n, np.diag(spread**2), share=0.1, shift=shift)
 
 
 def cov_pairs(n: int) -> Iterator[tuple[Fit, Fit]]:
@@ -81,10 +75,7 @@ def pca_pairs() -> Iterator[tuple[Fit, Fit]]:
 
 
 def logit_pairs() -> Iterator[tuple[Fit, Fit]]:
-    rng = np.random.default_rng(0)
-    exog = np.c_[np.ones(100_000), rng.standard_normal((100_000, 9))]
-    endog = (rng.random(100_000) < 1 / (1 + np.exp(-exog.sum(axis=1)))).astype(float)
-    endog[:5000] = exog[:5000].sum(axis=1) < 0
+    endog, exog = random_flips(np.random.default_rng(0), 100_000, np.ones(10), share=0.05)
     yield lambda: RRMLogit(endog, exog, 0.1).fit(), lambda: sm.Logit(endog, exog).fit(disp=0)
 
 

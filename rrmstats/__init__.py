@@ -1,17 +1,10 @@
-"""Robust risk minimization in the manners of statsmodels."""
+"""Robust risk minimization in the manner of statsmodels."""
 
 from rrmstats import datasets
-from rrmstats.cov import RRMCov
-from rrmstats.logit import RRMLogit
-from rrmstats.ols import RRMOLS
-from rrmstats.pca import RRMPCA
+from rrmstats.formula import cov, logit, ols, pca
+from rrmstats.models import RRMOLS, RRMPCA, RRMCov, RRMLogit
 
-__version__ = "0.1.0"
-
-ols = RRMOLS.from_formula
-logit = RRMLogit.from_formula
-pca = RRMPCA.from_formula
-cov = RRMCov.from_formula
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "RRMOLS",

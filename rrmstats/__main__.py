@@ -13,7 +13,11 @@ import pandas as pd
 import statsmodels.formula.api as smf
 
 import rrmstats
-from rrmstats import replicate
+from rrmstats.experiments import EXPERIMENTS, replicate
+from rrmstats.experiments.drawing import rendered
+from rrmstats.experiments.driver import RUNS, installed
+from rrmstats.experiments.summaries import summary_lines
+from rrmstats.files import write_whole
 
 FORMULA = "log_light ~ log_te"
 EPS_BAR = 0.3
@@ -62,11 +66,11 @@ def _parser() -> argparse.ArgumentParser:
         "name",
         nargs="?",
         metavar="NAME",
-        choices=list(replicate.EXPERIMENTS),
-        help=f"one of {', '.join(replicate.EXPERIMENTS)} (default: all)",
+        choices=list(EXPERIMENTS),
+        help=f"one of {', '.join(EXPERIMENTS)} (default: all)",
     )
     paper.add_argument(
-        "--runs", type=_count, default=replicate.RUNS, help="runs of each (default: %(default)s)"
+        "--runs", type=_count, default=RUNS, help="runs of each (default: %(default)s)"
     )
     paper.add_argument(
         "--out",
@@ -93,15 +97,15 @@ def _count(text: str) -> int:
 
 
 def _replicate(args: argparse.Namespace) -> None:
-    summary = replicate.replicate(
+    summary = replicate(
         None if args.name is None else [args.name],
         out=args.out,
         runs=args.runs,
         jobs=args.jobs,
         progress=True,
     )
-    print("\n".join(replicate.lines_of(summary)))
-    if replicate.installed("matplotlib") is None:
+    print("\n".join(summary_lines(summary)))
+    if installed("matplotlib") is None:
         print("\nNo pictures: matplotlib is not installed; pip install rrmstats[plot]")
     print(f"\nWritten to {args.out}")
 
@@ -113,9 +117,7 @@ def _demo(args: argparse.Namespace) -> None:
     print(robust.summary())
     print(f"\nRRM (eps_bar = {EPS_BAR}) against least squares, stars of CYG OB1\n")
     print(_comparison(least_squares, robust).to_string(float_format="{:.3f}".format))
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
+    if installed("matplotlib") is None:
         print("\nNo picture: matplotlib is not installed; pip install rrmstats[plot]")
     else:
         _save(_picture(stars, least_squares, robust), args.out)
@@ -145,7 +147,7 @@ def _comparison(least_squares: Any, robust: Any) -> pd.DataFrame:
 
 
 def _picture(stars: pd.DataFrame, least_squares: Any, robust: Any) -> Any:
-    """Matplotlib figure of the stars, coloured by weight, and the two lines."""
+    """Matplotlib figure of the stars, colored by weight, and the two lines."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 5), layout="constrained")
@@ -172,8 +174,8 @@ def _picture(stars: pd.DataFrame, least_squares: Any, robust: Any) -> Any:
 def _save(figure: Any, path: Path) -> None:
     """Write the figure to `path`, or raise OSError and leave nothing behind."""
     try:
-        content = replicate.rendered(figure, path.suffix.removeprefix(".") or "png", dpi=150)
-        replicate.write_whole(path, content)
+        content = rendered(figure, path.suffix.removeprefix(".") or "png", dpi=150)
+        write_whole(path, content)
     except ValueError as error:  # an unknown format, or a path without a name
         raise OSError(f"cannot write {path}: {error}") from error
 

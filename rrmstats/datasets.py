@@ -1,6 +1,6 @@
 """Data sets that ship with the package, in the manner of ``statsmodels.datasets``.
 
-Each is a CSV file beside an ``.md`` file that tells its source, licence, variables and
+Each is a CSV file beside an ``.md`` file that tells its source, license, variables and
 checksum. Nothing is downloaded.
 
 Examples
@@ -155,7 +155,7 @@ class ShippedData:
 
     @property
     def COPYRIGHT(self) -> str:
-        """Its licence."""
+        """Its license."""
         return self._sections()["Licence"]
 
     @property

@@ -9,12 +9,12 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov
-from rrmstats.core import minimise
+from rrmstats.core import minimize
 from rrmstats.core.descent import SAMPLING_ERRORS, Budget
+from rrmstats.experiments.samples import distant_regression, leverage_shift
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import breakdown
-import coverage
 
 RUNS = 3
 
@@ -42,7 +42,7 @@ def test_all_of_eps_bar(name, eps_bar, kind):
 def test_least_squares_does_break_down():
     """The errors that the bound is about are no small ones."""
     for kind in ("vertical", "bad leverage", "cluster"):
-        endog, exog = breakdown.regression(np.random.default_rng(0), kind, 20, 1e3)
+        endog, exog = distant_regression(np.random.default_rng(0), kind, share=0.1, distance=1e3)
         clean = breakdown.slope_error(sm.OLS(endog[20:], exog[20:]).fit())
         assert breakdown.slope_error(sm.OLS(endog, exog).fit()) > 10 * clean
 
@@ -52,8 +52,9 @@ def test_the_search_sees_a_part_with_more_bad_rows_than_eps_bar(n):
     """Starts are screened on 300 rows, of which more may be bad than a share of eps_bar."""
     broken = 0
     for seed in range(20):
-        endog, exog, clean = coverage.regression(np.random.default_rng([n, seed]), n, "leverage")
-        good = sm.OLS(endog[clean], exog[clean]).fit().params
+        rng = np.random.default_rng([n, seed])
+        endog, exog = leverage_shift(rng, n, (0.0, 1.0, -0.5), share=0.1, sigma=1.0)
+        good = sm.OLS(endog[n // 10 :], exog[n // 10 :]).fit().params
         broken += not np.allclose(RRMOLS(endog, exog, 0.1).fit().params, good, atol=0.1)
     assert broken <= 1
 
@@ -71,12 +72,12 @@ def test_a_part_has_a_larger_budget():
 def test_the_search_finds_what_a_start_at_the_clean_rows_finds(model, distance):
     """Also where eps_bar just suffices to leave out the bad rows."""
     for seed in range(4):
-        (data,) = breakdown.cloud(np.random.default_rng(seed), "vertical", 40, distance)
+        (data,) = breakdown.cloud(np.random.default_rng(seed), "vertical", 0.2, distance)
         problem = (RRMCov(data, 0.2) if model == "cov" else RRMPCA(data, 2, 0.2)).problem()
         weights = np.r_[np.zeros(40), np.full(160, 1 / 160)]
         good = problem.weighted_fit(weights)
-        found = minimise(problem, 0.2)
-        known = minimise(problem, 0.2, n_starts=0, start_theta=good)
+        found = minimize(problem, 0.2)
+        known = minimize(problem, 0.2, n_starts=0, start_theta=good)
         assert found.risk <= known.risk + 1e-4 * abs(known.risk)
 
 
@@ -84,7 +85,7 @@ def test_the_search_finds_what_a_start_at_the_clean_rows_finds(model, distance):
 @pytest.mark.parametrize("seed", [1, 4, 5])
 def test_risks_are_those_of_weights_however_far_out_the_rows(kind, seed):
     """A multiplier that hardly changes the divergence must not pass for a risk."""
-    (data,) = breakdown.cloud(np.random.default_rng([0, seed]), kind, 80, 1e6)
+    (data,) = breakdown.cloud(np.random.default_rng([0, seed]), kind, 0.4, 1e6)
     res = RRMCov(data, 0.4).fit(efficiency=0.95)
     first = res.first_step
     assert_allclose(first.risk, first.weights @ first.losses, rtol=1e-3)

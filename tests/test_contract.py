@@ -4,25 +4,18 @@ from functools import partial
 
 import numpy as np
 import pytest
-from experiments import contaminated, logistic
 from numpy.testing import assert_allclose
 
-from rrmstats.core import minimise
+from rrmstats.core import minimize
 from rrmstats.core.descent import Budget, Descent, evaluate
-from rrmstats.core.logistic import LogitProblem
-from rrmstats.core.scatter import ScatterProblem
-from rrmstats.core.subspace import SubspaceProblem
-from rrmstats.ols import OLSProblem
+from rrmstats.experiments.samples import logistic_labels, one_sided_outliers, shifted_cluster
+from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.squares import SquaresProblem
+from rrmstats.losses.subspace import SubspaceProblem
 
 N = 60
 BATCH = 3
-
-
-def cloud(rng, n, d=4):
-    """Return points of unequal spread around a centre, the last tenth of them far off."""
-    data = rng.standard_normal((n, d)) * np.array([3.0, 2.0, 1.0, 0.5])[:d] + 1
-    data[-n // 10 :] += 8
-    return data
 
 
 def regression(kind, sample, rng, n, **kwargs):
@@ -30,16 +23,17 @@ def regression(kind, sample, rng, n, **kwargs):
 
 
 def multivariate(kind, rng, n, d=4, **kwargs):
-    return kind(cloud(rng, n, d), **kwargs)
+    cov = np.diag([9.0, 4.0, 1.0, 0.25][:d])
+    return kind(shifted_cluster(rng, n, cov, center=1.0), **kwargs)
 
 
 RIDGE = np.diag([0.0, 0.02, 0.05])
-labels = partial(logistic, slopes=(0.5, 1.0, -1.0))
+labels = partial(logistic_labels, params=(0.5, 1.0, -1.0))
 PROBLEMS = {
-    "ols": partial(regression, OLSProblem, contaminated),
-    "logit": partial(regression, LogitProblem, labels),
-    "logit alpha": partial(regression, LogitProblem, labels, alpha=0.05),
-    "logit ridge": partial(regression, LogitProblem, labels, ridge=RIDGE),
+    "ols": partial(regression, SquaresProblem, one_sided_outliers),
+    "logit": partial(regression, LogisticProblem, labels),
+    "logit alpha": partial(regression, LogisticProblem, labels, alpha=0.05),
+    "logit ridge": partial(regression, LogisticProblem, labels, ridge=RIDGE),
     "subspace": partial(multivariate, SubspaceProblem, q=2),
     "subspace origin": partial(multivariate, SubspaceProblem, q=2, demean=False),
     "scatter": partial(multivariate, ScatterProblem, d=3),
@@ -197,7 +191,7 @@ def test_subset_fits_are_the_fits_to_the_subsets(case):
     fits = problem.subset_fits(subsets)
     usable = np.isfinite(fits).all(axis=-1)
     assert usable.sum() > 5
-    if isinstance(problem, LogitProblem):  # small subsets are separated: only signs are fitted
+    if isinstance(problem, LogisticProblem):  # small subsets are separated: only signs are fitted
         assert (usable == [0 < problem.endog[rows].mean() < 1 for rows in subsets]).all()
         inside = [problem.take(rows).predictor(t) for rows, t in zip(subsets, fits, strict=True)]
         right = np.mean(problem.signs[subsets[usable]] * np.array(inside)[usable] > 0)
@@ -222,14 +216,14 @@ def test_the_risk_never_rises(build, eps_bar, accelerate):
             risks = np.array([step.risk for step in descent.steps(i)])
             assert (np.diff(risks) <= 1e-10 * np.abs(risks[:-1]) + 1e-13).all()
             # a step that would leave a class out is not taken
-            assert len(risks) > 1 or isinstance(problem, LogitProblem)
+            assert len(risks) > 1 or isinstance(problem, LogisticProblem)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_newton_and_algorithm_1_end_at_the_same_risk(build, seed):
     problem = build(np.random.default_rng(seed), 200)
     newton, plain = (
-        minimise(problem, 0.1, n_starts=0, accelerate=accelerate, tol=1e-12, maxiter=5000)
+        minimize(problem, 0.1, n_starts=0, accelerate=accelerate, tol=1e-12, maxiter=5000)
         for accelerate in (True, False)
     )
     assert newton.converged
@@ -241,7 +235,7 @@ def test_newton_and_algorithm_1_end_at_the_same_risk(build, seed):
 def test_permuting_the_rows_permutes_the_answer(build):
     problem = build(np.random.default_rng(3), N)
     order = np.random.default_rng(4).permutation(N)
-    found, moved = minimise(problem, 0.2), minimise(problem.take(order), 0.2)
+    found, moved = minimize(problem, 0.2), minimize(problem.take(order), 0.2)
     assert_allclose(moved.risk, found.risk, rtol=1e-8)
     assert_allclose(moved.lambda_, found.lambda_, rtol=1e-7)
     assert_allclose(moved.weights, found.weights[order], rtol=1e-6, atol=1e-9)
@@ -252,8 +246,8 @@ def test_a_row_of_weight_two_is_the_row_twice(build):
     problem = build(rng, N)
     counts = rng.integers(1, 4, N)
     rows = np.repeat(np.arange(N), counts)
-    weighted = minimise(problem, 0.2, prior=counts, n_starts=0)
-    repeated = minimise(problem.take(rows), 0.2, n_starts=0)
+    weighted = minimize(problem, 0.2, freq_weights=counts, n_starts=0)
+    repeated = minimize(problem.take(rows), 0.2, n_starts=0)
     assert_allclose(weighted.risk, repeated.risk, rtol=1e-9, atol=1e-12)
     assert_allclose(weighted.lambda_, repeated.lambda_, rtol=1e-7)
     assert_allclose((weighted.weights / counts)[rows], repeated.weights, rtol=1e-6, atol=1e-10)

@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
-from experiments import contaminated, leverage, linreg
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from rrmstats import RRMOLS
+from rrmstats.experiments.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
 
-SAMPLES = {"contaminated": contaminated, "leverage": leverage, "linreg": linreg}
+SAMPLES = {
+    "contaminated": one_sided_outliers,
+    "leverage": leverage_shift,
+    "linreg": heavy_tailed_noise,
+}
 seeds = st.integers(0, 2**32 - 1)
 samples = st.sampled_from(sorted(SAMPLES))
 
@@ -75,7 +79,7 @@ def test_permutation(name, seed):
 def test_a_row_of_weight_two_is_the_row_twice(name, seed):
     rng, endog, exog, _ = draw(name, seed)
     counts = rng.integers(1, 4, len(endog))
-    weighted = RRMOLS(endog, exog, 0.3, weights=counts).fit(n_starts=0)
+    weighted = RRMOLS(endog, exog, 0.3, freq_weights=counts).fit(n_starts=0)
     repeated = RRMOLS(np.repeat(endog, counts), np.repeat(exog, counts, axis=0), 0.3).fit(
         n_starts=0
     )

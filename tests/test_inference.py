@@ -9,29 +9,32 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from experiments import contaminated, ellipse, logistic
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rrmstats
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, bootstrap
-from rrmstats.core import minimise
-from rrmstats.core.resample import draw_priors
+from rrmstats.core import minimize
+from rrmstats.core.resample import draw_counts
 from rrmstats.core.sandwich import covariance, influence, tempered_influence
 from rrmstats.core.tempered import tempered_fit
+from rrmstats.experiments.samples import (
+    correlated_points,
+    logistic_labels,
+    one_sided_outliers,
+    shifted_cluster,
+)
 
 # A row's weight is moved by this much; the derivative of an estimate is known to its square.
 NUDGE = 1e-2
 
 
 def regression(rng, n=60):
-    return contaminated(rng, n, share=0.1, shift=6.0)
+    return one_sided_outliers(rng, n, share=0.1, shift=6.0)
 
 
 def cloud(rng, n=60):
-    data = rng.standard_normal((n, 3)) * [3.0, 2.0, 1.0]
-    data[: n // 10] += 8
-    return data
+    return shifted_cluster(rng, n, np.diag([9.0, 4.0, 1.0]))
 
 
 def vector(problem, theta):
@@ -52,9 +55,11 @@ def subspace(problem, theta):
 # Problems, and what of their parameters is determined.
 PROBLEMS = {
     "ols": (lambda rng: RRMOLS(*regression(rng), 0.2), vector),
-    "logit": (lambda rng: RRMLogit(*logistic(rng, 150, (0.2, 1.0, -0.5)), 0.1), vector),
+    "logit": (lambda rng: RRMLogit(*logistic_labels(rng, 150, (0.2, 1.0, -0.5)), 0.1), vector),
     "ridge": (
-        lambda rng: RRMLogit(*logistic(rng, 150, (0.2, 1.0)), 0.1, penalty="l2", alpha=0.01),
+        lambda rng: RRMLogit(
+            *logistic_labels(rng, 150, (0.2, 1.0)), 0.1, penalty="l2", alpha=0.01
+        ),
         vector,
     ),
     "scatter": (lambda rng: RRMCov(cloud(rng), 0.2), scatter),
@@ -74,12 +79,14 @@ def test_influence_is_the_derivative_in_the_weight_of_a_row(name):
     make, determined = PROBLEMS[name]
     model = make(np.random.default_rng(0))
     problem = model.problem()
-    n, at = problem.n_obs, minimise(problem, model.eps_bar)
+    n, at = problem.n_obs, minimize(problem, model.eps_bar)
     found = influence(problem, at.theta, at.losses, at.weights, at.lambda_)
 
     def refit(row, by):
         prior = nudged(n, row, by)
-        return minimise(problem, model.eps_bar, n_starts=0, start_theta=at.theta, prior=prior)
+        return minimize(
+            problem, model.eps_bar, n_starts=0, start_theta=at.theta, freq_weights=prior
+        )
 
     for row in (0, 20, 41):
         ends = [refit(row, by) for by in (NUDGE, -NUDGE)]
@@ -98,7 +105,7 @@ def test_influence_is_the_derivative_in_the_weight_of_a_row(name):
 def test_influence_at_a_fixed_lambda_is_the_derivative(name):
     model = PROBLEMS[name][0](np.random.default_rng(1))
     problem = model.problem()
-    n, first = problem.n_obs, minimise(problem, model.eps_bar)
+    n, first = problem.n_obs, minimize(problem, model.eps_bar)
     lambda_ = 2 * first.lambda_
     at = tempered_fit(problem, first, lambda_)
     found = tempered_influence(problem, at.theta, at.weights, lambda_, None)
@@ -116,10 +123,10 @@ def test_influence_at_a_fixed_lambda_is_the_derivative(name):
 
 # Models whose standard errors are those of exact influence functions, and how to refit them.
 EXACT = {
-    "logit": (RRMLogit, lambda rng: logistic(rng, 150, (0.2, 1.0)), {"eps_bar": 0.1}, {}),
+    "logit": (RRMLogit, lambda rng: logistic_labels(rng, 150, (0.2, 1.0)), {"eps_bar": 0.1}, {}),
     "bounded logit": (
         RRMLogit,
-        lambda rng: logistic(rng, 150, (0.2, 1.0)),
+        lambda rng: logistic_labels(rng, 150, (0.2, 1.0)),
         {"eps_bar": 0.1, "alpha": 1e-3},
         {},
     ),
@@ -143,7 +150,7 @@ def test_standard_errors_are_the_infinitesimal_jackknife(name):
     moved = []
     for row in range(n):
         ends = [
-            cls(*data, weights=nudged(n, row, by), **kwargs).fit(n_starts=0, **fit_kwargs)
+            cls(*data, freq_weights=nudged(n, row, by), **kwargs).fit(n_starts=0, **fit_kwargs)
             for by in (NUDGE, -NUDGE)
         ]
         moved.append(np.subtract(*(np.asarray(end.params) for end in ends)) / (2 * NUDGE))
@@ -156,7 +163,7 @@ def test_the_covariance_is_that_of_the_stacked_equations(name):
     """Of theta, lambda and W = mean(w), with w = exp(-loss / lambda)."""
     model = PROBLEMS[name][0](np.random.default_rng(2))
     problem, eps_bar = model.problem(), model.eps_bar
-    at = minimise(problem, eps_bar)
+    at = minimize(problem, eps_bar)
     k = problem.n_params
 
     def equations(point):
@@ -190,7 +197,7 @@ def test_least_squares_has_the_errors_of_hc1():
 
 
 def test_maximum_likelihood_has_the_errors_of_hc0():
-    endog, exog = logistic(np.random.default_rng(0), 200, (0.2, 1.0, -0.5))
+    endog, exog = logistic_labels(np.random.default_rng(0), 200, (0.2, 1.0, -0.5))
     res = RRMLogit(endog, exog, 0.0).fit()
     reference = sm.Logit(endog, exog).fit(disp=0, cov_type="HC0")
     assert_allclose(res.cov_params(), reference.cov_params(), rtol=1e-6)
@@ -213,7 +220,7 @@ WEIGHTED = {
     "ols": lambda rng: (partial(RRMOLS, eps_bar=0.2), regression(rng)),
     "logit": lambda rng: (
         partial(RRMLogit, eps_bar=0.1),
-        logistic(rng, 200, (0.2, 1.0, -0.5)),
+        logistic_labels(rng, 200, (0.2, 1.0, -0.5)),
     ),
     "cov": lambda rng: (partial(RRMCov, eps_bar=0.2), (cloud(rng),)),
     "pca": lambda rng: (partial(RRMPCA, n_components=2, eps_bar=0.2), (cloud(rng),)),
@@ -229,7 +236,7 @@ def weighted(request):
 @pytest.mark.parametrize("efficiency", [None, 0.95])
 def test_a_row_of_weight_two_is_the_row_twice(weighted, efficiency):
     counts = 1 + np.arange(weighted.n) % 3
-    by_weight = weighted.model(*weighted.data, weights=counts).fit(efficiency=efficiency)
+    by_weight = weighted.model(*weighted.data, freq_weights=counts).fit(efficiency=efficiency)
     rows = np.repeat(np.arange(weighted.n), counts)
     by_rows = weighted.model(*(part[rows] for part in weighted.data)).fit(efficiency=efficiency)
     assert_allclose(by_weight.params, by_rows.params, rtol=1e-6)
@@ -308,7 +315,7 @@ def test_what_an_extra_lacks_is_named(monkeypatch, module, kwds):
 
 def test_strata_keep_their_counts():
     strata = np.repeat([0, 1, 2], [10, 20, 30])
-    counts = draw_priors(60, 40, np.random.default_rng(0), strata=strata)
+    counts = draw_counts(60, 40, np.random.default_rng(0), strata=strata)
     for stratum, size in enumerate((10, 20, 30)):
         assert_array_equal(counts[:, strata == stratum].sum(axis=1), size)
     assert (counts.max(axis=0) > 1).all()
@@ -320,7 +327,7 @@ def test_strata_keep_their_counts():
 
 def test_samples_of_weighted_rows_are_as_large_as_the_data():
     prior = np.array([1.0, 2.0, 3.0, 0.0])
-    counts = draw_priors(4, 2000, np.random.default_rng(0), prior)
+    counts = draw_counts(4, 2000, np.random.default_rng(0), prior)
     assert_array_equal(counts.sum(axis=1), 6)
     assert_allclose(counts.mean(axis=0), prior, atol=0.15)
 
@@ -425,7 +432,7 @@ def test_tests_and_intervals_follow_from_the_covariance(formula, efficiency, use
 
 
 def test_degrees_of_freedom_are_those_that_the_estimate_is_worth():
-    endog, exog = contaminated(np.random.default_rng(0), 100, 3, share=0.0)
+    endog, exog = one_sided_outliers(np.random.default_rng(0), 100, share=0.0)
     res = RRMOLS(endog, exog, 0.2).fit()
     worth = 0.4036  # (2 a - 1) ** 1.5 / a ** 3 at eps_bar = 0.2
     assert_allclose(res.df_resid_inference, 100 * worth - 3, atol=0.02)
@@ -465,11 +472,12 @@ def test_compare_is_the_wald_test_of_what_the_smaller_model_lacks():
         large.compare(rrmstats.ols("y ~ x", data.iloc[:60], 0.1).fit())
 
 
+@pytest.mark.slow
 def test_compare_has_its_level():
     """At a nominal 10 %, and more often where the models differ."""
     rejected = []
     for seed in range(150):
-        endog, exog = contaminated(np.random.default_rng(seed), 150, 4, share=0.1)
+        endog, exog = one_sided_outliers(np.random.default_rng(seed), 150, np.ones(4), share=0.1)
         endog -= exog[:, 3]
         exog = pd.DataFrame(exog, columns=["const", "a", "b", "c"])
         large = RRMOLS(endog, exog, 0.2).fit()
@@ -503,7 +511,7 @@ def test_removed_data_leave_the_inference(weighted, efficiency):
         return pd.Series(part, name="y") if columns is None else pd.DataFrame(part, None, columns)
 
     counts = 1 + np.arange(weighted.n) % 3
-    res = weighted.model(*map(labels, weighted.data), weights=counts).fit(efficiency=efficiency)
+    res = weighted.model(*map(labels, weighted.data), freq_weights=counts).fit(efficiency=efficiency)
     bse, interval = res.bse.copy(), res.conf_int()
     size = len(pickle.dumps(res))
     res.remove_data()
@@ -554,7 +562,9 @@ def covered(low, high, truth):
 def test_intervals_cover_and_those_of_fixed_weights_do_not(eps_bar, share, efficiency):
     found, naive = [], []
     for seed in range(150):
-        endog, exog = contaminated(np.random.default_rng(seed), 200, 4, share=share, shift=10.0)
+        endog, exog = one_sided_outliers(
+            np.random.default_rng(seed), 200, np.ones(4), share=share, shift=10.0
+        )
         res = RRMOLS(endog, exog, eps_bar).fit(efficiency=efficiency)
         found.append(covered(*res.conf_int()[1:].T, 1.0))
         fixed = sm.WLS(endog, exog, weights=res.weights).fit()
@@ -568,7 +578,7 @@ def test_intervals_cover_and_those_of_fixed_weights_do_not(eps_bar, share, effic
 def test_intervals_of_the_logit_cover():
     found = []
     for seed in range(100):
-        endog, exog = logistic(np.random.default_rng(seed), 500, (0.0, 1.0, -0.5))
+        endog, exog = logistic_labels(np.random.default_rng(seed), 500, (0.0, 1.0, -0.5))
         res = RRMLogit(endog, exog, 0.1).fit()
         found.append(covered(*res.conf_int()[1:].T, [1.0, -0.5]))
     assert 0.91 <= np.mean(found) <= 0.99
@@ -577,7 +587,7 @@ def test_intervals_of_the_logit_cover():
 def test_intervals_of_mean_and_covariance_cover():
     found = []
     for seed in range(100):
-        data = ellipse(np.random.default_rng(seed), 300, share=0.0)
+        data = correlated_points(np.random.default_rng(seed), 300, share=0.0)
         res = RRMCov(data, 0.2).fit()
         found.append(covered(*res.conf_int().T, [0, 0, 1, 0.8, 1]))
     assert 0.91 <= np.mean(found) <= 0.98

@@ -4,15 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from experiments import contaminated
 from numpy.testing import assert_allclose
 from statsmodels.tools.sm_exceptions import MissingDataError
 
 import rrmstats
 from rrmstats import RRMOLS
+from rrmstats.experiments.samples import one_sided_outliers
 
 N = 50
-ENDOG, EXOG = contaminated(np.random.default_rng(0), N)
+ENDOG, EXOG = one_sided_outliers(np.random.default_rng(0), N)
 FRAME = pd.DataFrame({"y": ENDOG, "x": EXOG[:, 1], "z": EXOG[:, 2], "s": ["a", "b"] * (N // 2)})
 
 
@@ -64,13 +64,13 @@ def test_eps_bar_is_required():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, value) for name in ("endog", "exog", "weights") for value in (np.nan, np.inf)),
+        *((name, value) for name in ("endog", "exog", "freq_weights") for value in (np.nan, np.inf)),
         ("endog", -np.inf),
         ("exog", -np.inf),
     ],
 )
 def test_not_finite(name, value):
-    whole = {"endog": ENDOG, "exog": EXOG, "weights": np.ones(N)}[name]
+    whole = {"endog": ENDOG, "exog": EXOG, "freq_weights": np.ones(N)}[name]
     bad = {name: replaced(whole, 3, value)}
     with pytest.raises((ValueError, MissingDataError), match=f"{name} contains"):
         fit(**bad)
@@ -89,9 +89,9 @@ def test_not_finite(name, value):
         ({"eps_bar": 0.95}, r"eps_bar=0.95 leaves .* = 2.5 observations for 3 parameters; lower"),
         ({"endog": ENDOG[:4], "exog": EXOG[:4]}, "= 2.8 observations for 3 parameters"),
         ({"endog": ENDOG[:1], "exog": EXOG[:1, :1]}, "= 0.7 observations for 1 parameters"),
-        ({"weights": np.full(N, 0.01)}, "observations for 3 parameters"),
-        ({"weights": np.r_[99.0, 99.0, np.zeros(N - 2)]}, "only 2 observations have a prior"),
-        ({"weights": np.zeros(N)}, "observations for 3 parameters|not all zero"),
+        ({"freq_weights": np.full(N, 0.01)}, "observations for 3 parameters"),
+        ({"freq_weights": np.r_[99.0, 99.0, np.zeros(N - 2)]}, "only 2 observations have a positive"),
+        ({"freq_weights": np.zeros(N)}, "observations for 3 parameters|not all zero"),
     ],
 )
 def test_too_few_observations(kwargs, message):
@@ -111,7 +111,7 @@ TEXT = {
     "exog categories": ({"exog": FRAME[["x", "s"]].astype({"s": "category"})}, "not so s"),
     "exog dates": ({"exog": pd.DataFrame({"t": pd.date_range("2020", periods=N)})}, "not so t"),
     "exog mixed": ({"exog": np.array([[1.0, "a"]] * N, dtype=object)}, "exog must be numbers"),
-    "weights": ({"weights": STRINGS}, "weights must be numbers"),
+    "weights": ({"freq_weights": STRINGS}, "freq_weights must be numeric"),
 }
 
 
@@ -257,9 +257,9 @@ def test_a_dummy_with_a_single_one(row):
 
 def test_a_dummy_whose_only_row_has_no_prior_weight():
     weights = np.where(np.arange(N) == 30, 0.0, 1.0)
-    res = fit(exog=np.c_[EXOG, np.eye(N)[30]], weights=weights)
+    res = fit(exog=np.c_[EXOG, np.eye(N)[30]], freq_weights=weights)
     assert_sound(res)
-    assert_allclose(res.fittedvalues[:30], fit(weights=weights).fittedvalues[:30], atol=1e-6)
+    assert_allclose(res.fittedvalues[:30], fit(freq_weights=weights).fittedvalues[:30], atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "int8", "bool"])
@@ -283,9 +283,9 @@ def test_lists_and_columns(shape):
 
 
 BAD_ROWS = {
-    "negative weight": ({"weights": replaced(np.ones(N), 3, -1)}, "weights must not be negative"),
-    "weight -inf": ({"weights": replaced(np.ones(N), 3, -np.inf)}, "weights .*"),
-    "length of weights": ({"weights": np.ones(3)}, "weights .* 50"),
+    "negative weight": ({"freq_weights": replaced(np.ones(N), 3, -1)}, "weights must not be negative"),
+    "weight -inf": ({"freq_weights": replaced(np.ones(N), 3, -np.inf)}, "weights .*"),
+    "length of weights": ({"freq_weights": np.ones(3)}, "weights .* 50"),
     "two responses": ({"endog": np.c_[ENDOG, ENDOG]}, "endog must .* one column"),
     "complex endog": ({"endog": ENDOG + 1j}, "endog must be numbers"),
     "exog NaN, what to do": ({"exog": replaced(EXOG, 3, np.nan)}, "missing='drop'"),

@@ -1,4 +1,7 @@
+"""The plan of the house: who may import whom, names and sizes of the files."""
+
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -6,30 +9,121 @@ import pytest
 import rrmstats
 
 PACKAGE = Path(rrmstats.__file__).parent
-MODELS = {"ols", "logit", "pca", "cov"}
+FILES = sorted(PACKAGE.rglob("*.py"))
+MOST_LINES = 400
+
+# What the files of each room may import of the package, besides their own room.
+MAY_IMPORT = {
+    "core": set(),
+    "losses": {"core"},
+    "plotting": {"files", "optional"},
+    "report": {"files", "optional", "plotting"},
+    "results": {"core", "losses", "plotting", "report"},
+    "models": {"core", "losses", "results", "optional"},
+    "experiments": {"core", "losses", "results", "models", "datasets", "files", "optional"},
+    "datasets": set(),
+    "files": set(),
+    "optional": set(),
+    "formula": {"models"},
+}
+# What they may import besides the package and the standard library.
+NUMERICAL = {"numpy", "scipy"}
+MODELING = {*NUMERICAL, "pandas", "statsmodels", "patsy"}
+OUTSIDE = {"core": NUMERICAL, "losses": NUMERICAL, "plotting": {*NUMERICAL, "matplotlib"}}
+
+
+def room(name):
+    """Return the first part of a module's name within the package; "" for the package itself."""
+    return [*name.split("."), ""][1]
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
 
 
 def imports(path):
-    """Return the names of the modules that a file imports anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Return the names of the modules that a file imports anywhere in it, but for types."""
+    tree = ast.parse(path.read_text())
+    typed = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    ]
+    skipped = {id(inner) for node in typed for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name} has a relative import"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            if node.module == "rrmstats":
+                yield from (f"rrmstats.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
-def test_imports_go_one_way(path):
-    banned = {"rrmstats.tests"}
-    if path.parent.name == "core":
-        ours = {name for name in imports(path) if name.split(".")[0] == "rrmstats"}
-        assert {name for name in ours if not name.startswith("rrmstats.core")} == set()
-        banned = {"statsmodels", "pandas", "patsy"}
-    elif path.stem in MODELS:
-        banned = {f"rrmstats.{model}" for model in MODELS - {path.stem}}
-    elif path.stem == "base":
-        banned = {f"rrmstats.{model}" for model in MODELS}
-    found = {name for name in imports(path) if any(f"{name}.".startswith(f"{b}.") for b in banned)}
-    assert found == set()
+def in_room(name):
+    return [path for path in FILES if room(module_name(path)) == name]
+
+
+@pytest.mark.parametrize("name", MAY_IMPORT)
+def test_imports_go_one_way(name):
+    paths = in_room(name)
+    assert paths, f"there is no {name}"
+    allowed = {*MAY_IMPORT[name], name}
+    for path in paths:
+        rooms = {room(found) for found in imports(path) if found.split(".")[0] == "rrmstats"}
+        # Experiments use the package as its users do.
+        public = {"RRMOLS", "RRMPCA", "RRMCov", "RRMLogit"} if name == "experiments" else set()
+        assert rooms <= allowed | public, path
+
+
+@pytest.mark.parametrize("name", MAY_IMPORT)
+def test_rooms_know_only_the_libraries_they_need(name):
+    allowed = {*OUTSIDE.get(name, MODELING), "rrmstats", "matplotlib", *sys.stdlib_module_names}
+    if name in ("core", "losses"):
+        allowed -= {"matplotlib"}
+    for path in in_room(name):
+        assert {found.split(".")[0] for found in imports(path)} <= allowed, path
+
+
+def test_every_file_has_a_room():
+    faces = {"", "__main__"}
+    assert {room(module_name(path)) for path in FILES} <= {*MAY_IMPORT, *faces}
+
+
+@pytest.mark.parametrize("name", ["linear", "logistic", "components", "covariance"])
+@pytest.mark.parametrize("place", ["models", "results"])
+def test_a_model_imports_no_other_model(place, name):
+    others = {"linear", "logistic", "components", "covariance"} - {name}
+    found = set(imports(PACKAGE / place / f"{name}.py"))
+    assert not found & {f"rrmstats.{p}.{o}" for p in ("models", "results") for o in others}
+
+
+def test_no_public_function_has_the_name_of_a_module():
+    modules = {path.parent.name if path.stem == "__init__" else path.stem for path in FILES}
+    functions = {
+        node.name
+        for path in FILES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
+    assert functions & modules == set()
+
+
+def test_no_file_is_long():
+    lines = {module_name(path): len(path.read_text().splitlines()) for path in FILES}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_a_module_imports_by_its_own_name(path):
+    name = module_name(path)
+    if name.endswith("__main__"):
+        pytest.skip("it is run, not imported")
+    __import__(name)
+    parent, _, last = name.rpartition(".")
+    if parent:
+        assert getattr(sys.modules[parent], last) is sys.modules[name]

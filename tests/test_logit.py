@@ -2,19 +2,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from experiments import labelled_plane, logistic
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
 import rrmstats
 from rrmstats import RRMLogit, datasets
+from rrmstats.experiments.samples import logistic_labels, separated_strip
 
 
 def sample(n=300, seed=0, share=0.05):
     """Return labels and exog of a steep law; labels where it is surest are wrong."""
     rng = np.random.default_rng(seed)
-    endog, exog = logistic(rng, n, slopes=(0.5, 2.0, -1.0))
+    endog, exog = logistic_labels(rng, n, params=(0.5, 2.0, -1.0))
     surest = np.argsort(-exog @ [0.5, 2.0, -1.0])[: int(share * n)]
     endog[surest] = 0
     return endog, exog
@@ -103,7 +103,7 @@ def test_formula_errors_say_what_is_wrong(labels, kwargs, message):
 def test_without_penalty_the_optimum_is_a_weighted_glm(weighted):
     endog, exog = sample()
     counts = 1.0 + np.arange(len(endog)) % 3 if weighted else None
-    res = RRMLogit(endog, exog, 0.05, alpha=0, weights=counts).fit()
+    res = RRMLogit(endog, exog, 0.05, alpha=0, freq_weights=counts).fit()
     glm = sm.GLM(endog, exog, sm.families.Binomial(), var_weights=len(endog) * res.weights)
     assert_allclose(res.raw_params, glm.fit(tol=1e-14).params, rtol=1e-6)
     assert res.lambda_ > 1
@@ -123,7 +123,7 @@ def test_alpha_is_part_of_each_loss(alpha):
 
 
 def test_alpha_matters_little_to_params():
-    endog, exog = logistic(np.random.default_rng(0), 5000)
+    endog, exog = logistic_labels(np.random.default_rng(0), 5000)
     plain, bounded = (RRMLogit(endog, exog, 0.05, alpha=a).fit() for a in (0, 1e-2))
     raw_change = abs(bounded.raw_params[1] / plain.raw_params[1] - 1)
     assert abs(bounded.params[1] / plain.params[1] - 1) < 0.5 * raw_change
@@ -204,7 +204,7 @@ def test_separable_data_with_penalty(kwargs):
 
 
 def test_summary_says_when_only_the_direction_is_identified():
-    res = RRMLogit(*labelled_plane(np.random.default_rng(0)), 0.3).fit()
+    res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit()
     assert res.lambda_ <= 1
     assert not res.identified
     assert "only the direction" in str(res.summary())
@@ -229,7 +229,7 @@ def test_predictions():
 @pytest.mark.parametrize("eps_bar", [0.01, 0.05, 0.1])
 def test_clean_data_give_the_true_slope(eps_bar):
     """Within four standard errors of maximum likelihood; raw ones are out by 20 or more."""
-    endog, exog = logistic(np.random.default_rng(0), 20_000)
+    endog, exog = logistic_labels(np.random.default_rng(0), 20_000)
     res = RRMLogit(endog, exog, eps_bar).fit()
     noise = 4 * sm.Logit(endog, exog).fit(disp=0).bse
     assert (np.abs(res.params - [0, 1]) < noise).all()
@@ -244,14 +244,14 @@ def degrees_off(endog, exog):
 def test_wrong_labels_turn_the_direction_little():
     """About 0.75 degrees in the mean over other seeds; maximum likelihood is out by ten."""
     rng = np.random.default_rng(8)
-    degrees = [degrees_off(*labelled_plane(rng)) for _ in range(25)]
+    degrees = [degrees_off(*separated_strip(rng)) for _ in range(25)]
     assert np.mean(degrees) < 0.9
     assert np.max(degrees) < 5
 
 
 def test_a_rare_class_is_not_left_out():
     rng = np.random.default_rng(7)
-    samples = [labelled_plane(rng) for _ in range(3)]
+    samples = [separated_strip(rng) for _ in range(3)]
     assert samples[2][0].mean() < 0.3
     assert degrees_off(*samples[2]) < 5
 

@@ -166,7 +166,7 @@ def test_missing_rows_are_dropped_with_their_weights(build, weighted):
     left = data.drop(gone)
 
     def fitted(rows, weights):
-        given = {"weights": weights} if weighted else {}
+        given = {"freq_weights": weights} if weighted else {}
         return build(rows, eps_bar=0.2, missing="drop", **given).fit()
 
     res, expected = fitted(data, counts), fitted(left, counts.drop(gone))
@@ -182,15 +182,15 @@ def test_repeated_labels_do_not_confuse_missing_rows(build):
     data.index = [f"pair {i // 2}" for i in range(N)]
     data.iloc[5, :] = np.nan
     kept = np.arange(N) != 5
-    res = build(data, eps_bar=0.2, missing="drop", weights=counts).fit()
-    expected = build(data[kept], eps_bar=0.2, weights=counts[kept]).fit()
+    res = build(data, eps_bar=0.2, missing="drop", freq_weights=counts).fit()
+    expected = build(data[kept], eps_bar=0.2, freq_weights=counts[kept]).fit()
     assert_allclose(res.params, expected.params, rtol=1e-9)
 
 
 def test_a_row_of_weight_two_is_the_row_twice(build):
     counts = 1 + np.arange(N) % 3
     twice = frame().iloc[np.repeat(np.arange(N), counts)]
-    weighted = build(frame(), eps_bar=0.2, weights=counts).fit()
+    weighted = build(frame(), eps_bar=0.2, freq_weights=counts).fit()
     repeated = build(twice, eps_bar=0.2).fit()
     assert_allclose(weighted.params, repeated.params, rtol=1e-6)
     for name in ("n_eff", "n_kish", "risk", "lambda_"):
@@ -213,7 +213,7 @@ def test_fit_writes_nothing_on_the_model(build):
 
 def test_clones_keep_eps_bar_and_options(entry):
     for options in entry.options:
-        model = entry.array(frame(), eps_bar=0.25, weights=1.0 + np.arange(N) % 2, **options)
+        model = entry.array(frame(), eps_bar=0.25, freq_weights=1.0 + np.arange(N) % 2, **options)
         again = clone(model)
         assert again.eps_bar == 0.25
         for name, value in options.items():
@@ -280,9 +280,9 @@ def test_summary(res):
         ({"eps_bar": -0.1}, ValueError, r"must be in \[0, 1\), got -0.1"),
         ({"eps_bar": np.nan}, ValueError, r"must be in \[0, 1\), got nan"),
         ({"eps_bar": 0.2, "epsbar": 0.3}, TypeError, "unknown keywords: epsbar"),
-        ({"eps_bar": 0.2, "weights": -np.ones(N)}, ValueError, "weights must not be negative"),
-        ({"eps_bar": 0.2, "weights": np.zeros(N)}, ValueError, "weights must .* not all zero"),
-        ({"eps_bar": 0.2, "weights": np.ones(7)}, ValueError, "weights must be .*80.* got .*7"),
+        ({"eps_bar": 0.2, "freq_weights": -np.ones(N)}, ValueError, "weights must not be negative"),
+        ({"eps_bar": 0.2, "freq_weights": np.zeros(N)}, ValueError, "weights must .* not all zero"),
+        ({"eps_bar": 0.2, "freq_weights": np.ones(7)}, ValueError, "weights must be .*80.* got .*7"),
         ({"eps_bar": 0.985}, ValueError, r"eps_bar=0.985 leaves .* = 1.2 observations for"),
     ],
 )

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from experiments import contaminated, leverage, linreg
 from numpy.testing import assert_allclose, assert_array_equal
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 import rrmstats
 from rrmstats import RRMOLS
+from rrmstats.experiments.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
 
 LABELS = [f"row {i}" for i in range(60)]
 SEEDS = range(30)
@@ -33,12 +33,12 @@ def fit(formula="y ~ x + z", eps_bar=0.3, **kwargs):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sample", [contaminated, leverage, linreg])
+@pytest.mark.parametrize("sample", [one_sided_outliers, leverage_shift, heavy_tailed_noise])
 def test_no_contamination_is_least_squares(sample, weighted):
     rng = np.random.default_rng(0)
     endog, exog = sample(rng)
     weights = rng.uniform(0.5, 3, len(endog)) if weighted else None
-    res = RRMOLS(endog, exog, 0.0, weights=weights).fit()
+    res = RRMOLS(endog, exog, 0.0, freq_weights=weights).fit()
     if weighted:
         # A weight says how often a row counts, as the degrees of freedom then do.
         reference = sm.WLS(endog, exog, weights=weights).fit()
@@ -54,7 +54,7 @@ def test_no_contamination_is_least_squares(sample, weighted):
 
 
 @pytest.mark.parametrize("eps_bar", [0.1, 0.4])
-@pytest.mark.parametrize("sample", [contaminated, leverage, linreg])
+@pytest.mark.parametrize("sample", [one_sided_outliers, leverage_shift, heavy_tailed_noise])
 def test_params_are_weighted_least_squares(sample, eps_bar):
     endog, exog = sample(np.random.default_rng(1))
     res = RRMOLS(endog, exog, eps_bar).fit()
@@ -80,8 +80,8 @@ def errors(sample, eps_bar=0.4, **kwargs):
 
 
 def test_leverage_points_break_algorithm_1_and_not_the_search():
-    error, risk = errors(leverage)
-    error_1, risk_1 = errors(leverage, n_starts=0, accelerate=False)
+    error, risk = errors(leverage_shift)
+    error_1, risk_1 = errors(leverage_shift, n_starts=0, accelerate=False)
     assert error.mean() <= 0.10
     assert error_1.mean() > 1
     assert (risk <= risk_1 * (1 + 1e-9)).all()
@@ -89,8 +89,8 @@ def test_leverage_points_break_algorithm_1_and_not_the_search():
 
 @pytest.mark.parametrize("eps_bar", [0.2, 0.4])
 def test_the_risk_is_never_above_that_of_algorithm_1(eps_bar):
-    _, risk = errors(linreg, eps_bar)
-    _, risk_1 = errors(linreg, eps_bar, n_starts=0, accelerate=False)
+    _, risk = errors(heavy_tailed_noise, eps_bar)
+    _, risk_1 = errors(heavy_tailed_noise, eps_bar, n_starts=0, accelerate=False)
     assert (risk <= risk_1 * (1 + 1e-9)).all()
     assert (risk < 0.999 * risk_1).any()
 
@@ -99,7 +99,9 @@ def test_the_risk_is_never_above_that_of_algorithm_1(eps_bar):
 @pytest.mark.parametrize(("n", "k"), [(1000, 5), (60, 3)])
 def test_scale_is_the_variance_of_clean_noise(eps_bar, n, k):
     scales = [
-        RRMOLS(*contaminated(np.random.default_rng(seed), n, k, share=0.0), eps_bar).fit().scale
+        RRMOLS(*one_sided_outliers(np.random.default_rng(seed), n, np.ones(k), share=0.0), eps_bar)
+        .fit()
+        .scale
         for seed in range(60)
     ]
     noise = 4 * np.std(scales) / np.sqrt(len(scales))
@@ -166,7 +168,7 @@ def test_missing_rows_are_dropped_with_their_weights(weighted):
     left = data.drop(gone)
 
     def kwargs(rows):
-        return {"weights": counts[rows]} if weighted else {}
+        return {"freq_weights": counts[rows]} if weighted else {}
 
     res = rrmstats.ols("y ~ x + z", data, 0.3, **kwargs(LABELS)).fit()
     expected = rrmstats.ols("y ~ x + z", left, 0.3, **kwargs(left.index)).fit()
@@ -192,7 +194,7 @@ def test_labels_survive(name):
 
 
 def test_fit_writes_nothing_on_the_model():
-    model = RRMOLS(*contaminated(np.random.default_rng(0)), 0.3)
+    model = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3)
     before = {name: pickle.dumps(value) for name, value in vars(model).items() if name != "data"}
     first = model.fit()
     model.fit(n_starts=0, rng=3)
@@ -203,7 +205,7 @@ def test_fit_writes_nothing_on_the_model():
 
 @pytest.mark.parametrize("weights", [None, np.r_[np.full(100, 2.0), np.ones(100)]])
 def test_clones_keep_eps_bar(weights):
-    model = RRMOLS(*contaminated(np.random.default_rng(0)), 0.3, weights=weights)
+    model = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3, freq_weights=weights)
     clone = model.__class__(model.endog, model.exog, **model._get_init_kwds())
     assert clone.eps_bar == 0.3
     assert_allclose(clone.fit().params, model.fit().params, rtol=1e-9)
@@ -263,7 +265,7 @@ def test_trace_and_starts():
 
 
 def test_start_params():
-    endog, exog = leverage(np.random.default_rng(0))
+    endog, exog = leverage_shift(np.random.default_rng(0))
     for unit in (1.0, 1e100):
         model = RRMOLS(unit * endog, exog, 0.4)
         from_truth = model.fit(n_starts=0, start_params=unit * np.ones(4))
@@ -284,3 +286,25 @@ def test_pickle_round_trip(tmp_path):
     assert without_time(again.summary()) == without_time(res.summary())
     res.save(tmp_path / "fit.pickle")
     assert_array_equal(sm.load(tmp_path / "fit.pickle").params, res.params)
+
+
+def test_design_distances_are_those_of_the_covariance_model():
+    rng = np.random.default_rng(3)
+    exog = rng.standard_normal((80, 2)) @ [[2.0, 1.0], [0.0, 0.5]]
+    exog[:8] += 20
+    y = rng.standard_normal(80)
+    own = rrmstats.RRMCov(exog, 0.2).fit().mahalanobis()
+    found = rrmstats.RRMOLS(y, sm.add_constant(exog), 0.2).design_distances()
+    np.testing.assert_allclose(found, own, rtol=1e-6)
+    dependent = np.c_[exog, exog[:, 0] + exog[:, 1]]
+    for design in (np.ones((80, 1)), dependent, exog[:6]):
+        assert rrmstats.RRMOLS(y[: len(design)], design, 0.2).design_distances() is None
+
+
+def test_leverages_are_those_of_statsmodels():
+    rng = np.random.default_rng(3)
+    exog, count = sm.add_constant(rng.standard_normal((30, 2))), rng.uniform(1, 2, 30)
+    y = rng.standard_normal(30)
+    own = sm.OLS(y, exog * np.sqrt(count)[:, None]).fit().get_influence().hat_matrix_diag
+    found = rrmstats.RRMOLS(y, exog, 0.2, freq_weights=count).leverages()
+    np.testing.assert_allclose(found, own)

@@ -1,21 +1,19 @@
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import line
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
 from rrmstats import RRMPCA
+from rrmstats.experiments.samples import noisy_line, shifted_cluster
 
 SPREAD = np.array([4.0, 2.0, 1.0, 0.5])
 
 
 def sample(n=200, seed=0, share=0.1, shift=(0, 0, 0, 20)):
     """Return points of known spread around 1, 2, 3, 4; the first ones are shifted."""
-    rng = np.random.default_rng(seed)
-    data = rng.standard_normal((n, 4)) * SPREAD + [1, 2, 3, 4]
-    data[: int(share * n)] += shift
-    return data
+    rng, cov = np.random.default_rng(seed), np.diag(SPREAD**2)
+    return shifted_cluster(rng, n, cov, share, shift, center=[1, 2, 3, 4])
 
 
 def rotation(d, seed=1):
@@ -26,7 +24,7 @@ def test_points_near_a_line():
     """About 0.0001 in the mean over other seeds."""
     rng, truth = np.random.default_rng(0), np.array([1, 2]) / np.sqrt(5)
     misalignment = [
-        1 - abs(truth @ RRMPCA(line(rng), 1, 0.4, demean=False).fit().loadings[:, 0])
+        1 - abs(truth @ RRMPCA(noisy_line(rng), 1, 0.4, demean=False).fit().loadings[:, 0])
         for _ in range(25)
     ]
     assert np.mean(misalignment) < 2e-4
@@ -75,11 +73,11 @@ def test_a_fraction_of_the_variance(fraction, q):
     data = pd.DataFrame(sample(2000), columns=list("abcd"))
     data.iloc[7, 1] = np.nan
     counts = 1.0 + np.arange(2000) % 2
-    res = rrmstats.pca("~ a + b + c + d", data, 0.2, n_components=fraction, weights=counts).fit()
+    res = rrmstats.pca("~ a + b + c + d", data, 0.2, n_components=fraction, freq_weights=counts).fit()
     assert res.loadings.shape == (4, q)
     assert res.explained_variance_ratio.sum() >= fraction
     kept = data.dropna()
-    whole = RRMPCA(kept, q, 0.2, weights=np.delete(counts, 7)).fit()
+    whole = RRMPCA(kept, q, 0.2, freq_weights=np.delete(counts, 7)).fit()
     assert_allclose(res.loadings, whole.loadings, atol=1e-7)
     assert list(res.scores.columns) == [f"comp_{i + 1}" for i in range(q)]
 

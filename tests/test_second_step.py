@@ -6,11 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from experiments import contaminated, ellipse, leverage, line, logistic
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, datasets
+from rrmstats.experiments.samples import (
+    correlated_points,
+    extreme_flips,
+    leverage_shift,
+    logistic_labels,
+    noisy_line,
+    one_sided_outliers,
+)
 
 MODELS = {
     "ols": lambda data: RRMOLS(data.y, sm.add_constant(data[["x", "z"]]), 0.2),
@@ -41,7 +48,7 @@ def test_efficiency_of_the_slopes(eps_bar):
     """Least squares is best, so that what a fit differs by from it is independent of it."""
     excess = [[], []]
     for seed in range(60):
-        endog, exog = contaminated(np.random.default_rng(seed), 500, 6, share=0.0)
+        endog, exog = one_sided_outliers(np.random.default_rng(seed), 500, np.ones(6), share=0.0)
         best = sm.OLS(endog, exog).fit()
         errors = np.sqrt(np.diag(best.normalized_cov_params))
         res = RRMOLS(endog, exog, eps_bar).fit(efficiency=0.95)
@@ -57,7 +64,7 @@ def test_efficiency_of_the_slopes(eps_bar):
 def test_efficiency_is_what_was_asked_for(efficiency):
     excess = []
     for seed in range(40):
-        endog, exog = contaminated(np.random.default_rng(seed), 500, 6, share=0.0)
+        endog, exog = one_sided_outliers(np.random.default_rng(seed), 500, np.ones(6), share=0.0)
         best = sm.OLS(endog, exog).fit()
         res = RRMOLS(endog, exog, 0.2).fit(efficiency=efficiency)
         errors = np.sqrt(np.diag(best.normalized_cov_params))
@@ -65,10 +72,11 @@ def test_efficiency_is_what_was_asked_for(efficiency):
     assert_allclose(1 / (1 + np.mean(np.square(excess))), efficiency, atol=0.25 * (1 - efficiency))
 
 
+@pytest.mark.slow
 def test_efficiency_of_a_mean_and_its_covariance():
     first, second, best = [], [], []
     for seed in range(80):
-        data = ellipse(np.random.default_rng(seed), 300, share=0.0)
+        data = correlated_points(np.random.default_rng(seed), 300, share=0.0)
         res = RRMCov(data, 0.2).fit(efficiency=0.95)
         first.append(res.first_step.params - [0, 0, 1, 0.8, 1])
         second.append(res.params - [0, 0, 1, 0.8, 1])
@@ -78,11 +86,12 @@ def test_efficiency_of_a_mean_and_its_covariance():
     assert np.mean(np.square(second)) < 0.8 * np.mean(np.square(first))
 
 
+@pytest.mark.slow
 def test_the_logit_is_worth_maximum_likelihood():
     truth = np.array([0.0, 1.0, -0.5])
     best, found = [], []
     for seed in range(120):
-        endog, exog = logistic(np.random.default_rng(seed), 500, truth)
+        endog, exog = logistic_labels(np.random.default_rng(seed), 500, truth)
         best.append(sm.Logit(endog, exog).fit(disp=0).params - truth)
         found.append(RRMLogit(endog, exog, 0.1).fit(efficiency=0.95).params - truth)
     best, found = np.array(best)[:, 1:], np.array(found)[:, 1:]
@@ -94,7 +103,7 @@ def test_the_logit_is_worth_maximum_likelihood():
 def test_robustness_stays():
     errors = []
     for seed in range(20):
-        endog, exog = leverage(np.random.default_rng(seed))
+        endog, exog = leverage_shift(np.random.default_rng(seed))
         res = RRMOLS(endog, exog, 0.4).fit(efficiency=0.95)
         clean = sm.OLS(endog[20:], exog[20:]).fit()
         errors.append([np.linalg.norm(fit.params - 1) for fit in (res, res.first_step, clean)])
@@ -210,16 +219,17 @@ def test_exact_fits_are_finite_and_quiet(efficiency):
 
 def test_no_contamination_keeps_the_second_step():
     """At eps_bar = 0 the first step is least squares, the second still robust to a degree."""
-    endog, exog = contaminated(np.random.default_rng(0), 200, 3, share=0.05, shift=8.0)
+    endog, exog = one_sided_outliers(np.random.default_rng(0), 200, share=0.05, shift=8.0)
     res = RRMOLS(endog, exog, 0.0).fit(efficiency=0.95)
     assert_allclose(res.first_step.params, sm.OLS(endog, exog).fit().params, rtol=1e-9)
     assert res.weights[:10].max() < 0.5 * res.weights[10:].max()
 
 
+@pytest.mark.slow
 def test_the_subspace_gains():
     first, second = [], []
     for seed in range(40):
-        res = RRMPCA(line(np.random.default_rng(seed)), 1, 0.4).fit(efficiency=0.95)
+        res = RRMPCA(noisy_line(np.random.default_rng(seed)), 1, 0.4).fit(efficiency=0.95)
         for kept, fit in ((first, res.first_step), (second, res)):
             kept.append(1 - abs(fit.loadings[:, 0] @ [1, 2]) / np.sqrt(5))
     assert np.mean(second) < 0.7 * np.mean(first)
@@ -236,11 +246,7 @@ def test_a_group_of_stars_does_not_turn_the_second_step():
 def test_logit_says_when_the_first_step_is_to_be_preferred(wrong):
     """Labels made the improbable one at extreme predictors are not improbable one by one."""
     rng = np.random.default_rng(3)
-    exog = sm.add_constant(rng.standard_normal((1000, 2)))
-    score = exog @ [0, 1, -0.5]
-    endog = (rng.random(1000) < 1 / (1 + np.exp(-score))).astype(float)
-    extreme = np.argsort(-np.abs(score))[:wrong]
-    endog[extreme] = score[extreme] < 0
+    endog, exog = extreme_flips(rng, 1000, (0.0, 1.0, -0.5), wrong / 1000)
     res = RRMLogit(endog, exog, 0.1).fit(efficiency=0.95)
     assert (res.steps_pvalue < 1e-3) == (wrong > 0)
     assert ("Prefer first_step" in str(res.summary())) == (wrong > 0)

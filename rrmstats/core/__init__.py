@@ -1,17 +1,41 @@
 """The generic method of the paper, on numpy and scipy alone."""
 
+import warnings
+from typing import TYPE_CHECKING
+
 from rrmstats.core.descent import Step
 from rrmstats.core.entropy import EntropyWeights, entropy_weights
-from rrmstats.core.minimise import Solution, minimise
+from rrmstats.core.estimate import EstimableProblem, Estimate
+from rrmstats.core.linear import LinearProblem
 from rrmstats.core.problem import FunctionProblem, Problem, SmoothProblem
+from rrmstats.core.search import Solution, minimize
+from rrmstats.core.setting import Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "EntropyWeights",
+    "EstimableProblem",
+    "Estimate",
     "FunctionProblem",
+    "LinearProblem",
     "Problem",
+    "Setting",
     "SmoothProblem",
     "Solution",
     "Step",
     "entropy_weights",
-    "minimise",
+    "minimize",
 ]
+
+
+def __getattr__(name: str) -> "Callable[..., Solution]":
+    if name == "minimise":
+        warnings.warn(
+            "minimise was renamed minimize and will be removed in version 0.3",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return minimize
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

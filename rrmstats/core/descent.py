@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,10 +21,10 @@ BACKTRACK = (1.0, 0.3)
 # suffices: the risk is then known to its square.
 ROUGH_STEP, ROUGH_RTOL = 0.1, 1e-3
 # A descent is given up when the lowest end is this many predicted decreases away.
-HOPE = 10.0
+GIVE_UP = 10.0
 # What rounding may add to a risk that has converged, relative to its excess.
 RISK_NOISE = 1e-13
-# Standard errors by which the share of corrupted rows may be larger in a part of the data.
+# Standard errors by which the corrupted fraction may be larger in a part of the data.
 SAMPLING_ERRORS = 3.0
 
 
@@ -38,39 +39,40 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The constraint on the weights: eps_bar and the prior, None where uniform.
+    """The constraint on the weights: its eps_bar, and the weights of largest entropy.
 
-    A prior of shape (b, n) gives each point of a batch its own.
+    `base` holds those weights, shape (n,), None where they are equal; with shape (b, n) each
+    point of a batch has its own. `wnobs` is the number of observations that they stand for.
     """
 
     eps_bar: float
-    prior: Array | None = None
-    total: float = 0.0
+    base: Array | None = None
+    wnobs: float = 0.0
 
     def uniform(self, n: int) -> Array:
         """Return the weights of largest entropy, shape (n,)."""
-        return np.full(n, 1.0 / n) if self.prior is None else self.prior
+        return np.full(n, 1.0 / n) if self.base is None else self.base
 
     def of(self, points: np.ndarray) -> Budget:
         """Return the budget of some points of a batch."""
-        if self.prior is None or self.prior.ndim == 1:
+        if self.base is None or self.base.ndim == 1:
             return self
-        return Budget(self.eps_bar, self.prior[points], self.total)
+        return Budget(self.eps_bar, self.base[points], self.wnobs)
 
     def take(self, rows: np.ndarray) -> Budget:
         """Return the budget of some rows, drawn at random.
 
-        It is larger by what chance may add to the share of corrupted ones; else a good fit
-        could look worse on these rows than a bad one.
+        It is larger by what chance may add to the fraction of corrupted ones; otherwise a
+        good fit could look worse on these rows than a bad one.
         """
-        n = self.total if self.prior is None else len(self.prior)
+        n = self.wnobs if self.base is None else len(self.base)
         variance = self.eps_bar * (1 - self.eps_bar) * (1 / len(rows) - 1 / n)
         most = self.eps_bar + SAMPLING_ERRORS * float(np.sqrt(max(variance, 0.0)))
         eps_bar = min(most, 0.5 * (1 + self.eps_bar))
-        if self.prior is None:
+        if self.base is None:
             return Budget(eps_bar, None, len(rows))
-        part = self.prior[rows]
-        return Budget(eps_bar, part / part.sum(), self.total * float(part.sum()))
+        part = self.base[rows]
+        return Budget(eps_bar, part / part.sum(), self.wnobs * float(part.sum()))
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ def evaluate(
 ) -> Points:
     """Return the concentrated risk at a batch of parameters, shape (b, k), with its weights."""
     losses = problem.losses(theta)
-    weights, lambda_, divergence = tilt(losses, budget.eps_bar, budget.prior, lambda_start, rtol)
+    weights, lambda_, divergence = tilt(losses, budget.eps_bar, budget.base, lambda_start, rtol)
     risk = np.einsum("bn,bn->b", weights, losses)
     if not np.isfinite(risk).all():  # an infinite loss has weight zero
         risk = np.einsum("bn,bn->b", weights, np.where(weights > 0, losses, 0.0))
@@ -134,7 +136,9 @@ class Descent:
         The starts.
     budget : Budget
     rivals : bool, optional
-        Whether only the lowest end matters, so that hopeless descents are given up.
+        Whether only the lowest end matters, so that descents that fall behind are given up.
+    theta_step : callable, optional
+        Refits under weights (n,) from parameters (k,), in place of the problem's `weighted_fit`.
 
     Attributes
     ----------
@@ -144,9 +148,15 @@ class Descent:
     """
 
     def __init__(
-        self, problem: Problem, points: Points, budget: Budget, rivals: bool = True
+        self,
+        problem: Problem,
+        points: Points,
+        budget: Budget,
+        rivals: bool = True,
+        theta_step: Callable[[Array, Array], Array] | None = None,
     ) -> None:
         self.problem, self.points, self.budget, self.rivals = problem, points, budget, rivals
+        self.theta_step = theta_step
         self.converged = np.zeros(len(points.risk), dtype=bool)
         self.predicted = np.full(len(points.risk), np.inf)
         self._log: list[tuple[np.ndarray, str, Array, Array, Array]] = []
@@ -162,7 +172,7 @@ class Descent:
             rest = self._newton(open_, tol) if newton else open_
             if len(rest):
                 self._algorithm_1(rest, tol, accelerate)
-            open_ = np.flatnonzero(~(self.converged | self._settled() | self._hopeless()))
+            open_ = np.flatnonzero(~(self.converged | self._settled() | self._gave_up()))
         return self
 
     def _settled(self) -> np.ndarray:
@@ -171,12 +181,12 @@ class Descent:
         self.converged |= settled
         return settled
 
-    def _hopeless(self) -> np.ndarray:
+    def _gave_up(self) -> np.ndarray:
         """Mark the points that cannot be expected to reach the lowest end so far."""
         if not (self.rivals and self.converged.any()):
             return np.zeros_like(self.converged)
         lowest = self.points.risk[self.converged].min()
-        return self.points.risk > lowest + HOPE * self.predicted
+        return self.points.risk > lowest + GIVE_UP * self.predicted
 
     def _record(self, rows: np.ndarray, kind: str) -> None:
         points = self.points
@@ -189,7 +199,7 @@ class Descent:
         found = []
         for rows, kind, risk, lambda_, divergence in self._log:
             for j in np.flatnonzero(rows == i):
-                n_eff = self.budget.total * float(np.exp(-divergence[j]))
+                n_eff = self.budget.wnobs * float(np.exp(-divergence[j]))
                 found.append(Step(float(risk[j]), float(lambda_[j]), n_eff, kind))
         return tuple(found)
 
@@ -252,8 +262,7 @@ class Descent:
         As Newton's safeguard it need not refit to the end, and stops where the risk does.
         """
         here = self.points[rows]
-        refit = self.problem.improved if accelerate else self.problem.weighted_fit
-        theta = refit(here.weights, here.theta)
+        theta = self._refit(here.weights, here.theta, accelerate)
         trial = evaluate(self.problem, theta, self.budget.of(rows), here.lambda_)
         lower = (trial.risk <= here.risk) & (trial.risk < np.inf)
         self.points.put(rows[lower], trial if lower.all() else trial[lower])
@@ -261,6 +270,14 @@ class Descent:
         least = 0.0 if accelerate and isinstance(self.problem, SmoothProblem) else tol
         falling = lower & (trial.risk < here.risk - least * here.excess)
         self.converged[rows[~falling]] = True
+
+    def _refit(self, weights: Array, theta: Array, accelerate: bool) -> Array:
+        """Return the parameters of least weighted loss, or near it, shape (b, k)."""
+        if accelerate:
+            return self.problem.improved(weights, theta)
+        if self.theta_step is None:
+            return self.problem.weighted_fit(weights, theta)
+        return np.array([self.theta_step(w, t) for w, t in zip(weights, theta, strict=True)])
 
 
 def newton_steps(gradient: Array, hessian: Array) -> tuple[Array, np.ndarray]:

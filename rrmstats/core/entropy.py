@@ -32,11 +32,12 @@ class EntropyWeights(NamedTuple):
     weights : ndarray, shape (..., n)
         Probability weights; they sum to one along the last axis.
     lambda_ : ndarray, shape (...)
-        Temperature: weights are proportional to ``prior * exp(-losses / lambda_)``. It is
-        infinite where the weights equal the prior, and zero where they are shared by the
-        observations tied at the smallest loss.
+        Temperature: weights are proportional to ``freq_weights * exp(-losses / lambda_)``. It
+        is infinite where the weights are as spread out as possible, and zero where only the
+        observations tied at the smallest loss have weight.
     divergence : ndarray, shape (...)
-        Kullback-Leibler divergence of the weights from the prior. The effective sample size
+        Kullback-Leibler divergence of the weights from equal ones, or from the frequency
+        weights. The effective sample size
         is ``n * exp(-divergence)``.
     """
 
@@ -49,13 +50,13 @@ def entropy_weights(
     losses: npt.ArrayLike,
     eps_bar: float,
     *,
-    prior: npt.ArrayLike | None = None,
+    freq_weights: npt.ArrayLike | None = None,
     lambda_start: npt.ArrayLike | None = None,
     rtol: float = DIVERGENCE_RTOL,
 ) -> EntropyWeights:
     r"""Minimise ``sum(weights * losses)`` under a bound on the entropy of the weights.
 
-    The entropy must be at least ``log((1 - eps_bar) * n)``. The minimiser is an exponential
+    The entropy must be at least ``log((1 - eps_bar) * n)``. The minimizer is an exponential
     tilt, :math:`\pi_i \propto \exp(-\ell_i / \lambda)`, and the only unknown is
     :math:`\lambda`: the root of a monotone function, found by safeguarded Newton steps.
 
@@ -66,9 +67,9 @@ def entropy_weights(
         has weight zero.
     eps_bar : float
         Upper bound on the fraction of corrupted observations, in [0, 1).
-    prior : array_like, shape (n,), optional
-        Nonnegative weights of the observations, in any unit. The constraint then bounds the
-        divergence from them by ``-log(1 - eps_bar)``: a row of weight 2 is the row twice.
+    freq_weights : array_like, shape (n,), optional
+        Frequency weights, nonnegative and in any unit: an observation of weight 2 counts as two.
+        The constraint then bounds the divergence from them by ``-log(1 - eps_bar)``.
     lambda_start : array_like, shape (...), optional
         Guess of `lambda_`; it saves passes and does not change the answer.
     rtol : float, optional
@@ -91,7 +92,7 @@ def entropy_weights(
         raise ValueError(f"losses must hold at least one observation, got shape {losses.shape}")
     n = losses.shape[-1]
     eps_bar = check_eps_bar(eps_bar)
-    if prior is None and (1 - eps_bar) * n < 1 - 1e-12:
+    if freq_weights is None and (1 - eps_bar) * n < 1 - 1e-12:
         raise ValueError(
             f"eps_bar={eps_bar:g} leaves (1 - eps_bar) * n = {(1 - eps_bar) * n:.3g} of {n} "
             "observations; it must leave at least one: lower eps_bar"
@@ -100,7 +101,7 @@ def entropy_weights(
     guess = None
     if lambda_start is not None:
         guess = np.broadcast_to(np.asarray(lambda_start, float), losses.shape[:-1]).reshape(-1)
-    found = tilt(batch, eps_bar, normalised_prior(prior, n), guess, rtol)
+    found = tilt(batch, eps_bar, base_weights(freq_weights, n), guess, rtol)
     return EntropyWeights(
         found.weights.reshape(losses.shape),
         found.lambda_.reshape(losses.shape[:-1])[()],
@@ -119,15 +120,17 @@ def check_eps_bar(eps_bar: Any) -> float:
     return value
 
 
-def normalised_prior(prior: npt.ArrayLike | None, n: int) -> Array | None:
-    """Return prior weights that sum to one, or None where they are all equal."""
-    if prior is None:
+def base_weights(freq_weights: npt.ArrayLike | None, n: int) -> Array | None:
+    """Return frequency weights scaled to sum to one, or None where they are all equal."""
+    if freq_weights is None:
         return None
-    given = np.asarray(prior, dtype=float)
+    given = np.asarray(freq_weights, dtype=float)
     if given.shape != (n,):
-        raise ValueError(f"prior must have shape ({n},), one weight a loss, got {given.shape}")
+        raise ValueError(
+            f"freq_weights must have shape ({n},), one weight per loss, got {given.shape}"
+        )
     if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
-        raise ValueError("prior weights must be finite and nonnegative, and not all zero")
+        raise ValueError("freq_weights must be finite and nonnegative, and not all zero")
     if (given == given[0]).all():
         return None
     scaled = given / given.max()
@@ -135,24 +138,24 @@ def normalised_prior(prior: npt.ArrayLike | None, n: int) -> Array | None:
 
 
 def tilt(
-    losses: Array, eps_bar: float, prior: Array | None, guess: Array | None, rtol: float
+    losses: Array, eps_bar: float, base: Array | None, guess: Array | None, rtol: float
 ) -> EntropyWeights:
     """Solve a batch of weight steps from arguments already checked.
 
-    `losses` have shape (b, n), `prior` (n,) or (b, n).
+    `losses` have shape (b, n), `base` (n,) or (b, n).
     """
     least = losses.min(axis=-1)
     found = None
     finite = np.isfinite(least).all() and np.isfinite(losses.max(axis=-1)).all()
-    if prior is None and eps_bar > 0 and finite:
+    if base is None and eps_bar > 0 and finite:
         excess = losses - least[:, None]
         if np.count_nonzero(excess == 0, axis=-1).max() < (1 - eps_bar) * losses.shape[-1]:
             found = _root(excess, None, eps_bar, guess, rtol)
     if found is None:
-        found = _tilt_with_edges(losses, eps_bar, prior, guess, rtol)
+        found = _tilt_with_edges(losses, eps_bar, base, guess, rtol)
     if guess is None or _sound(found, eps_bar, guess, rtol):
         return found
-    return tilt(losses, eps_bar, prior, None, rtol)
+    return tilt(losses, eps_bar, base, None, rtol)
 
 
 def _sound(found: EntropyWeights, eps_bar: float, guess: Array, rtol: float) -> bool:
@@ -167,19 +170,19 @@ def _sound(found: EntropyWeights, eps_bar: float, guess: Array, rtol: float) -> 
     return not (tilted & (missed | saturated)).any()
 
 
-def _mass(chosen: np.ndarray, prior: Array | None) -> Array:
-    """Return the prior mass of the chosen observations, shape (b,)."""
-    if prior is None:
+def _mass(chosen: np.ndarray, base: Array | None) -> Array:
+    """Return the base mass of the chosen observations, shape (b,)."""
+    if base is None:
         return np.count_nonzero(chosen, axis=-1) / chosen.shape[-1]
-    return np.where(chosen, prior, 0.0).sum(axis=-1)
+    return np.where(chosen, base, 0.0).sum(axis=-1)
 
 
 def _tilt_with_edges(
-    losses: Array, eps_bar: float, prior: Array | None, guess: Array | None, rtol: float
+    losses: Array, eps_bar: float, base: Array | None, guess: Array | None, rtol: float
 ) -> EntropyWeights:
     """Solve a batch in which some weights are uniform, on all observations or on the ties."""
     n = losses.shape[-1]
-    seen = losses if prior is None else np.where(prior > 0, losses, np.inf)
+    seen = losses if base is None else np.where(base > 0, losses, np.inf)
     least = seen.min(axis=-1)
     if not np.isfinite(least).all() or np.isnan(losses).any():
         raise ValueError(
@@ -187,33 +190,33 @@ def _tilt_with_edges(
             "+inf: check the data and the parameters for overflow"
         )
     excess = seen - least[:, None]
-    tied, room = _mass(excess == 0, prior), _mass(np.isfinite(excess), prior)
+    tied, room = _mass(excess == 0, base), _mass(np.isfinite(excess), base)
     if (room < (1 - eps_bar) * (1 - 1e-12)).any():
         raise ValueError(
             f"more than a fraction eps_bar={eps_bar:g} of the losses is +inf, so that no weights "
-            "have finite risk; raise eps_bar or mend the losses"
+            "have finite risk; raise eps_bar or fix the losses"
         )
-    base = np.broadcast_to(1.0 / n if prior is None else prior, excess.shape)
+    spread = np.broadcast_to(1.0 / n if base is None else base, excess.shape)
     found = EntropyWeights(np.empty_like(excess), np.empty(len(excess)), np.empty(len(excess)))
     uniform = (tied >= room * (1 - 1e-15)) | (room * (1 - 1e-12) <= 1 - eps_bar)
     exact = ~uniform & (tied >= (1 - eps_bar) * (1 - 1e-12))
     for rows, mass, lambda_ in ((uniform, room, np.inf), (exact, tied, 0.0)):
         if rows.any():
             chosen = np.isfinite(excess[rows]) if lambda_ else excess[rows] == 0
-            found.weights[rows] = chosen * base[rows] / mass[rows, None]
+            found.weights[rows] = chosen * spread[rows] / mass[rows, None]
             found.lambda_[rows] = lambda_
             found.divergence[rows] = -np.log(np.minimum(mass[rows], 1.0))
     rest = ~(uniform | exact)
     if rest.any():
         start = None if guess is None else guess[rest]
-        solved = _root(excess[rest], None if prior is None else base[rest], eps_bar, start, rtol)
+        solved = _root(excess[rest], None if base is None else spread[rest], eps_bar, start, rtol)
         for whole, part in zip(found, solved, strict=True):
             whole[rest] = part
     return found
 
 
 def _root(
-    excess: Array, prior: Array | None, eps_bar: float, guess: Array | None, rtol: float
+    excess: Array, base: Array | None, eps_bar: float, guess: Array | None, rtol: float
 ) -> EntropyWeights:
     """Find lambda for losses above their minimum, of shape (b, n); `excess` is overwritten.
 
@@ -226,7 +229,7 @@ def _root(
         scale = _typical_excess(excess, eps_bar)
     budget = -np.log1p(-eps_bar)
     tolerance = rtol * budget + DIVERGENCE_ATOL
-    log_n = np.log(excess.shape[-1]) if prior is None else 0.0
+    log_n = np.log(excess.shape[-1]) if base is None else 0.0
     weights = np.empty_like(excess)
     t = np.zeros(len(scale))
     low, high = t - np.inf, t + np.inf
@@ -237,8 +240,8 @@ def _root(
             beta = np.exp(t)
             np.multiply(excess, -beta[:, None], out=weights)
             np.exp(weights, out=weights)
-            if prior is not None:
-                np.multiply(weights, prior, out=weights)
+            if base is not None:
+                np.multiply(weights, base, out=weights)
             total = np.add.reduce(weights, axis=-1)
             mean = np.einsum("bn,bn->b", weights, excess) / total
             divergence = log_n - np.log(total) - beta * mean

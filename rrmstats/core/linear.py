@@ -7,25 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 
+from rrmstats.core.design import orthogonal_fit, solve_gram
 from rrmstats.core.entropy import Array
-from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.estimate import EstimableProblem
+from rrmstats.core.newton import damped_newton
 
 # Rows whose slice of the design stays in a core's cache.
 CHUNK = 4096
 # Below this many entries the products of pairs of columns are stored: Grams are one product.
 PAIRS_MAX = 400_000
-# Squared condition number past which normal equations lose the eighth digit.
-GRAM_CONDITION = 1e8
-# Rows enough to tell the condition of a design; the loop notices the rare worse one.
-CONDITION_ROWS = 10_000
-# Sizes past which squares and their sums could overflow or vanish.
-EXTREME = 1e60
+# Newton steps of a weighted fit, and those that improve a start.
+FIT_STEPS = 50
+IMPROVING_STEPS = 2
 
 
-class LinearProblem(SmoothProblem):
+class LinearProblem(EstimableProblem):
     """Losses rho(y_i, x_i' theta), for one design and a smooth rho.
 
-    Subclasses define `link_losses` and `link_slopes` as functions of the linear predictor.
+    Subclasses define `link_losses` and `link_slopes` as functions of the linear predictor; that
+    is all. Where the weighted fit has a closed form, they define `weighted_fit` too.
 
     Parameters
     ----------
@@ -42,11 +42,43 @@ class LinearProblem(SmoothProblem):
 
     def link_losses(self, eta: Array) -> Array:
         """Return the losses at linear predictors of shape (..., n)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define link_losses(eta)")
 
     def link_slopes(self, eta: Array) -> tuple[Array, Array]:
         """Return the first and second derivative of the losses in the linear predictor."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define link_slopes(eta)")
+
+    def take(self, rows: np.ndarray) -> LinearProblem:
+        """Return the problem restricted to some rows."""
+        return type(self)(self.endog[rows], self.exog[rows])
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k)."""
+        batch = weights.reshape(-1, self.n_obs)
+        start = np.zeros((len(batch), self.n_params))
+        if theta is not None:
+            start = np.broadcast_to(theta, (*weights.shape[:-1], self.n_params))
+            start = start.reshape(-1, self.n_params).copy()
+        return self._newton(batch, start, FIT_STEPS).reshape(*weights.shape[:-1], -1)
+
+    def improved(self, weights: Array, theta: Array) -> Array:
+        """Return parameters a few Newton steps towards the weighted fit, shape (b, k)."""
+        return self._newton(weights, theta, IMPROVING_STEPS)
+
+    def _newton(self, weights: Array, theta: Array, steps: int) -> Array:
+        return damped_newton(
+            lambda t: np.einsum("bn,bn->b", weights, self.losses(t)),
+            lambda t: self.weighted_slopes(t, weights),
+            self.retract,
+            theta,
+            steps,
+        )
+
+    def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
+        """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
+        first, second = self.link_slopes(self.predictor(theta))
+        hessian, moments = self.gram(weights * second, (weights * first)[:, None, :])
+        return moments[:, 0, :], hessian
 
     def predictor(self, theta: Array) -> Array:
         """Return ``exog @ theta``, shape (..., n)."""
@@ -132,7 +164,7 @@ class LinearProblem(SmoothProblem):
     def weighted_least_squares(self, weights: Array, target: Array) -> Array:
         """Return the weighted least squares fit to `target`, shape (..., k).
 
-        Normal equations where they keep eight digits, an orthogonal factorisation elsewhere.
+        Normal equations where they keep eight digits, an orthogonal factorization elsewhere.
         """
         gram, moments = self.gram(weights, (weights * target)[..., None, :])
         solution, sound = solve_gram(gram, moments[..., 0, :])
@@ -143,96 +175,3 @@ class LinearProblem(SmoothProblem):
             if not sound[i]:
                 solution[i] = orthogonal_fit(self.exog, targets[i], weights[i])
         return solution
-
-
-def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
-    """Solve positive semi-definite systems of shape (..., k, k), and say which are sound."""
-    diagonal = np.sqrt(np.einsum("...ii->...i", gram))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unit = gram / (diagonal[..., :, None] * diagonal[..., None, :])
-        scaled = right / diagonal
-    try:
-        inverse = np.linalg.inv(unit)
-    except np.linalg.LinAlgError:
-        unit = np.where(np.isfinite(unit), unit, 0.0)
-        inverse = np.linalg.pinv(unit, hermitian=True)
-        rank = np.linalg.matrix_rank(unit, hermitian=True)
-        inverse[rank < unit.shape[-1]] = np.nan
-    with np.errstate(divide="ignore", invalid="ignore"):
-        solution = np.einsum("...ij,...j->...i", inverse, scaled) / diagonal
-        condition = np.abs(inverse).sum(axis=-1).max(axis=-1)
-    return solution, np.asarray(condition < GRAM_CONDITION) & np.isfinite(solution).all(axis=-1)
-
-
-def orthogonal_fit(exog: Array, target: Array, weights: Array) -> Array:
-    """Return a weighted least squares fit by an orthogonal factorisation.
-
-    Among several it is the one of least norm when every column is in units of its largest entry.
-    """
-    used = weights > 0
-    root = np.sqrt(weights[used] / weights.max())
-    rows = root[:, None] * exog[used]
-    unit = np.abs(rows).max(axis=0)
-    unit[unit == 0] = 1.0
-    return np.linalg.lstsq(rows / unit, root * target[used], rcond=None)[0] / unit
-
-
-class Design:
-    """A design with the same column space as `exog` that is safe for normal equations.
-
-    Parameters
-    ----------
-    exog : ndarray, shape (n, k)
-        Design, of any rank and scale.
-
-    Attributes
-    ----------
-    exog : ndarray, shape (n, r)
-        The given design where its condition allows, else an orthonormal basis of its columns.
-    back : ndarray, shape (k, r), or None
-        Takes parameters of the basis to the parameters of least norm of the given design; None
-        where they are the same.
-    """
-
-    def __init__(self, exog: Array) -> None:
-        self.exog = exog
-        self.back: Array | None = None
-        scale = power_of_two(exog, axis=0)
-        some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
-        if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
-            return
-        check_range(exog, scale)
-        left, singular, right = np.linalg.svd(exog / scale, full_matrices=False)
-        rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
-        back = (right[:rank].T / singular[:rank]) / scale[:, None]
-        if rank < exog.shape[1]:
-            null = np.linalg.qr(right[rank:].T / scale[:, None])[0]
-            back = back - null @ (null.T @ back)
-        self.exog, self.back = left[:, :rank], back
-        self._forth = singular[:rank, None] * right[:rank] * scale
-
-    def to_params(self, theta: Array) -> Array:
-        """Return the parameters of the given design."""
-        return theta if self.back is None else self.back @ theta
-
-    def from_params(self, params: Array) -> Array:
-        """Return the parameters of the basis."""
-        return params if self.back is None else self._forth @ params
-
-
-def check_range(exog: Array, scale: Array) -> None:
-    """Raise where the entries of a column are too far apart to compute with."""
-    for j in np.flatnonzero(scale > 1):
-        typical = np.median(np.abs(exog[exog[:, j] != 0, j]))
-        if typical < scale[j] / EXTREME:
-            raise ValueError(
-                f"column {j} of the design has entries from {typical:.3g} to {scale[j]:.3g}, too "
-                "far apart to compute with; mend or drop the rows with the largest"
-            )
-
-
-def power_of_two(values: Array, axis: int | None = None) -> Array:
-    """Return a unit, free of rounding, for data too large or too small to square; else 1."""
-    size = np.maximum(values.max(axis=axis), -values.min(axis=axis))
-    extreme = (size > 0) & ((size > EXTREME) | (size < 1 / EXTREME))
-    return np.where(extreme, np.exp2(np.floor(np.log2(np.where(extreme, size, 1.0)))), 1.0)

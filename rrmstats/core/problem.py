@@ -11,7 +11,7 @@ from rrmstats.core.entropy import Array
 
 
 class Problem:
-    """A loss for each observation, and its minimiser under given weights.
+    """A loss for each observation, and its minimizer under given weights.
 
     A subclass sets `n_obs` and `n_params` and defines `losses` and `weighted_fit`; that is all
     that the paper's method needs. The other methods have defaults that are right for any
@@ -31,7 +31,7 @@ class Problem:
         raise NotImplementedError(f"{type(self).__name__} must define losses(theta)")
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
-        """Return the minimiser of ``sum(weights * losses)``, shape (..., k).
+        """Return the minimizer of ``sum(weights * losses)``, shape (..., k).
 
         `theta` is a point to start from, for problems without a closed form.
         """
@@ -40,7 +40,7 @@ class Problem:
     def improved(self, weights: Array, theta: Array) -> Array:
         """Return parameters of lower ``sum(weights * losses)`` than `theta`, shape (..., k).
 
-        The minimiser by default; a few steps towards it do where it has no closed form.
+        The minimizer by default; a few steps towards it do where it has no closed form.
         """
         return self.weighted_fit(weights, theta)
 
@@ -53,12 +53,9 @@ class Problem:
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return the fits to subsets of rows, indices of shape (m, size): shape (m, k)."""
-        fits = []
-        for rows in subsets:
-            weights = np.zeros(self.n_obs)
-            weights[rows] = 1.0 / len(rows)
-            fits.append(self.weighted_fit(weights))
-        return np.array(fits)
+        weights = np.zeros((len(subsets), self.n_obs))
+        np.put_along_axis(weights, subsets, 1.0 / subsets.shape[1], axis=1)
+        return self.weighted_fit(weights)
 
     @property
     def subset_size(self) -> int:
@@ -103,13 +100,13 @@ class FunctionProblem(Problem):
     The rate of an exponential law, one observation in five corrupted:
 
     >>> import numpy as np
-    >>> from rrmstats.core import FunctionProblem, minimise
+    >>> from rrmstats.core import FunctionProblem, minimize
     >>> z = np.r_[np.random.default_rng(0).exponential(2.0, 80), np.full(20, 500.0)]
     >>> problem = FunctionProblem(
     ...     losses=lambda theta: z / theta[0] + np.log(theta[0]),
     ...     weighted_fit=lambda weights: np.array([weights @ z]),
     ...     n_obs=100, n_params=1)
-    >>> solution = minimise(problem, eps_bar=0.25)
+    >>> solution = minimize(problem, eps_bar=0.25)
     >>> bool(solution.theta[0] < 2.0), bool(solution.weights[80:].sum() < 1e-6)
     (True, True)
     """
@@ -129,7 +126,7 @@ class FunctionProblem(Problem):
         return np.apply_along_axis(self._losses, -1, theta)
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
-        """Return the minimiser of ``sum(weights * losses)``, shape (..., k)."""
+        """Return the minimizer of ``sum(weights * losses)``, shape (..., k)."""
         return np.apply_along_axis(self._weighted_fit, -1, weights)
 
 
@@ -170,7 +167,8 @@ class SmoothProblem(Problem):
     def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
         """Return gradient (k,) and Hessian (k, k) of the risk at a fixed lambda.
 
-        `tilt` holds ``prior * exp(-losses / lambda_)``, shape (n,).
+        `tilt` holds ``base * exp(-losses / lambda_)``, shape (n,), with `base` the weights of
+        largest entropy.
         """
         gradients = self.gradients(theta)
         outer = gradients.T @ (tilt[:, None] * gradients)
@@ -213,9 +211,9 @@ def concentrated_derivatives(
         return gradient, hessian, np.zeros_like(gradient)
     used = weights > 0
     w, g, ell = weights[used], gradients[used], losses[used]
-    centred = g - gradient
+    centered = g - gradient
     spread = ell - w @ ell
-    cross = (w * spread) @ centred
+    cross = (w * spread) @ centered
     drift = cross / (w @ spread**2)
-    inner = centred.T @ (w[:, None] * centred) - np.outer(cross, drift)
+    inner = centered.T @ (w[:, None] * centered) - np.outer(cross, drift)
     return gradient, hessian - inner / lambda_, drift

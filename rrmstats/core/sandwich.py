@@ -1,7 +1,7 @@
 """Standard errors: the influence of each observation on parameters and lambda together.
 
 The weights are estimated with the parameters. The estimating equations of theta, beta = 1/lambda
-and the normalising constant are therefore stacked; solved for the last two, what is left is the
+and the normalizing constant are therefore stacked; solved for the last two, what is left is the
 score of each observation and the Hessian of the concentrated risk.
 """
 
@@ -30,11 +30,11 @@ class Influence(NamedTuple):
     log_lambda: Array
 
 
-def relative_weights(weights: Array, prior: Array | None) -> Array:
-    """Return weights in units of the prior: n times the weights where it is uniform."""
-    if prior is None:
+def relative_weights(weights: Array, base: Array | None) -> Array:
+    """Return weights in units of those of largest entropy: n times the weights without `base`."""
+    if base is None:
         return weights * len(weights)
-    return np.divide(weights, prior, out=np.zeros_like(weights), where=prior > 0)
+    return np.divide(weights, base, out=np.zeros_like(weights), where=base > 0)
 
 
 def scaled_spread(losses: Array, weights: Array, lambda_: float) -> Array:
@@ -65,15 +65,15 @@ def scores(
     losses: Array,
     weights: Array,
     lambda_: float,
-    prior: Array | None,
+    base: Array | None,
 ) -> tuple[Array, Array]:
     r"""Return the scores of theta (n, k) and of ln(beta) (n,), at a minimum of the risk.
 
-    With :math:`\omega_i` the weight relative to the prior, :math:`c = \mathrm{Cov}(\ell,
+    With :math:`\omega_i` the relative weight, :math:`c = \mathrm{Cov}(\ell,
     \nabla\ell)` and :math:`b_i` the score of ln(beta), the score of theta is
     :math:`\omega_i \nabla\ell_i - (c / \lambda) b_i`.
     """
-    relative = relative_weights(weights, prior)
+    relative = relative_weights(weights, base)
     found = problem.gradients(theta)
     out = weights == 0
     if out.any():
@@ -88,13 +88,13 @@ def scores(
     return found, log_beta
 
 
-def influence(
+def minimum_influence(
     problem: SmoothProblem,
     theta: Array,
     losses: Array,
     weights: Array,
     lambda_: float,
-    prior: Array | None = None,
+    base: Array | None = None,
 ) -> Influence:
     """Return the influence functions at a minimum of the risk.
 
@@ -109,8 +109,8 @@ def influence(
         Losses and weights there.
     lambda_ : float
         Temperature of the weights.
-    prior : ndarray, shape (n,), optional
-        Prior weights, summing to one.
+    base : ndarray, shape (n,), optional
+        Frequency weights, summing to one; None where they are equal.
 
     Returns
     -------
@@ -122,32 +122,32 @@ def influence(
             theta[None], losses[None], weights[None], np.array([lambda_])
         )
     )
-    found, log_beta = scores(problem, theta, losses, weights, lambda_, prior)
-    moved = -found @ np.linalg.pinv(hessian, hermitian=True)
-    return Influence(moved, moved @ drift - log_beta)
+    found, log_beta = scores(problem, theta, losses, weights, lambda_, base)
+    by_theta = -found @ np.linalg.pinv(hessian, hermitian=True)
+    return Influence(by_theta, by_theta @ drift - log_beta)
 
 
 def tempered_influence(
-    problem: SmoothProblem, theta: Array, weights: Array, lambda_: float, prior: Array | None
+    problem: SmoothProblem, theta: Array, weights: Array, lambda_: float, base: Array | None
 ) -> Array:
     """Return the influence functions of theta at a fixed lambda, shape (n, k)."""
     _, hessian = problem.tempered(theta, weights, lambda_)
-    found = problem.gradients(theta) * relative_weights(weights, prior)[:, None]
+    found = problem.gradients(theta) * relative_weights(weights, base)[:, None]
     return -found @ np.linalg.pinv(hessian, hermitian=True)
 
 
-def covariance(
-    moved: Array, prior: Array | None, total: float, groups: np.ndarray | None = None
+def influence_covariance(
+    influence: Array, base: Array | None, wnobs: float, groups: np.ndarray | None = None
 ) -> Array:
     """Return the covariance of an estimate from its influence functions.
 
     Parameters
     ----------
-    moved : ndarray, shape (n, k)
+    influence : ndarray, shape (n, k)
         Influence functions.
-    prior : ndarray, shape (n,), or None
-        Prior weights, summing to one; None where they are equal.
-    total : float
+    base : ndarray, shape (n,), or None
+        Frequency weights, summing to one; None where they are equal.
+    wnobs : float
         Number of observations that they stand for.
     groups : ndarray of int, shape (n,), optional
         Clusters, numbered from zero; observations of one cluster may depend on each other.
@@ -156,12 +156,12 @@ def covariance(
     -------
     ndarray, shape (k, k)
     """
-    n = len(moved)
+    n = len(influence)
     if groups is None:
-        if prior is None:
-            return moved.T @ moved / n**2
-        return moved.T @ (prior[:, None] * moved) / total
-    share = moved / n if prior is None else prior[:, None] * moved
+        if base is None:
+            return influence.T @ influence / n**2
+        return influence.T @ (base[:, None] * influence) / wnobs
+    per_row = influence / n if base is None else base[:, None] * influence
     count = int(groups.max()) + 1
-    sums = np.array([np.bincount(groups, column, count) for column in share.T]).T
+    sums = np.array([np.bincount(groups, column, count) for column in per_row.T]).T
     return sums.T @ sums * (count / (count - 1))

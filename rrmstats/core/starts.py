@@ -26,12 +26,12 @@ def draw_subsets(
     """Draw subsets of rows without replacement, shape (n_starts, size).
 
     Rows are drawn by their place in `order`, so that the draw does not depend on how the
-    data were sorted or scaled. Rows of larger prior weight come up more often.
+    data were sorted or scaled. Rows of larger frequency weight come up more often.
     """
     keys = rng.exponential(size=(n_starts, len(order)))
-    if budget.prior is not None:
+    if budget.base is not None:
         with np.errstate(divide="ignore"):
-            keys /= budget.prior[order]
+            keys /= budget.base[order]
     return order[np.argpartition(keys, size - 1, axis=-1)[:, :size]]
 
 

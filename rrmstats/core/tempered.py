@@ -2,31 +2,111 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import chi2
 
 from rrmstats.core.descent import BACKTRACK, RISK_NOISE, Step, bounded_step, newton_steps
 from rrmstats.core.entropy import Array
-from rrmstats.core.minimise import Solution
 from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.search import Solution
+from rrmstats.core.setting import Setting
 
 # One Gaussian observation in KEEP is three standard deviations out; one in FADE times as many is
-# four. To leave these out costs less than a hundredth of an efficiency of 0.95; a higher one
-# affords less.
-KEEP, FADE, AFFORDED = 370.0, 43.0, 0.05
+# four. Leaving these out costs less than a hundredth of an efficiency of 0.95; with a higher
+# efficiency, whose loss is less than USUAL_LOSS, fewer may be left out.
+KEEP, FADE, USUAL_LOSS = 370.0, 43.0, 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Point:
+    """Parameters with their losses, tilted weights and tempered risk."""
+
+    theta: Array
+    losses: Array
+    tilt: Array
+    risk: float
+
+    @property
+    def weights(self) -> Array:
+        return self.tilt / self.tilt.sum()
+
+
+class _Descent:
+    """The tempered risk of a problem, and the steps that lower it."""
+
+    def __init__(
+        self,
+        problem: SmoothProblem,
+        first: Solution,
+        lambda_: float,
+        setting: Setting,
+        kept: Array | None,
+    ) -> None:
+        self.problem, self.lambda_, self.setting = problem, lambda_, setting
+        self.spread = setting.spread(problem.n_obs)
+        self.start = self.spread if kept is None else self.spread * kept
+        self.origin = float(first.losses.min())
+
+    def point(self, theta: Array) -> _Point:
+        losses = self.problem.losses(theta)
+        with np.errstate(over="ignore"):
+            tilt = self.start * np.exp(-(losses - self.origin) / self.lambda_)
+        return _Point(theta, losses, tilt, -self.lambda_ * float(tilt.sum()))
+
+    def record(self, point: _Point, kind: str) -> Step:
+        weights = point.weights
+        used = weights > 0
+        divergence = float(weights[used] @ np.log(weights[used] / self.spread[used]))
+        mean = float(weights[used] @ point.losses[used])
+        n_eff = self.setting.wnobs(self.problem.n_obs) * float(np.exp(-divergence))
+        return Step(mean, self.lambda_, n_eff, kind)
+
+    def refit(self, here: _Point) -> tuple[_Point, str, bool]:
+        """Take the step of Algorithm 1; tell whether the descent has ended."""
+        weights = here.weights
+        if self.setting.theta_step is None:
+            theta = self.problem.weighted_fit(weights[None], here.theta[None])[0]
+        else:
+            theta = self.setting.theta_step(weights, here.theta)
+        new = self.point(theta)
+        falls = new.risk < here.risk
+        ended = not falls or here.risk - new.risk <= self.setting.tol * -here.risk
+        return (new if falls else here), "algorithm 1", ended
+
+    def newton(self, here: _Point) -> tuple[_Point, str, bool]:
+        """Take a Newton step, or that of Algorithm 1 where it does not lower the risk."""
+        gradient, hessian = self.problem.tempered(here.theta, here.tilt, self.lambda_)
+        step, convex = (part[0] for part in newton_steps(gradient[None], hessian[None]))
+        if not convex:
+            majorant = self.problem.hessian(here.theta, here.tilt)
+            step, found = bounded_step(gradient, hessian, majorant)
+            step = step if found else np.zeros_like(gradient)
+        size = float(np.sqrt(max(-gradient @ step, 0.0) / -here.risk))
+        if convex and size <= self.setting.tol:
+            return here, "", True
+        near = bool(convex) and size <= np.sqrt(self.setting.tol)
+        most = here.risk * (1 - near * RISK_NOISE)
+        for fraction in BACKTRACK:
+            new = self.point(self.problem.retract(here.theta[None], fraction * step[None])[0])
+            kind = "newton"
+            if new.risk <= most:
+                break
+        else:
+            theta = self.problem.improved(here.weights[None], here.theta[None])[0]
+            new, kind = self.point(theta), "algorithm 1"
+        moved = new.risk <= most
+        flat = not convex and here.risk - new.risk <= RISK_NOISE * -here.risk
+        return (new if moved else here), kind, near or not moved or flat
 
 
 def tempered_fit(
     problem: SmoothProblem,
     first: Solution,
     lambda_: float,
-    prior: Array | None = None,
-    *,
+    setting: Setting,
     kept: Array | None = None,
-    tol: float = 1e-10,
-    maxiter: int = 200,
 ) -> Solution:
     r"""Descend the tempered risk :math:`-\lambda \sum q_i \exp(-\ell_i / \lambda)`.
 
@@ -41,14 +121,10 @@ def tempered_fit(
         The fit of the first step, where the descent starts.
     lambda_ : float
         Temperature, kept fixed.
-    prior : ndarray, shape (n,), optional
-        Prior weights, summing to one.
+    setting : Setting
+        Frequency weights, tolerance and number of steps.
     kept : ndarray, shape (n,), optional
         What the first step leaves of each observation, in [0, 1]; see `kept_by_distance`.
-    tol : float, optional
-        Size of the last step in the metric of the risk.
-    maxiter : int, optional
-        Steps at most.
 
     Returns
     -------
@@ -56,62 +132,25 @@ def tempered_fit(
         That of the first step, with theta, losses, weights, lambda, risk and sizes replaced, and
         the steps appended to its trace.
     """
-    n = problem.n_obs
-    share = np.full(n, 1.0 / n) if prior is None else prior
-    start = share if kept is None else share * kept
-    total = first.n_eff * float(np.exp(first.divergence))
-    theta, origin = first.theta, float(first.losses.min())
-    steps: list[Step] = []
-
-    def state(theta: Array) -> tuple[Array, Array, float]:
-        losses = problem.losses(theta)
-        with np.errstate(over="ignore"):
-            tilt = start * np.exp(-(losses - origin) / lambda_)
-        return losses, tilt, -lambda_ * float(tilt.sum())
-
-    def record(tilt: Array, losses: Array, kind: str) -> None:
-        weights = tilt / tilt.sum()
-        used = weights > 0
-        divergence = float(weights[used] @ np.log(weights[used] / share[used]))
-        mean = float(weights[used] @ losses[used])
-        steps.append(Step(mean, lambda_, total * float(np.exp(-divergence)), kind))
-
-    losses, tilt, risk = state(theta)
-    record(tilt, losses, "second step")
+    descent = _Descent(problem, first, lambda_, setting, kept)
+    here = descent.point(first.theta)
+    steps = [descent.record(here, "second step")]
+    advance = descent.newton if setting.accelerate else descent.refit
     converged = False
-    for _ in range(maxiter):
-        gradient, hessian = problem.tempered(theta, tilt, lambda_)
-        step, convex = (part[0] for part in newton_steps(gradient[None], hessian[None]))
-        if not convex:
-            step, found = bounded_step(gradient, hessian, problem.hessian(theta, tilt))
-            step = step if found else np.zeros_like(gradient)
-        size = float(np.sqrt(max(-gradient @ step, 0.0) / -risk))
-        if convex and size <= tol:
-            converged = True
-            break
-        near = bool(convex) and size <= np.sqrt(tol)
-        for fraction in (*BACKTRACK, None):
-            if fraction is None:
-                trial = problem.improved(tilt[None] / tilt.sum(), theta[None])[0]
-            else:
-                trial = problem.retract(theta[None], fraction * step[None])[0]
-            new = state(trial)
-            if new[2] <= risk * (1 - near * RISK_NOISE):
-                break
-        moved = new[2] <= risk * (1 - near * RISK_NOISE)
-        converged = near or not moved or (not convex and risk - new[2] <= RISK_NOISE * -risk)
-        if moved:
-            theta, (losses, tilt, risk) = trial, new
-            record(tilt, losses, "algorithm 1" if fraction is None else "newton")
+    for _ in range(setting.maxiter):
+        new, kind, converged = advance(here)
+        if new is not here:
+            here = new
+            steps.append(descent.record(here, kind))
         if converged:
             break
     return replace(
         first,
-        theta=theta,
-        losses=losses,
-        weights=tilt / tilt.sum(),
+        theta=here.theta,
+        losses=here.losses,
+        weights=here.weights,
         lambda_=lambda_,
-        divergence=float(np.log(total / steps[-1].n_eff)),
+        divergence=float(np.log(setting.wnobs(problem.n_obs) / steps[-1].n_eff)),
         n_eff=steps[-1].n_eff,
         risk=steps[-1].risk,
         converged=first.converged and converged,
@@ -135,6 +174,6 @@ def kept_by_distance(square: Array, dim: int, efficiency: float) -> Array:
     efficiency : float
         Efficiency that the second step is to have.
     """
-    keep = KEEP * max(1.0, AFFORDED / (1 - efficiency)) ** 2.5
+    keep = KEEP * max(1.0, USUAL_LOSS / (1 - efficiency)) ** 2.5
     place = np.clip((-chi2.logsf(square, dim) - np.log(keep)) / np.log(FADE), 0.0, 1.0)
     return np.asarray(1.0 - place * place * (3.0 - 2.0 * place))

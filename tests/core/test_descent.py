@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from experiments import contaminated
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -8,7 +7,8 @@ from numpy.testing import assert_allclose
 from rrmstats.core.descent import Budget, Descent, bounded_step, evaluate, newton_steps
 from rrmstats.core.linear import LinearProblem
 from rrmstats.core.problem import FunctionProblem, SmoothProblem
-from rrmstats.ols import OLSProblem
+from rrmstats.experiments.samples import one_sided_outliers
+from rrmstats.losses.squares import SquaresProblem
 
 
 class LogCosh(LinearProblem):
@@ -22,13 +22,13 @@ class LogCosh(LinearProblem):
         return first, 1 - first**2
 
 
-PROBLEMS = [OLSProblem, LogCosh]
+PROBLEMS = [SquaresProblem, LogCosh]
 
 
 def point(kind, eps_bar=0.3, weighted=False, seed=0):
     """Return a problem, its budget and the weights of least risk at two points."""
     rng = np.random.default_rng(seed)
-    endog, exog = contaminated(rng, n=60, k=3)
+    endog, exog = one_sided_outliers(rng, n=60)
     prior = rng.integers(1, 4, 60).astype(float) if weighted else None
     total = 60.0 if prior is None else prior.sum()
     budget = Budget(eps_bar, None if prior is None else prior / total, total)
@@ -79,7 +79,7 @@ def test_the_linear_kernel_equals_the_generic_one(kind, eps_bar):
 
 
 def test_risk_is_the_least_over_weights():
-    problem, budget, points = point(OLSProblem)
+    problem, budget, points = point(SquaresProblem)
     losses = problem.losses(points.theta)
     assert_allclose(points.risk, (points.weights * losses).sum(axis=-1), rtol=1e-10)
     assert_allclose(points.excess, points.risk - losses.min(axis=-1), rtol=1e-10)
@@ -125,8 +125,8 @@ def descend(problem, budget, theta, accelerate, maxiter=2000, tol=1e-10):
 )
 def test_the_risk_never_rises(seed, n, k, eps_bar, share, log_shift, accelerate):
     rng = np.random.default_rng(seed)
-    endog, exog = contaminated(rng, n, k, share, 10**log_shift)
-    problem, budget = OLSProblem(endog, exog), Budget(eps_bar, None, n)
+    endog, exog = one_sided_outliers(rng, n, np.ones(k), share, 10**log_shift)
+    problem, budget = SquaresProblem(endog, exog), Budget(eps_bar, None, n)
     theta = np.array([problem.weighted_fit(budget.uniform(n)), rng.standard_normal(k)])
     first = evaluate(problem, theta, budget)
     descent = Descent(problem, first, budget).run(1e-10, 200, accelerate)
@@ -141,7 +141,7 @@ def test_the_risk_never_rises(seed, n, k, eps_bar, share, log_shift, accelerate)
 
 @pytest.mark.parametrize("seed", range(10))
 def test_newton_and_algorithm_1_end_at_the_same_risk(seed):
-    problem, budget, points = point(OLSProblem, seed=seed)
+    problem, budget, points = point(SquaresProblem, seed=seed)
     start = problem.weighted_fit(points.weights)
     newton, plain = (descend(problem, budget, start, accelerate) for accelerate in (True, False))
     assert newton.converged.any()
@@ -151,7 +151,7 @@ def test_newton_and_algorithm_1_end_at_the_same_risk(seed):
 
 
 def test_algorithm_1_is_the_papers_step_for_step():
-    problem, budget, points = point(OLSProblem)
+    problem, budget, points = point(SquaresProblem)
     theta, expected = points.theta[:1], []
     for _ in range(6):
         here = evaluate(problem, theta, budget)

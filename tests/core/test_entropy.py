@@ -48,7 +48,7 @@ def dual_risk(lambda_, losses, eps_bar, prior):
 def test_no_other_weights_have_lower_risk(eps_bar, weighted):
     losses = draw(12, seed=3)
     prior = np.arange(1.0, 13.0) if weighted else np.ones(12)
-    found = entropy_weights(losses, eps_bar, prior=prior)
+    found = entropy_weights(losses, eps_bar, freq_weights=prior)
     risk = found.weights @ losses
     expected = general_solver(losses, eps_bar, prior)
     assert risk <= (1 + 1e-6) * (expected @ losses)
@@ -118,7 +118,7 @@ def test_errors_say_what_is_wrong(losses, eps_bar, message):
 @pytest.mark.parametrize(
     ("prior", "message"),
     [
-        ([1.0, 2.0], r"shape \(3,\), one weight a loss, got \(2,\)"),
+        ([1.0, 2.0], r"shape \(3,\), one weight per loss, got \(2,\)"),
         ([1.0, -1.0, 2.0], "nonnegative"),
         ([1.0, np.nan, 2.0], "finite"),
         ([0.0, 0.0, 0.0], "not all zero"),
@@ -126,7 +126,7 @@ def test_errors_say_what_is_wrong(losses, eps_bar, message):
 )
 def test_bad_prior(prior, message):
     with pytest.raises(ValueError, match=message):
-        entropy_weights([1.0, 2.0, 3.0], 0.2, prior=prior)
+        entropy_weights([1.0, 2.0, 3.0], 0.2, freq_weights=prior)
 
 
 def test_infinite_loss_has_no_weight():
@@ -147,7 +147,7 @@ def test_infinite_losses_that_use_up_the_budget():
 @pytest.mark.parametrize("unit", [1.0, 1e-200, 1e200])
 def test_prior_weight_two_is_the_row_twice(unit):
     losses, counts = draw(30), np.random.default_rng(1).integers(0, 4, 30)
-    found = entropy_weights(losses, 0.3, prior=unit * counts)
+    found = entropy_weights(losses, 0.3, freq_weights=unit * counts)
     repeated = entropy_weights(np.repeat(losses, counts), 0.3)
     assert_allclose(np.repeat(found.weights / np.maximum(counts, 1), counts), repeated.weights)
     assert_allclose(found.lambda_, repeated.lambda_)
@@ -156,7 +156,7 @@ def test_prior_weight_two_is_the_row_twice(unit):
 
 
 def test_prior_ties_share_the_weight_by_prior():
-    weights, lambda_, _ = entropy_weights([1.0, 1.0, 2.0], 0.4, prior=[1, 2, 1])
+    weights, lambda_, _ = entropy_weights([1.0, 1.0, 2.0], 0.4, freq_weights=[1, 2, 1])
     assert_allclose(weights, [1 / 3, 2 / 3, 0])
     assert lambda_ == 0
 

@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
-from experiments import contaminated, leverage
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rrmstats.core import FunctionProblem, Problem, SmoothProblem, minimise
-from rrmstats.core.minimise import COMPARE_ROWS
-from rrmstats.ols import OLSProblem
+from rrmstats.core import FunctionProblem, Problem, SmoothProblem, minimize
+from rrmstats.core.search import COMPARE_ROWS
+from rrmstats.experiments.samples import leverage_shift, one_sided_outliers
+from rrmstats.losses.squares import SquaresProblem
 
 
 def sample(seed=0, **kwargs):
-    return OLSProblem(*contaminated(np.random.default_rng(seed), **kwargs))
+    return SquaresProblem(*one_sided_outliers(np.random.default_rng(seed), **kwargs))
 
 
 def as_functions(endog, exog):
@@ -23,10 +23,10 @@ def as_functions(endog, exog):
 
 
 def test_functions_reach_the_global_minimum_and_uniform_weights_do_not():
-    endog, exog = leverage(np.random.default_rng(0))
+    endog, exog = leverage_shift(np.random.default_rng(0))
     problem = as_functions(endog, exog)
-    found, local = minimise(problem, 0.4), minimise(problem, 0.4, n_starts=0)
-    smooth = minimise(OLSProblem(endog, exog), 0.4)
+    found, local = minimize(problem, 0.4), minimize(problem, 0.4, n_starts=0)
+    smooth = minimize(SquaresProblem(endog, exog), 0.4)
     assert found.risk < 0.5 * local.risk
     assert_allclose(found.risk, smooth.risk, rtol=1e-6)
     assert_allclose(found.theta, np.ones(4), atol=0.3)
@@ -38,9 +38,9 @@ def test_functions_reach_the_global_minimum_and_uniform_weights_do_not():
 def test_newton_needs_few_iterations_and_ends_where_algorithm_1_does(seed):
     iterations = []
     for s in range(4 * seed, 4 * seed + 4):
-        problem = sample(s, n=2000, k=10, share=0.0)
-        newton = minimise(problem, 0.4, n_starts=0)
-        plain = minimise(problem, 0.4, n_starts=0, accelerate=False)
+        problem = sample(s, n=2000, params=np.ones(10), share=0.0)
+        newton = minimize(problem, 0.4, n_starts=0)
+        plain = minimize(problem, 0.4, n_starts=0, accelerate=False)
         assert newton.converged
         assert plain.converged
         assert_allclose(newton.risk, plain.risk, rtol=1e-6)
@@ -54,7 +54,7 @@ def test_newton_needs_few_iterations_and_ends_where_algorithm_1_does(seed):
 def test_solution_is_consistent(n, weighted):
     problem = sample(n=n)
     prior = np.random.default_rng(1).integers(1, 4, n) if weighted else None
-    found = minimise(problem, 0.3, prior=prior)
+    found = minimize(problem, 0.3, freq_weights=prior)
     total = n if prior is None else prior.sum()
     assert found.converged
     assert_allclose(found.losses, problem.losses(found.theta))
@@ -74,39 +74,39 @@ def test_solution_is_consistent(n, weighted):
 
 def test_starts_are_counted():
     problem = sample()
-    assert len(minimise(problem, 0.3, n_starts=7).start_risks) == 8
-    alone = minimise(problem, 0.3, n_starts=0)
+    assert len(minimize(problem, 0.3, n_starts=7).start_risks) == 8
+    alone = minimize(problem, 0.3, n_starts=0)
     assert len(alone.start_risks) == len(alone.final_risks) == alone.n_best == 1
     assert alone.trace[0].risk == alone.start_risks[0]
 
 
 def test_start_theta_is_where_the_descent_starts():
-    endog, exog = leverage(np.random.default_rng(0))
-    problem = OLSProblem(endog, exog)
-    uniform = minimise(problem, 0.4, n_starts=0)
-    given = minimise(problem, 0.4, n_starts=0, start_theta=np.ones(4))
+    endog, exog = leverage_shift(np.random.default_rng(0))
+    problem = SquaresProblem(endog, exog)
+    uniform = minimize(problem, 0.4, n_starts=0)
+    given = minimize(problem, 0.4, n_starts=0, start_theta=np.ones(4))
     assert given.risk < 0.5 * uniform.risk
-    again = minimise(problem, 0.4, n_starts=0, start_theta=given.theta)
+    again = minimize(problem, 0.4, n_starts=0, start_theta=given.theta)
     assert again.n_iter <= 1
     assert_allclose(again.risk, given.risk, rtol=1e-12)
 
 
 def test_results_repeat_and_rng_overrides():
     problem = sample()
-    first, second = minimise(problem, 0.3), minimise(problem, 0.3)
+    first, second = minimize(problem, 0.3), minimize(problem, 0.3)
     assert_array_equal(first.start_risks, second.start_risks)
     assert_array_equal(first.theta, second.theta)
-    seeded = minimise(problem, 0.3, rng=1)
-    assert_array_equal(seeded.start_risks, minimise(problem, 0.3, rng=1).start_risks)
+    seeded = minimize(problem, 0.3, rng=1)
+    assert_array_equal(seeded.start_risks, minimize(problem, 0.3, rng=1).start_risks)
     generator = np.random.default_rng(1)
-    assert_array_equal(seeded.start_risks, minimise(problem, 0.3, rng=generator).start_risks)
+    assert_array_equal(seeded.start_risks, minimize(problem, 0.3, rng=generator).start_risks)
     assert (seeded.start_risks[1:] != first.start_risks[1:]).any()
     assert_allclose(seeded.risk, first.risk, rtol=1e-9)
 
 
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_maxiter_ends_a_descent_unconverged(accelerate):
-    found = minimise(sample(), 0.3, n_starts=0, maxiter=2, accelerate=accelerate)
+    found = minimize(sample(), 0.3, n_starts=0, maxiter=2, accelerate=accelerate)
     assert not found.converged
     assert found.n_iter == 2
 
@@ -114,7 +114,7 @@ def test_maxiter_ends_a_descent_unconverged(accelerate):
 @pytest.mark.parametrize("n_starts", [0, 50])
 def test_no_contamination_is_the_plain_fit(n_starts):
     problem = sample(share=0.0)
-    found = minimise(problem, 0.0, n_starts=n_starts)
+    found = minimize(problem, 0.0, n_starts=n_starts)
     assert_array_equal(found.theta, problem.weighted_fit(np.full(200, 1 / 200)))
     assert found.converged
     assert found.lambda_ == np.inf
@@ -126,7 +126,7 @@ def test_an_exact_fit_has_lambda_zero():
     exog = np.c_[np.ones(50), rng.standard_normal((50, 2))]
     endog = exog @ [1.0, 2.0, 3.0]
     endog[:15] += 10 + rng.standard_normal(15)
-    found = minimise(OLSProblem(endog, exog), 0.4)
+    found = minimize(SquaresProblem(endog, exog), 0.4)
     assert found.converged
     assert found.lambda_ == found.risk == 0
     assert_allclose(found.theta, [1, 2, 3], rtol=1e-12)
@@ -143,7 +143,7 @@ def test_infinite_losses_are_left_out():
     def weighted_fit(weights):
         return np.array([weights @ z])
 
-    found = minimise(FunctionProblem(losses, weighted_fit, 40, 1), 0.3)
+    found = minimize(FunctionProblem(losses, weighted_fit, 40, 1), 0.3)
     assert (found.weights[:4] == 0).all()
     assert np.isfinite(found.risk)
 
@@ -166,7 +166,7 @@ def test_infinite_losses_are_left_out():
 )
 def test_errors_say_what_is_wrong(kwargs, message):
     with pytest.raises(ValueError, match=message):
-        minimise(sample(), **{"eps_bar": 0.3, **kwargs})
+        minimize(sample(), **{"eps_bar": 0.3, **kwargs})
 
 
 @pytest.mark.parametrize(

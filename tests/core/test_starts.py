@@ -1,10 +1,10 @@
 import numpy as np
-from experiments import leverage
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats.core.descent import Budget, evaluate
 from rrmstats.core.starts import FINALISTS, canonical_order, draw_subsets, screened_starts
-from rrmstats.ols import OLSProblem
+from rrmstats.experiments.samples import leverage_shift
+from rrmstats.losses.squares import SquaresProblem
 
 RNG = np.random.default_rng(0)
 
@@ -24,16 +24,16 @@ def test_rows_of_larger_prior_weight_come_up_more_often():
 
 
 def test_the_order_does_not_depend_on_how_the_data_are_sorted():
-    endog, exog = leverage(np.random.default_rng(0))
+    endog, exog = leverage_shift(np.random.default_rng(0))
     shuffle = np.random.default_rng(1).permutation(100)
     budget = Budget(0.4, None, 100)
-    straight = canonical_order(OLSProblem(endog, exog), budget)
-    shuffled = canonical_order(OLSProblem(3 * endog[shuffle], exog[shuffle]), budget)
+    straight = canonical_order(SquaresProblem(endog, exog), budget)
+    shuffled = canonical_order(SquaresProblem(3 * endog[shuffle], exog[shuffle]), budget)
     assert_array_equal(shuffle[shuffled], straight)
 
 
 def test_good_subsets_survive_beside_the_first_start():
-    problem = OLSProblem(*leverage(np.random.default_rng(0)))
+    problem = SquaresProblem(*leverage_shift(np.random.default_rng(0)))
     budget, first = Budget(0.4, None, 100), np.full((1, 4), -5.0)
     order = canonical_order(problem, budget)
     for n_starts in (1, 100):
@@ -49,7 +49,7 @@ def test_good_subsets_survive_beside_the_first_start():
 
 def test_subsets_without_a_fit_are_passed_over():
     exog = np.repeat(np.eye(2), [99, 1], axis=0)  # a pair of rows seldom determines both
-    problem = OLSProblem(RNG.standard_normal(100), exog)
+    problem = SquaresProblem(RNG.standard_normal(100), exog)
     budget, first = Budget(0.1, None, 100), np.zeros((1, 2))
     theta, risks = screened_starts(
         problem, budget, np.arange(100), first, 60, np.random.default_rng(0)

@@ -1,0 +1,216 @@
+"""Measure what intervals cover, and what the estimates are worth, on clean and corrupted data.
+
+Every cell fits the same samples, one step and two. Corrupted rows are a fixed number of each
+sample, so that their share is at most `eps_bar`.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import statsmodels.api as sm
+
+from rrmstats import RRMOLS, RRMLogit
+from rrmstats.experiments import samples
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
+TRUTH = np.array([0.0, 1.0, -0.5])
+EFFICIENCY = 0.95
+# What is measured of a slope: its estimate, and length and success of its interval.
+FIELDS = ("estimate", "length", "covered")
+
+BAD_ROWS, BAD_LABELS = 0.1, 0.05
+
+Draw = Callable[[np.random.Generator, int], samples.Regression]
+# For each model the samples and the share of their rows that is corrupted.
+DATA: dict[str, dict[str, tuple[Draw, float]]] = {
+    "OLS": {
+        "clean": (partial(samples.one_sided_outliers, params=TRUTH, share=0.0), 0.0),
+        "heavy tails": (
+            partial(samples.heavy_tailed_rows, params=TRUTH, share=BAD_ROWS),
+            BAD_ROWS,
+        ),
+        "one-sided": (
+            partial(samples.one_sided_outliers, params=TRUTH, share=BAD_ROWS, shift=10.0),
+            BAD_ROWS,
+        ),
+        "leverage": (
+            partial(samples.leverage_shift, params=TRUTH, share=BAD_ROWS, sigma=1.0),
+            BAD_ROWS,
+        ),
+    },
+    "Logit": {
+        "clean": (partial(samples.logistic_labels, params=TRUTH), 0.0),
+        "flipped at random": (
+            partial(samples.random_flips, params=TRUTH, share=BAD_LABELS),
+            BAD_LABELS,
+        ),
+        "flipped at extremes": (
+            partial(samples.extreme_flips, params=TRUTH, share=BAD_LABELS),
+            BAD_LABELS,
+        ),
+    },
+}
+
+
+class Cell(NamedTuple):
+    """Samples of one kind and size, and how they are fitted."""
+
+    model: str
+    data: str
+    n: int
+    eps_bars: tuple[float, ...]
+    cov_kwds: dict[str, Any] | None = None
+
+
+def reference(model: str, endog: np.ndarray, exog: np.ndarray) -> np.ndarray:
+    """Return the slopes of the classical fit to clean rows."""
+    if model == "OLS":
+        return sm.OLS(endog, exog).fit().params[1:]
+    return sm.Logit(endog, exog).fit(disp=0).params[1:]
+
+
+def measured(res: Any) -> np.ndarray:
+    """Return estimate, length and coverage of the slopes, shape (3, 2)."""
+    low, high = np.asarray(res.conf_int())[1:].T
+    return np.array([res.params[1:], high - low, (low <= TRUTH[1:]) & (TRUTH[1:] <= high)])
+
+
+def run(cell: Cell, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the reference's slopes, and what is measured, shape (eps_bars, steps, 3, 2)."""
+    draw, share = DATA[cell.model][cell.data]
+    model = RRMOLS if cell.model == "OLS" else RRMLogit
+    endog, exog = draw(np.random.default_rng([cell.n, seed]), cell.n)
+    clean = slice(samples.count_bad(cell.n, share), None)
+    found = []
+    for eps_bar in cell.eps_bars:
+        fit = model(endog, exog, eps_bar).fit
+        if cell.cov_kwds is None:
+            two = fit(efficiency=EFFICIENCY)
+            one = two.first_step
+        else:
+            kwds: dict[str, Any] = {
+                "cov_type": "bootstrap",
+                "cov_kwds": {**cell.cov_kwds, "rng": seed},
+            }
+            one, two = fit(**kwds), fit(efficiency=EFFICIENCY, **kwds)
+        found.append([measured(one), measured(two)])
+    return reference(cell.model, endog[clean], exog[clean]), np.array(found)
+
+
+def rows(cell: Cell, runs: int, seed: int, jobs: int) -> Iterator[list[str]]:
+    """Yield a row of the table for each eps_bar and number of steps."""
+    from joblib import Parallel, delayed
+
+    found = Parallel(n_jobs=jobs)(delayed(run)(cell, seed + i) for i in range(runs))
+    classical = np.array([one for one, _ in found])
+    values = np.array([many for _, many in found])
+    truth = TRUTH[1:]
+    for i, eps_bar in enumerate(cell.eps_bars):
+        for j, steps in enumerate(("one", "two")):
+            estimate, length, covered = (values[:, i, j, field] for field in range(len(FIELDS)))
+            bias = (estimate.mean(axis=0) @ truth) / (truth @ truth) - 1
+            efficiency = ((classical - truth) ** 2).sum() / ((estimate - truth) ** 2).sum()
+            yield [
+                cell.model,
+                cell.data,
+                "sandwich" if cell.cov_kwds is None else "bootstrap",
+                f"{cell.n}",
+                f"{eps_bar:g}",
+                steps,
+                f"{covered.mean():.3f}",
+                f"{length.mean():.3f}",
+                f"{100 * bias:+.1f}%",
+                f"{efficiency:.2f}",
+                f"{runs}",
+            ]
+
+
+def cells() -> Iterator[Cell]:
+    for n in (60, 200, 1000):
+        for data in DATA["OLS"]:
+            eps_bars = (0.05, 0.1, 0.2, 0.4)
+            yield Cell("OLS", data, n, eps_bars[data != "clean" :])
+    for n in (200, 500, 2000):
+        for data in DATA["Logit"]:
+            yield Cell("Logit", data, n, (0.05, 0.1, 0.2) if n == 2000 else (0.05, 0.1))
+    yield Cell("OLS", "clean", 60, (0.1, 0.2), {"n_boot": 199})
+
+
+def fewer(cell: Cell, runs: int) -> int:
+    """Return how many runs a cell gets: bootstraps and large samples for the logit take longer."""
+    if cell.cov_kwds is not None or cell.n >= 2000:
+        return max(2, runs // 4)
+    return runs
+
+
+HEAD = [
+    "model", "data", "errors", "n", "eps_bar", "steps", "coverage", "length", "bias",
+    "efficiency", "runs",
+]  # fmt: skip
+
+TEXT = """# What the intervals cover
+
+Nominal 95 % intervals of the slopes, on clean and on corrupted data. The slopes are 1 and -0.5,
+the predictors and the noise standard normal. Of the regressions a tenth of the rows is corrupted:
+heavy tails (noise three times Student's t with 1.5 degrees of freedom), one-sided (shifted up by
+ten standard deviations) or leverage (predictors shifted by ten, responses near -20). Of the
+logistic regressions a twentieth of the labels is wrong: flipped at random, or made the improbable
+one where the predictors are most extreme.
+
+*Coverage* is the share of the intervals that hold the true slope, *length* their mean length,
+*bias* that of the slopes along the true ones, and *efficiency* the mean squared error of the
+classical fit to the clean rows divided by that of this one. *Steps* tells `fit()` from
+`fit(efficiency=0.95)`. With r runs a coverage of 0.95 is known to about {error:.2f} / sqrt(r):
+{at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
+
+Made by `python benchmarks/interval_coverage.py --runs {runs}`.
+
+"""
+
+
+def page(table: list[list[str]], runs: int) -> str:
+    counts = [int(line[-1]) for line in table]
+    error = float(np.sqrt(0.95 * 0.05 / 2))
+    text = TEXT.format(
+        error=error,
+        least=min(counts),
+        most=max(counts),
+        at_least=error / np.sqrt(min(counts)),
+        at_most=error / np.sqrt(max(counts)),
+        runs=runs,
+    )
+    lines = [HEAD, ["---"] * 3 + ["---:"] * (len(HEAD) - 3), *table]
+    return text + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=400, help="samples of most cells")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first sample")
+    parser.add_argument("--only", default="", help="cells whose model and data contain this")
+    parser.add_argument("--no-page", action="store_true", help="print without writing the page")
+    args = parser.parse_args()
+    widths = (6, 20, 10, 5, 8, 6, 9, 7, 7, 11, 5)
+    print("".join(f"{name:{width}}" for name, width in zip(HEAD, widths, strict=True)))
+    table = []
+    for cell in cells():
+        if args.only not in f"{cell.model} {cell.data} {cell.n}":
+            continue
+        for line in rows(cell, fewer(cell, args.runs), args.seed, args.jobs):
+            text = "".join(f"{value:{width}}" for value, width in zip(line, widths, strict=True))
+            print(text, flush=True)
+            table.append(line)
+    if not args.no_page and not args.only:
+        PAGE.write_text(page(table, args.runs), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Designs of any rank and scale, and least squares on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+
+# Squared condition number past which normal equations lose the eighth digit.
+GRAM_CONDITION = 1e8
+# Rows enough to tell the condition of a design; the loop notices the rare worse one.
+CONDITION_ROWS = 10_000
+# Sizes past which squares and their sums could overflow or vanish.
+EXTREME = 1e60
+
+
+class Design:
+    """A design with the same column space as `exog` that is safe for normal equations.
+
+    Parameters
+    ----------
+    exog : ndarray, shape (n, k)
+        Design, of any rank and scale.
+
+    Attributes
+    ----------
+    exog : ndarray, shape (n, r)
+        The given design where its condition allows, else an orthonormal basis of its columns.
+    back : ndarray, shape (k, r), or None
+        Takes parameters of the basis to the parameters of least norm of the given design; None
+        where they are the same.
+    """
+
+    def __init__(self, exog: Array) -> None:
+        self.exog = exog
+        self.back: Array | None = None
+        scale = power_of_two(exog, axis=0)
+        some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
+        if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
+            return
+        check_range(exog, scale)
+        left, singular, right = np.linalg.svd(exog / scale, full_matrices=False)
+        rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
+        back = (right[:rank].T / singular[:rank]) / scale[:, None]
+        if rank < exog.shape[1]:
+            null = np.linalg.qr(right[rank:].T / scale[:, None])[0]
+            back = back - null @ (null.T @ back)
+        self.exog, self.back = left[:, :rank], back
+        self._forth = singular[:rank, None] * right[:rank] * scale
+
+    def to_params(self, theta: Array) -> Array:
+        """Return the parameters of the given design."""
+        return theta if self.back is None else self.back @ theta
+
+    def from_params(self, params: Array) -> Array:
+        """Return the parameters of the basis."""
+        return params if self.back is None else self._forth @ params
+
+
+def check_range(exog: Array, scale: Array) -> None:
+    """Raise where the entries of a column are too far apart to compute with."""
+    for j in np.flatnonzero(scale > 1):
+        typical = np.median(np.abs(exog[exog[:, j] != 0, j]))
+        if typical < scale[j] / EXTREME:
+            raise ValueError(
+                f"column {j} of the design has entries from {typical:.3g} to {scale[j]:.3g}, too "
+                "far apart to compute with; fix or drop the rows with the largest"
+            )
+
+
+def power_of_two(values: Array, axis: int | None = None) -> Array:
+    """Return a unit, free of rounding, for data too large or too small to square; else 1."""
+    size = np.maximum(values.max(axis=axis), -values.min(axis=axis))
+    extreme = (size > 0) & ((size > EXTREME) | (size < 1 / EXTREME))
+    return np.where(extreme, np.exp2(np.floor(np.log2(np.where(extreme, size, 1.0)))), 1.0)
+
+
+def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
+    """Solve positive semi-definite systems of shape (..., k, k), and say which are sound."""
+    diagonal = np.sqrt(np.einsum("...ii->...i", gram))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unit = gram / (diagonal[..., :, None] * diagonal[..., None, :])
+        scaled = right / diagonal
+    try:
+        inverse = np.linalg.inv(unit)
+    except np.linalg.LinAlgError:
+        unit = np.where(np.isfinite(unit), unit, 0.0)
+        inverse = np.linalg.pinv(unit, hermitian=True)
+        rank = np.linalg.matrix_rank(unit, hermitian=True)
+        inverse[rank < unit.shape[-1]] = np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        solution = np.einsum("...ij,...j->...i", inverse, scaled) / diagonal
+        condition = np.abs(inverse).sum(axis=-1).max(axis=-1)
+    return solution, np.asarray(condition < GRAM_CONDITION) & np.isfinite(solution).all(axis=-1)
+
+
+def orthogonal_fit(exog: Array, target: Array, weights: Array) -> Array:
+    """Return a weighted least squares fit by an orthogonal factorization.
+
+    Among several it is the one of least norm when every column is in units of its largest entry.
+    """
+    used = weights > 0
+    root = np.sqrt(weights[used] / weights.max())
+    rows = root[:, None] * exog[used]
+    unit = np.abs(rows).max(axis=0)
+    unit[unit == 0] = 1.0
+    return np.linalg.lstsq(rows / unit, root * target[used], rcond=None)[0] / unit
+
+
+def hat_values(exog: Array, weights: Array) -> Array:
+    """Return the diagonal of the weighted hat matrix, shape (n,).
+
+    Parameters
+    ----------
+    exog : ndarray, shape (n, k)
+        Design, of any rank.
+    weights : ndarray, shape (n,)
+        Weights of the rows.
+    """
+    root = np.sqrt(weights)[:, None] * exog
+    left, singular, _ = np.linalg.svd(root, full_matrices=False)
+    rank = singular > singular[0] * max(root.shape) * np.finfo(float).eps
+    return np.einsum("ni,ni->n", left[:, rank], left[:, rank])

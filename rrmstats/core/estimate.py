@@ -1,0 +1,95 @@
+"""What a fit produces: a frozen estimate, made by the steps of a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy.typing as npt
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.sandwich import minimum_influence
+from rrmstats.core.search import Solution, global_minimum
+from rrmstats.core.setting import Setting
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Estimate:
+    """Everything that a fit found; results are views of it.
+
+    Attributes
+    ----------
+    problem : EstimableProblem
+    setting : Setting
+        What the fit was asked for.
+    solution : Solution
+        Parameters and weights of the reported step, in the coordinates of the problem.
+    params : ndarray, shape (k,)
+        Consistent parameters in the units of the data.
+    raw_params : ndarray, shape (k,)
+        The paper's, which minimize the risk.
+    efficiency : float or None
+        Efficiency asked of the second step; None where there is one step.
+    first : Estimate or None
+        That of the first step, where this one is of the second.
+    loss_unit, loss_shift : float
+        The losses of the data are ``loss_unit`` times those of the problem plus ``loss_shift``.
+    """
+
+    problem: EstimableProblem
+    setting: Setting
+    solution: Solution
+    params: Array
+    raw_params: Array
+    efficiency: float | None = None
+    first: Estimate | None = None
+    loss_unit: float = 1.0
+    loss_shift: float = 0.0
+
+    @property
+    def base(self) -> Array | None:
+        """Frequency weights scaled to sum to one; None where they are equal."""
+        return self.setting.base(self.problem.n_obs)
+
+    @property
+    def wnobs(self) -> float:
+        """Number of observations that the rows stand for."""
+        return self.setting.wnobs(self.problem.n_obs)
+
+    def influence(self) -> Array:
+        """Return the influence functions of `params`, shape (n, k): it moves by their mean."""
+        found = self.solution
+        return minimum_influence(
+            self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
+        ).theta
+
+
+class EstimableProblem(SmoothProblem):
+    """A smooth problem that can make estimates of its solutions: what a model needs."""
+
+    def consistent(self, solution: Solution, setting: Setting) -> Estimate:
+        """Return the estimate of the first step, consistent where a correction is known.
+
+        By default the parameters of least risk as they are.
+        """
+        theta = solution.theta
+        return Estimate(
+            problem=self, setting=setting, solution=solution, params=theta, raw_params=theta
+        )
+
+    def efficient(self, first: Estimate, efficiency: float) -> Estimate:
+        """Return the estimate of a second step that has a given efficiency on clean data."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no second step; fit without efficiency="
+        )
+
+
+def take_steps(
+    problem: EstimableProblem,
+    setting: Setting,
+    start_theta: npt.ArrayLike | None = None,
+    efficiency: float | None = None,
+) -> Estimate:
+    """Return the estimate of one step, or of two where an efficiency is asked for."""
+    first = problem.consistent(global_minimum(problem, setting, start_theta), setting)
+    return first if efficiency is None else problem.efficient(first, efficiency)

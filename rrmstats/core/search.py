@@ -1,0 +1,240 @@
+"""Robust risk minimization: the global search over theta and the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rrmstats.core.descent import Budget, Descent, Points, Step, evaluate
+from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.core.problem import Problem
+from rrmstats.core.setting import MAXITER, TOL, Setting
+from rrmstats.core.starts import SAME_RISK, canonical_order, distinct, screened_starts
+
+# Rows on which subsets are screened, and rows on which the finalists are compared before any
+# of them sees all the data: a good start is told from a bad one on far fewer than a million.
+SCREEN_ROWS = 300
+COMPARE_ROWS = 10_000
+# Finalists whose risks on COMPARE_ROWS rows differ by less than this fraction are all kept.
+COMPARE_MARGIN = 0.1
+COMPARE_TOL, COMPARE_MAXITER = 1e-4, 50
+DEFAULT_SEED = 20200707
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """What the search found.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (k,)
+        Parameters of least risk.
+    losses, weights : ndarray, shape (n,)
+        Losses at `theta`, and their probability weights.
+    lambda_ : float
+        Temperature of the weights: infinite when they are uniform, zero at an exact fit.
+    divergence : float
+        Kullback-Leibler divergence of the weights from equal ones, or from the frequency
+        weights.
+    n_eff : float
+        Exponential of the entropy of the weights.
+    risk : float
+        ``weights @ losses``, the least found.
+    converged : bool
+        Whether `theta` is stationary within the tolerance.
+    trace : tuple of Step
+        Risk, lambda, effective sample size and kind of each iteration of the best descent.
+    start_risks : ndarray, shape (m,)
+        Risk at each start: the uniform start (or the one given) first, then the subsets. The
+        subsets of large data are compared on a part of the rows.
+    final_risks : ndarray, shape (f,)
+        Risks at the ends of the descents that were taken to convergence on all rows.
+    n_best : int
+        How many of those reached the least risk.
+    """
+
+    theta: Array
+    losses: Array
+    weights: Array
+    lambda_: float
+    divergence: float
+    n_eff: float
+    risk: float
+    converged: bool
+    trace: tuple[Step, ...]
+    start_risks: Array
+    final_risks: Array
+    n_best: int
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations of the best descent."""
+        return len(self.trace) - 1
+
+
+def minimize(
+    problem: Problem,
+    eps_bar: float,
+    *,
+    n_starts: int | None = None,
+    start_theta: npt.ArrayLike | None = None,
+    freq_weights: npt.ArrayLike | None = None,
+    rng: int | np.random.Generator | None = None,
+    tol: float = TOL,
+    maxiter: int = MAXITER,
+    accelerate: bool = True,
+) -> Solution:
+    """Minimize the risk over parameters and weights together.
+
+    The weights keep an entropy of at least ``log((1 - eps_bar) * n)``. The problem has local
+    minima; the search descends from uniform weights and from the best of many fits to random
+    subsets, and returns the lowest end.
+
+    Parameters
+    ----------
+    problem : Problem
+        Losses and their weighted fit.
+    eps_bar : float
+        Upper bound on the fraction of corrupted observations, in [0, 1).
+    n_starts : int, optional
+        Random subsets to try. By default what the problem suggests; 0 descends from uniform
+        weights alone.
+    start_theta : array_like, shape (k,), optional
+        Parameters to start from, in place of those fitted under uniform weights.
+    freq_weights : array_like, shape (n,), optional
+        How often each observation counts: an observation of weight 2 counts as two.
+    rng : int or numpy.random.Generator, optional
+        Source of the random subsets. The default is fixed, so that results repeat.
+    tol : float, optional
+        Size of the last step, in the metric of the risk; with Algorithm 1, relative decrease
+        of the risk.
+    maxiter : int, optional
+        Iterations that a descent may take.
+    accelerate : bool, optional
+        False takes only the steps of the paper's Algorithm 1.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    The mean of data of which up to 40 % are wrong:
+
+    >>> import numpy as np
+    >>> from rrmstats.core import FunctionProblem, minimize
+    >>> z = np.array([1.9, 2.0, 2.1, 2.2, 1.8, 2.0, 90.0, 95.0])
+    >>> problem = FunctionProblem(
+    ...     losses=lambda theta: (z - theta[0]) ** 2,
+    ...     weighted_fit=lambda weights: np.array([weights @ z]),
+    ...     n_obs=8, n_params=1)
+    >>> minimize(problem, eps_bar=0.4).theta.round(2)
+    array([2.])
+    """
+    counts = None if freq_weights is None else np.asarray(freq_weights, dtype=float)
+    setting = Setting(check_eps_bar(eps_bar), counts, n_starts, rng, tol, maxiter, accelerate)
+    return global_minimum(problem, setting, start_theta)
+
+
+def global_minimum(
+    problem: Problem, setting: Setting, start_theta: npt.ArrayLike | None = None
+) -> Solution:
+    """Return the lowest end of the descents that a setting asks for; see `minimize`."""
+    budget = setting.budget(problem.n_obs)
+    n_starts = problem.default_starts if setting.n_starts is None else setting.n_starts
+    check_size(problem, budget)
+    theta = _first_theta(problem, setting, start_theta)[None]
+    start_risks = None
+    if n_starts and setting.eps_bar > 0:
+        generator = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
+        theta, start_risks = _search(problem, budget, theta, n_starts, generator)
+    points = evaluate(problem, theta, budget)
+    if start_risks is None:
+        start_risks = points.risk.copy()
+    descent = Descent(problem, points, budget, theta_step=setting.theta_step)
+    return _solution(descent.run(setting.tol, setting.maxiter, setting.accelerate), start_risks)
+
+
+def check_size(problem: Problem, budget: Budget) -> None:
+    """Raise where the entropy budget leaves fewer observations than parameters."""
+    left = (1 - budget.eps_bar) * budget.wnobs
+    if left < problem.n_params * (1 - 1e-12):
+        raise ValueError(
+            f"eps_bar={budget.eps_bar:g} leaves (1 - eps_bar) * nobs = {left:.4g} observations "
+            f"for {problem.n_params} parameters; lower eps_bar, drop predictors or add data"
+        )
+    if budget.base is not None and np.count_nonzero(budget.base) < problem.n_params:
+        raise ValueError(
+            f"only {np.count_nonzero(budget.base)} observations have a positive frequency weight, "
+            f"for {problem.n_params} parameters; drop predictors or add data"
+        )
+
+
+def _first_theta(problem: Problem, setting: Setting, start_theta: npt.ArrayLike | None) -> Array:
+    if start_theta is None:
+        spread = setting.spread(problem.n_obs)
+        if setting.accelerate or setting.theta_step is None:
+            return problem.weighted_fit(spread)
+        return setting.theta_step(spread, np.zeros(problem.n_params))
+    theta = np.asarray(start_theta, dtype=float)
+    if theta.ndim != 1 or not np.isfinite(theta).all():
+        raise ValueError("start_theta must be a vector of finite numbers")
+    return theta
+
+
+def _search(
+    problem: Problem, budget: Budget, first: Array, n_starts: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return parameters to descend from on all rows, and the risk of each start.
+
+    Subsets are screened on SCREEN_ROWS rows. Where the data are large, the survivors and
+    `first` descend on COMPARE_ROWS rows before the few that matter see the rest.
+    """
+    part, part_budget = problem, budget
+    if problem.n_obs > COMPARE_ROWS:
+        rows = np.sort(rng.choice(problem.n_obs, COMPARE_ROWS, replace=False, p=budget.base))
+        part, part_budget = problem.take(rows), budget.take(rows)
+    order = canonical_order(part, part_budget)
+    small, small_budget = part, part_budget
+    screen_rows = max(SCREEN_ROWS, 10 * problem.n_params)
+    if len(order) > screen_rows:
+        rows = order[np.sort(rng.choice(len(order), screen_rows, replace=False))]
+        small, small_budget = part.take(rows), part_budget.take(rows)
+        order = np.arange(screen_rows)
+    theta, risks = screened_starts(small, small_budget, order, first, n_starts, rng)
+    if part is problem:
+        return theta, risks
+    points = evaluate(part, theta, part_budget)
+    ends = Descent(part, points, part_budget).run(COMPARE_TOL, COMPARE_MAXITER, True).points
+    kept = [i for i in distinct(ends, len(ends.risk)) if _rivals(ends, i)]
+    if 0 in kept[1:]:
+        ends.theta[0] = first[0]
+    return ends.theta[kept], risks
+
+
+def _rivals(ends: Points, i: int) -> bool:
+    """Tell whether an end could be the global minimum, or is where the first start leads."""
+    best = int(np.argmin(ends.risk))
+    return i == 0 or ends.risk[i] - ends.risk[best] <= COMPARE_MARGIN * ends.excess[best]
+
+
+def _solution(descent: Descent, start_risks: Array) -> Solution:
+    points, budget = descent.points, descent.budget
+    best = int(np.argmin(points.risk))
+    reached = points.risk - points.risk[best] <= SAME_RISK * points.excess[best]
+    return Solution(
+        theta=points.theta[best],
+        losses=points.losses[best],
+        weights=points.weights[best],
+        lambda_=float(points.lambda_[best]),
+        divergence=float(points.divergence[best]),
+        n_eff=budget.wnobs * float(np.exp(-points.divergence[best])),
+        risk=float(points.risk[best]),
+        converged=bool(descent.converged[best]),
+        trace=descent.steps(best),
+        start_risks=start_risks,
+        final_risks=points.risk,
+        n_best=int(reached.sum()),
+    )

@@ -1,0 +1,79 @@
+"""What a fit was asked for, in one object that reaches every search of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rrmstats.core.descent import Budget
+from rrmstats.core.entropy import Array, base_weights, check_eps_bar
+
+#: Refit under given weights (n,), from parameters (k,) near its minimum.
+ThetaStep = Callable[[Array, Array], Array]
+
+TOL = 1e-10
+MAXITER = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """The bound on the corrupted fraction, the frequency weights and the options of the search.
+
+    Attributes
+    ----------
+    eps_bar : float
+        Upper bound on the fraction of corrupted observations, in [0, 1).
+    freq_weights : ndarray, shape (n,), or None
+        How often each observation counts; None where each counts once.
+    n_starts : int or None
+        Random subsets to start from; None for the default of the problem.
+    rng : int, numpy.random.Generator or None
+        Source of the random subsets; None for a fixed one.
+    tol : float
+        Size of the last step, in the metric of the risk; without acceleration, relative decrease
+        of the risk.
+    maxiter : int
+        Iterations that a descent may take.
+    accelerate : bool
+        False takes only the steps of the paper's Algorithm 1.
+    theta_step : callable or None
+        The refit of Algorithm 1 when `accelerate` is False; None for the problem's own
+        `weighted_fit`.
+    """
+
+    eps_bar: float
+    freq_weights: Array | None = None
+    n_starts: int | None = None
+    rng: int | np.random.Generator | None = None
+    tol: float = TOL
+    maxiter: int = MAXITER
+    accelerate: bool = True
+    theta_step: ThetaStep | None = None
+
+    def __post_init__(self) -> None:
+        check_eps_bar(self.eps_bar)
+        negative = self.maxiter < 0 or (self.n_starts is not None and self.n_starts < 0)
+        if negative or not self.tol > 0:
+            raise ValueError(
+                "n_starts and maxiter must not be negative and tol must be positive, got "
+                f"n_starts={self.n_starts}, maxiter={self.maxiter}, tol={self.tol:g}"
+            )
+
+    def wnobs(self, n: int) -> float:
+        """Return the number of observations that n rows stand for."""
+        return float(n if self.freq_weights is None else np.sum(self.freq_weights))
+
+    def base(self, n: int) -> Array | None:
+        """Return the frequency weights scaled to sum to one, or None where they are equal."""
+        return base_weights(self.freq_weights, n)
+
+    def spread(self, n: int) -> Array:
+        """Return the weights of largest entropy, shape (n,)."""
+        base = self.base(n)
+        return np.full(n, 1.0 / n) if base is None else base
+
+    def budget(self, n: int) -> Budget:
+        """Return the constraint on the weights of n rows."""
+        return Budget(self.eps_bar, self.base(n), self.wnobs(n))

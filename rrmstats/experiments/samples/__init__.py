@@ -1,0 +1,66 @@
+"""Samples that the experiments, the tests and the benchmarks share.
+
+Each function takes a numpy Generator first. Regressions are returned as endog and exog, points as
+one array. Bad rows come first, but for the samples of the paper's figures, where they come last
+or anywhere.
+"""
+
+from rrmstats.experiments.samples.classes import extreme_flips, logistic_labels, random_flips
+from rrmstats.experiments.samples.distant import KINDS, Kind, distant_points, distant_regression
+from rrmstats.experiments.samples.leverage import factor_leverage, gradient_attack, leverage_shift
+from rrmstats.experiments.samples.noise import (
+    changing_noise,
+    heavy_tailed_rows,
+    one_sided_outliers,
+    skewed_noise,
+)
+from rrmstats.experiments.samples.paper import (
+    TRUE_AXIS,
+    TRUE_COV,
+    TRUE_PLANE,
+    correlated_points,
+    heavy_tailed_noise,
+    noisy_line,
+    point_mass,
+    separated_strip,
+    wrong_end,
+)
+from rrmstats.experiments.samples.parts import (
+    Regression,
+    count_bad,
+    normal_design,
+    student_points,
+)
+from rrmstats.experiments.samples.points import other_subspace, shifted_cluster
+
+__all__ = [
+    "KINDS",
+    "TRUE_AXIS",
+    "TRUE_COV",
+    "TRUE_PLANE",
+    "Kind",
+    "Regression",
+    "changing_noise",
+    "correlated_points",
+    "count_bad",
+    "distant_points",
+    "distant_regression",
+    "extreme_flips",
+    "factor_leverage",
+    "gradient_attack",
+    "heavy_tailed_noise",
+    "heavy_tailed_rows",
+    "leverage_shift",
+    "logistic_labels",
+    "noisy_line",
+    "normal_design",
+    "one_sided_outliers",
+    "other_subspace",
+    "point_mass",
+    "random_flips",
+    "separated_strip",
+    "shifted_cluster",
+    "skewed_noise",
+    "student_points",
+    "wrong_end",
+]

@@ -1,0 +1,249 @@
+"""Models from a formula and a data frame: the functions that most users call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+import pandas as pd
+
+from rrmstats.models import RRMOLS, RRMPCA, RRMCov, RRMLogit
+
+__all__ = ["cov", "logit", "ols", "pca"]
+
+Frame = pd.DataFrame | Mapping[str, Any]
+
+
+def ols(
+    formula: str,
+    data: Frame,
+    eps_bar: float | None = None,
+    *,
+    freq_weights: npt.ArrayLike | None = None,
+    subset: npt.ArrayLike | None = None,
+    eval_env: Any = 0,
+    **kwargs: Any,
+) -> RRMOLS:
+    """Return a linear regression that bad rows cannot spoil; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"y ~ x1 + C(group)"``.
+    data : DataFrame or mapping
+        The variables of the formula. Rows with missing values are dropped.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1).
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts.
+    subset : array_like, optional
+        Rows of `data` to use.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+    **kwargs
+        Passed on to `RRMOLS`.
+
+    Returns
+    -------
+    RRMOLS
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3).fit()
+    >>> print(f"{res.params['log_te']:.2f}")
+    3.63
+    """
+    return RRMOLS.from_formula(
+        formula,
+        data,
+        eps_bar,
+        subset,
+        eval_env=caller(eval_env),
+        **counted(freq_weights),
+        **kwargs,
+    )
+
+
+def logit(
+    formula: str,
+    data: Frame,
+    eps_bar: float | None = None,
+    *,
+    alpha: float | None = None,
+    penalty: str | None = None,
+    level: object = None,
+    freq_weights: npt.ArrayLike | None = None,
+    subset: npt.ArrayLike | None = None,
+    eval_env: Any = 0,
+    **kwargs: Any,
+) -> RRMLogit:
+    """Return a logistic regression that wrong labels cannot spoil; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"label ~ x1 + C(group)"``.
+    data : DataFrame or mapping
+        The variables of the formula. Rows with missing values are dropped.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1).
+    alpha, penalty, level
+        See `RRMLogit`.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts.
+    subset : array_like, optional
+        Rows of `data` to use.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+    **kwargs
+        Passed on to `RRMLogit`.
+
+    Returns
+    -------
+    RRMLogit
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+    >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+    >>> bool(res.params["clump_thickness"] > 0)
+    True
+    """
+    return RRMLogit.from_formula(
+        formula,
+        data,
+        eps_bar,
+        subset,
+        alpha=alpha,
+        penalty=penalty,
+        level=level,
+        eval_env=caller(eval_env),
+        **counted(freq_weights),
+        **kwargs,
+    )
+
+
+def pca(
+    formula: str,
+    data: Frame,
+    eps_bar: float | None = None,
+    *,
+    n_components: float = 1,
+    demean: bool = True,
+    standardize: bool = False,
+    freq_weights: npt.ArrayLike | None = None,
+    subset: npt.ArrayLike | None = None,
+    eval_env: Any = 0,
+    **kwargs: Any,
+) -> RRMPCA:
+    """Return a principal component analysis that bad rows cannot spoil; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        One-sided, such as ``"~ a + b + np.log(c)"``.
+    data : DataFrame or mapping
+        The variables of the formula. Rows with missing values are dropped.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1).
+    n_components, demean, standardize
+        See `RRMPCA`.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts.
+    subset : array_like, optional
+        Rows of `data` to use.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+    **kwargs
+        Passed on to `RRMPCA`.
+
+    Returns
+    -------
+    RRMPCA
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.pca("~ x1 + x2 + x3", hbk, eps_bar=0.25, n_components=2).fit()
+    >>> res.loadings.shape
+    (3, 2)
+    """
+    return RRMPCA.from_formula(
+        formula,
+        data,
+        eps_bar,
+        subset,
+        n_components=n_components,
+        demean=demean,
+        standardize=standardize,
+        eval_env=caller(eval_env),
+        **counted(freq_weights),
+        **kwargs,
+    )
+
+
+def cov(
+    formula: str,
+    data: Frame,
+    eps_bar: float | None = None,
+    *,
+    freq_weights: npt.ArrayLike | None = None,
+    subset: npt.ArrayLike | None = None,
+    eval_env: Any = 0,
+    **kwargs: Any,
+) -> RRMCov:
+    """Return a mean and covariance that bad rows cannot spoil; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        One-sided, such as ``"~ a + b + np.log(c)"``.
+    data : DataFrame or mapping
+        The variables of the formula. Rows with missing values are dropped.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1).
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts.
+    subset : array_like, optional
+        Rows of `data` to use.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+    **kwargs
+        Passed on to `RRMCov`.
+
+    Returns
+    -------
+    RRMCov
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.cov("~ x1 + x2 + x3", hbk, eps_bar=0.25).fit()
+    >>> int(res.outliers()[:14].sum())
+    14
+    """
+    return RRMCov.from_formula(
+        formula,
+        data,
+        eps_bar,
+        subset,
+        eval_env=caller(eval_env),
+        **counted(freq_weights),
+        **kwargs,
+    )
+
+
+def caller(eval_env: Any) -> Any:
+    """Return where to look functions up, counted from the caller of this module's function."""
+    return eval_env + 1 if isinstance(eval_env, int) and eval_env != -1 else eval_env
+
+
+def counted(freq_weights: npt.ArrayLike | None) -> dict[str, Any]:
+    """Return frequency weights as a keyword, or none where there are none."""
+    return {} if freq_weights is None else {"freq_weights": freq_weights}

@@ -1,0 +1,20 @@
+"""One loss per file, on numpy and scipy alone: its problem, and the estimates it makes."""
+
+from rrmstats.losses.classification import ClassificationProblem
+from rrmstats.losses.components import ComponentsProblem
+from rrmstats.losses.covariance import CovarianceProblem
+from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.squares import RegressionProblem, SquaresProblem
+from rrmstats.losses.subspace import SubspaceProblem
+
+__all__ = [
+    "ClassificationProblem",
+    "ComponentsProblem",
+    "CovarianceProblem",
+    "LogisticProblem",
+    "RegressionProblem",
+    "ScatterProblem",
+    "SquaresProblem",
+    "SubspaceProblem",
+]

@@ -1,0 +1,144 @@
+"""Cross-entropy: logistic regression, with fits that stay finite on separated classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from rrmstats.core.design import solve_gram
+from rrmstats.core.entropy import Array
+from rrmstats.core.linear import LinearProblem
+from rrmstats.core.problem import SmoothProblem
+
+# Fraction of its rows that a class keeps at least under the weights.
+KEPT_FRACTION = 0.1
+# Linear predictors are kept below this in the middle of the data: probabilities past it are 0
+# or 1 to rounding, and without a penalty separated data have no finite fit.
+MIDDLE_MAX = 40.0
+# The ridge takes predictors for no further out than this many typical distances.
+CLIP = 5.0
+
+
+class LogisticProblem(LinearProblem):
+    """Cross-entropy losses, bounded by a small term in the linear predictor.
+
+    Parameters
+    ----------
+    endog : ndarray, shape (n,)
+        Labels, 0 or 1.
+    exog : ndarray, shape (n, k)
+    alpha : float
+        The loss of an observation has ``alpha / 4 * (x' theta) ** 4`` added to it.
+    ridge : ndarray, shape (k, k), optional
+        Every loss has ``theta' ridge theta / 2`` added to it.
+    """
+
+    def __init__(
+        self, endog: Array, exog: Array, alpha: float = 0.0, ridge: Array | None = None
+    ) -> None:
+        super().__init__(endog, exog)
+        self.alpha = alpha
+        k = exog.shape[1]
+        self.ridge = np.zeros((k, k)) if ridge is None else ridge
+        self.bounded = alpha > 0 or bool(self.ridge.any())
+        self.signs = 2.0 * endog - 1.0
+
+    def link_losses(self, eta: Array) -> Array:
+        """Return the losses at linear predictors, shape (..., n)."""
+        losses = np.logaddexp(0.0, -self.signs * eta)
+        return losses + 0.25 * self.alpha * (eta * eta) ** 2 if self.alpha else losses
+
+    def link_slopes(self, eta: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the losses in the linear predictor."""
+        p = expit(eta)
+        square = eta * eta
+        return (
+            p - self.endog + self.alpha * eta * square,
+            p * (1.0 - p) + 3.0 * self.alpha * square,
+        )
+
+    def losses(self, theta: Array) -> Array:
+        """Return the loss of each observation, shape (..., n)."""
+        common = 0.5 * np.einsum("...i,ij,...j->...", theta, self.ridge, theta)
+        return super().losses(theta) + common[..., None]
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss, shape (n, k)."""
+        return super().gradients(theta) + self.ridge @ theta
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        return super().hessian(theta, weights) + self.ridge
+
+    def concentrated(
+        self, theta: Array, losses: Array, weights: Array, lambda_: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the derivatives of the concentrated risk."""
+        gradient, hessian, drift = super().concentrated(theta, losses, weights, lambda_)
+        return gradient + theta @ self.ridge, hessian + self.ridge, drift
+
+    def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
+        """Return the derivatives of the risk at a fixed lambda."""
+        if not self.ridge.any():
+            return super().tempered(theta, tilt, lambda_)
+        return SmoothProblem.tempered(self, theta, tilt, lambda_)
+
+    def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
+        """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
+        gradient, hessian = super().weighted_slopes(theta, weights)
+        return gradient + theta @ self.ridge, hessian + self.ridge
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return ``theta + step``, shrunk where separated data would let it grow without limit."""
+        moved = theta + step
+        if self.bounded:
+            return moved
+        middle = np.median(np.abs(self.predictor(moved)), axis=-1)
+        shrink = np.minimum(1.0, MIDDLE_MAX / np.maximum(middle, MIDDLE_MAX))
+        return moved * shrink[..., None]
+
+    def separated(self, theta: Array) -> bool:
+        """Tell whether only the bound of `retract` keeps `theta` finite."""
+        middle = np.median(np.abs(self.predictor(theta)))
+        return not self.bounded and bool(middle > 0.99 * MIDDLE_MAX)
+
+    def admissible(self, weights: Array) -> np.ndarray:
+        """Tell which weights keep both classes.
+
+        Where a class is rarer than eps_bar the least risk of all leaves it out, and predicts the
+        other for every row.
+        """
+        ones, rate = weights @ self.endog, self.endog.mean()
+        return (ones >= KEPT_FRACTION * rate) & (1 - ones >= KEPT_FRACTION * (1 - rate))
+
+    @property
+    def subset_size(self) -> int:
+        """Rows that determine a start."""
+        return self.n_params + 1
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return directions fitted to the labels of subsets of rows by least squares."""
+        exog, signs = self.exog[subsets], self.signs[subsets]
+        right = np.einsum("mij,mi->mj", exog, signs)
+        theta, sound = solve_gram(np.swapaxes(exog, -1, -2) @ exog, right)
+        mixed = np.abs(signs.sum(axis=-1)) < subsets.shape[-1]
+        return np.where((sound & mixed)[:, None], 3.0 * theta, np.nan)
+
+    def take(self, rows: np.ndarray) -> LogisticProblem:
+        """Return the problem restricted to some rows."""
+        return LogisticProblem(self.endog[rows], self.exog[rows], self.alpha, self.ridge)
+
+
+def clipped_spread(exog: Array) -> Array:
+    """Return a standard deviation of each column that bad rows cannot inflate, shape (k,).
+
+    That of the values clipped at CLIP typical distances from the median, typical being the
+    median of those that are not zero: a column that is mostly constant keeps its spread.
+    """
+    middle = np.median(exog, axis=0)
+    distance = np.abs(exog - middle)
+    varies = distance.any(axis=0)
+    typical = np.zeros(exog.shape[1])
+    positive = np.where(distance > 0, distance, np.nan)
+    typical[varies] = np.nanmedian(positive[:, varies], axis=0)
+    return np.clip(exog, middle - CLIP * typical, middle + CLIP * typical).std(axis=0)

@@ -1,0 +1,164 @@
+"""Location and scatter of a Gaussian law: the covariance problem, also used within subspaces."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from rrmstats.core.consistency import efficient_ratio
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import EstimableProblem
+from rrmstats.core.search import Solution
+from rrmstats.core.setting import Setting
+from rrmstats.core.tempered import kept_by_distance, tempered_fit
+from rrmstats.losses.matrices import FLAT, root_values, symmetric_root, weighted_scatter
+
+
+class ScatterProblem(EstimableProblem):
+    """Losses (z - mu)' S^-1 (z - mu) + ln det S; theta holds mu, then S row by row.
+
+    The local coordinates of a step are a shift a and a symmetric matrix A in the frame where
+    S = L L' is the identity: mu moves to mu + L a, S to L exp(-A) L'.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+        Observations in units near their spread; see `unit_spread`.
+    demean : bool, optional
+        False fixes mu at zero.
+    """
+
+    default_starts: ClassVar[int] = 200
+
+    def __init__(self, data: Array, demean: bool = True) -> None:
+        self.data, self.demean = data, demean
+        self.n_obs, self.dim = data.shape
+        self.n_params = self.dim + demean
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """Return location (..., d) and scatter (..., d, d)."""
+        d = self.dim
+        return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, d)
+
+    def join(self, location: Array, scatter: Array) -> Array:
+        """Return theta of a location and a scatter whose variances are at least FLAT."""
+        values, vectors = np.linalg.eigh(scatter)
+        low = values[..., 0] < FLAT
+        if low.any():
+            floored = vectors * np.maximum(values, FLAT)[..., None, :]
+            raised = floored @ np.swapaxes(vectors, -1, -2)
+            scatter = np.where(low[..., None, None], raised, scatter)
+        flat = scatter.reshape(*scatter.shape[:-2], self.dim**2)
+        return np.concatenate([location, flat], axis=-1)
+
+    def whitened(self, theta: Array) -> tuple[Array, Array]:
+        """Return the data in the frame of theta (..., n, d), and ln det S (...)."""
+        location, scatter = self.split(theta)
+        spread, vectors = root_values(scatter)
+        inverse = (vectors / spread[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        centered = self.data - location[..., None, :]
+        return centered @ inverse, 2.0 * np.log(spread).sum(axis=-1)
+
+    def distances(self, theta: Array) -> Array:
+        """Return the squared distances from the location, shape (..., n)."""
+        u, _ = self.whitened(theta)
+        return np.einsum("...nd,...nd->...n", u, u)
+
+    def losses(self, theta: Array) -> Array:
+        """Return the loss of each observation, shape (..., n)."""
+        u, log_det = self.whitened(theta)
+        return np.einsum("...nd,...nd->...n", u, u) + log_det[..., None]
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the weighted mean and covariance, shape (..., d + d * d)."""
+        location = (
+            weights @ self.data if self.demean else np.zeros((*weights.shape[:-1], self.dim))
+        )
+        return self.join(location, weighted_scatter(self.data, weights, location))
+
+    @cached_property
+    def _basis(self) -> Array:
+        """Basis of the symmetric matrices, shape (d * (d + 1) / 2, d, d)."""
+        rows, columns = np.triu_indices(self.dim)
+        basis = np.zeros((len(rows), self.dim, self.dim))
+        index = np.arange(len(rows))
+        basis[index, rows, columns] = 1.0
+        basis[index, columns, rows] = 1.0
+        return basis
+
+    @property
+    def n_coordinates(self) -> int:
+        """Length of a step."""
+        return self.dim * self.demean + len(self._basis)
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss in the local coordinates, shape (n, k)."""
+        u, _ = self.whitened(theta)
+        rows, columns = np.triu_indices(self.dim)
+        double = np.where(rows == columns, 1.0, 2.0)
+        scatter = u[:, rows] * u[:, columns] * double - (rows == columns)
+        return np.hstack([-2.0 * u, scatter]) if self.demean else scatter
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        u, _ = self.whitened(theta)
+        moment = u.T @ (weights[:, None] * u)
+        k = len(self._basis)
+        turned = self._basis @ moment
+        inner = turned.reshape(k, -1) @ self._basis.transpose(0, 2, 1).reshape(k, -1).T
+        inner = 0.5 * (inner + inner.T)
+        if not self.demean:
+            return inner
+        cross = -2.0 * (self._basis @ (weights @ u)).T
+        return np.block([[2.0 * weights.sum() * np.eye(self.dim), cross], [cross.T, inner]])
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return the parameters a step away in local coordinates, shape (..., d + d * d)."""
+        location, scatter = self.split(theta)
+        root = symmetric_root(scatter)
+        if self.demean:
+            location = location + (root @ step[..., : self.dim, None])[..., 0]
+            step = step[..., self.dim :]
+        tangent = np.tensordot(step, self._basis, axes=1)
+        values, vectors = np.linalg.eigh(tangent)
+        change = (vectors * np.exp(-np.clip(values, -50, 50))[..., None, :]) @ np.swapaxes(
+            vectors, -1, -2
+        )
+        return self.join(location, root @ change @ root)
+
+    def directions(self, theta: Array, steps: Array) -> tuple[Array, Array]:
+        """Return what small steps, shape (m, k), do to location (m, d) and scatter (m, d, d)."""
+        root = symmetric_root(self.split(theta)[1])
+        location = np.zeros((len(steps), self.dim))
+        if self.demean:
+            location, steps = steps[:, : self.dim] @ root, steps[:, self.dim :]
+        return location, -root @ np.tensordot(steps, self._basis, axes=1) @ root
+
+    def second_step(
+        self, first: Solution, ratio: float, efficiency: float, setting: Setting
+    ) -> Solution:
+        """Return the location and shape of a given efficiency.
+
+        `ratio` is the first step's scatter relative to the consistent one.
+        """
+        lambda_ = 2 / (1 - efficient_ratio(efficiency, self.dim))
+        kept = kept_by_distance(self.distances(first.theta) * ratio, self.dim, efficiency)
+        return tempered_fit(self, first, lambda_, setting, kept)
+
+    @property
+    def subset_size(self) -> int:
+        """Rows that determine a start."""
+        return self.dim + 3
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return means and covariances of subsets of rows, shape (m, d + d * d)."""
+        rows = self.data[subsets]
+        location = rows.mean(axis=1) if self.demean else np.zeros((len(subsets), self.dim))
+        centered = rows - location[:, None, :]
+        return self.join(location, np.swapaxes(centered, 1, 2) @ centered / subsets.shape[1])
+
+    def take(self, rows: np.ndarray) -> ScatterProblem:
+        """Return the problem restricted to some rows."""
+        return ScatterProblem(self.data[rows], self.demean)

@@ -1,0 +1,119 @@
+"""Squared distances to a subspace: principal components."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import EstimableProblem
+from rrmstats.losses.matrices import weighted_scatter
+
+
+class SubspaceProblem(EstimableProblem):
+    """Squared distances to a q-dimensional affine subspace.
+
+    theta holds a point of the subspace (d,), then its orthonormal basis row by row (d, q). The
+    local coordinates of a step turn the basis towards its complement and shift the point along
+    the complement.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+    q : int
+        Dimension of the subspace, less than d.
+    demean : bool, optional
+        False keeps the subspace through the origin.
+    """
+
+    default_starts: ClassVar[int] = 200
+
+    def __init__(self, data: Array, q: int, demean: bool = True) -> None:
+        self.data, self.q, self.demean = data, q, demean
+        self.n_obs, self.dim = data.shape
+        self.n_params = q + demean
+        unit = 4 * (self.dim + 4) * np.finfo(float).eps
+        self._noise = (unit * np.linalg.norm(data, axis=-1)) ** 2
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """Return the point (..., d) and the basis (..., d, q)."""
+        d = self.dim
+        return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, self.q)
+
+    def join(self, point: Array, basis: Array) -> Array:
+        """Return theta of a point and a basis."""
+        flat = basis.reshape(*basis.shape[:-2], self.dim * self.q)
+        return np.concatenate([point, flat], axis=-1)
+
+    def losses(self, theta: Array) -> Array:
+        """Return squared distances, zero where rounding alone could produce them."""
+        point, basis = self.split(theta)
+        centered = self.data - point[..., None, :]
+        rest = centered - (centered @ basis) @ np.swapaxes(basis, -1, -2)
+        losses = np.einsum("...nd,...nd->...n", rest, rest)
+        losses[losses <= self._noise] = 0.0
+        return losses
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
+        point = weights @ self.data * self.demean
+        moment = weighted_scatter(self.data, weights, point)
+        vectors = np.linalg.eigh(moment)[1]
+        return self.join(point, vectors[..., ::-1][..., : self.q])
+
+    def frame(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Return scores (n, q), coordinates off the subspace (n, d - q), and their basis."""
+        point, basis = self.split(theta)
+        off = complement(basis)
+        centered = self.data - point
+        return centered @ basis, centered @ off, off
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss in the local coordinates, shape (n, k)."""
+        x, y, _ = self.frame(theta)
+        turn = -2.0 * (y[:, :, None] * x[:, None, :]).reshape(self.n_obs, -1)
+        return np.hstack([turn, -2.0 * y]) if self.demean else turn
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        x, y, _ = self.frame(theta)
+        codim = self.dim - self.q
+        inside = x.T @ (weights[:, None] * x)
+        outside = y.T @ (weights[:, None] * y)
+        turn = 2.0 * (np.kron(np.eye(codim), inside) - np.kron(outside, np.eye(self.q)))
+        if not self.demean:
+            return turn
+        cross = 2.0 * np.kron(np.eye(codim), (weights @ x)[:, None])
+        return np.block([[turn, cross], [cross.T, 2.0 * weights.sum() * np.eye(codim)]])
+
+    @property
+    def n_coordinates(self) -> int:
+        """Length of a step."""
+        return (self.dim - self.q) * (self.q + self.demean)
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return the parameters a step away in local coordinates, shape (..., d + d * q)."""
+        point, basis = self.split(theta)
+        off = complement(basis)
+        codim = self.dim - self.q
+        turn = step[..., : codim * self.q].reshape(*step.shape[:-1], codim, self.q)
+        if self.demean:
+            point = point + (off @ step[..., codim * self.q :, None])[..., 0]
+        return self.join(point, np.linalg.qr(basis + off @ turn)[0])
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return the subspaces through subsets of rows, shape (m, d + d * q)."""
+        rows = self.data[subsets]
+        point = rows.mean(axis=1) if self.demean else np.zeros((len(subsets), self.dim))
+        right = np.linalg.svd(rows - point[:, None, :], full_matrices=False)[2]
+        return self.join(point, np.swapaxes(right[:, : self.q], 1, 2))
+
+    def take(self, rows: np.ndarray) -> SubspaceProblem:
+        """Return the problem restricted to some rows."""
+        return SubspaceProblem(self.data[rows], self.q, self.demean)
+
+
+def complement(basis: Array) -> Array:
+    """Return an orthonormal basis of what is orthogonal to a basis, shape (..., d, d - q)."""
+    return np.linalg.qr(basis, mode="complete")[0][..., basis.shape[-1] :]

@@ -1,0 +1,253 @@
+"""What every model shares: the one flow from a problem through its steps to results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from statsmodels.tools.sm_exceptions import ConvergenceWarning
+
+from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
+from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
+from rrmstats.models.bootstrap import Bootstrap
+from rrmstats.models.checks import check_finite, check_frame, check_required
+from rrmstats.results.base import RRMResults
+from rrmstats.results.inference import Inference, check_inference, group_numbers
+from rrmstats.results.wrapper import RRMResultsWrapper
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
+ResultsT = TypeVar("ResultsT", bound=RRMResults)
+
+
+class RRMModel(Generic[ProblemT, ResultsT]):
+    """Mixin for models fitted by robust risk minimization.
+
+    It stands before a statsmodels model among the bases of a class, adds `eps_bar` and replaces
+    `fit`. A model defines `problem` and the two classes of its results.
+    """
+
+    eps_bar: float
+    #: How often each row counts; None where each counts once.
+    freq_weights: Array | None
+    endog: Array
+    data: Any
+    _init_keys: list[str]
+    _data_attr: list[str]
+    _results_class: ClassVar[type[RRMResults]]
+    _wrapper_class: ClassVar[type[RRMResultsWrapper]]
+
+    def _set_options(self, eps_bar: Any, freq_weights: Any) -> None:
+        """Keep `eps_bar`, and the frequency weights of the rows that statsmodels kept."""
+        self.eps_bar = check_eps_bar(eps_bar)
+        if freq_weights is None:
+            self.freq_weights = None
+        else:
+            self.freq_weights = np.asarray(self.freq_weights, np.float64)
+            check_finite("freq_weights", self.freq_weights)
+            self._data_attr.append("freq_weights")
+        keys = [key for key in self._init_keys if key not in ("weights", "freq_weights")]
+        self._init_keys = [*keys, "eps_bar", "freq_weights"]
+
+    def _check_kwargs(self, *args: object, **kwargs: object) -> None:
+        """Leave the check of keywords to `check_kwargs`."""
+
+    @classmethod
+    def from_formula(
+        cls,
+        formula: str,
+        data: pd.DataFrame | Mapping[str, Any],
+        eps_bar: float | None = None,
+        subset: npt.ArrayLike | None = None,
+        drop_cols: list[str] | None = None,
+        *,
+        eval_env: Any = 0,
+        **kwargs: Any,
+    ) -> Self:
+        """Create a model from a formula and a data frame.
+
+        Parameters
+        ----------
+        formula : str
+            Formula of the model, as statsmodels takes it. For models of several variables it is
+            one-sided, such as ``"~ a + b + np.log(c)"``, and an intercept plays no part.
+        data : DataFrame or mapping
+            The variables of the formula.
+        eps_bar : float
+            Upper bound on the fraction of corrupted rows, in [0, 1).
+        subset : array_like, optional
+            Rows of `data` to use.
+        drop_cols : list of str, optional
+            Columns to drop from the design.
+        eval_env : int or patsy.EvalEnvironment, optional
+            Where functions in the formula are looked up, as in statsmodels.
+        **kwargs
+            Passed on to the model.
+
+        Returns
+        -------
+        model
+            The model; call its `fit`.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> model = rrmstats.RRMOLS.from_formula("log_light ~ log_te", stars, eps_bar=0.2)
+        >>> model.exog_names
+        ['Intercept', 'log_te']
+        """
+        check_required(eps_bar)
+        check_frame(data)
+        if isinstance(eval_env, int) and eval_env != -1:
+            eval_env += 2  # this frame, and that of `_from_design`
+        return cls._from_design(
+            formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=eval_env, **kwargs
+        )
+
+    @classmethod
+    def _from_design(
+        cls, formula: str, data: Any, subset: Any, drop_cols: Any, **kwargs: Any
+    ) -> Self:
+        """Make the design and the model; `eval_env` counts frames from the caller's on."""
+        env = kwargs.pop("eval_env")
+        if isinstance(env, int) and env != -1:
+            env += 1  # statsmodels' own frame
+        return super().from_formula(  # type: ignore[misc]  # statsmodels' model
+            formula, data, subset, drop_cols, eval_env=env, **kwargs
+        )
+
+    def problem(self) -> ProblemT:
+        """Return the losses and their weighted fit, as the core minimizes them."""
+        raise NotImplementedError
+
+    def _start_theta(self, problem: ProblemT, start_params: npt.ArrayLike) -> Array:
+        """Return parameters that a user gave in the coordinates of the problem."""
+        return np.asarray(start_params, dtype=float)
+
+    def _theta_step(self, problem: ProblemT) -> ThetaStep | None:
+        """Return statsmodels' weighted fit as the step of Algorithm 1, where it has one."""
+        return None
+
+    def fit(
+        self,
+        *,
+        efficiency: float | None = None,
+        n_starts: int | None = None,
+        start_params: npt.ArrayLike | None = None,
+        rng: int | np.random.Generator | None = None,
+        tol: float = TOL,
+        maxiter: int = MAXITER,
+        accelerate: bool = True,
+        cov_type: str = "sandwich",
+        cov_kwds: Mapping[str, Any] | None = None,
+        use_t: bool | None = None,
+    ) -> ResultsT:
+        """Minimize the robust risk over parameters and weights together.
+
+        Parameters
+        ----------
+        efficiency : float, optional
+            Efficiency on clean data, in (0, 1), that a second step is to have: it starts from
+            the minimum and keeps its robustness, but gives more rows their full weight. 0.95 is
+            usual.
+        n_starts : int, optional
+            Random subsets from which the global minimum is sought. 0 descends from the paper's
+            uniform weights alone.
+        start_params : array_like, optional
+            Parameters to start from in place of uniform weights.
+        rng : int or numpy.random.Generator, optional
+            Source of the random subsets; by default a fixed one, so that results repeat.
+        tol : float, optional
+            Size of the last step, in the metric of the risk.
+        maxiter : int, optional
+            Iterations that a descent may take.
+        accelerate : bool, optional
+            False takes only the steps of the paper's Algorithm 1;
+            ``fit(n_starts=0, accelerate=False)`` is that algorithm step for step, with
+            statsmodels' weighted fit in each.
+        cov_type : {"sandwich", "cluster", "bootstrap"}, optional
+            How standard errors are found. All of them account for the weights being estimated.
+        cov_kwds : dict, optional
+            For "cluster" `groups`, an array or Series of labels; for "bootstrap" what
+            `rrmstats.models.Bootstrap` takes.
+        use_t : bool, optional
+            Whether tests use Student's t distribution; by default for linear regression.
+
+        Returns
+        -------
+        RRMResults
+            The fit. Nothing is written on the model.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2)
+        >>> res = model.fit(efficiency=0.95)
+        >>> bool(res.bse["log_te"] < res.first_step.bse["log_te"])
+        True
+        """
+        check_inference(cov_type, cov_kwds)
+        if efficiency is not None and not 0 < efficiency < 1:
+            raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
+        problem = self.problem()
+        theta_step = None if accelerate else self._theta_step(problem)
+        setting = Setting(
+            self.eps_bar, self.freq_weights, n_starts, rng, tol, maxiter, accelerate, theta_step
+        )
+        start = None if start_params is None else self._start_theta(problem, start_params)
+        estimate = take_steps(problem, setting, start, efficiency)
+        self._warn(estimate)
+        return self._results(estimate, cov_type, cov_kwds or {}, use_t)
+
+    def _warn(self, estimate: Estimate) -> None:
+        """Warn where a step did not converge."""
+        if estimate.solution.converged:
+            return
+        first = estimate.first is None or not estimate.first.solution.converged
+        warnings.warn(
+            f"the {'first' if first else 'second'} step did not converge within maxiter="
+            f"{estimate.setting.maxiter} iterations; raise maxiter or try other starts",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _results(
+        self, estimate: Estimate, cov_type: str, cov_kwds: Mapping[str, Any], use_t: bool | None
+    ) -> ResultsT:
+        """Return results that hold all they need: they never search or fit."""
+        groups = replicates = first_step = None
+        if cov_type == "cluster":
+            groups = group_numbers(cov_kwds, len(self.endog), self.data.row_labels)
+        elif cov_type == "bootstrap":
+            replicates = Bootstrap(**cov_kwds).run(estimate)
+        if estimate.first is not None:
+            # A bootstrap of the first step would take as long again.
+            plain = Inference("sandwich", {}, use_t)
+            inference = (
+                Inference(cov_type, cov_kwds, use_t, groups) if groups is not None else plain
+            )
+            first_step = self._wrapped(estimate.first, inference, None)
+        inference = Inference(cov_type, cov_kwds, use_t, groups, replicates)
+        return self._wrapped(estimate, inference, first_step)
+
+    def _wrapped(
+        self, estimate: Estimate, inference: Inference, first_step: ResultsT | None
+    ) -> ResultsT:
+        results = self._results_class(self, estimate, inference, first_step)
+        # A wrapper has the attributes of the results, with the labels of the data.
+        return self._wrapper_class(results)
+
+    def fit_regularized(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: statsmodels' regularized fit would ignore `eps_bar`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no fit_regularized: it would ignore eps_bar; use fit()"
+        )

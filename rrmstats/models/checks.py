@@ -1,0 +1,119 @@
+"""Checks of what a user gives to a model, with errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from statsmodels.tools.sm_exceptions import MissingDataError
+
+from rrmstats.core.entropy import Array
+
+# What statsmodels' formula interface passes on to the constructor.
+FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
+
+
+def check_required(eps_bar: Any) -> None:
+    """Raise where the one number that the method needs is missing."""
+    if eps_bar is None:
+        raise TypeError(
+            "eps_bar is required: an upper bound on the fraction of corrupted rows, for example "
+            "eps_bar=0.2"
+        )
+
+
+def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:
+    """Raise on keywords that no statsmodels interface passes."""
+    if "weights" in kwargs:
+        raise TypeError(
+            f"{name} got weights=, which is now called freq_weights=; the weights of the results "
+            "are those that the fit finds"
+        )
+    unknown = sorted(set(kwargs) - FORMULA_KEYS)
+    if unknown:
+        raise TypeError(f"{name} got unknown keywords: {', '.join(unknown)}")
+
+
+def check_frame(data: Any) -> None:
+    """Raise where a data frame has no rows."""
+    if hasattr(data, "__len__") and hasattr(data, "columns") and len(data) == 0:
+        raise ValueError("data has no rows; give at least as many as there are parameters")
+
+
+def check_numbers(name: str, values: Any) -> Any:
+    """Return data as numbers; raise where they hold text or nothing, naming the columns."""
+    advice = "convert them, or use a formula, which codes categories"
+    if isinstance(values, pd.DataFrame):
+        bad = [str(c) for c, dtype in values.dtypes.items() if not _numeric(values[c], dtype)]
+        if bad:
+            raise ValueError(f"{name} has non-numeric columns: {', '.join(bad)}; {advice}")
+    elif not _numeric(values, getattr(values, "dtype", None)):
+        raise ValueError(f"{name} must be numeric, got {np.asarray(values).dtype}; {advice}")
+    if np.size(values) == 0:
+        raise ValueError(f"{name} is empty; give at least as many rows as parameters")
+    boxed = np.dtype("O")
+    if isinstance(values, pd.DataFrame):
+        return values.astype(float) if (values.dtypes == boxed).any() else values
+    return values.astype(float) if getattr(values, "dtype", None) == boxed else values
+
+
+def _numeric(values: Any, dtype: Any) -> bool:
+    """Tell whether values are numbers or can be read as such."""
+    if dtype is not None and pd.api.types.is_numeric_dtype(dtype):
+        return not pd.api.types.is_complex_dtype(dtype)
+    if isinstance(dtype, pd.CategoricalDtype | pd.StringDtype):
+        return False
+    array = np.asarray(values)
+    if array.dtype.kind != "O":
+        return array.dtype.kind in "biuf"
+    return all(isinstance(v, int | float | np.number | None) for v in array.ravel())
+
+
+def check_freq_weights(freq_weights: Any, nobs: int) -> None:
+    """Raise where there is not one frequency weight per row, or one is negative."""
+    check_numbers("freq_weights", freq_weights)
+    values = np.asarray(freq_weights, dtype=float)
+    if values.shape != (nobs,):
+        raise ValueError(
+            f"freq_weights must have one number per row, shape ({nobs},), got {values.shape}"
+        )
+    if (values < 0).any():
+        raise ValueError(f"freq_weights must not be negative, got {np.nanmin(values):g}")
+
+
+def check_column(name: str, values: Any) -> None:
+    """Raise where a variable has several columns."""
+    shape = np.shape(values)
+    if len(shape) > 1 and shape[1] > 1:
+        raise ValueError(f"{name} must have one column, got {shape[1]}; fit each one separately")
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """Say what to do where statsmodels' own errors do not."""
+    try:
+        yield
+    except MissingDataError as error:
+        if "inf or nans" not in str(error):
+            raise
+        raise MissingDataError(
+            "exog contains NaN or infinite values; drop these rows, or use missing='drop' "
+            "(NaN only)"
+        ) from None
+    except ValueError as error:
+        if "zero-size array" not in str(error):
+            raise
+        raise ValueError("no rows are left once those with missing values are dropped") from None
+
+
+def check_finite(name: str, values: Array) -> None:
+    """Raise where data hold NaN or infinities."""
+    if not np.isfinite(values).all():
+        bad = int((~np.isfinite(values)).sum())
+        raise ValueError(
+            f"{name} contains {bad} NaN or infinite values; drop these rows, or use "
+            "missing='drop' (NaN only)"
+        )

@@ -1,0 +1,75 @@
+"""Labels of two classes, as zeros and ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rrmstats.core.entropy import Array
+
+
+def as_labels(endog: Any, level: Any) -> Any:
+    """Return labels as zeros and ones, keeping missing values and the index."""
+    if isinstance(endog, pd.DataFrame) and (endog.shape[1] > 1 or _is_dummy(endog, level)):
+        return _dummy_column(endog, level)
+    if isinstance(endog, pd.DataFrame):
+        endog = endog.iloc[:, 0]
+    series = endog if isinstance(endog, pd.Series) else pd.Series(np.asarray(endog).squeeze())
+    if series.empty:
+        raise ValueError("endog is empty; give at least as many rows as parameters")
+    if pd.api.types.is_numeric_dtype(series.dtype) and level is None:
+        values = series.astype(float)
+        check_binary(values.dropna().to_numpy())
+    else:
+        levels = list(pd.unique(series.dropna()))
+        if len(levels) > 2:
+            raise ValueError(f"endog must have two levels, got {len(levels)}: {levels[:5]}")
+        _check_level(level, levels)
+        values = (series == level).astype(float).where(series.notna())
+    return values if isinstance(endog, pd.Series) else values.to_numpy()
+
+
+def _is_dummy(endog: pd.DataFrame, level: Any) -> bool:
+    """Tell whether one column is a formula's dummy of the only level that there is."""
+    return level is not None and str(endog.columns[0]).endswith("]")
+
+
+def _dummy_column(endog: pd.DataFrame, level: Any) -> pd.Series:
+    """Return the column of the level that counts as 1, out of a formula's dummy columns."""
+    levels = [str(name).rsplit("[", 1)[-1].removesuffix("]") for name in endog.columns]
+    if level is None and sorted(levels) == ["False", "True"]:
+        level = "True"
+    if len(levels) > 2:
+        raise ValueError(f"endog must have two levels, got {len(levels)}: {levels[:5]}")
+    _check_level(None if level is None else str(level), levels)
+    return endog.iloc[:, levels.index(str(level))]
+
+
+def _check_level(level: Any, levels: list[Any]) -> None:
+    if level is None:
+        raise ValueError(
+            f"endog has the levels {levels}; name the one that counts as 1, for example "
+            f"level={levels[-1]!r}"
+        )
+    if level not in levels:
+        raise ValueError(f"level={level!r} is not among the levels of endog: {levels}")
+
+
+def check_binary(labels: Array) -> None:
+    """Raise where labels are not zeros and ones."""
+    if not np.isin(labels, (0.0, 1.0)).all():
+        raise ValueError(
+            f"endog must be 0 and 1, got {np.unique(labels)[:5]}; for two other levels name the "
+            "one that counts as 1 with level="
+        )
+
+
+def check_classes(labels: Array, freq_weights: Array | None) -> None:
+    """Raise where labels are all the same."""
+    counted = labels if freq_weights is None else labels[freq_weights > 0]
+    if len(np.unique(counted)) == 1:
+        raise ValueError(
+            f"endog has one class only, all {counted[0]:g}: a logistic regression needs both"
+        )

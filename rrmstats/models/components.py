@@ -1,0 +1,138 @@
+"""Principal components by robust risk minimization."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from rrmstats.core.entropy import Array
+from rrmstats.losses.components import ComponentsProblem
+from rrmstats.losses.matrices import MAD_UNIT
+from rrmstats.models.multivariate import RRMMultivariate
+from rrmstats.results.components import RRMPCAResults, RRMPCAResultsWrapper, component_names
+
+
+class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
+    """Principal components when some of the rows may be wrong.
+
+    Parameters
+    ----------
+    data : array_like, shape (n, d)
+        Observations.
+    n_components : int or float
+        Number of components, less than d; or, in (0, 1), the fraction of the variance that they
+        are to explain.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
+    demean : bool, optional
+        False for components around the origin, the paper's case.
+    standardize : bool, optional
+        Divide each variable by a robust scale first.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    **kwargs
+        What statsmodels' interfaces pass on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats import RRMPCA
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.standard_normal(100)
+    >>> z = np.c_[t, 2 * t] + 0.1 * rng.standard_normal((100, 2))
+    >>> z[:20] = [10, -10] + rng.standard_normal((20, 2))
+    >>> RRMPCA(z, 1, eps_bar=0.3).fit().loadings.round(1).ravel()
+    array([0.4, 0.9])
+    """
+
+    _results_class = RRMPCAResults
+    _wrapper_class = RRMPCAResultsWrapper
+
+    def __init__(
+        self,
+        data: npt.ArrayLike,
+        n_components: float = 1,
+        eps_bar: float | None = None,
+        *,
+        demean: bool = True,
+        standardize: bool = False,
+        freq_weights: npt.ArrayLike | None = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(data, eps_bar, freq_weights=freq_weights, missing=missing, **kwargs)
+        d = self.endog.shape[1]
+        whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
+        if not (1 <= n_components < d if whole else 0 < n_components < 1):
+            raise ValueError(
+                f"n_components must be a whole number from 1 to {d - 1}, fewer than the {d} "
+                f"variables, or a fraction of the variance in (0, 1), got {n_components!r}"
+            )
+        self.n_components, self.demean, self.standardize = n_components, demean, standardize
+        self._init_keys.extend(["n_components", "demean", "standardize"])
+        if whole:
+            self.data.param_names = component_names(int(n_components))
+
+    def _column_unit(self) -> Array:
+        """Return what each variable is divided by, shape (d,)."""
+        if not self.standardize:
+            return np.ones(self.endog.shape[1])
+        center = np.median(self.endog, axis=0)
+        unit = MAD_UNIT * np.median(np.abs(self.endog - center), axis=0)
+        if not (unit > 0).all():
+            names = [name for name, u in zip(self.variables, unit, strict=True) if not u > 0]
+            raise ValueError(
+                f"standardize=True needs variables that vary, but most values are the same in "
+                f"{', '.join(names)}; drop them or use standardize=False"
+            )
+        return unit
+
+    def problem(self) -> ComponentsProblem:
+        """Return the squared distances to a subspace."""
+        return ComponentsProblem(
+            self.endog, int(self.n_components), self.demean, self._column_unit()
+        )
+
+    def fit(self, **kwargs: Any) -> RRMPCAResults:
+        """Minimize the robust risk over the subspace and the weights together.
+
+        Where `n_components` is a fraction, components are added until they explain it.
+
+        Parameters
+        ----------
+        **kwargs
+            As `RRMModel.fit` takes them, but for `start_params`.
+
+        Returns
+        -------
+        RRMPCAResults
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> len(rrmstats.RRMPCA(hbk, 0.6, eps_bar=0.2).fit().eigenvals)
+        2
+        """
+        if self.n_components >= 1:
+            return super().fit(**kwargs)
+        most = min(self.endog.shape[1], len(self.endog)) - 1
+        for q in range(1, most + 1):
+            results = self._with_components(q).fit(**kwargs)
+            if results.explained_variance_ratio.sum() >= self.n_components:
+                break
+        return results
+
+    def _with_components(self, q: int) -> RRMPCA:
+        model = copy(self)
+        model.data, model.n_components = copy(self.data), q
+        model.data.param_names = component_names(q)
+        return model
+
+    def _start_theta(self, problem: ComponentsProblem, start_params: npt.ArrayLike) -> NoReturn:
+        raise ValueError("RRMPCA takes no start_params; use n_starts and rng")

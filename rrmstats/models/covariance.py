@@ -1,0 +1,74 @@
+"""Mean and covariance by robust risk minimization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.entropy import Array
+from rrmstats.losses.covariance import CovarianceProblem
+from rrmstats.models.multivariate import RRMMultivariate
+from rrmstats.results.covariance import RRMCovResults, RRMCovResultsWrapper
+
+
+class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
+    """Mean and covariance when some of the rows may be wrong.
+
+    Parameters
+    ----------
+    data : array_like, shape (n, d)
+        Observations.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical estimate.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    **kwargs
+        What statsmodels' interfaces pass on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats import RRMCov
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.standard_normal((200, 2)) @ [[1, 0.8], [0, 0.6]]
+    >>> z[:30] += 20
+    >>> res = RRMCov(z, eps_bar=0.2).fit()
+    >>> bool(abs(res.corr[0, 1] - 0.8) < 0.1), int(res.outliers()[:30].sum())
+    (True, 30)
+    """
+
+    _results_class = RRMCovResults
+    _wrapper_class = RRMCovResultsWrapper
+
+    def __init__(
+        self,
+        data: npt.ArrayLike,
+        eps_bar: float | None = None,
+        *,
+        freq_weights: npt.ArrayLike | None = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(data, eps_bar, freq_weights=freq_weights, missing=missing, **kwargs)
+        self.data.param_names = moment_names(self.variables)
+
+    def problem(self) -> CovarianceProblem:
+        """Return the Gaussian losses, in units of the spread of the data."""
+        return CovarianceProblem(self.endog)
+
+    def _start_theta(self, problem: CovarianceProblem, start_params: npt.ArrayLike) -> Array:
+        ratio = second_moment_ratio(self.eps_bar, problem.dim)
+        return problem.from_params(np.asarray(start_params, dtype=float), ratio)
+
+
+def moment_names(variables: list[str]) -> list[str]:
+    """Return the names of the means and of the upper triangle of the covariance."""
+    rows, columns = np.triu_indices(len(variables))
+    pairs = zip(rows, columns, strict=True)
+    means = [f"mean[{name}]" for name in variables]
+    return means + [f"cov[{variables[i]}, {variables[j]}]" for i, j in pairs]

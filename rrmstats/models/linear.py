@@ -1,0 +1,167 @@
+"""Linear regression by robust risk minimization."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from statsmodels.regression.linear_model import WLS
+
+from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.design import hat_values
+from rrmstats.core.entropy import Array
+from rrmstats.core.search import minimize
+from rrmstats.core.setting import ThetaStep
+from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
+from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.squares import RegressionProblem
+from rrmstats.models.base import RRMModel
+from rrmstats.models.checks import (
+    check_column,
+    check_finite,
+    check_freq_weights,
+    check_kwargs,
+    check_numbers,
+    check_required,
+    readable_errors,
+)
+from rrmstats.results.linear import RRMOLSResults, RRMOLSResultsWrapper
+
+# Variances of a design, in units of its spread, below which it counts as flat.
+FLAT_DESIGN = 1e-8
+
+
+class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
+    """Linear regression when some of the rows may be wrong.
+
+    Parameters
+    ----------
+    endog : array_like, shape (n,)
+        Dependent variable.
+    exog : array_like, shape (n, k)
+        Design. An intercept is not added; see ``statsmodels.api.add_constant``.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is least squares.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    hasconst : bool, optional
+        Whether the design holds a constant; by default it is looked for.
+    **kwargs
+        What statsmodels' formula interface passes on.
+
+    Examples
+    --------
+    >>> import numpy as np, statsmodels.api as sm
+    >>> from rrmstats import RRMOLS
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(100)
+    >>> y = 1 + 2 * x + 0.1 * rng.standard_normal(100)
+    >>> y[x > 1] = -5
+    >>> RRMOLS(y, sm.add_constant(x), eps_bar=0.3).fit().params.round(1)
+    array([1., 2.])
+    """
+
+    exog: Array
+    _results_class = RRMOLSResults
+    _wrapper_class = RRMOLSResultsWrapper
+
+    def __init__(
+        self,
+        endog: npt.ArrayLike,
+        exog: npt.ArrayLike | None = None,
+        eps_bar: float | None = None,
+        *,
+        freq_weights: npt.ArrayLike | None = None,
+        missing: str = "none",
+        hasconst: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_required(eps_bar)
+        check_kwargs(type(self).__name__, kwargs)
+        values: Any = check_numbers("endog", endog)
+        check_column("endog", values)
+        if exog is None:
+            raise ValueError("exog is required; for a location model use a column of ones")
+        exog = check_numbers("exog", exog)
+        counts: dict[str, Any] = {"weights": 1.0}
+        if freq_weights is not None:
+            given = kwargs.get("missing_idx")
+            check_freq_weights(freq_weights, len(values) if given is None else len(given))
+            counts = {"weights": freq_weights, "freq_weights": freq_weights}
+        self._weighted = freq_weights is not None
+        with readable_errors():
+            super().__init__(values, exog, missing=missing, hasconst=hasconst, **counts, **kwargs)
+        self._set_options(eps_bar, freq_weights)
+        check_finite("endog", self.endog)
+        check_finite("exog", self.exog)
+
+    def whiten(self, x: npt.ArrayLike) -> Array:
+        """Return data times the root of the frequency weights: the data themselves without any."""
+        return super().whiten(x) if self._weighted else np.asarray(x)
+
+    def problem(self) -> RegressionProblem:
+        """Return the squared residuals, scaled so that no data overflow."""
+        return RegressionProblem(np.asarray(self.endog, float), np.asarray(self.exog, float))
+
+    def _start_theta(self, problem: RegressionProblem, start_params: npt.ArrayLike) -> Array:
+        params = np.asarray(start_params, dtype=float)
+        if params.shape != (self.exog.shape[1],):
+            raise ValueError(
+                f"start_params must be {self.exog.shape[1]} numbers, one per column of exog, got "
+                f"shape {params.shape}"
+            )
+        return problem.from_params(params)
+
+    def _theta_step(self, problem: RegressionProblem) -> ThetaStep:
+        def refit(weights: Array, theta: Array) -> Array:
+            params = WLS(self.endog, self.exog, weights=weights).fit().params
+            return problem.from_params(np.asarray(params))
+
+        return refit
+
+    def leverages(self) -> Array:
+        """Return the diagonal of the hat matrix of least squares, shape (n,)."""
+        counts = np.ones(len(self.exog)) if self.freq_weights is None else self.freq_weights
+        return hat_values(np.asarray(self.exog, float), counts)
+
+    def design_distances(self) -> Array | None:
+        """Return robust distances of the rows of the predictors from their middle.
+
+        Returns
+        -------
+        ndarray, shape (n,), or None
+            None without predictors, with too few rows, or where the design is flat in the rows
+            with weight, as with rare dummies.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> model = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2)
+        >>> bool((model.design_distances()[:14] > 10).all())
+        True
+        """
+        exog = np.asarray(self.exog, float)
+        columns = exog[:, np.ptp(exog, axis=0) > 0]
+        n, d = columns.shape
+        few = (1 - self.eps_bar) * n < 2 * (d + 1)
+        if d == 0 or few or np.linalg.matrix_rank(columns) < d:
+            return None
+        center, unit = unit_spread(columns)
+        scaled = (columns - center) / unit
+        check_range(scaled)
+        problem = ScatterProblem(scaled)
+        found = minimize(problem, self.eps_bar, freq_weights=self.freq_weights)
+        location, scatter = problem.split(found.theta)
+        if np.linalg.eigvalsh(scatter)[0] < FLAT_DESIGN:
+            return None
+        return mahalanobis(scaled, location, scatter / second_moment_ratio(self.eps_bar, d))
+
+    @cached_property
+    def pinv_wexog(self) -> Array:
+        """Pseudo-inverse of the design, as statsmodels' diagnostics use it, shape (k, n)."""
+        return np.linalg.pinv(self.wexog)

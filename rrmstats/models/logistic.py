@@ -1,0 +1,252 @@
+"""Logistic regression by robust risk minimization."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from statsmodels.discrete.discrete_model import Logit
+from statsmodels.genmod.families import Binomial
+from statsmodels.genmod.generalized_linear_model import GLM
+from statsmodels.tools.sm_exceptions import (
+    DomainWarning,
+    PerfectSeparationError,
+    PerfectSeparationWarning,
+)
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.setting import ThetaStep
+from rrmstats.losses.classification import ClassificationEstimate, ClassificationProblem
+from rrmstats.losses.logistic import clipped_spread
+from rrmstats.models.base import RRMModel
+from rrmstats.models.checks import (
+    check_finite,
+    check_freq_weights,
+    check_kwargs,
+    check_numbers,
+    check_required,
+    readable_errors,
+)
+from rrmstats.models.classes import as_labels, check_classes
+from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper
+
+# Weight of the term that keeps the losses bounded, and of the ridge.
+DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
+# Fits by statsmodels' GLM in one step of Algorithm 1, and the change at which they stop.
+GLM_FITS, GLM_TOL = 100, 1e-12
+
+
+class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
+    """Logistic regression when some of the rows may be wrong.
+
+    Weights that shun the misclassified rows leave data that a hyperplane separates, and then the
+    plain cross-entropy has no finite minimizer. The default loss therefore adds
+    ``alpha / 4 * (x' params) ** 4`` to that of each row: a term that is negligible unless
+    probabilities are close to 0 or 1, and that is equivariant to linear changes of the design.
+
+    Parameters
+    ----------
+    endog : array_like, shape (n,)
+        Labels: 0 and 1, booleans, or two levels of which `level` names the one that counts as 1.
+    exog : array_like, shape (n, k)
+        Design. An intercept is not added; see ``statsmodels.api.add_constant``.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
+    alpha : float, optional
+        Weight of the penalty. By default 1e-5, or 1e-3 with `penalty`; 0 where `eps_bar` is 0.
+    penalty : {None, "l2"}, optional
+        None for the default loss; "l2" for a ridge penalty, ``alpha / 2`` times the sum of the
+        squared coefficients of the standardized predictors, the intercept left out.
+    level : optional
+        The level of `endog` that counts as 1, where it is not numeric.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    **kwargs
+        What statsmodels' formula interface passes on.
+
+    Examples
+    --------
+    >>> import numpy as np, statsmodels.api as sm
+    >>> from rrmstats import RRMLogit
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(500)
+    >>> y = (rng.random(500) < 1 / (1 + np.exp(-2 * x))).astype(float)
+    >>> y[np.argsort(x)[-40:]] = 0
+    >>> res = RRMLogit(y, sm.add_constant(x), eps_bar=0.1).fit()
+    >>> bool(abs(res.params[1] - 2) < 0.7)
+    True
+    """
+
+    exog: Array
+    _formula_max_endog = None
+    _results_class = RRMLogitResults
+    _wrapper_class = RRMLogitResultsWrapper
+
+    def __init__(
+        self,
+        endog: npt.ArrayLike,
+        exog: npt.ArrayLike | None = None,
+        eps_bar: float | None = None,
+        *,
+        alpha: float | None = None,
+        penalty: str | None = None,
+        level: object = None,
+        freq_weights: npt.ArrayLike | None = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        check_required(eps_bar)
+        check_kwargs(type(self).__name__, kwargs)
+        if exog is None:
+            raise ValueError("exog is required; for an intercept alone use a column of ones")
+        exog = check_numbers("exog", exog)
+        if penalty not in (None, "l2"):
+            raise ValueError(f"penalty must be None or 'l2', got {penalty!r}")
+        if alpha is not None and not 0 <= alpha < np.inf:
+            raise ValueError(f"alpha must be a finite number, not negative, got {alpha!r}")
+        labels, counts = as_labels(endog, level), {}
+        if freq_weights is not None:
+            given = kwargs.get("missing_idx")
+            check_freq_weights(freq_weights, len(labels) if given is None else len(given))
+            counts = {"freq_weights": freq_weights}
+        with readable_errors():
+            super().__init__(labels, exog, check_rank=False, missing=missing, **counts, **kwargs)
+        self._set_options(eps_bar, freq_weights)
+        check_finite("endog", self.endog)
+        check_finite("exog", self.exog)
+        check_classes(self.endog, self.freq_weights)
+        self.alpha = DEFAULT_ALPHA[penalty] * (self.eps_bar > 0) if alpha is None else alpha
+        self.penalty = penalty
+        # statsmodels adds an offset, which clones would take for an unknown keyword.
+        self._init_keys = [key for key in self._init_keys if key != "offset"]
+        self._init_keys.extend(["alpha", "penalty"])
+
+    def problem(self) -> ClassificationProblem:
+        """Return the cross-entropy losses with their penalty."""
+        if self.penalty is None:
+            return ClassificationProblem(self.endog, self.exog, self.alpha)
+        return ClassificationProblem(self.endog, self.exog, 0.0, np.diag(self._ridge()))
+
+    def _ridge(self) -> Array:
+        """Return the weight of the square of each coefficient, shape (k,)."""
+        if self.penalty is None:
+            return np.zeros(self.exog.shape[1])
+        return self.alpha * clipped_spread(self.exog) ** 2
+
+    def _start_theta(self, problem: ClassificationProblem, start_params: npt.ArrayLike) -> Array:
+        return problem.design.from_params(np.asarray(start_params, dtype=float))
+
+    def _theta_step(self, problem: ClassificationProblem) -> ThetaStep:
+        quartic = 0.0 if self.penalty is not None else self.alpha
+        ridge = self._ridge()
+
+        def refit(weights: Array, theta: Array) -> Array:
+            start = problem.design.to_params(theta)
+            params = penalized_glm(self.endog, self.exog, weights, start, quartic, ridge)
+            return problem.design.from_params(params)
+
+        return refit
+
+    def _warn(self, estimate: Estimate) -> None:
+        first = estimate.first or estimate
+        if isinstance(first, ClassificationEstimate) and first.separated:
+            warnings.warn(
+                "a hyperplane separates the rows with weight, so that no finite parameters are "
+                "best; these were stopped where the probabilities are 0 and 1 to rounding. Give "
+                "alpha > 0 (1e-5 is the default where eps_bar > 0) or penalty='l2'",
+                PerfectSeparationWarning,
+                stacklevel=3,
+            )
+        else:
+            super()._warn(estimate)
+
+
+def penalized_glm(
+    endog: Array, exog: Array, weights: Array, start: Array, quartic: float, ridge: Array
+) -> Array:
+    """Return the weighted penalized maximum likelihood fit by fits of statsmodels' GLM.
+
+    The penalties, ``quartic / 4 * (x' params) ** 4`` for each row and ``ridge / 2 * params ** 2``
+    for each coefficient, become binomial observations whose slope and curvature at the last fit
+    are those of the penalties, so that the fits converge as Newton steps do.
+
+    Parameters
+    ----------
+    endog, weights : ndarray, shape (n,)
+        Labels and their weights.
+    exog : ndarray, shape (n, k)
+    start, ridge : ndarray, shape (k,)
+    quartic : float
+
+    Returns
+    -------
+    ndarray, shape (k,)
+    """
+    used, params = weights > 0, start
+    endog, exog, weights = endog[used], exog[used], weights[used]
+    directions = np.vstack([exog, np.eye(len(params))])
+    mass = np.r_[weights, np.full(len(params), weights.sum())]
+    n = len(endog)
+
+    def value(theta: Array) -> float:
+        eta = exog @ theta
+        losses = np.logaddexp(0.0, -(2 * endog - 1) * eta) + 0.25 * quartic * eta**4
+        return float(weights @ losses + 0.5 * weights.sum() * (ridge @ theta**2))
+
+    for _ in range(GLM_FITS):
+        eta = directions @ params
+        slope = np.r_[quartic * eta[:n] ** 3, ridge * eta[n:]]
+        curvature = np.r_[3.0 * quartic * eta[:n] ** 2, ridge]
+        rows = np.flatnonzero(curvature)
+        stretch, trials, share = penalty_trials(slope[rows], curvature[rows])
+        fitted = binomial_fit(
+            np.r_[endog, share],
+            np.vstack([exog, stretch[:, None] * directions[rows]]),
+            np.r_[weights, mass[rows] * trials],
+            np.r_[np.zeros(n), -stretch * eta[rows]],
+            params,
+        )
+        step = fitted - params
+        while value(params + step) > value(params) and np.abs(step).max() > GLM_TOL:
+            step = 0.5 * step
+        params = params + step
+        if np.abs(step).max() <= GLM_TOL * np.abs(params).max() or not (quartic or ridge.any()):
+            break
+    return params
+
+
+def penalty_trials(slope: Array, curvature: Array) -> tuple[Array, Array, Array]:
+    """Return binomial observations that stand for penalties on linear predictors.
+
+    Around a linear predictor ``eta0`` a penalty with a given slope and curvature is like
+    ``trials`` trials with a share of successes and linear predictor ``stretch * (eta - eta0)``.
+
+    Returns
+    -------
+    stretch, trials, share : ndarray, shape (m,)
+    """
+    newton = np.abs(slope) / curvature
+    stretch = np.minimum(1.0, 1.0 / np.maximum(newton, 1.0))
+    trials = 4.0 * curvature / stretch**2
+    return stretch, trials, 0.5 - slope / (trials * stretch)
+
+
+def binomial_fit(endog: Array, exog: Array, weights: Array, offset: Array, start: Array) -> Array:
+    """Return the coefficients of statsmodels' binomial GLM with weights of the rows."""
+    model = GLM(
+        endog, exog, offset=offset, family=Binomial(), var_weights=weights / weights.mean()
+    )
+    with warnings.catch_warnings():
+        # The model says whether the data are separated; the fit need not.
+        warnings.simplefilter("ignore", PerfectSeparationWarning)
+        warnings.simplefilter("ignore", DomainWarning)
+        try:
+            fit = model.fit(start_params=start, tol=1e-14, tol_criterion="params", maxiter=100)
+        except PerfectSeparationError:
+            return start
+    return np.asarray(fit.params)

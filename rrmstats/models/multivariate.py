@@ -1,0 +1,126 @@
+"""What the models of several variables share: one-sided formulas and names of variables."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import patsy
+from statsmodels.base.model import LikelihoodModel
+
+from rrmstats.core.entropy import Array
+from rrmstats.models.base import ProblemT, ResultsT, RRMModel
+from rrmstats.models.checks import (
+    check_finite,
+    check_freq_weights,
+    check_kwargs,
+    check_numbers,
+    check_required,
+    readable_errors,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
+    """A model of the joint distribution of several variables; `endog` holds them as columns."""
+
+    formula: str
+
+    def __init__(
+        self,
+        data: npt.ArrayLike,
+        eps_bar: float | None,
+        *,
+        freq_weights: npt.ArrayLike | None = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        check_required(eps_bar)
+        check_kwargs(type(self).__name__, kwargs)
+        values: Any = check_numbers("data", data)
+        if np.ndim(values) == 1:
+            series = isinstance(values, pd.Series)
+            values = values.to_frame() if series else np.asarray(values)[:, None]
+        counts = {}
+        if freq_weights is not None:
+            check_freq_weights(freq_weights, len(values))
+            counts = {"freq_weights": freq_weights}
+        with readable_errors():
+            super().__init__(values, None, missing=missing, **counts, **kwargs)
+        if self.endog.ndim == 1:
+            self.endog = self.endog[:, None]
+        self._set_options(eps_bar, freq_weights)
+        check_finite("data", self.endog)
+        self.nobs = float(len(self.endog))
+
+    @classmethod
+    def _from_design(
+        cls, formula: str, data: Any, subset: Any, drop_cols: Any, **kwargs: Any
+    ) -> Self:
+        if formula.split("~")[0].strip() or "~" not in formula:
+            raise ValueError(f"formula must be one-sided, such as '~ a + b', got {formula!r}")
+        env = kwargs.pop("eval_env")
+        if env == -1:
+            env = patsy.EvalEnvironment([{}])
+        elif isinstance(env, int):
+            env = patsy.EvalEnvironment.capture(env)
+        missing = kwargs.pop("missing", "drop")
+        frame = pd.DataFrame(data if subset is None else data.loc[subset])
+        table = patsy.dmatrix(
+            formula,
+            frame.reset_index(drop=True),
+            env,
+            NA_action="drop" if missing == "drop" else "raise",
+            return_type="dataframe",
+        )
+        design_info, kept = table.design_info, table.index
+        table = table.drop(columns=["Intercept", *(drop_cols or [])], errors="ignore")
+        table.index = frame.index[kept]
+        if kwargs.get("freq_weights") is not None:
+            check_freq_weights(kwargs["freq_weights"], len(frame))
+            kwargs["freq_weights"] = np.asarray(kwargs["freq_weights"])[kept]
+        model = cls(table, **kwargs)
+        model.formula, model.data.frame = formula, frame
+        model.design_info = design_info
+        return model
+
+    @cached_property
+    def design_info(self) -> Any:
+        """What makes the variables out of new data; pickles lack it, and make it again."""
+        return patsy.dmatrix(self.formula, self.data.frame).design_info
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "design_info"}
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the variables."""
+        names = self.data.ynames
+        return [names] if isinstance(names, str) else list(names)
+
+    @property
+    def variable_index(self) -> list[str] | None:
+        """Names of the variables, or None where the data had no labels."""
+        return None if self.data.row_labels is None else self.variables
+
+    def new_rows(self, new: pd.DataFrame | npt.ArrayLike) -> tuple[Array, pd.Index | None]:
+        """Return new observations as an array (m, d), and their index or None."""
+        if isinstance(new, pd.DataFrame):
+            frame = new
+            if getattr(self, "formula", None) is not None:
+                frame = patsy.dmatrix(self.design_info, new, return_type="dataframe")
+            missing = [name for name in self.variables if name not in frame.columns]
+            if missing:
+                raise ValueError(f"new data lack the variables {', '.join(missing)}")
+            return frame[self.variables].to_numpy(float), frame.index
+        array = np.atleast_2d(np.asarray(new, dtype=float))
+        if array.shape[-1] != len(self.variables):
+            raise ValueError(
+                f"new data must have {len(self.variables)} columns, got shape {array.shape}"
+            )
+        return array, None

@@ -1,0 +1,106 @@
+"""Numbers that pictures show, as functions of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from rrmstats.plotting.offers import Array
+
+Counts = npt.NDArray[np.integer[Any]]
+
+
+def varying_columns(exog: Array) -> Counts:
+    """Return the columns of a design that are not constant."""
+    return np.flatnonzero(np.ptp(exog, axis=0) > 0)
+
+
+def only_predictor(exog: Array, names: Sequence[str]) -> int:
+    """Return the one column of a design that varies, or raise an error."""
+    varying = varying_columns(exog)
+    if len(varying) != 1:
+        found = ", ".join(names[j] for j in varying) or "none"
+        raise ValueError(f"plot_fit needs one predictor, got {found}; use plot_diagnostics")
+    return int(varying[0])
+
+
+def variable_positions(variables: Iterable[int | str], names: Sequence[str]) -> list[int]:
+    """Return the positions of two different variables given by position or name."""
+    given = list(variables)
+    known = [v in names if isinstance(v, str) else 0 <= v < len(names) for v in given]
+    numbers = [names.index(v) if isinstance(v, str) else int(v) for v in given if all(known)]
+    if len(numbers) != 2 or numbers[0] == numbers[1]:
+        raise ValueError(f"variables must be two of {', '.join(names)}, got {given!r}")
+    return numbers
+
+
+def least_squares_params(exog: Array, endog: Array, freq_weights: Array | None) -> Array:
+    """Return the least squares coefficients, shape (k,)."""
+    root = np.ones(len(endog)) if freq_weights is None else np.sqrt(freq_weights)
+    return np.linalg.lstsq(exog * root[:, None], endog * root, rcond=None)[0]
+
+
+def classical_moments(data: Array, freq_weights: Array | None) -> tuple[Array, Array]:
+    """Return the mean, shape (d,), and covariance, shape (d, d), of all rows."""
+    count = np.ones(len(data)) if freq_weights is None else freq_weights
+    total = count.sum()
+    mean = count @ data / total
+    centered = data - mean
+    return mean, centered.T @ (count[:, None] * centered) / max(total - 1, 1)
+
+
+def classical_variances(data: Array, demean: bool, freq_weights: Array | None) -> Array:
+    """Return the variances along the classical components, largest first, shape (d,)."""
+    mean, cov = classical_moments(data, freq_weights)
+    values = np.linalg.eigvalsh(cov if demean else cov + np.outer(mean, mean))
+    return np.maximum(values[::-1], 0.0)
+
+
+def distances_from(mean: Array, cov: Array, data: Array) -> Array:
+    """Return Mahalanobis distances of the rows of data, shape (n,); `cov` may be singular."""
+    unit = np.sqrt(np.diag(cov))
+    unit = np.where(unit > 0, unit, 1.0)
+    u = (data - mean) / unit
+    inverse = np.linalg.pinv(cov / np.outer(unit, unit), hermitian=True)
+    return np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", u, inverse, u), 0.0))
+
+
+def ellipse(mean: Array, cov: Array, radius: float, count: int = 200) -> Array:
+    """Return points at a given Mahalanobis distance from a mean, shape (count, 2)."""
+    values, vectors = np.linalg.eigh(cov)
+    angle = np.linspace(0, 2 * np.pi, count)
+    circle = np.c_[np.cos(angle), np.sin(angle)]
+    return mean + radius * (circle * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+
+
+def normal_quantiles(values: Array) -> Array:
+    """Return the standard normal quantile at the rank of each value, shape (n,)."""
+    n = len(values)
+    quantiles = np.empty(n)
+    quantiles[np.argsort(values, kind="stable")] = norm.ppf((np.arange(n) + 0.5) / n)
+    return quantiles
+
+
+def reliability(probability: Array, labels: Array, bins: int) -> tuple[Array, Array, Counts]:
+    """Return mean probabilities, shares of ones and sizes of groups of similar probability.
+
+    Groups are of about equal size; rows of equal probability are in the same group.
+    """
+    edges = np.unique(np.quantile(probability, np.linspace(0, 1, bins + 1)))
+    group = np.searchsorted(edges[1:-1], probability, side="left")
+    count = np.bincount(group)
+    used = count > 0
+    mean = np.bincount(group, probability)[used] / count[used]
+    return mean, np.bincount(group, labels)[used] / count[used], count[used]
+
+
+def wilson_interval(share: Array, count: Counts, level: float = 0.95) -> tuple[Array, Array]:
+    """Return the lower and upper confidence limits of shares by Wilson's method."""
+    z = norm.ppf((1 + level) / 2)
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
+    return np.minimum(middle - half, share), np.maximum(middle + half, share)

@@ -1,0 +1,140 @@
+"""What pictures share: colors, axes, rows drawn as points, and legends."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rrmstats.optional import require
+from rrmstats.plotting.offers import Array, Flags, Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Style = dict[str, Any]
+
+BLUE, VERMILLION, SKY, GRAY = "#0072B2", "#D55E00", "#56B4E9", "#666666"
+KEPT: Style = {"marker": "o", "color": BLUE, "markerfacecolor": "none", "markersize": 5}
+FLAGGED: Style = {"marker": "^", "color": VERMILLION, "markersize": 6}
+ROBUST: Style = {"linestyle": "-", "color": BLUE}
+CLASSICAL: Style = {"linestyle": "--", "color": VERMILLION}
+CUTOFF: Style = {"linestyle": ":", "color": GRAY, "linewidth": 1.2}
+REFERENCE: Style = {"color": GRAY, "linewidth": 0.8}
+FROM_ZERO: Style = {"xlim": (0, None), "ylim": (0, None)}
+# More points than this are drawn as an image: in SVG and PDF each of them is a path otherwise.
+MANY_ROWS = 5000
+
+
+class DrawnRows(NamedTuple):
+    """Rows on axes, the worst of which are still to be named.
+
+    Attributes
+    ----------
+    ax : matplotlib Axes
+    results : results of any model
+    x, y : ndarray, shape (n,)
+        Positions of the rows.
+    flagged : ndarray of bool, shape (n,)
+    label : int
+        How many of the flagged rows to name.
+    """
+
+    ax: Axes
+    results: Results
+    x: Array
+    y: Array
+    flagged: Flags
+    label: int
+
+
+def one_axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Any, Any]:
+    """Return the figure and axes to draw on: new ones if none are given."""
+    require("matplotlib", "plot")
+    if ax is not None:
+        return ax.figure, ax
+    return import_module("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+
+
+def axes_grid(
+    fig: Figure | None, shape: tuple[int, int], size: tuple[float, float], **kwargs: Any
+) -> tuple[Any, Any]:
+    """Return the figure and its grid of axes: a new figure if none is given."""
+    require("matplotlib", "plot")
+    if fig is None:
+        fig = import_module("matplotlib.pyplot").figure(figsize=size, layout="constrained")
+    return fig, fig.subplots(*shape, **kwargs)
+
+
+def flagged_rows(results: Results, level: float = 0.975) -> Flags:
+    """Return whether each row is an outlier, shape (n,)."""
+    return np.asarray(results.outliers(level), dtype=bool)
+
+
+def is_many(rows: Sized) -> bool:
+    """Return whether there are so many rows that they are drawn as an image."""
+    return len(rows) > MANY_ROWS
+
+
+def draw_rows(
+    ax: Axes,
+    results: Results,
+    x: Array,
+    y: Array,
+    level: float = 0.975,
+    label: int = 5,
+    **settings: Any,
+) -> DrawnRows:
+    """Draw the rows, the flagged ones as triangles.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    results : results of any model
+    x, y : ndarray, shape (n,)
+        Positions of the rows.
+    level : float, optional
+        Level at which rows are flagged.
+    label : int, optional
+        How many of the flagged rows are to be named.
+    **settings
+        Passed on to ``ax.set``.
+
+    Returns
+    -------
+    DrawnRows
+        To be passed on to `name_rows`.
+    """
+    flagged = flagged_rows(results, level)
+    style: Style = {"linestyle": "none", "rasterized": is_many(x)}
+    if is_many(x):
+        style["markersize"] = 3
+    ax.plot(x[~flagged], y[~flagged], **{**KEPT, **style}, label="row")
+    if flagged.any():
+        name = f"flagged ({flagged.sum()})"
+        ax.plot(x[flagged], y[flagged], **{**FLAGGED, **style}, label=name)
+    ax.margins(0.08)
+    ax.set(**settings)
+    add_legend(ax, x, y)
+    return DrawnRows(ax, results, x, y, flagged, label)
+
+
+def add_legend(ax: Axes, x: Array, y: Array) -> None:
+    """Add a legend; with many rows in a corner, because the best place takes long to find."""
+    if not is_many(x):
+        ax.legend()
+        return
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    corner: Any = emptiest_corner((x - left) / (right - left), (y - low) / (high - low))
+    ax.legend(loc=corner)
+
+
+def emptiest_corner(x: Array, y: Array) -> str:
+    """Return the corner of the unit square with the fewest points."""
+    sides = {"left": x < 0.4, "right": x > 0.6}
+    heights = {"upper": y > 0.7, "lower": y < 0.3}
+    counts = {f"{h} {s}": (heights[h] & sides[s]).sum() for h in heights for s in sides}
+    return min(counts, key=lambda corner: counts[corner])

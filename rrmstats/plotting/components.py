@@ -1,0 +1,184 @@
+"""Principal components: their variances, a biplot, and a map of outliers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rrmstats.plotting.arrays import classical_variances
+from rrmstats.plotting.canvas import (
+    CLASSICAL,
+    CUTOFF,
+    FROM_ZERO,
+    ROBUST,
+    draw_rows,
+    one_axes,
+)
+from rrmstats.plotting.catalog import checked_picture
+from rrmstats.plotting.names import name_rows, write_name
+from rrmstats.plotting.offers import Array, ComponentsResults
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# A scree plot shows at most so many classical components that have no robust counterpart.
+MOST_COMPONENTS = 12
+# Variances that differ by this factor are drawn on a logarithmic axis.
+LOG_RATIO = 100
+
+
+def plot_scree(results: ComponentsResults, ax: Axes | None = None) -> Figure:
+    """Plot the variances along the components, beside those of the classical analysis.
+
+    The axis is logarithmic if they differ by a factor of 100 or more.
+
+    Parameters
+    ----------
+    results : results of RRMPCA
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_scree
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> res = rrmstats.RRMPCA(hbk.data, 2, eps_bar=0.2).fit()
+    >>> fig = plot_scree(res)
+    >>> fig.axes[0].get_ylabel()
+    'variance'
+    """
+    picture = checked_picture("plot_scree", results)
+    fig, ax = one_axes(ax, picture.size)
+    model, robust = results.model, np.asarray(results.eigenvals)
+    scaled = model.endog / np.asarray(results.column_unit)
+    classical = classical_variances(scaled, model.demean, model.freq_weights)
+    classical = classical[: max(len(robust), MOST_COMPONENTS)]
+    numbers = np.arange(1, len(classical) + 1)
+    ax.plot(numbers, classical, **CLASSICAL, marker="s", mfc="none", label="classical")
+    name = "robust, with its share of the variance"
+    ax.plot(numbers[: len(robust)], robust, **ROBUST, marker="o", label=name)
+    shares = np.asarray(results.explained_variance_ratio)
+    for number, (variance, share) in enumerate(zip(robust, shares, strict=True), 1):
+        write_name(ax, (number, variance), f"{share:.0%}", (6, 4))
+    ax.margins(x=0.1, y=0.15)
+    ax.set(xlabel="component", ylabel="variance", xticks=numbers)
+    if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0, None)
+    ax.legend()
+    return fig
+
+
+def plot_biplot(
+    results: ComponentsResults,
+    components: tuple[int, int] = (0, 1),
+    ax: Axes | None = None,
+    level: float = 0.975,
+    label: int = 5,
+) -> Figure:
+    """Plot the scores on two components with the variables as arrows.
+
+    Parameters
+    ----------
+    results : results of RRMPCA
+    components : pair of int, optional
+        Which components, counted from zero.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    level : float, optional
+        Fraction of clean rows that are not flagged, in (0, 1).
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+        The arrows are the loadings times a common factor; only their directions and relative
+        lengths have a meaning.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_biplot
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> res = rrmstats.RRMPCA(hbk.data, 2, eps_bar=0.2).fit()
+    >>> fig = plot_biplot(res)
+    >>> [text.get_text() for text in fig.axes[0].texts[:4]]
+    ['x1', 'x2', 'x3', 'y']
+    """
+    picture = checked_picture("plot_biplot", results)
+    pair = list(components)
+    q = np.size(results.eigenvals)
+    if len(set(pair)) != 2 or not all(0 <= c < q for c in pair):
+        raise ValueError(
+            f"components must be two different numbers from 0 to {q - 1}, got {components!r}"
+            + ("; fit with n_components=2 or more" if q < 2 else "")
+        )
+    fig, ax = one_axes(ax, picture.size)
+    scores = np.asarray(results.scores)[:, pair]
+    loadings = np.asarray(results.loadings)[:, pair]
+    longest = np.linalg.norm(loadings, axis=1).max()
+    arrows = loadings * (0.6 * np.abs(scores).max() / longest)
+    _draw_arrows(ax, arrows, results.model.variables)
+    ratio = np.asarray(results.explained_variance_ratio)
+    names = [f"component {c + 1} ({ratio[c]:.0%} of the variance)" for c in pair]
+    settings = {"xlabel": names[0], "ylabel": names[1]}
+    name_rows(draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **settings))
+    return fig
+
+
+def _draw_arrows(ax: Axes, ends: Array, names: list[str]) -> None:
+    """Draw arrows from the origin to the ends, shape (d, 2), and name them."""
+    start = np.zeros(len(ends))
+    ax.quiver(start, start, *ends.T, angles="xy", scale_units="xy", scale=1, width=0.004, zorder=4)
+    ax.update_datalim(ends)
+    for end, name in zip(ends, names, strict=True):
+        write_name(ax, end, name, np.copysign(3, end), weight="bold")
+
+
+def plot_outlier_map(
+    results: ComponentsResults, ax: Axes | None = None, level: float = 0.975, label: int = 5
+) -> Figure:
+    """Plot the distances of the rows from the subspace against those within it.
+
+    Parameters
+    ----------
+    results : results of RRMPCA
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    level : float, optional
+        Fraction of clean rows within both cutoffs, in (0, 1).
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_outlier_map
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> res = rrmstats.RRMPCA(hbk.data, 2, eps_bar=0.2).fit()
+    >>> fig = plot_outlier_map(res)
+    >>> fig.axes[0].get_xlabel(), fig.axes[0].get_ylabel()
+    ('score distance', 'orthogonal distance')
+    """
+    picture = checked_picture("plot_outlier_map", results)
+    fig, ax = one_axes(ax, picture.size)
+    each = float(np.sqrt(level))  # outliers() gives each of the two cutoffs this level
+    ax.axvline(results.score_cutoff(each), **CUTOFF)
+    ax.axhline(results.orthogonal_cutoff(each), **CUTOFF, label=f"cutoffs, {level:.1%}")
+    x, y = np.asarray(results.score_distance), np.asarray(results.orthogonal_distance)
+    settings = {"xlabel": "score distance", "ylabel": "orthogonal distance", **FROM_ZERO}
+    name_rows(draw_rows(ax, results, x, y, level, label, **settings))
+    return fig

@@ -1,0 +1,71 @@
+"""The iterations of a fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rrmstats.plotting.canvas import BLUE, VERMILLION, axes_grid
+from rrmstats.plotting.catalog import checked_picture
+from rrmstats.plotting.offers import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Name and marker of each kind of step.
+STEPS = {
+    "start": ("start", "s"),
+    "newton": ("Newton step", "o"),
+    "algorithm 1": ("Algorithm 1", "D"),
+}
+
+
+def plot_trace(results: Results, fig: Figure | None = None) -> Figure:
+    """Plot the risk and lambda by iteration.
+
+    Parameters
+    ----------
+    results : results of any model
+    fig : matplotlib Figure, optional
+        Where to draw; by default a new one.
+
+    Returns
+    -------
+    matplotlib Figure
+        With two axes, the risk above lambda.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_trace
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    >>> fig = plot_trace(res)
+    >>> [ax.get_ylabel() for ax in fig.axes]
+    ['risk', 'lambda']
+    """
+    picture = checked_picture("plot_trace", results)
+    fig, (risk_ax, lambda_ax) = axes_grid(fig, (2, 1), picture.size, sharex=True)
+    trace = results.trace
+    _draw_column(risk_ax, trace, "risk", BLUE)
+    _draw_column(lambda_ax, trace, "lambda_", VERMILLION)
+    lambda_ax.set_xlabel("iteration")
+    lambda_ax.xaxis.get_major_locator().set_params(integer=True)
+    risk_ax.legend()
+    return fig
+
+
+def _draw_column(ax: Axes, trace: pd.DataFrame, column: str, color: str) -> None:
+    values = trace[column].to_numpy(float)
+    values = np.where(np.isfinite(values), values, np.nan)
+    iteration = trace.index.to_numpy()
+    ax.plot(iteration, values, color=color)
+    for step, (name, marker) in STEPS.items():
+        here = (trace["step"] == step).to_numpy()
+        if here.any():
+            ax.plot(iteration[here], values[here], marker, color=color, label=name)
+    ax.set_ylabel(column.rstrip("_"))
+    ax.margins(y=0.15)

@@ -1,0 +1,203 @@
+"""What pictures ask of results and of their models."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Array = npt.NDArray[np.floating[Any]]
+Flags = npt.NDArray[np.bool_]
+
+
+class Model(Protocol):
+    """What every model offers."""
+
+    @property
+    def endog(self) -> Array:
+        """Dependent variable, shape (n,), or data, shape (n, d)."""
+
+    @property
+    def freq_weights(self) -> Array | None:
+        """How often each row counts, shape (n,); None if every row counts once."""
+
+
+class DesignModel(Model, Protocol):
+    """A model with a design."""
+
+    @property
+    def exog(self) -> Array:
+        """Design, shape (n, k)."""
+
+    @property
+    def exog_names(self) -> list[str]:
+        """Names of the columns of the design."""
+
+    @property
+    def endog_names(self) -> str:
+        """Name of the dependent variable."""
+
+    def design_distances(self) -> Array | None:
+        """Return robust distances of the rows of the design, None if it has none."""
+
+    def leverages(self) -> Array:
+        """Return the diagonal of the hat matrix, shape (n,)."""
+
+
+class VariablesModel(Model, Protocol):
+    """A model of the joint distribution of several variables."""
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the columns of `endog`."""
+
+
+class ComponentsModel(VariablesModel, Protocol):
+    """A model of principal components."""
+
+    @property
+    def demean(self) -> bool:
+        """Whether the components have a center of their own."""
+
+
+class Results(Protocol):
+    """What the results of every model offer."""
+
+    @property
+    def model(self) -> Model:
+        """The model that was fitted."""
+
+    @property
+    def weights(self) -> npt.ArrayLike | None:
+        """Probability weights, shape (n,); None after `remove_data`."""
+
+    @property
+    def relative_weights(self) -> npt.ArrayLike:
+        """Weights in units of equal weights, shape (n,)."""
+
+    @property
+    def losses(self) -> npt.ArrayLike:
+        """Losses of the rows, shape (n,)."""
+
+    @property
+    def row_names(self) -> list[str]:
+        """Labels of the rows, or their positions."""
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """Risk, lambda and kind of step by iteration."""
+
+    def order_by_weight(self) -> npt.NDArray[np.intp]:
+        """Return the positions of the rows, the smallest relative weight first."""
+
+    def outliers(self, level: float) -> npt.ArrayLike:
+        """Return whether each row is an outlier, shape (n,)."""
+
+
+class RegressionResults(Results, Protocol):
+    """What the results of a linear regression offer."""
+
+    @property
+    def model(self) -> DesignModel:
+        """The model that was fitted."""
+
+    @property
+    def params(self) -> npt.ArrayLike:
+        """Coefficients, shape (k,)."""
+
+    @property
+    def rsquared(self) -> float:
+        """Share of the variance that the fit explains."""
+
+    @property
+    def scale(self) -> float:
+        """Variance of the noise."""
+
+    @property
+    def fittedvalues(self) -> npt.ArrayLike:
+        """Fitted values, shape (n,)."""
+
+    @property
+    def resid(self) -> npt.ArrayLike:
+        """Residuals, shape (n,)."""
+
+    @property
+    def resid_pearson(self) -> npt.ArrayLike:
+        """Residuals in standard deviations of the noise, shape (n,)."""
+
+
+class CovarianceResults(Results, Protocol):
+    """What the results of a mean and covariance offer."""
+
+    @property
+    def model(self) -> VariablesModel:
+        """The model that was fitted."""
+
+    @property
+    def mean(self) -> npt.ArrayLike:
+        """Mean, shape (d,)."""
+
+    @property
+    def cov(self) -> npt.ArrayLike:
+        """Covariance, shape (d, d)."""
+
+    @property
+    def singular(self) -> bool:
+        """Whether the covariance is singular."""
+
+    def mahalanobis(self) -> npt.ArrayLike:
+        """Return the distances of the rows from the mean, shape (n,)."""
+
+
+class ComponentsResults(Results, Protocol):
+    """What the results of principal components offer."""
+
+    @property
+    def model(self) -> ComponentsModel:
+        """The model that was fitted."""
+
+    @property
+    def column_unit(self) -> npt.ArrayLike:
+        """Units of the variables, shape (d,), which are 1 unless they were standardized."""
+
+    @property
+    def eigenvals(self) -> npt.ArrayLike:
+        """Variances along the components, shape (q,)."""
+
+    @property
+    def explained_variance_ratio(self) -> npt.ArrayLike:
+        """Share of each component in the variance, shape (q,)."""
+
+    @property
+    def loadings(self) -> npt.ArrayLike:
+        """Components as columns, shape (d, q)."""
+
+    @property
+    def scores(self) -> npt.ArrayLike:
+        """Scores of the rows, shape (n, q)."""
+
+    @property
+    def score_distance(self) -> npt.ArrayLike:
+        """Distances from the center within the subspace, shape (n,)."""
+
+    @property
+    def orthogonal_distance(self) -> npt.ArrayLike:
+        """Distances from the subspace, shape (n,)."""
+
+    def score_cutoff(self, level: float) -> float:
+        """Return the quantile of the score distances of clean data."""
+
+    def orthogonal_cutoff(self, level: float) -> float:
+        """Return the quantile of the orthogonal distances of clean data."""
+
+
+class LabelResults(Results, Protocol):
+    """What the results of a model of labels 0 and 1 offer."""
+
+    def predict(self) -> npt.ArrayLike:
+        """Return the fitted probabilities of label 1, shape (n,)."""
+
+    def pred_table(self) -> npt.ArrayLike:
+        """Return the counts of labels by predicted label, shape (2, 2)."""

@@ -1,0 +1,209 @@
+"""Linear regressions: a page of diagnostics, and the fit on one predictor."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import chi2
+
+from rrmstats.plotting.arrays import (
+    least_squares_params,
+    normal_quantiles,
+    only_predictor,
+    varying_columns,
+)
+from rrmstats.plotting.canvas import (
+    CLASSICAL,
+    CUTOFF,
+    GRAY,
+    REFERENCE,
+    ROBUST,
+    DrawnRows,
+    add_legend,
+    axes_grid,
+    draw_rows,
+    flagged_rows,
+    is_many,
+    one_axes,
+)
+from rrmstats.plotting.catalog import checked_picture
+from rrmstats.plotting.names import name_rows
+from rrmstats.plotting.offers import Array, Flags, RegressionResults
+from rrmstats.plotting.weights import draw_weights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def plot_diagnostics(
+    results: RegressionResults,
+    fig: Figure | None = None,
+    level: float = 0.975,
+    label: int = 5,
+) -> Figure:
+    """Plot a page of diagnostics of a linear regression.
+
+    Residuals against robust distances of the rows of the design, which distinguish good from bad
+    leverage points; a QQ plot; the weights; and the roots of the residuals against the fit. If
+    the design has no robust distances, as with dummies alone, leverages take their place.
+
+    Parameters
+    ----------
+    results : results of RRMOLS
+    fig : matplotlib Figure, optional
+        Where to draw; by default a new one.
+    level : float, optional
+        Fraction of clean rows within the cutoffs, in (0, 1).
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+        With four axes.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_diagnostics
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
+    >>> fig = plot_diagnostics(res)
+    >>> [ax.get_title() for ax in fig.axes]
+    ['Residuals and leverage', 'Normal QQ', 'Weights', 'Scale and location']
+    """
+    picture = checked_picture("plot_diagnostics", results)
+    fig, axes = axes_grid(fig, (2, 2), picture.size)
+    (leverage_ax, qq_ax), (weights_ax, scale_ax) = axes
+    drawn = [
+        _draw_leverage(leverage_ax, results, level, label),
+        _draw_qq(qq_ax, results, level, label),
+        draw_weights(weights_ax, results, "index", label),
+        _draw_scale_location(scale_ax, results, level, label),
+    ]
+    titles = ["Residuals and leverage", "Normal QQ", "Weights", "Scale and location"]
+    for ax, title in zip(axes.flat, titles, strict=True):
+        ax.set_title(title)
+    name_rows(*drawn)
+    return fig
+
+
+def _residuals(results: RegressionResults) -> tuple[Array, str]:
+    """Return the residuals to show and their name; an exact fit cannot standardize them."""
+    if results.scale > 0:
+        return np.asarray(results.resid_pearson), "standardized residual"
+    return np.asarray(results.resid), "residual"
+
+
+def _draw_leverage(ax: Axes, results: RegressionResults, level: float, label: int) -> DrawnRows:
+    model = results.model
+    x = model.design_distances()
+    if x is None:
+        x, xlabel = model.leverages(), "leverage"
+        limit = 2 * x.mean()
+    else:
+        xlabel = "robust distance of the predictors"
+        limit = np.sqrt(chi2.ppf(level, len(varying_columns(model.exog))))
+    cutoff = np.sqrt(chi2.ppf(level, 1))
+    ax.axhline(-cutoff, **CUTOFF)
+    ax.axhline(cutoff, **CUTOFF, label="cutoffs")
+    ax.axvline(limit, **CUTOFF)
+    y, ylabel = _residuals(results)
+    return draw_rows(ax, results, x, y, level, label, xlabel=xlabel, ylabel=ylabel)
+
+
+def _draw_qq(ax: Axes, results: RegressionResults, level: float, label: int) -> DrawnRows:
+    y, ylabel = _residuals(results)
+    ax.axline((0, 0), slope=1, **REFERENCE, label="normal")
+    settings = {"xlabel": "normal quantile", "ylabel": ylabel}
+    return draw_rows(ax, results, normal_quantiles(y), y, level, label, **settings)
+
+
+def _draw_scale_location(
+    ax: Axes, results: RegressionResults, level: float, label: int
+) -> DrawnRows:
+    residual, name = _residuals(results)
+    fitted = np.asarray(results.fittedvalues)
+    ax.axhline(chi2.ppf(level, 1) ** 0.25, **CUTOFF, label="cutoff")
+    settings = {"xlabel": "fitted value", "ylabel": f"root of |{name}|"}
+    return draw_rows(ax, results, fitted, np.sqrt(np.abs(residual)), level, label, **settings)
+
+
+def plot_fit(results: RegressionResults, ax: Axes | None = None, label: int = 5) -> Figure:
+    """Plot a regression on one predictor, its weights as colors, beside least squares.
+
+    Parameters
+    ----------
+    results : results of RRMOLS
+        The design has one column that varies, and may have a constant.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_fit
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    >>> fig = plot_fit(res)
+    >>> fig.axes[0].get_xlabel(), fig.axes[0].get_ylabel()
+    ('log_te', 'log_light')
+    """
+    picture = checked_picture("plot_fit", results)
+    model = results.model
+    column = only_predictor(model.exog, model.exog_names)
+    fig, ax = one_axes(ax, picture.size)
+    x, y, flagged = model.exog[:, column], model.endog, flagged_rows(results)
+    points = _draw_by_weight(ax, x, y, np.asarray(results.relative_weights), flagged)
+    _draw_lines(ax, results, column)
+    fig.colorbar(points, ax=ax, label="weight * n")
+    ax.set(xlabel=model.exog_names[column], ylabel=model.endog_names)
+    ax.margins(0.08)
+    add_legend(ax, x, y)
+    name_rows(DrawnRows(ax, results, x, y, flagged, label))
+    return fig
+
+
+def _draw_by_weight(ax: Axes, x: Array, y: Array, relative: Array, flagged: Flags) -> Any:
+    """Draw rows in the colors of their weights and return the points last drawn."""
+    # The scale begins at 0, so that rows without weight have one color in all fits.
+    norm = import_module("matplotlib.colors").Normalize(0.0, float(relative.max()))
+    style: dict[str, Any] = {
+        "cmap": "cividis_r",
+        "norm": norm,
+        "s": 9 if is_many(x) else 36,
+        "edgecolors": GRAY,
+        "linewidths": 0.7,
+        "zorder": 3,
+        "rasterized": is_many(x),
+    }
+    points = None
+    for rows, marker, name in ((~flagged, "o", "row"), (flagged, "^", "flagged")):
+        if rows.any():
+            points = ax.scatter(
+                x[rows], y[rows], c=relative[rows], marker=marker, label=name, **style
+            )
+    return points
+
+
+def _draw_lines(ax: Axes, results: RegressionResults, column: int) -> None:
+    """Draw the robust line and the least squares line over the range of the predictor."""
+    model = results.model
+    x = model.exog[:, column]
+    ends = np.repeat(model.exog[:1], 2, axis=0)
+    ends[:, column] = x.min(), x.max()
+    least_squares = least_squares_params(model.exog, model.endog, model.freq_weights)
+    for params, style, name in (
+        (np.asarray(results.params), ROBUST, "robust"),
+        (least_squares, CLASSICAL, "least squares"),
+    ):
+        ax.plot(ends[:, column], ends @ params, **style, zorder=4, label=name)

@@ -1,0 +1,70 @@
+"""The weights of the rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rrmstats.plotting.canvas import CUTOFF, DrawnRows, draw_rows, one_axes
+from rrmstats.plotting.catalog import checked_picture
+from rrmstats.plotting.names import name_rows
+from rrmstats.plotting.offers import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def plot_weights(
+    results: Results, against: str = "index", ax: Axes | None = None, label: int = 5
+) -> Figure:
+    """Plot the weights of the rows.
+
+    Parameters
+    ----------
+    results : results of any model
+    against : {"index", "losses"}, optional
+        What the horizontal axis shows: positions of the rows or their losses.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    label : int, optional
+        How many of the flagged rows to label by their index, those of least weight first.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_weights
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    >>> fig = plot_weights(res, against="losses")
+    >>> fig.axes[0].get_xlabel()
+    'loss'
+    """
+    if against not in ("index", "losses"):
+        raise ValueError(f"against must be 'index' or 'losses', got {against!r}")
+    picture = checked_picture("plot_weights", results)
+    fig, ax = one_axes(ax, picture.size)
+    name_rows(draw_weights(ax, results, against, label))
+    return fig
+
+
+def draw_weights(ax: Axes, results: Results, against: str, label: int) -> DrawnRows:
+    """Draw the weights by position of the row or by loss."""
+    relative = np.asarray(results.relative_weights)
+    by_index = against == "index"
+    x = np.arange(float(len(relative))) if by_index else np.asarray(results.losses)
+    ax.axhline(1.0, **CUTOFF, label="equal weights")
+    top = 1.2 * max(relative.max(), 1.0)
+    settings: dict[str, Any] = {
+        "xlabel": "row" if by_index else "loss",
+        "ylabel": "weight * n",
+        "ylim": (-0.06 * top, top),
+    }
+    drawn = draw_rows(ax, results, x, relative, label=label, **settings)
+    ax.legend(loc="upper center", ncols=3)
+    return drawn

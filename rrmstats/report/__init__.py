@@ -1,0 +1,6 @@
+"""A fit as one HTML file that can be read without anything else."""
+
+from rrmstats.report.page import write_report
+from rrmstats.report.provenance import data_hash
+
+__all__ = ["data_hash", "write_report"]

@@ -1,0 +1,99 @@
+"""The page as a whole."""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import Path
+
+from rrmstats.files import check_target, write_whole
+from rrmstats.report.figures import figure_texts
+from rrmstats.report.offers import ReportedResults
+from rrmstats.report.provenance import call_pairs, provenance_pairs
+from rrmstats.report.style import STYLE
+from rrmstats.report.tables import pairs_table, simple_table, weights_text
+
+# The summary has a short table with this title, which the report replaces by a longer one.
+OWN_SECTION = "Smallest weights"
+
+
+def write_report(
+    results: ReportedResults, path: str | os.PathLike[str], title: str | None = None
+) -> Path:
+    """Write a fit as one HTML file: tables, pictures, the call, versions and a hash of the data.
+
+    The file does not load anything else. If matplotlib is not installed, the file says so in
+    place of the pictures.
+
+    Parameters
+    ----------
+    results : results of any model
+    path : str or path
+        Path of the file. An existing file is replaced only after the new one has been written
+        completely.
+    title : str, optional
+        Title of the page.
+
+    Returns
+    -------
+    pathlib.Path
+        Path of the file.
+
+    Raises
+    ------
+    OSError
+        If the directory does not exist or cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, rrmstats
+    >>> from rrmstats.report import write_report
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = write_report(res, f"{folder}/stars.html").read_text(encoding="utf-8")
+    >>> text.count("<svg"), text.count("http")
+    (4, 0)
+    """
+    target = Path(path)
+    check_target(target)
+    write_whole(target, page_text(results, title))
+    return target
+
+
+def page_text(results: ReportedResults, title: str | None = None) -> str:
+    """Return a fit as the text of an HTML page."""
+    summary = results.summary()
+    heading = title or summary.tables[0].title
+    notes = [line for line in (summary.extra_txt or "").splitlines() if line.strip()]
+    sections = [
+        section("The call", pairs_table(call_pairs(results))),
+        section(
+            "Summary",
+            *(simple_table(table) for table in summary.tables if table.title != OWN_SECTION),
+            *(f"<p>{escape(note)}</p>" for note in notes if note != "Notes:"),
+        ),
+        section(OWN_SECTION, weights_text(results)),
+        section("Pictures", *figure_texts(results)),
+        section("Provenance", pairs_table(provenance_pairs(results.model))),
+    ]
+    return document(heading, sections)
+
+
+def document(heading: str, sections: list[str]) -> str:
+    """Return sections as an HTML document."""
+    return "\n".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+            f"<h1>{escape(heading)}</h1>",
+            *sections,
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def section(heading: str, *parts: str) -> str:
+    """Return parts under a heading."""
+    return "\n".join([f"<section>\n<h2>{escape(heading)}</h2>", *parts, "</section>"])

@@ -1,0 +1,109 @@
+"""How a fit came about: the call, the data and the versions."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import platform
+from datetime import datetime
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from rrmstats.plotting.offers import Model
+from rrmstats.report.offers import ReportedModel, ReportedResults
+
+PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
+# Arguments of the constructors that are data or are shown under a name of their own.
+NOT_OPTIONS = {"self", "data", "endog", "exog", "eps_bar", "weights"}
+
+
+def call_pairs(results: ReportedResults) -> list[tuple[str, str]]:
+    """Return how the fit was made, by name and value."""
+    model = results.model
+    formula = getattr(model, "formula", None)
+    efficiency, bootstrap = results.efficiency, results.bootstrap
+    return [
+        ("Model", type(model).__name__),
+        ("Formula", "none: arrays were given" if formula is None else str(formula)),
+        ("eps_bar", f"{model.eps_bar:g}"),
+        ("Rows", f"{results.nobs:.0f}"),
+        ("Frequency weights", "equal" if model.freq_weights is None else "given"),
+        *model_options(model),
+        ("efficiency", "none: one step" if efficiency is None else f"{efficiency:g}"),
+        ("Starts", str(len(results.starts))),
+        ("Standard errors", results.cov_type if bootstrap is None else bootstrap.describe()),
+        ("use_t", str(results.use_t)),
+    ]
+
+
+def model_options(model: ReportedModel) -> list[tuple[str, str]]:
+    """Return the arguments of a model's constructor other than its data, by name and value."""
+    names = inspect.signature(type(model)).parameters
+    return [
+        (name, repr(getattr(model, name)))
+        for name in names
+        if name not in NOT_OPTIONS and hasattr(model, name)
+    ]
+
+
+def provenance_pairs(model: ReportedModel) -> list[tuple[str, str]]:
+    """Return the date, the hash of the data and the versions of the packages used."""
+    now = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    return [
+        ("Date", now),
+        ("SHA-256 of the data", data_hash(model) or "none: remove_data dropped the data"),
+        ("rrmstats", import_module("rrmstats").__version__),
+        ("Python", platform.python_version()),
+        *((name, installed_version(name)) for name in PACKAGES),
+    ]
+
+
+def installed_version(name: str) -> str:
+    """Return the version of a package, or a note that it is missing."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def data_hash(model: Model) -> str | None:
+    r"""Return the SHA-256 of the data of a model.
+
+    The hash covers `endog`, `exog` and the frequency weights, if present. Each enters by its name
+    and shape, as in ``"endog (47,)\n"``, followed by its values as little-endian doubles, row by
+    row. The name of the frequency weights is ``weights``.
+
+    Parameters
+    ----------
+    model : model
+
+    Returns
+    -------
+    str or None
+        None after `remove_data`.
+
+    Examples
+    --------
+    >>> import hashlib, numpy as np, rrmstats
+    >>> from rrmstats.report import data_hash
+    >>> data = np.arange(8.0).reshape(4, 2) ** 2
+    >>> expected = hashlib.sha256(b"endog (4, 2)\n" + data.tobytes()).hexdigest()
+    >>> data_hash(rrmstats.RRMCov(data, eps_bar=0.1)) == expected
+    True
+    """
+    arrays = {
+        "endog": getattr(model, "endog", None),
+        "exog": getattr(model, "exog", None),
+        "weights": model.freq_weights,
+    }
+    if arrays["endog"] is None:
+        return None
+    digest = hashlib.sha256()
+    for name, values in arrays.items():
+        if values is not None:
+            array = np.ascontiguousarray(values, dtype="<f8")
+            digest.update(f"{name} {array.shape}\n".encode())
+            digest.update(array.tobytes())
+    return digest.hexdigest()

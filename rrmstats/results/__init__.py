@@ -1,0 +1,22 @@
+"""What a user reads: results are views of an estimate, and never search or fit."""
+
+from rrmstats.results.base import RRMResults
+from rrmstats.results.bootstrap import Replicates
+from rrmstats.results.components import RRMPCAResults
+from rrmstats.results.covariance import Hyperplane, RRMCovResults
+from rrmstats.results.influence import RRMInfluence
+from rrmstats.results.linear import RRMOLSResults
+from rrmstats.results.logistic import RRMLogitResults
+from rrmstats.results.prediction import ProbabilityPrediction
+
+__all__ = [
+    "Hyperplane",
+    "ProbabilityPrediction",
+    "RRMCovResults",
+    "RRMInfluence",
+    "RRMLogitResults",
+    "RRMOLSResults",
+    "RRMPCAResults",
+    "RRMResults",
+    "Replicates",
+]

@@ -1,0 +1,366 @@
+"""What the results of every model share: views of an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from statsmodels.iolib import summary2
+from statsmodels.iolib.summary import Summary
+from statsmodels.stats.contrast import ContrastResults
+
+from rrmstats import plotting
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
+from rrmstats.report import write_report
+from rrmstats.results.bootstrap import Replicates
+from rrmstats.results.inference import Inference, nested_restriction
+from rrmstats.results.refusals import Meaningless, refused
+from rrmstats.results.rows import RowResults
+from rrmstats.results.summary import make_summary, make_summary2
+from rrmstats.results.tables import Table
+
+
+class RRMResults(RowResults):
+    """Results of a fit by robust risk minimization.
+
+    Attributes
+    ----------
+    params : ndarray, shape (k,)
+        Consistent estimates.
+    raw_params : ndarray, shape (k,)
+        The paper's, before any correction.
+    weights : ndarray, shape (n,)
+        Probability weights of the observations; they sum to one.
+    lambda_ : float
+        Temperature: weights are proportional to ``exp(-losses / lambda_)``.
+    losses : ndarray, shape (n,)
+        Losses of the observations at the minimum.
+    risk : float
+        ``weights @ losses``.
+    entropy : float
+        Entropy of the weights.
+    n_eff : float
+        Exponential of the entropy: ``(1 - eps_bar) * nobs`` except for exact fits.
+    n_kish : float
+        Kish's effective sample size, ``1 / sum(weights ** 2)``.
+    nobs, wnobs : float
+        Number of rows, and the sum of their frequency weights.
+    final_risks : ndarray
+        Risks at the ends of the descents that were run to convergence.
+    n_best : int
+        How many of them reached the minimum.
+    converged : bool
+    n_iter : int
+        Iterations of the best descent.
+    efficiency : float or None
+        Efficiency asked of the second step; None where there was none.
+    first_step : results or None
+        Results of the first step where these are of the second.
+    cov_type : {"sandwich", "cluster", "bootstrap"}
+        How standard errors are found.
+    bootstrap : Replicates or None
+        What the bootstrap found.
+    """
+
+    #: Attributes of statsmodels' results that would mislead, and why.
+    _meaningless: ClassVar[dict[str, str]] = refused(
+        likelihood=("llf", "aic", "bic", "info_criteria")
+    )
+    _default_use_t: ClassVar[bool] = False
+    _title: ClassVar[str] = "Robust Risk Minimization Results"
+    #: Arrays that the wrapper labels by row and by parameter.
+    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "losses")
+    _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
+
+    model: Any
+    _estimate: Estimate
+
+    def __init__(
+        self,
+        model: Any,
+        estimate: Estimate,
+        inference: Inference,
+        first_step: RRMResults | None = None,
+    ) -> None:
+        super().__init__(model, estimate.params, normalized_cov_params=None)
+        self._estimate, self._inference, self.first_step = estimate, inference, first_step
+        found, unit, shift = estimate.solution, estimate.loss_unit, estimate.loss_shift
+        self.raw_params = estimate.raw_params
+        self.efficiency = estimate.efficiency
+        self.eps_bar = estimate.setting.eps_bar
+        self.nobs, self.wnobs = float(estimate.problem.n_obs), estimate.wnobs
+        self.weights = found.weights
+        self.losses = found.losses * unit + shift
+        self.risk = found.risk * unit + shift
+        self.lambda_ = found.lambda_ * unit
+        self.n_eff, self.entropy = found.n_eff, float(np.log(found.n_eff))
+        self.n_kish = kish_size(found.weights, estimate.setting.freq_weights)
+        self.converged, self.n_iter = found.converged, found.n_iter
+        self.final_risks, self.n_best = found.final_risks * unit + shift, found.n_best
+        self.cov_type, self.cov_kwds = inference.cov_type, inference.cov_kwds
+        self.use_t = self._default_use_t if inference.use_t is None else inference.use_t
+        self._data_attr.extend(["weights", "losses"])
+
+    def __getattr__(self, name: str) -> Any:
+        if name in type(self)._meaningless:
+            raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        steps = "" if self.efficiency is None else f", efficiency={self.efficiency:g}"
+        formula = getattr(self.model, "formula", None)
+        what = "" if formula is None else f" {formula!r},"
+        return (
+            f"<{type(self).__name__}:{what} eps_bar={self.eps_bar:g}{steps}, "
+            f"{self.nobs:.0f} rows, risk {self.risk:.4g}, "
+            f"{'converged' if self.converged else 'NOT CONVERGED'}>"
+        )
+
+    @property
+    def llf(self) -> float:
+        """Refuse statsmodels' likelihood, which counts corrupted rows like others."""
+        return float(self.__getattr__("llf"))
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
+
+    def _repr_latex_(self) -> str:
+        return str(self.summary().as_latex())
+
+    plot_weights = plotting.plot_weights
+    plot_trace = plotting.plot_trace
+    report = write_report
+
+    @property
+    def bootstrap(self) -> Replicates | None:
+        """What the bootstrap found; None without ``cov_type="bootstrap"``."""
+        return self._inference.replicates
+
+    @property
+    def n_kish_clean(self) -> float | None:
+        """Kish's effective sample size that clean data would have; None where it is not known."""
+        return None
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """Risk, lambda, effective sample size and kind of step, one row per iteration."""
+        frame = Table(self._trace, columns=["risk", "lambda_", "n_eff", "step"])
+        return frame.rename_axis("iteration")
+
+    @cached_property
+    def _trace(self) -> list[tuple[float, float, float, str]]:
+        unit, shift = self._estimate.loss_unit, self._estimate.loss_shift
+        return [
+            (step.risk * unit + shift, step.lambda_ * unit, step.n_eff, step.kind)
+            for step in self._estimate.solution.trace
+        ]
+
+    @property
+    def lambda_trace(self) -> pd.Series:
+        """Lambda at each iteration."""
+        return self.trace["lambda_"]
+
+    @cached_property
+    def starts(self) -> pd.DataFrame:
+        """Kind and risk of each start, before any step."""
+        estimate = self._estimate
+        risks = estimate.solution.start_risks * estimate.loss_unit + estimate.loss_shift
+        kinds = ["first"] + ["subset"] * (len(risks) - 1)
+        return pd.DataFrame({"start": kinds, "risk": risks})
+
+    @property
+    def df_resid(self) -> float:
+        """Number of observations less that of the parameters."""
+        return self.nobs - len(self.params)
+
+    @cached_property
+    def cov_params_default(self) -> Array:
+        """Covariance of the parameters, shape (k, k)."""
+        return self._inference.covariance(self._estimate)
+
+    @property
+    def tvalues(self) -> Array:
+        """Parameters in units of their standard errors; at an exact fit 0 or infinite."""
+        params = np.asarray(self.params)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(params == 0, 0.0, params / np.asarray(self.bse, dtype=float))
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Return confidence intervals of the parameters.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the level.
+
+        Returns
+        -------
+        ndarray, shape (k, 2)
+            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> low, high = res.conf_int().loc["log_te"]
+        >>> bool(low < res.params["log_te"] < high)
+        True
+        """
+        if self.bootstrap is None:
+            return super().conf_int(alpha)
+        return self.bootstrap.intervals(np.asarray(self.params), alpha)
+
+    def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, pd.Index | None]:
+        """Return rows of the design, those of the fit where none are given, and their labels."""
+        if exog is None:
+            return self.model.exog, self.model.data.row_labels
+        rows, labels = self._transform_predict_exog(exog, transform=transform)
+        return np.atleast_2d(np.asarray(rows, dtype=float)), labels
+
+    def compare(self, other: RRMResults) -> ContrastResults:
+        """Test a smaller model against this one by Wald's test.
+
+        Likelihood ratios and sums of squares do not have their usual distributions under
+        estimated weights; Wald's test with this covariance does.
+
+        Parameters
+        ----------
+        other : results
+            Fit of a model nested in this one: its predictors are among those of this one.
+
+        Returns
+        -------
+        statsmodels ContrastResults
+            Test that the parameters which `other` lacks are zero.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> large = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
+        >>> small = rrmstats.ols("y ~ x1", hbk, eps_bar=0.2).fit()
+        >>> bool(large.compare(small).pvalue > 0.05)
+        True
+        """
+        restriction = nested_restriction(self.model.exog_names, other.model.exog_names)
+        if other.nobs != self.nobs:
+            raise ValueError(
+                f"the models were fitted to {self.nobs:g} and {other.nobs:g} rows; fit both to "
+                "the same rows"
+            )
+        return self.wald_test(restriction, scalar=True)
+
+    def remove_data(self) -> None:
+        """Drop the arrays as long as the data, after what needs them has been computed."""
+        _ = self.cov_params_default, self._trace, self.starts
+        _ = self.model.endog_names, self.model.data.row_labels
+        if self.first_step is not None:
+            self.first_step.remove_data()
+        super().remove_data()
+        del self._estimate
+
+    @property
+    def default_model_infos(self) -> dict[str, Callable[[Any], str]]:
+        """Rows that `summary_col` adds below the parameters."""
+        return {
+            "eps_bar": lambda res: f"{res.eps_bar:g}",
+            "Effective size": lambda res: f"{res.n_eff:.1f}",
+            "No. Observations": lambda res: f"{res.nobs:.0f}",
+        }
+
+    def _efficiency_text(self) -> str:
+        """Return the efficiency of the reported step on clean data."""
+        return "n/a" if self.efficiency is None else f"{self.efficiency:.2f}"
+
+    def _summary_subject(self) -> tuple[str, list[str] | None]:
+        return ("Dep. Variable:", None)
+
+    def _add_params(
+        self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
+    ) -> None:
+        table.add_table_params(self, yname=yname, xname=xname, alpha=alpha, use_t=self.use_t)
+
+    def _notes(self) -> list[str]:
+        notes = [self._inference.describe()]
+        if self.efficiency is not None:
+            notes.append(
+                "These are the estimates of the second step; first_step holds those of the first."
+            )
+        if self.lambda_ == 0:
+            notes.append(
+                "Exact fit: the observations with weight share the smallest loss; lambda is 0."
+            )
+        if not self.converged:
+            notes.append("The fit did not converge; raise maxiter.")
+        return notes
+
+    def summary(
+        self,
+        yname: str | None = None,
+        xname: list[str] | None = None,
+        title: str | None = None,
+        alpha: float = 0.05,
+        slim: bool = False,
+    ) -> Summary:
+        """Return the fit as statsmodels' tables.
+
+        Parameters
+        ----------
+        yname : str, optional
+            Name of the dependent variable.
+        xname : list of str, optional
+            Names of the parameters.
+        title : str, optional
+            Title of the tables.
+        alpha : float, optional
+            One minus the level of the intervals.
+        slim : bool, optional
+            Leave out what is about the search, and the table of small weights.
+
+        Returns
+        -------
+        statsmodels.iolib.summary.Summary
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> text = res.summary(title="Stars", slim=True).as_text()
+        >>> "Stars" in text, "Smallest weights" in text
+        (True, False)
+        """
+        return make_summary(self, yname, xname, title, alpha, slim)
+
+    def summary2(
+        self, title: str | None = None, alpha: float = 0.05, float_format: str = "%.4f"
+    ) -> summary2.Summary:
+        """Return the fit as statsmodels' second kind of tables.
+
+        Parameters
+        ----------
+        title : str, optional
+            Title of the tables.
+        alpha : float, optional
+            One minus the level of the intervals.
+        float_format : str, optional
+            Format of the numbers.
+
+        Returns
+        -------
+        statsmodels.iolib.summary2.Summary
+        """
+        return make_summary2(self, title, alpha, float_format)
+
+
+def kish_size(weights: Array, freq_weights: Array | None) -> float:
+    """Return Kish's effective sample size; a row of frequency weight 2 counts as two rows."""
+    if freq_weights is None:
+        return float(1.0 / np.sum(weights**2))
+    used = weights > 0
+    return float(1.0 / np.sum(weights[used] ** 2 / freq_weights[used]))

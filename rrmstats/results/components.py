@@ -1,0 +1,210 @@
+"""Results of a principal component analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import chi2, norm
+from statsmodels.iolib.summary import Summary
+
+from rrmstats import plotting
+from rrmstats.core.consistency import gaussian_efficiency
+from rrmstats.core.entropy import Array
+from rrmstats.losses.components import ComponentsEstimate
+from rrmstats.losses.matrices import MAD_UNIT
+from rrmstats.results.inference import Inference
+from rrmstats.results.labels import Labeled, LabeledTable, labeled
+from rrmstats.results.multivariate import MultivariateResults
+from rrmstats.results.tables import number_table
+from rrmstats.results.wrapper import wrapper_of
+
+
+class RRMPCAResults(MultivariateResults):
+    """Results of a principal component analysis; see `RRMResults` for what all models share.
+
+    The subspace is that of least risk. Within it, the location, the axes and the eigenvalues
+    come from a robust covariance of the scores: rows far out in the subspace lose no weight in
+    the search for it, and would otherwise inflate the eigenvalues.
+
+    Attributes
+    ----------
+    params : ndarray, shape (q,)
+        The eigenvalues.
+    raw_eigenvals : ndarray, shape (q,)
+        The paper's: those of the weighted second moment.
+    column_unit : ndarray, shape (d,)
+        What each variable is divided by.
+    """
+
+    _estimate: ComponentsEstimate
+    first_step: RRMPCAResults | None
+    _title = "Robust Risk Minimization: Principal Components"
+
+    def __init__(
+        self,
+        model: Any,
+        estimate: ComponentsEstimate,
+        inference: Inference,
+        first_step: RRMPCAResults | None = None,
+    ) -> None:
+        super().__init__(model, estimate, inference, first_step)
+        self._eigenvals, self.raw_eigenvals = estimate.params, estimate.raw_params
+        self._loadings, self._mean, self._rest = estimate.loadings, estimate.mean, estimate.rest
+        self.column_unit = estimate.problem.column_unit
+
+    plot_scree = plotting.plot_scree
+    plot_biplot = plotting.plot_biplot
+    plot_outlier_map = plotting.plot_outlier_map
+
+    @property
+    def loadings_bse(self) -> LabeledTable:
+        """Standard errors of the loadings, shape (d, q): of the angles to the axes, in radians."""
+        influence = self._estimate.loadings_influence()
+        flat = influence.reshape(len(influence), -1)
+        variance = np.diag(self._inference.of_influence(self._estimate, flat))
+        errors = np.sqrt(variance).reshape(self._loadings.shape)
+        return self._variable_table(errors, self._components)
+
+    @property
+    def _components(self) -> list[str]:
+        return component_names(len(self._eigenvals))
+
+    @property
+    def mean(self) -> Labeled:
+        """Center of the components, shape (d,)."""
+        return self._by_variable(self._mean)
+
+    @property
+    def loadings(self) -> LabeledTable:
+        """Orthonormal components as columns, shape (d, q)."""
+        return self._variable_table(self._loadings, self._components)
+
+    @property
+    def eigenvals(self) -> Labeled:
+        """Variances along the components, shape (q,)."""
+        names = None if self.model.data.row_labels is None else self._components
+        return labeled(self._eigenvals, names)
+
+    @property
+    def explained_variance_ratio(self) -> Labeled:
+        """Fraction of the variance along each component, shape (q,)."""
+        return self.eigenvals / (self._eigenvals.sum() + self._rest)
+
+    def transform(self, new: pd.DataFrame | npt.ArrayLike) -> LabeledTable:
+        """Return the scores of new observations, shape (m, q).
+
+        Parameters
+        ----------
+        new : DataFrame or array_like, shape (m, d)
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit()
+        >>> np.allclose(res.transform(hbk), res.scores)
+        True
+        """
+        values, index = self.model.new_rows(new)
+        return self._row_table(self._scores(values), index, self._components)
+
+    @property
+    def scores(self) -> LabeledTable:
+        """Scores of the observations, shape (n, q)."""
+        index = self.model.data.row_labels
+        return self._row_table(self._scores(self.model.endog), index, self._components)
+
+    def _scores(self, values: Array) -> Array:
+        return ((values - self._mean) / self.column_unit) @ self._loadings
+
+    def reconstruct(self) -> LabeledTable:
+        """Return the observations projected on the subspace, shape (n, d).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit().reconstruct().shape
+        (75, 4)
+        """
+        values = self._projected(self.model.endog)
+        return self._row_table(values, self.model.data.row_labels, self.model.variables)
+
+    def _projected(self, values: Array) -> Array:
+        return self._mean + self.column_unit * (self._scores(values) @ self._loadings.T)
+
+    @property
+    def score_distance(self) -> Labeled:
+        """Distances from the center within the subspace, in standard deviations, shape (n,)."""
+        scaled = self._scores(self.model.endog) / np.sqrt(self._eigenvals)
+        return self._by_row(np.linalg.norm(scaled, axis=1))
+
+    @property
+    def orthogonal_distance(self) -> Labeled:
+        """Distances from the subspace, shape (n,)."""
+        return self._by_row(self._orthogonal())
+
+    def _orthogonal(self) -> Array:
+        rest = (self.model.endog - self._projected(self.model.endog)) / self.column_unit
+        return np.linalg.norm(rest, axis=1)
+
+    def score_cutoff(self, level: float = 0.975) -> float:
+        """Return the quantile of the score distances of clean Gaussian data."""
+        return float(np.sqrt(chi2.ppf(level, len(self._eigenvals))))
+
+    def orthogonal_cutoff(self, level: float = 0.975) -> float:
+        """Return the quantile of the orthogonal distances of clean data.
+
+        Their power 2/3 is close to normal (Wilson and Hilferty); its median and median absolute
+        deviation are those of the data.
+        """
+        power = self._orthogonal() ** (2 / 3)
+        middle = np.median(power)
+        spread = MAD_UNIT * np.median(np.abs(power - middle))
+        return float((middle + norm.ppf(level) * spread) ** 1.5)
+
+    def _distances(self) -> Array:
+        """Return the larger of the two distances of each row, in units of its cut-off."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.nan_to_num(self._orthogonal() / self.orthogonal_cutoff(), nan=0.0)
+        return np.maximum(np.asarray(self.score_distance) / self.score_cutoff(), off)
+
+    def _flags(self, level: float) -> np.ndarray:
+        each = np.sqrt(level)  # a clean row must pass both
+        far = np.asarray(self.score_distance) > self.score_cutoff(each)
+        return far | (self._orthogonal() > self.orthogonal_cutoff(each))
+
+    def _efficiency_text(self) -> str:
+        codim = len(self.model.variables) - len(self._eigenvals)
+        return f"{self.efficiency or gaussian_efficiency(self.eps_bar, codim):.2f}"
+
+    def _add_params(
+        self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
+    ) -> None:
+        names = self.model.variables if xname is None else list(xname)
+        ratio = np.asarray(self.explained_variance_ratio)
+        values = np.vstack([self._eigenvals, self.bse, ratio, self._loadings])
+        rows = ["eigenvalue", "std err", "variance explained", *names]
+        table.tables.append(number_table("Components", values, rows, self._components))
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        if self.efficiency is None and self.eps_bar > 0:
+            notes.append(
+                f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the subspace is "
+                f"as well known as from {self._efficiency_text()} of the rows. "
+                "fit(efficiency=0.95) makes it 0.95."
+            )
+        return notes
+
+
+def component_names(q: int) -> list[str]:
+    """Return the names of q components."""
+    return [f"comp_{i + 1}" for i in range(q)]
+
+
+RRMPCAResultsWrapper = wrapper_of(RRMPCAResults)

@@ -1,0 +1,206 @@
+"""Results of a mean and covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import chi2
+from statsmodels.iolib.summary import Summary
+
+from rrmstats import plotting
+from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
+from rrmstats.core.entropy import Array
+from rrmstats.losses.covariance import CovarianceEstimate
+from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.results.base import RRMResults
+from rrmstats.results.inference import Inference
+from rrmstats.results.labels import Labeled, LabeledTable, labeled
+from rrmstats.results.multivariate import MultivariateResults
+from rrmstats.results.tables import number_table
+from rrmstats.results.wrapper import wrapper_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hyperplane:
+    """The hyperplane ``normal @ z = offset`` on which an exact fit lies.
+
+    Attributes
+    ----------
+    normal : ndarray or Series, shape (d,)
+        Unit vector orthogonal to the hyperplane.
+    offset : float
+    count : int
+        Observations on it.
+    """
+
+    normal: Labeled
+    offset: float
+    count: int
+
+
+class RRMCovResults(MultivariateResults):
+    """Results of a covariance fit; see `RRMResults` for what all models share.
+
+    The second step improves the location and the shape of the covariance; its size, the root of
+    its determinant, stays that of the first.
+
+    Attributes
+    ----------
+    params : ndarray, shape (d + d * (d + 1) / 2,)
+        The mean, then the upper triangle of the covariance row by row.
+    singular : bool
+        Whether the observations with weight lie on a hyperplane.
+    hyperplane : Hyperplane or None
+        That hyperplane.
+    """
+
+    _estimate: CovarianceEstimate
+    first_step: RRMCovResults | None
+    _title = "Robust Risk Minimization: Mean and Covariance"
+    _column_attrs = RRMResults._column_attrs
+
+    def __init__(
+        self,
+        model: Any,
+        estimate: CovarianceEstimate,
+        inference: Inference,
+        first_step: RRMCovResults | None = None,
+    ) -> None:
+        super().__init__(model, estimate, inference, first_step)
+        self._mean, self._cov, self._raw_cov = estimate.mean, estimate.cov, estimate.raw_cov
+        self.hyperplane: Hyperplane | None = None
+        plane = estimate.plane
+        if plane is not None:
+            self.hyperplane = Hyperplane(
+                self._by_variable(plane.normal), plane.offset, plane.count
+            )
+        self.singular = plane is not None
+
+    plot_distances = plotting.plot_distances
+    plot_ellipse = plotting.plot_ellipse
+
+    @property
+    def mean(self) -> Labeled:
+        """Location, shape (d,)."""
+        return self._by_variable(self._mean)
+
+    @property
+    def cov(self) -> LabeledTable:
+        """Consistent covariance, shape (d, d)."""
+        return self._variable_table(self._cov)
+
+    @property
+    def raw_cov(self) -> LabeledTable:
+        """The paper's estimate, the weighted covariance, shape (d, d)."""
+        return self._variable_table(self._raw_cov)
+
+    @property
+    def corr(self) -> LabeledTable:
+        """Correlations, shape (d, d)."""
+        root = np.sqrt(np.diag(self._cov))
+        return self._variable_table(self._cov / np.outer(root, root))
+
+    @property
+    def precision(self) -> LabeledTable:
+        """Inverse of the covariance, shape (d, d)."""
+        if self.hyperplane is not None:
+            raise ValueError(
+                "the covariance is singular, so it has no inverse: the observations with weight "
+                "lie on a hyperplane; see hyperplane"
+            )
+        return self._variable_table(np.linalg.inv(self._cov))
+
+    def mahalanobis(self, new: pd.DataFrame | npt.ArrayLike | None = None) -> Labeled:
+        """Return distances from the mean in the metric of the covariance.
+
+        Parameters
+        ----------
+        new : DataFrame or array_like, shape (m, d), optional
+            Observations; by default those of the fit.
+
+        Returns
+        -------
+        ndarray or Series, shape (m,)
+            Distances, not their squares. Where the covariance is singular they are those in
+            the hyperplane, and infinite off it.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> res = rrmstats.RRMCov(hbk.exog, eps_bar=0.25).fit()
+        >>> bool((res.mahalanobis()[:14] > 10).all())
+        True
+        """
+        values, index = self.model.endog, self.model.data.row_labels
+        if new is not None:
+            values, index = self.model.new_rows(new)
+        center, unit = self._units
+        frame = ScatterProblem((values - center) / unit)
+        u, _ = frame.whitened(
+            frame.join((self._mean - center) / unit, self._cov / np.outer(unit, unit))
+        )
+        distance = np.sqrt(np.einsum("nd,nd->n", u, u))
+        if self.hyperplane is not None:
+            normal = np.asarray(self.hyperplane.normal)
+            off = np.abs(values @ normal - self.hyperplane.offset)
+            distance = np.where(off > 1e-8 * np.abs(values) @ np.abs(normal), np.inf, distance)
+        return labeled(distance, index)
+
+    @property
+    def _units(self) -> tuple[Array, Array]:
+        root = np.sqrt(np.diag(self._cov))
+        return self._mean, np.where(root > 0, root, 1.0)
+
+    def _distances(self) -> Array:
+        return np.asarray(self.mahalanobis())
+
+    def _flags(self, level: float) -> np.ndarray:
+        return self._distances() > np.sqrt(chi2.ppf(level, len(self._mean)))
+
+    @property
+    def n_kish_clean(self) -> float:
+        """Kish's effective sample size that clean Gaussian data would have in the first step."""
+        return self.wnobs * kish_fraction(self.eps_bar, len(self._mean))
+
+    def _efficiency_text(self) -> str:
+        return f"{self.efficiency or gaussian_efficiency(self.eps_bar, len(self._mean)):.2f}"
+
+    def _add_params(
+        self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
+    ) -> None:
+        names = self.model.variables if xname is None else list(xname)
+        columns, values = ["mean", *names], np.c_[self._mean, self._cov]
+        if self.hyperplane is None:
+            columns = ["mean", "std err", *names]
+            values = np.c_[self._mean, self.bse[: len(names)], self._cov]
+        table.tables.append(number_table("Mean and covariance", values, names, columns))
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        if self.efficiency is None and self.eps_bar > 0:
+            notes.append(
+                f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances of "
+                f"the mean are those of {self._efficiency_text()} of the rows. "
+                "fit(efficiency=0.95) makes it 0.95."
+            )
+        if self.hyperplane is not None:
+            normal = np.asarray(self.hyperplane.normal)
+            terms = " ".join(
+                f"{value:+.4g} * {name}"
+                for name, value in zip(self.model.variables, normal, strict=True)
+                if abs(value) > 1e-10
+            )
+            notes.append(
+                f"The covariance is singular: {self.hyperplane.count} observations lie on the "
+                f"hyperplane {terms} = {self.hyperplane.offset:.6g}."
+            )
+        return notes
+
+
+RRMCovResultsWrapper = wrapper_of(RRMCovResults)

@@ -1,0 +1,25 @@
+"""Labels of rows and variables, attached where the data had them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from rrmstats.core.entropy import Array
+
+#: Values by row, variable or term: a Series where the data had labels.
+Labeled = np.ndarray | pd.Series
+#: A table of values: a DataFrame where the data had labels.
+LabeledTable = np.ndarray | pd.DataFrame
+
+
+def labeled(values: np.ndarray, index: list[str] | pd.Index | None) -> Labeled:
+    """Return values as a Series with an index, or as they are where there is none."""
+    return values if index is None else pd.Series(values, index=index)
+
+
+def labeled_table(
+    values: Array, index: list[str] | pd.Index | None, columns: list[str]
+) -> LabeledTable:
+    """Return values as a DataFrame, or as they are where there is no index."""
+    return values if index is None else pd.DataFrame(values, index=index, columns=columns)

@@ -1,0 +1,286 @@
+"""Results of a linear regression."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import norm
+from statsmodels.regression._prediction import PredictionResults
+from statsmodels.stats.contrast import ContrastResults
+
+from rrmstats import plotting
+from rrmstats.core.consistency import kish_fraction, second_moment_ratio
+from rrmstats.core.entropy import Array
+from rrmstats.losses.squares import RegressionEstimate, overfit
+from rrmstats.results.base import RRMResults
+from rrmstats.results.inference import Inference
+from rrmstats.results.influence import RRMInfluence
+from rrmstats.results.outliers import outlier_frame, refined_variance, standardized
+from rrmstats.results.refusals import refused
+from rrmstats.results.wrapper import wrapper_of
+
+
+class RRMOLSResults(RRMResults):
+    """Results of a linear regression; see `RRMResults` for what all models share.
+
+    Attributes
+    ----------
+    scale : float
+        Consistent variance of the noise, from the first step.
+    raw_scale : float
+        The paper's: the weighted mean of the squared residuals, which is the risk.
+    rank : int
+        Rank of the design.
+    """
+
+    _estimate: RegressionEstimate
+    first_step: RRMOLSResults | None
+    _title = "Robust Risk Minimization: Linear Regression"
+    _default_use_t = True
+    _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "sresid")
+    _meaningless: ClassVar[dict[str, str]] = refused(
+        likelihood=("llf", "aic", "bic", "info_criteria", "compare_lr_test"),
+        f_test=("compare_f_test", "compare_lm_test"),
+        squares=("ssr", "ess", "centered_tss", "uncentered_tss", "mse_model", "mse_total"),
+        known_weights=(
+            *("HC0_se", "HC1_se", "HC2_se", "HC3_se", "get_robustcov_results", "cov"),
+            *("cov_HC0", "cov_HC1", "cov_HC2", "cov_HC3", "bcov_scaled", "bcov_unscaled"),
+        ),
+        empirical=("el_test", "conf_int_el"),
+        elsewhere=("eigenvals", "chisq", "fit_history", "fit_options"),
+    )
+
+    def __init__(
+        self,
+        model: Any,
+        estimate: RegressionEstimate,
+        inference: Inference,
+        first_step: RRMOLSResults | None = None,
+    ) -> None:
+        super().__init__(model, estimate, inference, first_step)
+        self.scale = estimate.scale
+        self.rank = estimate.problem.n_params
+        self._gaussian_efficiency = estimate.gaussian_efficiency
+
+    plot_diagnostics = plotting.plot_diagnostics
+    plot_fit = plotting.plot_fit
+
+    def uncorrected_influence(self) -> Array:
+        """Return the influence functions of the parameters on these very rows, shape (n, k).
+
+        Those behind the standard errors are longer, to make up for residuals that the fit has
+        shortened.
+        """
+        inflation = overfit(self.rank, self.wnobs, self._gaussian_efficiency)
+        return self._estimate.influence() / np.sqrt(inflation)
+
+    @property
+    def n_kish_clean(self) -> float:
+        """Kish's effective sample size that clean Gaussian data would have in the first step."""
+        return self.wnobs * kish_fraction(self.eps_bar)
+
+    @property
+    def _noise(self) -> float:
+        """Variance of the noise of rows that are not far out; see `refined_variance`."""
+        inflation = overfit(self.rank, self.wnobs, 1.0)
+        return refined_variance(self.resid, self.scale, self._base, inflation)
+
+    @property
+    def rsquared(self) -> float:
+        """Fraction of the variance that the fit explains.
+
+        The weighted variance of the fitted values over its sum with the consistent variance of
+        the noise: rows without weight count in neither. At eps_bar = 0 it is the usual one.
+        """
+        fitted, weights = self.fittedvalues, self.weights
+        center = weights @ fitted if self.model.k_constant else 0.0
+        explained = float(weights @ (fitted - center) ** 2)
+        first = self if self.first_step is None else self.first_step
+        noise = first.risk / second_moment_ratio(self.eps_bar)
+        return explained / (explained + noise) if explained + noise > 0 else 0.0
+
+    @property
+    def rsquared_adj(self) -> float:
+        """`rsquared`, adjusted for the number of parameters."""
+        free = self.nobs - self.model.k_constant
+        return 1 - (1 - self.rsquared) * free / self.df_resid
+
+    @property
+    def mse_resid(self) -> float:
+        """The consistent variance of the noise, `scale`."""
+        return self.scale
+
+    @property
+    def wresid(self) -> Array:
+        """Residuals times the root of the relative weights, shape (n,)."""
+        return self.resid * np.sqrt(self.relative_weights)
+
+    @property
+    def resid_pearson(self) -> Array:
+        """Residuals in standard deviations of the noise, shape (n,)."""
+        return standardized(self.resid, self.scale)
+
+    sresid = resid_pearson
+
+    @property
+    def fvalue(self) -> float:
+        """Statistic of Wald's test that all slopes are zero."""
+        return float(self._slopes_test().fvalue)
+
+    @property
+    def f_pvalue(self) -> float:
+        """P-value of `fvalue`."""
+        return float(self._slopes_test().pvalue)
+
+    def _slopes_test(self) -> ContrastResults:
+        slopes = np.arange(len(self.params)) != self.model.data.const_idx
+        return self.wald_test(np.eye(len(self.params))[slopes], scalar=True, use_f=True)
+
+    @property
+    def condition_number(self) -> float:
+        """Condition number of the design."""
+        return float(np.linalg.cond(self.model.exog))
+
+    def _distances(self) -> Array:
+        return self.resid_pearson
+
+    def _flags(self, level: float) -> np.ndarray:
+        return np.abs(self.resid_pearson) > norm.ppf((1 + level) / 2)
+
+    def get_influence(self) -> RRMInfluence:
+        """Return leverages, studentized residuals, Cook's distances and deletion effects.
+
+        Returns
+        -------
+        RRMInfluence
+            With the names of statsmodels' `OLSInfluence`, and its numbers at eps_bar = 0.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> res.get_influence().summary_frame().shape
+        (47, 9)
+        """
+        return RRMInfluence(self)
+
+    def outlier_test(self, method: str = "bonf", alpha: float = 0.05) -> pd.DataFrame:
+        """Test every standardized residual.
+
+        Parameters
+        ----------
+        method : str, optional
+            Correction for the number of tests, one of
+            `statsmodels.stats.multitest.multipletests`.
+        alpha : float, optional
+            Level of the tests.
+
+        Returns
+        -------
+        DataFrame
+            Standardized residual, p-value and corrected p-value of each row.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3).fit()
+        >>> table = res.outlier_test()
+        >>> sorted(table.index[table["bonf(p)"] < 0.05])
+        [6, 10, 19, 29, 33]
+        """
+        labels = self.model.data.row_labels
+        return outlier_frame(standardized(self.resid, self._noise), method, alpha, labels)
+
+    def get_prediction(
+        self, exog: pd.DataFrame | npt.ArrayLike | None = None, transform: bool = True
+    ) -> PredictionResults:
+        """Predict with confidence and prediction intervals.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+
+        Returns
+        -------
+        statsmodels PredictionResults
+            ``summary_frame()`` has means, their intervals, and prediction intervals for rows
+            that are not corrupted.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3).fit()
+        >>> frame = res.get_prediction(pd.DataFrame({"log_te": [4.2]})).summary_frame()
+        >>> bool(frame["obs_ci_lower"][0] < frame["mean"][0] < frame["obs_ci_upper"][0])
+        True
+        """
+        rows, labels = self._rows_to_predict(exog, transform)
+        variance = np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows)
+        return PredictionResults(
+            rows @ self.params,
+            variance,
+            self._noise,
+            df=self.df_resid_inference,
+            dist="t" if self.use_t else "norm",
+            row_labels=labels,
+        )
+
+    @property
+    def raw_scale(self) -> float:
+        """Weighted mean of the squared residuals."""
+        return self.risk
+
+    @property
+    def fittedvalues(self) -> Array:
+        """Fitted values of all rows, shape (n,)."""
+        return self.model.exog @ self.params
+
+    @property
+    def resid(self) -> Array:
+        """Residuals of all rows, shape (n,)."""
+        return self.model.endog - self.fittedvalues
+
+    @property
+    def df_model(self) -> float:
+        """Rank of the design less its constant."""
+        return float(self.rank - self.model.k_constant)
+
+    @property
+    def df_resid(self) -> float:
+        """Number of observations less the rank of the design."""
+        return self.nobs - self.rank
+
+    @property
+    def df_resid_inference(self) -> float:
+        """Degrees of freedom of tests: those of the observations that clean data would equal."""
+        return max(self.wnobs * self._gaussian_efficiency - self.rank, 1.0)
+
+    def _efficiency_text(self) -> str:
+        return f"{self._gaussian_efficiency:.2f}"
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        if self.efficiency is None and self.eps_bar > 0:
+            notes.append(
+                f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances "
+                f"are those of {self._gaussian_efficiency:.0%} of the rows. "
+                "fit(efficiency=0.95) makes it 95%."
+            )
+        if self.rank < len(self.params):
+            notes.append(
+                f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
+                "parameters of smallest norm."
+            )
+        return notes
+
+
+RRMOLSResultsWrapper = wrapper_of(RRMOLSResults)

@@ -1,0 +1,31 @@
+"""What the results of models of several variables share."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rrmstats.core.entropy import Array
+from rrmstats.results.base import RRMResults
+from rrmstats.results.labels import Labeled, LabeledTable, labeled, labeled_table
+
+
+class MultivariateResults(RRMResults):
+    """Results whose parameters are about variables rather than predictors."""
+
+    def _by_variable(self, values: Array) -> Labeled:
+        return labeled(values, self.model.variable_index)
+
+    def _variable_table(self, values: Array, columns: list[str] | None = None) -> LabeledTable:
+        names = self.model.variables if columns is None else columns
+        return labeled_table(values, self.model.variable_index, names)
+
+    def _by_row(self, values: Array) -> Labeled:
+        return labeled(values, self.model.data.row_labels)
+
+    def _row_table(
+        self, values: Array, index: pd.Index | None, columns: list[str]
+    ) -> LabeledTable:
+        return labeled_table(values, index, columns)
+
+    def _summary_subject(self) -> tuple[str, list[str] | None]:
+        return ("Variables:", [str(len(self.model.variables))])

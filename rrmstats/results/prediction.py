@@ -1,0 +1,62 @@
+"""Predictions with intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from scipy.stats import norm
+
+from rrmstats.core.entropy import Array
+
+
+class ProbabilityPrediction:
+    """Predicted probabilities with intervals, by the delta method on the linear predictor.
+
+    Parameters
+    ----------
+    exog : ndarray, shape (m, k)
+        Rows to predict.
+    params : ndarray, shape (k,)
+    cov_params : ndarray, shape (k, k)
+    index : Index or None
+        Labels of the rows.
+
+    Attributes
+    ----------
+    predicted : ndarray, shape (m,)
+        Probabilities.
+    se : ndarray, shape (m,)
+        Their standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.results.prediction import ProbabilityPrediction
+    >>> rows, params, cov = np.array([[1.0, 2.0]]), np.array([-2.0, 1.0]), 0.04 * np.eye(2)
+    >>> ProbabilityPrediction(rows, params, cov, None).summary_frame().round(2)
+       predicted    se  ci_lower  ci_upper
+    0        0.5  0.11      0.29      0.71
+    """
+
+    def __init__(
+        self, exog: Array, params: Array, cov_params: Array, index: pd.Index | None
+    ) -> None:
+        self._linear = exog @ params
+        self._linear_se = np.sqrt(np.einsum("ni,ij,nj->n", exog, cov_params, exog))
+        self._index = index
+        self.predicted = expit(self._linear)
+        self.se = self.predicted * (1 - self.predicted) * self._linear_se
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Return intervals within (0, 1), shape (m, 2)."""
+        reach = norm.ppf(1 - alpha / 2) * self._linear_se
+        return np.asarray(expit(np.c_[self._linear - reach, self._linear + reach]))
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return predictions, standard errors and intervals as a data frame."""
+        low, high = self.conf_int(alpha).T
+        return pd.DataFrame(
+            {"predicted": self.predicted, "se": self.se, "ci_lower": low, "ci_upper": high},
+            index=self._index,
+        )

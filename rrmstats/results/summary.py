@@ -1,0 +1,121 @@
+"""Summaries: a fit as statsmodels' tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statsmodels.iolib import summary2
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_base
+
+if TYPE_CHECKING:
+    from rrmstats.results.base import RRMResults
+
+# Rows in the summary's table of small weights.
+SMALLEST = 5
+#: Names and values of one column at the top of a summary; statsmodels fills in None.
+Entries = list[tuple[str, list[str] | None]]
+# Names that stay at the top of a slim summary.
+SLIM = (
+    *("Dep. Variable:", "Variables:", "Model:", "No. Observations:", "Converged:"),
+    *("eps_bar:", "Risk:", "Effective size (entropy):", "Steps:", "Efficiency, clean data:"),
+)
+
+
+def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
+    """Return the two columns at the top of a summary."""
+    reached = f"{results.n_best} of {len(results.final_risks)}"
+    left: Entries = [
+        results._summary_subject(),
+        ("Model:", None),
+        ("Date:", None),
+        ("Time:", None),
+        ("No. Observations:", None),
+        ("Converged:", ["yes" if results.converged else "NO"]),
+        ("Iterations:", [str(results.n_iter)]),
+        ("Steps:", ["one" if results.efficiency is None else "two"]),
+    ]
+    right: Entries = [
+        ("eps_bar:", [f"{results.eps_bar:g}"]),
+        ("lambda:", [f"{results.lambda_:.5g}"]),
+        ("Risk:", [f"{results.risk:.5g}"]),
+        ("Effective size (entropy):", [f"{results.n_eff:.1f}"]),
+        ("Effective size (Kish):", [kish_text(results)]),
+        ("Starts:", [str(len(results.starts))]),
+        ("Descents that reached the minimum:", [reached]),
+        ("Efficiency, clean data:", [results._efficiency_text()]),
+    ]
+    return left, right
+
+
+def kish_text(results: RRMResults) -> str:
+    """Return Kish's effective size, beside that of clean data where it is known."""
+    clean = results.n_kish_clean
+    if clean is None or results.efficiency is not None or results.eps_bar == 0:
+        return f"{results.n_kish:.1f}"
+    return f"{results.n_kish:.1f} (clean {clean:.1f})"
+
+
+def make_summary(
+    results: RRMResults,
+    yname: str | None,
+    xname: list[str] | None,
+    title: str | None,
+    alpha: float,
+    slim: bool,
+) -> Summary:
+    """Return the tables of `RRMResults.summary`."""
+    table = Summary()
+    left, right = top_entries(results)
+    if slim:
+        left, right = ([entry for entry in part if entry[0] in SLIM] for part in (left, right))
+    table.add_table_2cols(
+        results, title=title or results._title, gleft=left, gright=right, yname=yname
+    )
+    results._add_params(table, yname, xname, alpha)
+    if results.weights is not None and not slim:  # remove_data drops them
+        table.tables.append(smallest_weights(results))
+    table.add_extra_txt([f"[{i}] {note}" for i, note in enumerate(results._notes(), 1)])
+    return table
+
+
+def smallest_weights(results: RRMResults) -> SimpleTable:
+    """Return the rows of smallest weight, named by their index."""
+    names, distances = results.row_names, results._distances()
+    weights, losses = results.relative_weights, results.losses
+    rows = results.order_by_weight()[:SMALLEST]
+    cells = [[f"{weights[i]:.4f}", f"{losses[i]:.5g}", f"{distances[i]:.3g}"] for i in rows]
+    return SimpleTable(
+        cells,
+        ["weight * n", "loss", "distance"],
+        [names[i] for i in rows],
+        "Smallest weights",
+        txt_fmt=fmt_base,
+    )
+
+
+def make_summary2(
+    results: RRMResults, title: str | None, alpha: float, float_format: str
+) -> summary2.Summary:
+    """Return the tables of `RRMResults.summary2`."""
+    table = summary2.Summary()
+    known = {
+        "Dep. Variable:": results.model.endog_names,
+        "Model:": type(results.model).__name__,
+        "No. Observations:": f"{results.nobs:.0f}",
+    }
+    left, right = top_entries(results)
+    table.add_dict(
+        {
+            name: value[0] if value else known[name]
+            for name, value in (*left, *right)
+            if value or name in known
+        }
+    )
+    frame = summary2.summary_params(results, alpha=alpha, use_t=results.use_t)
+    table.add_df(frame, float_format=float_format)
+    for note in results._notes():
+        table.add_text(note)
+    table.add_title(title or results._title)
+    return table

@@ -1,0 +1,40 @@
+"""Wrappers that attach the labels of the data to results, generated from what results name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from statsmodels.base.model import LikelihoodResultsWrapper
+from statsmodels.base.wrapper import populate_wrapper
+
+if TYPE_CHECKING:
+    from rrmstats.results.base import RRMResults
+
+
+class RRMResultsWrapper(LikelihoodResultsWrapper):
+    """Attach the labels of the data to the arrays of the results."""
+
+    _wrap_attrs: ClassVar[dict[str, str]] = {**LikelihoodResultsWrapper._wrap_attrs}
+
+    def __repr__(self) -> str:
+        return repr(self._results)
+
+
+def wrapper_of(kind: type[RRMResults]) -> type[RRMResultsWrapper]:
+    """Return the wrapper class of a class of results.
+
+    The attributes that it labels are those that the class and its bases name in `_row_attrs`
+    and `_column_attrs`.
+    """
+    labels = {
+        **dict.fromkeys(kind._row_attrs, "rows"),
+        **dict.fromkeys(kind._column_attrs, "columns"),
+    }
+    members = {
+        "__doc__": RRMResultsWrapper.__doc__,
+        "__module__": kind.__module__,  # pickles look the class up there
+        "_wrap_attrs": {**RRMResultsWrapper._wrap_attrs, **labels},
+    }
+    wrapper = type(f"{kind.__name__}Wrapper", (RRMResultsWrapper,), members)
+    populate_wrapper(wrapper, kind)
+    return wrapper

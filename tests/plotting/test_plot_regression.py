@@ -1,0 +1,108 @@
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.stats import chi2, norm
+
+import rrmstats
+from rrmstats import datasets, plotting
+
+from .axes_content import flagged, level_lines, named, texts
+
+
+def test_diagnostics_cutoffs_and_points(fits):
+    results = fits["hbk"]
+    leverage, qq, weights, scale = plotting.plot_diagnostics(results).axes
+    cutoff = np.sqrt(chi2.ppf(0.975, 1))
+    rows, columns = level_lines(leverage)
+    np.testing.assert_allclose(rows, [-cutoff, cutoff])
+    np.testing.assert_allclose(columns, [np.sqrt(chi2.ppf(0.975, 3))])
+    np.testing.assert_allclose(level_lines(scale)[0], [np.sqrt(cutoff)])
+    # The ten bad leverage points are flagged; rows 10 to 13 are good ones, far out but fitted.
+    x, y = named(leverage, "flagged (10)").get_data()
+    assert (x > columns[0]).all() and (np.abs(y) > cutoff).all()
+    x, y = named(leverage, "row").get_data()
+    assert (x > columns[0]).sum() == 4 and (np.abs(y) < cutoff).all()
+    quantiles = np.r_[named(qq, "row").get_xdata(), named(qq, "flagged").get_xdata()]
+    np.testing.assert_allclose(np.sort(quantiles), norm.ppf((np.arange(75) + 0.5) / 75))
+    standardized = np.asarray(results.resid) / np.sqrt(results.scale)
+    np.testing.assert_allclose(named(qq, "flagged").get_ydata(), standardized[:10])
+    np.testing.assert_allclose(
+        named(scale, "flagged").get_data(),
+        [np.asarray(results.fittedvalues)[:10], np.sqrt(np.abs(standardized[:10]))],
+    )
+    assert weights.get_ylabel() == "weight * n"
+
+
+def test_diagnostics_level_moves_the_cutoffs(fits):
+    axes = plotting.plot_diagnostics(fits["hbk"], level=0.5).axes
+    np.testing.assert_allclose(level_lines(axes[0])[0][1], norm.ppf(0.75))
+    assert named(axes[0], "flagged").get_xdata().size == fits["hbk"].outliers(0.5).sum() > 20
+
+
+def test_dummies_have_leverages_in_place_of_distances():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"g": list("aaaaaaaabc") * 6, "y": rng.standard_normal(60)})
+    results = rrmstats.ols("y ~ g", frame, eps_bar=0.1).fit()
+    ax = plotting.plot_diagnostics(results).axes[0]
+    assert ax.get_xlabel() == "leverage"
+    np.testing.assert_allclose(level_lines(ax)[1], [2 * 3 / 60])
+    points = [line for line in ax.lines if line.get_label().startswith(("row", "flagged"))]
+    x = np.concatenate([line.get_xdata() for line in points])
+    np.testing.assert_allclose(np.sort(x), np.sort([1 / 48] * 48 + [1 / 6] * 12))
+
+
+def test_exact_fits_have_diagnostics():
+    x = np.linspace(0, 1, 40)
+    y = 1 + 2 * x
+    y[:4] += 3
+    results = rrmstats.RRMOLS(y, sm.add_constant(x), eps_bar=0.2).fit()
+    axes = plotting.plot_diagnostics(results).axes
+    assert axes[0].get_ylabel() == "residual"
+
+
+def test_fit_has_the_robust_line_beside_least_squares(fits):
+    results = fits["stars"]
+    ax, bar = plotting.plot_fit(results).axes
+    frame = datasets.stars_cyg.load_pandas()
+    slope = np.polyfit(frame.exog["log_te"], frame.endog, 1)
+    robust, classical = named(ax, "robust"), named(ax, "least squares")
+    own = np.asarray(results.params)[::-1]
+    np.testing.assert_allclose(robust.get_ydata(), np.polyval(own, robust.get_xdata()))
+    np.testing.assert_allclose(classical.get_ydata(), np.polyval(slope, classical.get_xdata()))
+    assert robust.get_linestyle() != classical.get_linestyle()
+    assert bar.get_ylabel() == "weight * n"
+    rows, bad = ax.collections
+    assert len(bad.get_offsets()) == flagged(results).sum()
+    assert len(rows.get_offsets()) + len(bad.get_offsets()) == 47
+    # Yellow for no weight, dark blue for the largest: far apart in print too.
+    lightness = rows.to_rgba(rows.get_array())[:, :3] @ [0.2126, 0.7152, 0.0722]
+    order = np.argsort(rows.get_array())
+    assert (np.diff(lightness[order]) <= 1e-12).all() and np.ptp(lightness) > 0.4
+    assert texts(ax)[0] == "33"
+
+
+def test_rows_without_weight_have_one_color_in_all_fits(fits):
+    hbk = datasets.hbk.load_pandas().data
+    other = rrmstats.ols("y ~ x1", hbk, eps_bar=0.3).fit()
+    colors = []
+    for results in (fits["stars"], other):
+        bad = plotting.plot_fit(results).axes[0].collections[1]
+        assert bad.get_array().min() < 1e-3
+        colors.append(bad.to_rgba(bad.get_array().min()))
+    np.testing.assert_allclose(colors[0], colors[1], atol=0.01)
+
+
+def test_fit_counts_rows_by_their_frequency_weights():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 30))
+    count = np.where(np.arange(30) < 10, 3.0, 1.0)
+    results = rrmstats.RRMOLS(y, sm.add_constant(x), 0.1, freq_weights=count).fit()
+    line = named(plotting.plot_fit(results).axes[0], "least squares")
+    own = sm.WLS(y, sm.add_constant(x), count).fit().params
+    np.testing.assert_allclose(line.get_ydata(), np.polyval(own[::-1], line.get_xdata()))
+
+
+def test_fit_needs_one_predictor(fits):
+    with pytest.raises(ValueError, match="needs one predictor, got x1, x2, x3; use plot_diag"):
+        plotting.plot_fit(fits["hbk"])

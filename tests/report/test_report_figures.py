@@ -1,0 +1,64 @@
+import re
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+import rrmstats
+from rrmstats.report import write_report
+from rrmstats.report.page import page_text
+
+from .html_outline import Outline
+
+
+@pytest.mark.parametrize(
+    ("name", "captions"),
+    [
+        ("stars", ["Fit", "Diagnostics", "Weights by loss", "Risk and lambda"]),
+        ("hbk", ["Diagnostics", "Weights by loss", "Risk and lambda"]),
+        (
+            "cov",
+            ["Distances", "Tolerance ellipse", "Weights by loss", "Risk and lambda"],
+        ),
+        ("pca", ["Variances", "Biplot", "Outlier map", "Weights by loss", "Risk and lambda"]),
+        ("logit", ["Separation", "Reliability", "Weights by loss", "Risk and lambda"]),
+    ],
+)
+def test_pictures_of_each_model(name, captions, pages):
+    text = pages[name]
+    assert re.findall(r"<figcaption>\d\. (.*)</figcaption>", text) == captions
+    assert re.findall(r'<svg role="img" aria-label="([^"]*)"', text) == captions
+    assert "Not drawn" not in text
+
+
+def test_without_matplotlib_it_says_so(fits, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    text = write_report(fits["stars"], tmp_path / "out.html").read_text(encoding="utf-8")
+    Outline(text)
+    assert "matplotlib is not installed; install it with: pip install" in text
+    assert "<svg" not in text and "log_te" in text
+
+
+def test_a_picture_that_cannot_be_drawn_says_why():
+    z = np.random.default_rng(0).standard_normal((50, 2))
+    z[:45, 1] = z[:45, 0]
+    text = page_text(rrmstats.RRMCov(z, 0.2).fit())
+    assert text.count("Not drawn: the covariance is singular") == 1
+    assert text.count("<svg") == 3
+
+
+def test_large_data_make_no_large_page():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(20_000)
+    y = 2 * x + rng.standard_normal(20_000)
+    text = page_text(rrmstats.RRMOLS(y, sm.add_constant(x), 0.0).fit())
+    Outline(text)
+    assert text.count("<svg") == 4 and len(text) < 2e6
+
+
+def test_no_figure_is_left_open(fits):
+    before = plt.get_fignums()
+    page_text(fits["cov"])
+    assert plt.get_fignums() == before
