@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 def second_moment_ratio(eps_bar: float, dim: int = 1) -> float:
     r"""Return the weighted second moment of Gaussian data relative to the true one.
 
-    In the population the weights tilt a Gaussian law of `dim` dimensions to a narrower one.
-    The ratio s of its covariance to the true one is the root below one of
+    In the population the weights tilt a Gaussian distribution of `dim` dimensions to a narrower
+    one. The ratio s of its covariance to the true one is the root below one of
 
     .. math:: d (s - 1 - \ln s) = -2 \ln(1 - \bar\epsilon).
 

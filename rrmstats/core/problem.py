@@ -97,7 +97,7 @@ class FunctionProblem(Problem):
 
     Examples
     --------
-    The rate of an exponential law, one observation in five corrupted:
+    The rate of an exponential distribution, one observation in five corrupted:
 
     >>> import numpy as np
     >>> from rrmstats.core import FunctionProblem, minimize

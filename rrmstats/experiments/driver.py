@@ -176,7 +176,7 @@ def installed(module: str) -> ModuleType | None:
 
 
 def writable(folder: Path) -> Path:
-    """Return a folder that files can be written to, created if need be; else raise OSError."""
+    """Return a folder that takes files, made where it does not exist, or raise OSError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

@@ -1,4 +1,4 @@
-"""Figure 2: a Gaussian law and a point mass, and which of two models has the lower risk."""
+"""Figure 2: Gaussian data and a point mass, and which of two models has the lower risk."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _draw_points(axes: Axes, distance: float) -> None:
     """Draw a sample and the two models."""
     y, x = LEVERAGE.sample(np.random.default_rng(0), distance)
     bad = x[:, 0] == x[-1, 0]
-    axes.scatter(x[~bad, 0], y[~bad], s=8, color="black", label="target law")
+    axes.scatter(x[~bad, 0], y[~bad], s=8, color="black", label="target distribution")
     axes.scatter(x[bad, 0], y[bad], s=60, marker="*", color="red", label="point mass")
     ends = np.array([-3.0, 6.5])
     axes.plot(ends, LEVERAGE.slope * ends, ":", color="black", label="target model")

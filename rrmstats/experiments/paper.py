@@ -109,7 +109,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         share=0,
     ),
     "figure2": Experiment(
-        "Risk under the corrupted law",
+        "Risk under the corrupted distribution",
         "relative error, point mass at distance 10",
         "past some distance a wrong model has the lower risk, and ERM takes it",
         leverage_run,
@@ -137,7 +137,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         draw_curves,
     ),
     "figure4a": Experiment(
-        "Logistic regression: the target law",
+        "Logistic regression: the target distribution",
         LINES,
         "the classes are separable",
         partial(plane_picture, methods=(), share=0.0),

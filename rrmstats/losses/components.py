@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class ComponentsProblem(SubspaceProblem):
         return ComponentsEstimate(
             problem=self,
             setting=setting,
-            solution=solution,
+            solution=replace(solution, converged=solution.converged and inner.solution.converged),
             params=values[::-1] * square,
             raw_params=np.linalg.eigvalsh(moment)[::-1][: self.q] * square,
             efficiency=efficiency,

@@ -1,4 +1,4 @@
-"""Location and scatter of a Gaussian law: the covariance problem, also used within subspaces."""
+"""Location and scatter of Gaussian data: the covariance problem, also used within subspaces."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ GLM_FITS, GLM_TOL = 100, 1e-12
 class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
     """Logistic regression when some of the rows may be wrong.
 
-    Weights that shun the misclassified rows leave data that a hyperplane separates, and then the
-    plain cross-entropy has no finite minimizer. The default loss therefore adds
+    Once misclassified rows have lost their weight, a hyperplane separates the others, and then
+    the plain cross-entropy has no finite minimizer. The default loss therefore adds
     ``alpha / 4 * (x' params) ** 4`` to that of each row: a term that is negligible unless
     probabilities are close to 0 or 1, and that is equivariant to linear changes of the design.
 
