@@ -22,3 +22,4 @@ plot_html_show_source_link = False
 plot_html_show_formats = False
 plot_formats = [("png", 110)]
 html_theme = "alabaster"
+html_theme_options = {"page_width": "1160px", "body_max_width": "900px"}

@@ -147,7 +147,7 @@ def test_a_hyperplane_is_reported():
     assert np.isinf(distance.iloc[:10]).all()
     assert np.isfinite(distance.iloc[10:]).all()
     assert res.outliers().iloc[:10].all()
-    with pytest.raises(ValueError, match=r"singular, so that it has no inverse: .* hyperplane"):
+    with pytest.raises(ValueError, match=r"singular, so it has no inverse: .* hyperplane"):
         _ = res.precision
 
 

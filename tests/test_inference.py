@@ -13,10 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rrmstats
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, bootstrap
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, optional
 from rrmstats.core import minimize
 from rrmstats.core.resample import draw_counts
-from rrmstats.core.sandwich import covariance, influence, tempered_influence
+from rrmstats.core.sandwich import influence_covariance, minimum_influence, tempered_influence
+from rrmstats.core.setting import Setting
 from rrmstats.core.tempered import tempered_fit
 from rrmstats.experiments.samples import (
     correlated_points,
@@ -80,7 +81,7 @@ def test_influence_is_the_derivative_in_the_weight_of_a_row(name):
     model = make(np.random.default_rng(0))
     problem = model.problem()
     n, at = problem.n_obs, minimize(problem, model.eps_bar)
-    found = influence(problem, at.theta, at.losses, at.weights, at.lambda_)
+    found = minimum_influence(problem, at.theta, at.losses, at.weights, at.lambda_)
 
     def refit(row, by):
         prior = nudged(n, row, by)
@@ -107,13 +108,13 @@ def test_influence_at_a_fixed_lambda_is_the_derivative(name):
     problem = model.problem()
     n, first = problem.n_obs, minimize(problem, model.eps_bar)
     lambda_ = 2 * first.lambda_
-    at = tempered_fit(problem, first, lambda_)
+    at = tempered_fit(problem, first, lambda_, Setting(model.eps_bar))
     found = tempered_influence(problem, at.theta, at.weights, lambda_, None)
     for row in (0, 20, 41):
         ends = []
         for by in (NUDGE, -NUDGE):
             prior = nudged(n, row, by)
-            ends.append(tempered_fit(problem, at, lambda_, prior / prior.sum()).theta)
+            ends.append(tempered_fit(problem, at, lambda_, Setting(model.eps_bar, prior)).theta)
         step = found[row] * NUDGE / n
         there = problem.retract(np.array([at.theta, at.theta]), np.array([step, -step]))
         expected = there[0] - there[1]
@@ -185,9 +186,9 @@ def test_the_covariance_is_that_of_the_stacked_equations(name):
     g = equations(point)
     inverse = np.linalg.inv(bread)
     stacked = inverse @ (g.T @ g / len(g)) @ inverse.T / len(g)
-    found = influence(problem, at.theta, at.losses, at.weights, at.lambda_)
+    found = minimum_influence(problem, at.theta, at.losses, at.weights, at.lambda_)
     joint = np.c_[found.theta, found.log_lambda * at.lambda_]
-    assert_allclose(covariance(joint, None, len(g)), stacked[: k + 1, : k + 1], rtol=1e-4)
+    assert_allclose(influence_covariance(joint, None, len(g)), stacked[: k + 1, : k + 1], rtol=1e-4)
 
 
 def test_least_squares_has_the_errors_of_hc1():
@@ -290,7 +291,7 @@ def test_the_bootstrap_repeats():
 def test_the_bootstrap_in_two_processes_and_batches(monkeypatch, capsys):
     model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
     whole = bootstrapped(model)
-    monkeypatch.setattr(bootstrap, "BATCH_SIZE", 15 * 60)
+    monkeypatch.setattr("rrmstats.models.bootstrap.BATCH_SIZE", 15 * 60)
     in_parts = bootstrapped(model, progress=True)
     assert_allclose(in_parts.bootstrap.replicates, whole.bootstrap.replicates, rtol=1e-6)
     assert "4/4" in capsys.readouterr().err
@@ -307,7 +308,7 @@ def test_what_an_extra_lacks_is_named(monkeypatch, module, kwds):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(bootstrap, "import_module", absent)
+    monkeypatch.setattr(optional, "import_module", absent)
     model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
     with pytest.raises(ImportError, match=rf"{module} .* pip install 'rrmstats\[parallel\]'"):
         bootstrapped(model, **kwds)

@@ -101,16 +101,16 @@ def test_too_few_observations(kwargs, message):
 
 STRINGS = ["a"] * N
 TEXT = {
-    "endog list": ({"endog": STRINGS}, "endog must be numbers"),
-    "endog array": ({"endog": np.array(STRINGS)}, "endog must be numbers"),
-    "endog Series": ({"endog": pd.Series(STRINGS)}, "endog must be numbers"),
-    "endog of numerals": ({"endog": ENDOG.astype(str)}, "endog must be numbers"),
-    "exog array": ({"exog": np.array([STRINGS, STRINGS]).T}, "exog must be numbers"),
-    "exog Series": ({"exog": FRAME["s"]}, "exog must be numbers"),
-    "exog frame": ({"exog": FRAME[["x", "s"]]}, "exog must be numbers, but not so s: .* formula"),
-    "exog categories": ({"exog": FRAME[["x", "s"]].astype({"s": "category"})}, "not so s"),
-    "exog dates": ({"exog": pd.DataFrame({"t": pd.date_range("2020", periods=N)})}, "not so t"),
-    "exog mixed": ({"exog": np.array([[1.0, "a"]] * N, dtype=object)}, "exog must be numbers"),
+    "endog list": ({"endog": STRINGS}, "endog must be numeric"),
+    "endog array": ({"endog": np.array(STRINGS)}, "endog must be numeric"),
+    "endog Series": ({"endog": pd.Series(STRINGS)}, "endog must be numeric"),
+    "endog of numerals": ({"endog": ENDOG.astype(str)}, "endog must be numeric"),
+    "exog array": ({"exog": np.array([STRINGS, STRINGS]).T}, "exog must be numeric, got .* formula"),
+    "exog Series": ({"exog": FRAME["s"]}, "exog must be numeric, got .* formula"),
+    "exog frame": ({"exog": FRAME[["x", "s"]]}, "exog has non-numeric columns: s; .* formula"),
+    "exog categories": ({"exog": FRAME[["x", "s"]].astype({"s": "category"})}, "non-numeric columns: s;"),
+    "exog dates": ({"exog": pd.DataFrame({"t": pd.date_range("2020", periods=N)})}, "non-numeric columns: t;"),
+    "exog mixed": ({"exog": np.array([[1.0, "a"]] * N, dtype=object)}, "exog must be numeric, got .* formula"),
     "weights": ({"freq_weights": STRINGS}, "freq_weights must be numeric"),
 }
 
@@ -238,7 +238,7 @@ def test_one_enormous_leverage_point(value):
 
 
 def test_columns_and_responses_beyond_computing():
-    with pytest.raises(ValueError, match=r"column 1 of the design .* mend or drop the rows"):
+    with pytest.raises(ValueError, match=r"column 1 of the design .* fix or drop the rows"):
         fit(exog=replaced(EXOG, (0, 1), 1e150))
     for unit in (1e-200, 1e200):
         with pytest.raises(ValueError, match=r"endog reaches .* in other units"):
@@ -285,9 +285,9 @@ def test_lists_and_columns(shape):
 BAD_ROWS = {
     "negative weight": ({"freq_weights": replaced(np.ones(N), 3, -1)}, "weights must not be negative"),
     "weight -inf": ({"freq_weights": replaced(np.ones(N), 3, -np.inf)}, "weights .*"),
-    "length of weights": ({"freq_weights": np.ones(3)}, "weights .* 50"),
+    "length of weights": ({"freq_weights": np.ones(3)}, r"freq_weights must have one number per row, shape \(50,\), got \(3,\)"),
     "two responses": ({"endog": np.c_[ENDOG, ENDOG]}, "endog must .* one column"),
-    "complex endog": ({"endog": ENDOG + 1j}, "endog must be numbers"),
+    "complex endog": ({"endog": ENDOG + 1j}, "endog must be numeric"),
     "exog NaN, what to do": ({"exog": replaced(EXOG, 3, np.nan)}, "missing='drop'"),
     "all rows dropped": ({"endog": np.full(N, np.nan), "missing": "drop"}, "no rows"),
 }

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from statsmodels.iolib.summary2 import summary_col
 
 import rrmstats
-from rrmstats.results.outliers import Meaningless
+from rrmstats.results.refusals import Meaningless
 
 N = 120
 

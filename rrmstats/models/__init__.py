@@ -1,9 +1,10 @@
 """What a user constructs: models that check their data, fit and return results."""
 
+from rrmstats.models.base import RRMModel
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.components import RRMPCA
 from rrmstats.models.covariance import RRMCov
 from rrmstats.models.linear import RRMOLS
 from rrmstats.models.logistic import RRMLogit
 
-__all__ = ["RRMOLS", "RRMPCA", "Bootstrap", "RRMCov", "RRMLogit"]
+__all__ = ["RRMOLS", "RRMPCA", "Bootstrap", "RRMCov", "RRMLogit", "RRMModel"]

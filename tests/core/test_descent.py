@@ -184,6 +184,6 @@ def test_a_stationary_point_has_no_gradient():
 def test_budget_of_some_rows():
     prior = np.array([0.1, 0.2, 0.3, 0.4])
     part = Budget(0.2, prior, 20.0).take(np.array([1, 3]))
-    assert_allclose(part.prior, [1 / 3, 2 / 3])
-    assert_allclose(part.total, 12)
-    assert Budget(0.2, None, 4.0).take(np.array([1, 3])).total == 2
+    assert_allclose(part.base, [1 / 3, 2 / 3])
+    assert_allclose(part.wnobs, 12)
+    assert Budget(0.2, None, 4.0).take(np.array([1, 3])).wnobs == 2

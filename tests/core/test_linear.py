@@ -2,14 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rrmstats.core.linear import (
-    CHUNK,
-    PAIRS_MAX,
-    Design,
-    LinearProblem,
-    orthogonal_fit,
-    solve_gram,
-)
+from rrmstats.core.design import Design, orthogonal_fit, solve_gram
+from rrmstats.core.linear import CHUNK, PAIRS_MAX, LinearProblem
 
 RNG = np.random.default_rng(0)
 

@@ -159,9 +159,9 @@ def test_infinite_losses_are_left_out():
         ({"tol": np.nan}, "tol=nan"),
         ({"start_theta": [np.nan, 0, 0]}, "start_theta must be a vector of finite numbers"),
         ({"start_theta": 1.0}, "start_theta must be a vector"),
-        ({"prior": np.zeros(200)}, "not all zero"),
-        ({"prior": -np.ones(200)}, "nonnegative"),
-        ({"prior": np.ones(3)}, r"shape \(200,\)"),
+        ({"freq_weights": np.zeros(200)}, "not all zero"),
+        ({"freq_weights": -np.ones(200)}, "nonnegative"),
+        ({"freq_weights": np.ones(3)}, r"shape \(200,\)"),
     ],
 )
 def test_errors_say_what_is_wrong(kwargs, message):
