@@ -1,14 +1,15 @@
-"""Descents of the concentrated risk: Newton's method, with Algorithm 1 as its safeguard."""
+"""Descents of the concentrated risk: Newton's method or extrapolation, safe by Algorithm 1."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, tilt
+from rrmstats.core.extrapolation import Anderson, change_size
+from rrmstats.core.points import Budget, Points, evaluate
 from rrmstats.core.problem import Problem, SmoothProblem
 
 # Least eigenvalue, relative to the largest, of a Hessian that Newton's step may use.
@@ -20,12 +21,12 @@ BACKTRACK = (1.0, 0.3)
 # Far from the end, where steps are larger than ROUGH_STEP, this accuracy of the divergence
 # suffices: the risk is then known to its square.
 ROUGH_STEP, ROUGH_RTOL = 0.1, 1e-3
+# Extrapolated steps shrink by a factor at a time: they end at this power of the tolerance.
+LINEAR_POWER = 0.8
 # A descent is given up when the lowest end is this many predicted decreases away.
 GIVE_UP = 10.0
 # What rounding may add to a risk that has converged, relative to its excess.
 RISK_NOISE = 1e-13
-# Standard errors by which the corrupted fraction may be larger in a part of the data.
-SAMPLING_ERRORS = 3.0
 
 
 class Step(NamedTuple):
@@ -35,95 +36,6 @@ class Step(NamedTuple):
     lambda_: float
     n_eff: float
     kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The constraint on the weights: its eps_bar, and the weights of largest entropy.
-
-    `base` holds those weights, shape (n,), None where they are equal; with shape (b, n) each
-    point of a batch has its own. `wnobs` is the number of observations that they stand for.
-    """
-
-    eps_bar: float
-    base: Array | None = None
-    wnobs: float = 0.0
-
-    def uniform(self, n: int) -> Array:
-        """Return the weights of largest entropy, shape (n,)."""
-        return np.full(n, 1.0 / n) if self.base is None else self.base
-
-    def of(self, points: np.ndarray) -> Budget:
-        """Return the budget of some points of a batch."""
-        if self.base is None or self.base.ndim == 1:
-            return self
-        return Budget(self.eps_bar, self.base[points], self.wnobs)
-
-    def take(self, rows: np.ndarray) -> Budget:
-        """Return the budget of some rows, drawn at random.
-
-        It is larger by what chance may add to the fraction of corrupted ones; otherwise a
-        good fit could look worse on these rows than a bad one.
-        """
-        n = self.wnobs if self.base is None else len(self.base)
-        variance = self.eps_bar * (1 - self.eps_bar) * (1 / len(rows) - 1 / n)
-        most = self.eps_bar + SAMPLING_ERRORS * float(np.sqrt(max(variance, 0.0)))
-        eps_bar = min(most, 0.5 * (1 + self.eps_bar))
-        if self.base is None:
-            return Budget(eps_bar, None, len(rows))
-        part = self.base[rows]
-        return Budget(eps_bar, part / part.sum(), self.wnobs * float(part.sum()))
-
-
-@dataclass(slots=True)
-class Points:
-    """A batch of points with the weights of least risk at each: b points, n observations."""
-
-    theta: Array
-    losses: Array
-    weights: Array
-    lambda_: Array
-    divergence: Array
-    risk: Array
-    excess: Array
-
-    def __getitem__(self, rows: np.ndarray) -> Points:
-        return Points(*(getattr(self, name)[rows] for name in self.__slots__))
-
-    def put(self, rows: np.ndarray, new: Points) -> None:
-        """Overwrite some points of the batch."""
-        if len(rows) == len(self.risk):
-            for name in self.__slots__:
-                setattr(self, name, getattr(new, name))
-            return
-        for name in self.__slots__:
-            getattr(self, name)[rows] = getattr(new, name)
-
-
-def evaluate(
-    problem: Problem,
-    theta: Array,
-    budget: Budget,
-    lambda_start: Array | None = None,
-    rtol: float = DIVERGENCE_RTOL,
-) -> Points:
-    """Return the concentrated risk at a batch of parameters, shape (b, k), with its weights."""
-    losses = problem.losses(theta)
-    weights, lambda_, divergence = tilt(losses, budget.eps_bar, budget.base, lambda_start, rtol)
-    risk = np.einsum("bn,bn->b", weights, losses)
-    if not np.isfinite(risk).all():  # an infinite loss has weight zero
-        risk = np.einsum("bn,bn->b", weights, np.where(weights > 0, losses, 0.0))
-    excess = risk - losses.min(axis=-1)
-    # The Lagrangian: an error in the divergence changes it to second order only.
-    gap = divergence + np.log1p(-budget.eps_bar)
-    tilted = (lambda_ > 0) & (lambda_ < np.inf)
-    error = np.multiply(lambda_, gap, out=np.zeros_like(risk), where=tilted)
-    # Past `excess` it is not small: lambda hardly changes the divergence, and is far off.
-    risk += np.where(np.abs(error) <= excess, error, 0.0)
-    admissible = problem.admissible(weights)
-    if admissible is not None:
-        risk = np.where(admissible, risk, np.inf)
-    return Points(theta, losses, weights, lambda_, divergence, risk, excess)
 
 
 class Descent:
@@ -160,24 +72,30 @@ class Descent:
         self.converged = np.zeros(len(points.risk), dtype=bool)
         self.predicted = np.full(len(points.risk), np.inf)
         self._log: list[tuple[np.ndarray, str, Array, Array, Array]] = []
+        self._history = [Anderson() for _ in points.risk]
         self._record(np.arange(len(points.risk)), "start")
 
     def run(self, tol: float, maxiter: int, accelerate: bool) -> Descent:
         """Descend until each point is stationary within `tol`."""
-        newton = accelerate and isinstance(self.problem, SmoothProblem)
+        smooth = self.problem if isinstance(self.problem, SmoothProblem) else None
+        newton = smooth if accelerate and smooth is not None and smooth.newton_pays else None
         open_ = np.flatnonzero(~self._settled())
         for _ in range(maxiter):
             if not len(open_):
                 break
-            rest = self._newton(open_, tol) if newton else open_
-            if len(rest):
-                self._algorithm_1(rest, tol, accelerate)
+            if accelerate and newton is None:
+                self._extrapolate(open_, tol, smooth is not None)
+            else:
+                rest = open_ if newton is None else self._newton(newton, open_, tol)
+                if len(rest):
+                    self._algorithm_1(rest, tol, accelerate)
             open_ = np.flatnonzero(~(self.converged | self._settled() | self._gave_up()))
         return self
 
     def _settled(self) -> np.ndarray:
         """Mark the points whose weights no longer depend on theta."""
         settled = (self.points.lambda_ == 0) | (self.budget.eps_bar == 0)
+        settled |= self.points.risk == np.inf
         self.converged |= settled
         return settled
 
@@ -203,21 +121,20 @@ class Descent:
                 found.append(Step(float(risk[j]), float(lambda_[j]), n_eff, kind))
         return tuple(found)
 
-    def _newton(self, rows: np.ndarray, tol: float) -> np.ndarray:
+    def _newton(self, problem: SmoothProblem, rows: np.ndarray, tol: float) -> np.ndarray:
         """Take Newton steps where they lower the risk; return the rows where they do not.
 
         The size of a step is measured in the metric of the Hessian, relative to the excess
         risk. Convergence is quadratic: a step of size sqrt(tol) ends within tol.
         """
-        assert isinstance(self.problem, SmoothProblem)
         here = self.points if len(rows) == len(self.points.risk) else self.points[rows]
-        gradient, hessian, drift = self.problem.concentrated(
+        gradient, hessian, drift = problem.concentrated(
             here.theta, here.losses, here.weights, here.lambda_
         )
         step, convex = newton_steps(gradient, hessian)
         sound = convex.copy()
         for i in np.flatnonzero(~convex):
-            majorant = self.problem.hessian(here.theta[i], here.weights[i])
+            majorant = problem.hessian(here.theta[i], here.weights[i])
             step[i], sound[i] = bounded_step(gradient[i], hessian[i], majorant)
         decrement = np.einsum("bk,bk->b", gradient, -step)
         size = np.sqrt(np.maximum(decrement, 0.0) / np.maximum(here.excess, np.finfo(float).tiny))
@@ -232,29 +149,74 @@ class Descent:
         slack = near * RISK_NOISE * here.excess[move]
         rtol = ROUGH_RTOL if (size[move] > ROUGH_STEP).all() else DIVERGENCE_RTOL
         for fraction in BACKTRACK:
-            lower = self._try(rows[move], fraction * step[move], drift[move], slack, rtol)
+            lower = self._try(problem, rows[move], fraction * step[move], drift[move], slack, rtol)
             if lower.all():
                 return rows[~sound]
             move, slack, near = move[~lower], slack[~lower], near[~lower]
         return np.sort(np.concatenate([rows[~sound], rows[move[~near]]]))
 
     def _try(
-        self, rows: np.ndarray, step: Array, drift: Array, slack: Array, rtol: float
+        self,
+        problem: SmoothProblem,
+        rows: np.ndarray,
+        step: Array,
+        drift: Array,
+        slack: Array,
+        rtol: float,
     ) -> np.ndarray:
         """Move where a step does not raise the risk by more than `slack`; tell where.
 
         `drift` is the gradient of ln(lambda), from which lambda after the step is guessed.
         """
-        assert isinstance(self.problem, SmoothProblem)
         here = self.points if len(rows) == len(self.points.risk) else self.points[rows]
-        theta = self.problem.retract(here.theta, step)
+        theta = problem.retract(here.theta, step)
         change = np.einsum("bk,bk->b", drift, step)
         guess = here.lambda_ * np.exp(np.minimum(np.maximum(change, -1.0), 1.0))
-        trial = evaluate(self.problem, theta, self.budget.of(rows), guess, rtol)
+        trial = evaluate(problem, theta, self.budget.of(rows), guess, rtol)
         lower = trial.risk <= here.risk + slack
         self.points.put(rows[lower], trial if lower.all() else trial[lower])
         self._record(rows[lower], "newton")
         return lower
+
+    def _extrapolate(self, rows: np.ndarray, tol: float, smooth: bool) -> None:
+        """Take steps of Algorithm 1 from extrapolated losses, and plain ones where these fail.
+
+        Without derivatives a descent ends as Algorithm 1 does, by its decrease.
+        """
+        here = self.points[rows]
+        given, weights, far = here.losses.copy(), here.weights.copy(), np.zeros(len(rows), bool)
+        for j, i in enumerate(rows):
+            proposed = self._history[i].propose(here.weights[j])
+            if proposed is not None:
+                given[j], far[j] = proposed, True
+        if far.any():
+            budget, guess = self.budget.of(rows[far]), here.lambda_[far]
+            weights[far] = tilt(
+                given[far], budget.eps_bar, budget.base, guess, DIVERGENCE_RTOL
+            ).weights
+        trial = evaluate(
+            self.problem,
+            self.problem.improved(weights, here.theta),
+            self.budget.of(rows),
+            here.lambda_,
+        )
+        lower = (trial.risk <= here.risk) & (trial.risk < np.inf)
+        self.points.put(rows[lower], trial if lower.all() else trial[lower])
+        for kind, chosen in (("extrapolated", lower & far), ("algorithm 1", lower & ~far)):
+            if chosen.any():
+                self._record(rows[chosen], kind)
+        for j, i in enumerate(rows):
+            if not lower[j]:
+                self._history[i].forget()
+                self.converged[i] |= not far[j]
+                continue
+            self._history[i].record(given[j], trial.losses[j])
+            self.predicted[i] = here.risk[j] - trial.risk[j]
+            if smooth:
+                size = change_size(given[j], trial.losses[j], trial.weights[j])
+                self.converged[i] = size <= tol**LINEAR_POWER * trial.excess[j]
+            else:
+                self.converged[i] = here.risk[j] - trial.risk[j] <= tol * here.excess[j]
 
     def _algorithm_1(self, rows: np.ndarray, tol: float, accelerate: bool) -> None:
         """Take the paper's step: refit under the weights, then weigh anew.
@@ -282,10 +244,14 @@ class Descent:
 
 def newton_steps(gradient: Array, hessian: Array) -> tuple[Array, np.ndarray]:
     """Return Newton's steps (b, k) and which Hessians (b, k, k) are positive definite."""
+    finite = np.asarray(np.isfinite(hessian).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1))
+    if not finite.all():
+        hessian = np.where(finite[:, None, None], hessian, np.eye(hessian.shape[-1]))
+        gradient = np.where(finite[:, None], gradient, 0.0)
     diagonal = np.einsum("bii->bi", hessian)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None, :])
-    sound = (diagonal > 0).all(axis=-1) & (values[:, 0] > MIN_CURVATURE * values[:, -1])
+    sound = finite & (diagonal > 0).all(axis=-1) & (values[:, 0] > MIN_CURVATURE * values[:, -1])
     values[~sound] = 1.0
     along = ((gradient * scale)[:, None, :] @ vectors) / values[:, None, :]
     return -(vectors @ np.swapaxes(along, 1, 2))[:, :, 0] * scale, sound
@@ -297,10 +263,13 @@ def bounded_step(gradient: Array, hessian: Array, majorant: Array) -> tuple[Arra
     Algorithm 1 steps as if the curvature were that of the majorant in every direction. Here
     each direction has the size of its true curvature, but at least LEAST_RATIO of that.
     """
+    none = np.zeros_like(gradient), False
+    if not all(np.isfinite(part).all() for part in (gradient, hessian, majorant)):
+        return none
     try:
         root = np.linalg.cholesky(majorant)
     except np.linalg.LinAlgError:
-        return np.zeros_like(gradient), False
+        return none
     inverse = np.linalg.inv(root)
     ratios, vectors = np.linalg.eigh(inverse @ hessian @ inverse.T)
     directions = inverse.T @ vectors

@@ -94,6 +94,17 @@ def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
     return solution, np.asarray(condition < GRAM_CONDITION) & np.isfinite(solution).all(axis=-1)
 
 
+def exact_fit(exog: Array, target: Array) -> Array:
+    """Return the least squares fit to few rows of full rank, shape (k,); NaN without it."""
+    if len(exog) < exog.shape[1]:
+        return np.full(exog.shape[1], np.nan)
+    left, right = np.linalg.qr(exog)
+    try:
+        return np.linalg.solve(right, left.T @ target)
+    except np.linalg.LinAlgError:
+        return np.full(exog.shape[1], np.nan)
+
+
 def orthogonal_fit(exog: Array, target: Array, weights: Array) -> Array:
     """Return a weighted least squares fit by an orthogonal factorization.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import numpy.typing as npt
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
-from rrmstats.core.sandwich import minimum_influence
+from rrmstats.core.sandwich import influence_covariance, minimum_influence
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 
@@ -62,6 +63,10 @@ class Estimate:
         return minimum_influence(
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         ).theta
+
+    def covariance(self, groups: np.ndarray | None = None) -> Array:
+        """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
+        return influence_covariance(self.influence(), self.base, self.wnobs, groups)
 
 
 class EstimableProblem(SmoothProblem):

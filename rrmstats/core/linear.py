@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
+from typing import TypeVar
 
 import numpy as np
 
 from rrmstats.core.design import orthogonal_fit, solve_gram
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
+from rrmstats.core.frames import column_frame, independent_rows
 from rrmstats.core.newton import damped_newton
+from rrmstats.core.subsets import affordable_starts
 
 # Rows whose slice of the design stays in a core's cache.
 CHUNK = 4096
@@ -19,6 +21,9 @@ PAIRS_MAX = 400_000
 # Newton steps of a weighted fit, and those that improve a start.
 FIT_STEPS = 50
 IMPROVING_STEPS = 2
+
+
+PartT = TypeVar("PartT", bound="LinearProblem")
 
 
 class LinearProblem(EstimableProblem):
@@ -34,10 +39,10 @@ class LinearProblem(EstimableProblem):
         Design of full column rank and moderate condition; see `Design`.
     """
 
-    default_starts: ClassVar[int] = 200
-
     def __init__(self, endog: Array, exog: Array) -> None:
         self.endog, self.exog = endog, exog
+        #: The columns as given, where `exog` is another basis of them.
+        self.columns = exog
         self.n_obs, self.n_params = exog.shape
 
     def link_losses(self, eta: Array) -> Array:
@@ -50,7 +55,11 @@ class LinearProblem(EstimableProblem):
 
     def take(self, rows: np.ndarray) -> LinearProblem:
         """Return the problem restricted to some rows."""
-        return type(self)(self.endog[rows], self.exog[rows])
+        return self._with_columns(type(self)(self.endog[rows], self.exog[rows]), rows)
+
+    def _with_columns(self, part: PartT, rows: np.ndarray) -> PartT:
+        part.columns = self.columns[rows]
+        return part
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k)."""
@@ -128,6 +137,35 @@ class LinearProblem(EstimableProblem):
         pulled = tilt * first
         hessian, moments = self.gram(tilt * second - pulled * first / lambda_, pulled[None])
         return moments[0], hessian
+
+    def pulls(self, theta: Array) -> Array:
+        """Return the gradients of the losses in units of the spread of each column, (n, k)."""
+        return self.link_slopes(self.predictor(theta))[0][:, None] * self._frame
+
+    @cached_property
+    def _frame(self) -> Array:
+        return column_frame(self.columns)
+
+    def subset_solutions(self, subsets: np.ndarray, target: Array) -> Array:
+        """Return least squares fits to subsets of rows (m, k); NaN where rows are dependent."""
+        exog = self.exog[subsets]
+        right = np.einsum("mij,mi->mj", exog, target[subsets])
+        theta, sound = solve_gram(np.swapaxes(exog, -1, -2) @ exog, right)
+        return np.where(sound[:, None], theta, np.nan)
+
+    def default_starts(self, eps_bar: float) -> int:
+        """Return how many random subsets to try where the user does not say."""
+        return affordable_starts(self.n_params, eps_bar)
+
+    def determines(self, rows: np.ndarray) -> bool:
+        """Tell whether the design of some rows has full rank."""
+        some = self.exog[rows]
+        return bool(solve_gram(some.T @ some, np.zeros(self.n_params))[1])
+
+    def completed(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return some rows, with as many of the others as give the design full rank."""
+        both = np.concatenate([rows, others])
+        return np.union1d(rows, both[independent_rows(self.exog[both])])
 
     @cached_property
     def _pairs(self) -> Array | None:

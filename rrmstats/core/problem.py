@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,8 +22,6 @@ class Problem:
 
     n_obs: int
     n_params: int
-    #: Random subsets tried by default when the global minimum is sought.
-    default_starts: ClassVar[int] = 50
 
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""
@@ -56,6 +53,25 @@ class Problem:
         weights = np.zeros((len(subsets), self.n_obs))
         np.put_along_axis(weights, subsets, 1.0 / subsets.shape[1], axis=1)
         return self.weighted_fit(weights)
+
+    def determined_fit(self, drawn: np.ndarray) -> Array:
+        """Return the fit to the first rows of a random order that determine one, shape (k,).
+
+        It is asked for where `subset_fits` finds none; NaN where no rows determine a fit.
+        """
+        return self.subset_fits(drawn[None, : self.subset_size])[0]
+
+    def default_starts(self, eps_bar: float) -> int:
+        """Return how many random subsets to try where the user does not say."""
+        return 50
+
+    def determines(self, rows: np.ndarray) -> bool:
+        """Tell whether some rows determine all parameters."""
+        return True
+
+    def completed(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return some rows, with as many of the others as the parameters need."""
+        return rows
 
     @property
     def subset_size(self) -> int:
@@ -148,6 +164,23 @@ class SmoothProblem(Problem):
     def retract(self, theta: Array, step: Array) -> Array:
         """Return the parameters a step away, shape (..., k)."""
         return theta + step
+
+    @property
+    def newton_pays(self) -> bool:
+        """Whether Newton's steps cost less in all than extrapolated steps of Algorithm 1."""
+        return True
+
+    def pulls(self, theta: Array) -> Array:
+        """Return the pull of each row on a fit, shape (n, r), for the spectral starts.
+
+        The gradients of the losses by default. Their frame should be one that bad rows cannot
+        stretch: in the metric of a fit to bad rows, these do not stand out.
+        """
+        return self.gradients(theta)
+
+    def robust_starts(self) -> Array:
+        """Return fits that are robust but not of least risk, shape (s, k); none by default."""
+        return np.empty((0, 0))
 
     def concentrated(
         self, theta: Array, losses: Array, weights: Array, lambda_: Array

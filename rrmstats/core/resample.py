@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rrmstats.core.descent import Budget, Descent, Points, evaluate
+from rrmstats.core.descent import Descent
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.points import Budget, Points, evaluate
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rrmstats.core.descent import Budget, Descent, Points, Step, evaluate
+from rrmstats.core.descent import Descent, Step
 from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.core.points import Budget, Points, evaluate
 from rrmstats.core.problem import Problem
 from rrmstats.core.setting import MAXITER, TOL, Setting
-from rrmstats.core.starts import SAME_RISK, canonical_order, distinct, screened_starts
+from rrmstats.core.starts import (
+    SAME_RISK,
+    Starts,
+    canonical_order,
+    distinct,
+    first_start,
+    screened_starts,
+)
 
 # Rows on which subsets are screened, and rows on which the finalists are compared before any
 # of them sees all the data: a good start is told from a bad one on far fewer than a million.
@@ -47,12 +55,15 @@ class Solution:
     trace : tuple of Step
         Risk, lambda, effective sample size and kind of each iteration of the best descent.
     start_risks : ndarray, shape (m,)
-        Risk at each start: the uniform start (or the one given) first, then the subsets. The
-        subsets of large data are compared on a part of the rows.
+        Risk at each start: the uniform start (or the one given) first, then the subsets and the
+        spectral ones. Those of large data are compared on a part of the rows. Infinite where a
+        start gave no fit.
+    start_kinds : tuple of str, length m
+        "uniform", "given", "subset" or "spectral".
     final_risks : ndarray, shape (f,)
-        Risks at the ends of the descents that were taken to convergence on all rows.
+        Risks at the ends of the descents that were run to convergence on all rows.
     n_best : int
-        How many of those reached the least risk.
+        How many of those that started apart reached the minimum.
     """
 
     theta: Array
@@ -65,6 +76,7 @@ class Solution:
     converged: bool
     trace: tuple[Step, ...]
     start_risks: Array
+    start_kinds: tuple[str, ...]
     final_risks: Array
     n_best: int
 
@@ -89,8 +101,8 @@ def minimize(
     """Minimize the risk over parameters and weights together.
 
     The weights keep an entropy of at least ``log((1 - eps_bar) * n)``. The problem has local
-    minima; the search descends from uniform weights and from the best of many fits to random
-    subsets, and returns the lowest end.
+    minima; the search descends from uniform weights and from the best of many starts, fits to
+    random subsets and to rows that a spectral filter leaves, and returns the lowest end.
 
     Parameters
     ----------
@@ -143,18 +155,21 @@ def global_minimum(
 ) -> Solution:
     """Return the lowest end of the descents that a setting asks for; see `minimize`."""
     budget = setting.budget(problem.n_obs)
-    n_starts = problem.default_starts if setting.n_starts is None else setting.n_starts
+    n_starts = setting.n_starts
+    if n_starts is None:
+        n_starts = problem.default_starts(setting.eps_bar)
     check_size(problem, budget)
     theta = _first_theta(problem, setting, start_theta)[None]
-    start_risks = None
+    kind = "uniform" if start_theta is None else "given"
     if n_starts and setting.eps_bar > 0:
         generator = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
-        theta, start_risks = _search(problem, budget, theta, n_starts, generator)
-    points = evaluate(problem, theta, budget)
-    if start_risks is None:
-        start_risks = points.risk.copy()
+        starts = _search(problem, budget, theta, n_starts, generator, kind)
+        points = evaluate(problem, starts.theta, budget)
+    else:
+        points = evaluate(problem, theta, budget)
+        starts = first_start(points, kind)
     descent = Descent(problem, points, budget, theta_step=setting.theta_step)
-    return _solution(descent.run(setting.tol, setting.maxiter, setting.accelerate), start_risks)
+    return _solution(descent.run(setting.tol, setting.maxiter, setting.accelerate), starts)
 
 
 def check_size(problem: Problem, budget: Budget) -> None:
@@ -185,33 +200,43 @@ def _first_theta(problem: Problem, setting: Setting, start_theta: npt.ArrayLike 
 
 
 def _search(
-    problem: Problem, budget: Budget, first: Array, n_starts: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Return parameters to descend from on all rows, and the risk of each start.
+    problem: Problem,
+    budget: Budget,
+    first: Array,
+    n_starts: int,
+    rng: np.random.Generator,
+    kind: str,
+) -> Starts:
+    """Return the starts, with those worth a descent on all rows.
 
-    Subsets are screened on SCREEN_ROWS rows. Where the data are large, the survivors and
+    Starts are screened on SCREEN_ROWS rows. Where the data are large, the survivors and
     `first` descend on COMPARE_ROWS rows before the few that matter see the rest.
     """
     part, part_budget = problem, budget
     if problem.n_obs > COMPARE_ROWS:
         rows = np.sort(rng.choice(problem.n_obs, COMPARE_ROWS, replace=False, p=budget.base))
+        if not problem.determines(rows):
+            rows = problem.completed(rows, np.delete(np.arange(problem.n_obs), rows))
         part, part_budget = problem.take(rows), budget.take(rows)
     order = canonical_order(part, part_budget)
     small, small_budget = part, part_budget
     screen_rows = max(SCREEN_ROWS, 10 * problem.n_params)
     if len(order) > screen_rows:
-        rows = order[np.sort(rng.choice(len(order), screen_rows, replace=False))]
+        places = np.sort(rng.choice(len(order), screen_rows, replace=False))
+        rows = order[places]
+        if not part.determines(rows):
+            rows = part.completed(rows, np.delete(order, places))
         small, small_budget = part.take(rows), part_budget.take(rows)
-        order = np.arange(screen_rows)
-    theta, risks = screened_starts(small, small_budget, order, first, n_starts, rng)
+        order = canonical_order(small, small_budget)
+    starts = screened_starts(small, small_budget, order, first, n_starts, rng, kind)
     if part is problem:
-        return theta, risks
-    points = evaluate(part, theta, part_budget)
+        return starts
+    points = evaluate(part, starts.theta, part_budget)
     ends = Descent(part, points, part_budget).run(COMPARE_TOL, COMPARE_MAXITER, True).points
     kept = [i for i in distinct(ends, len(ends.risk)) if _rivals(ends, i)]
     if 0 in kept[1:]:
         ends.theta[0] = first[0]
-    return ends.theta[kept], risks
+    return starts.take(ends.theta[kept], kept)
 
 
 def _rivals(ends: Points, i: int) -> bool:
@@ -220,7 +245,7 @@ def _rivals(ends: Points, i: int) -> bool:
     return i == 0 or ends.risk[i] - ends.risk[best] <= COMPARE_MARGIN * ends.excess[best]
 
 
-def _solution(descent: Descent, start_risks: Array) -> Solution:
+def _solution(descent: Descent, starts: Starts) -> Solution:
     points, budget = descent.points, descent.budget
     best = int(np.argmin(points.risk))
     reached = points.risk - points.risk[best] <= SAME_RISK * points.excess[best]
@@ -234,7 +259,8 @@ def _solution(descent: Descent, start_risks: Array) -> Solution:
         risk=float(points.risk[best]),
         converged=bool(descent.converged[best]),
         trace=descent.steps(best),
-        start_risks=start_risks,
+        start_risks=starts.risks,
+        start_kinds=starts.kinds,
         final_risks=points.risk,
-        n_best=int(reached.sum()),
+        n_best=starts.count_apart(np.flatnonzero(reached)),
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rrmstats.core.descent import Budget
 from rrmstats.core.entropy import Array, base_weights, check_eps_bar
+from rrmstats.core.points import Budget
 
 #: Refit under given weights (n,), from parameters (k,) near its minimum.
 ThetaStep = Callable[[Array, Array], Array]

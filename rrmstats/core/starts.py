@@ -1,44 +1,78 @@
-"""Starts for the global search: fits to random subsets, screened in batches."""
+"""Starts for the global search: random subsets and spectral filters, screened in one batch."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rrmstats.core.descent import Budget, Points, evaluate
 from rrmstats.core.entropy import Array
-from rrmstats.core.problem import Problem
+from rrmstats.core.points import Budget, Points, evaluate
+from rrmstats.core.problem import Problem, SmoothProblem
+from rrmstats.core.spectral import spectral_starts
+from rrmstats.core.subsets import COSTLY_SIZE, random_fits
 
 # Screening compares risks that differ by factors: two digits of the divergence suffice.
 SCREEN_RTOL = 1e-2
-# Starts that get two steps of Algorithm 1, and those that are taken to convergence.
-REFINED = 30
-FINALISTS = 3
-REFINEMENTS = 4
+# Subsets that get steps of Algorithm 1: this fraction of them, and at least LEAST_REFINED. After
+# each round of STEPS steps the best part goes on, and FINALISTS are taken to convergence, and so
+# many spectral ones beside them: the order after a few steps is not yet that of the ends.
+REFINED, LEAST_REFINED = 0.3, 30
+ROUNDS, STEPS, GO_ON = 3, 2, 1 / 3
+FINALISTS, LEAST_FINALISTS, SPECTRAL_FINALISTS = 8, 3, 2
 # Risks closer than this, relative to the excess, are one minimum.
 SAME_RISK = 1e-6
+# Fraction of their weight that two starts must put on different rows to count as two.
+APART = 0.2
 
 
-def draw_subsets(
-    order: np.ndarray, size: int, n_starts: int, rng: np.random.Generator, budget: Budget
-) -> np.ndarray:
-    """Draw subsets of rows without replacement, shape (n_starts, size).
+@dataclass(frozen=True, slots=True, eq=False)
+class Starts:
+    """The starts of a search, and those worth a descent.
 
-    Rows are drawn by their place in `order`, so that the draw does not depend on how the
-    data were sorted or scaled. Rows of larger frequency weight come up more often.
+    Attributes
+    ----------
+    risks : ndarray, shape (m,)
+        Risk of each start before any step; infinite where it gave no fit.
+    kinds : tuple of str, length m
+        "uniform", "given", "subset" or "spectral".
+    theta : ndarray, shape (f, k)
+        The best, a few steps on; the descendant of the first start comes first.
+    origin : ndarray, shape (f,)
+        Which start each of them comes from.
+    weights : ndarray, shape (f, n)
+        Weights of the observations there, before any step.
     """
-    keys = rng.exponential(size=(n_starts, len(order)))
-    if budget.base is not None:
-        with np.errstate(divide="ignore"):
-            keys /= budget.base[order]
-    return order[np.argpartition(keys, size - 1, axis=-1)[:, :size]]
+
+    risks: Array
+    kinds: tuple[str, ...]
+    theta: Array
+    origin: np.ndarray
+    weights: Array
+
+    def take(self, theta: Array, kept: list[int]) -> Starts:
+        """Return some of those worth a descent, moved on to `theta`."""
+        return replace(self, theta=theta, origin=self.origin[kept], weights=self.weights[kept])
+
+    def count_apart(self, chosen: np.ndarray) -> int:
+        """Return how many of the chosen descents started apart from each other."""
+        apart: list[int] = []
+        for i in chosen:
+            distance = 0.5 * np.abs(self.weights[apart] - self.weights[i]).sum(axis=-1)
+            if (distance > APART).all():
+                apart.append(int(i))
+        return len(apart)
 
 
 def canonical_order(problem: Problem, budget: Budget) -> np.ndarray:
     """Return the rows sorted by their loss under uniform weights."""
     theta = problem.weighted_fit(budget.uniform(problem.n_obs))
     return np.argsort(problem.losses(theta), kind="stable")
+
+
+def first_start(points: Points, kind: str) -> Starts:
+    """Return the starts of a search that has only one."""
+    return Starts(points.risk.copy(), (kind,), points.theta, np.zeros(1, int), points.weights)
 
 
 def screened_starts(
@@ -48,31 +82,52 @@ def screened_starts(
     first: Array,
     n_starts: int,
     rng: np.random.Generator,
-) -> tuple[Array, Array]:
-    """Return `first` and the best of many subset fits, a few steps on, and every start's risk.
-
-    Returns
-    -------
-    theta : ndarray, shape (at most 1 + FINALISTS, k)
-        The descendant of `first` comes first.
-    risks : ndarray, shape (1 + n_starts,)
-        Risk of each start before any step; infinite where the subset gave no fit.
-    """
+    kind: str = "uniform",
+) -> Starts:
+    """Return `first`, shape (1, k), and the best of many starts, a few steps on."""
     budget = loosened(budget)
-    size = min(problem.subset_size, problem.n_obs)
-    theta = problem.subset_fits(draw_subsets(order, size, n_starts, rng, budget))
-    theta = np.vstack([first, theta])
+    fits, kinds = [first, random_fits(problem, order, n_starts, rng, budget)], [kind]
+    kinds += ["subset"] * n_starts
+    if isinstance(problem, SmoothProblem):
+        uniform = problem.weighted_fit(budget.uniform(problem.n_obs))
+        fits.append(spectral_starts(problem, budget, uniform))
+        kinds += ["spectral"] * len(fits[-1])
+    theta = np.vstack(fits)
     usable = np.flatnonzero(np.isfinite(theta).all(axis=-1))
     risks = np.full(len(theta), np.inf)
     points = evaluate(problem, theta[usable], budget, rtol=SCREEN_RTOL)
     risks[usable] = points.risk
-    best = np.argsort(points.risk[1:], kind="stable")[:REFINED] + 1
-    points = points[np.r_[0, best]]
-    for _ in range(REFINEMENTS):
-        moved = problem.improved(points.weights, points.theta)
-        points = evaluate(problem, moved, budget, points.lambda_, rtol=SCREEN_RTOL)
-    finalists = [i for i in distinct(points, FINALISTS + 1) if i]
-    return points.theta[[0, *finalists[:FINALISTS]]], risks
+    cheap = min(1.0, COSTLY_SIZE / problem.n_params)
+    last = max(LEAST_FINALISTS, int(cheap * FINALISTS))
+    most = max(last, int(cheap * max(REFINED * n_starts, LEAST_REFINED)))
+    at_start, origin = points.weights, np.arange(len(usable))
+    for _ in range(ROUNDS):
+        chosen = promising(points.risk, usable[origin] > n_starts, most)
+        points, origin = points[chosen], origin[chosen]
+        for _ in range(STEPS):
+            moved = problem.improved(points.weights, points.theta)
+            points = evaluate(problem, moved, budget, points.lambda_, rtol=SCREEN_RTOL)
+        most = max(last, int(GO_ON * most))
+    best = finalists(points, usable[origin] > n_starts, last)
+    origin = origin[best]
+    return Starts(risks, tuple(kinds), points.theta[best], usable[origin], at_start[origin])
+
+
+def finalists(points: Points, spectral: np.ndarray, last: int) -> list[int]:
+    """Return the first start and the best of each kind, each with a risk of its own."""
+    best = [0]
+    for kind, most in ((~spectral, last), (spectral, SPECTRAL_FINALISTS)):
+        among = np.flatnonzero(kind & (np.arange(len(kind)) > 0))
+        best += [int(among[i]) for i in distinct(points[among], most)]
+    return best
+
+
+def promising(risks: Array, always: np.ndarray, most: int) -> np.ndarray:
+    """Return the first start, the best of the others, and those that are `always` tried."""
+    rank = np.argsort(np.where(always, np.inf, risks)[1:], kind="stable")[:most] + 1
+    found = np.r_[0, rank, np.flatnonzero(always)]
+    found = found[np.isfinite(risks[found]) | (found == 0)]
+    return found[np.sort(np.unique(found, return_index=True)[1])]
 
 
 def loosened(budget: Budget) -> Budget:

@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.descent import BACKTRACK, RISK_NOISE, Step, bounded_step, newton_steps
+from rrmstats.core.descent import (
+    BACKTRACK,
+    LINEAR_POWER,
+    RISK_NOISE,
+    Step,
+    bounded_step,
+    newton_steps,
+)
 from rrmstats.core.entropy import Array
+from rrmstats.core.extrapolation import Anderson, change_size
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -48,6 +56,7 @@ class _Descent:
         self.spread = setting.spread(problem.n_obs)
         self.start = self.spread if kept is None else self.spread * kept
         self.origin = float(first.losses.min())
+        self.history = Anderson()
 
     def point(self, theta: Array) -> _Point:
         losses = self.problem.losses(theta)
@@ -74,6 +83,28 @@ class _Descent:
         falls = new.risk < here.risk
         ended = not falls or here.risk - new.risk <= self.setting.tol * -here.risk
         return (new if falls else here), "algorithm 1", ended
+
+    def extrapolated(self, here: _Point) -> tuple[_Point, str, bool]:
+        """Take the step of Algorithm 1 from extrapolated losses, a plain one where it fails."""
+        proposed = self.history.propose(here.weights)
+        given = here.losses if proposed is None else proposed
+        with np.errstate(over="ignore"):
+            excess = np.maximum(given - self.origin, -self.lambda_)
+            pull = self.start * np.exp(-excess / self.lambda_)
+        new = self.point(self.problem.improved(pull[None] / pull.sum(), here.theta[None])[0])
+        if new.risk > here.risk:
+            self.history.forget()
+            return here, "", proposed is None
+        self.history.record(given, new.losses)
+        size = change_size(given, new.losses, new.weights)
+        kind = "algorithm 1" if proposed is None else "extrapolated"
+        return new, kind, size <= self.setting.tol**LINEAR_POWER * self.lambda_
+
+    def advance(self, here: _Point) -> tuple[_Point, str, bool]:
+        """Take the step that costs least; tell its kind and whether the descent has ended."""
+        if not self.setting.accelerate:
+            return self.refit(here)
+        return self.newton(here) if self.problem.newton_pays else self.extrapolated(here)
 
     def newton(self, here: _Point) -> tuple[_Point, str, bool]:
         """Take a Newton step, or that of Algorithm 1 where it does not lower the risk."""
@@ -135,10 +166,9 @@ def tempered_fit(
     descent = _Descent(problem, first, lambda_, setting, kept)
     here = descent.point(first.theta)
     steps = [descent.record(here, "second step")]
-    advance = descent.newton if setting.accelerate else descent.refit
     converged = False
     for _ in range(setting.maxiter):
-        new, kind, converged = advance(here)
+        new, kind, converged = descent.advance(here)
         if new is not here:
             here = new
             steps.append(descent.record(here, kind))
@@ -175,5 +205,9 @@ def kept_by_distance(square: Array, dim: int, efficiency: float) -> Array:
         Efficiency that the second step is to have.
     """
     keep = KEEP * max(1.0, USUAL_LOSS / (1 - efficiency)) ** 2.5
-    place = np.clip((-chi2.logsf(square, dim) - np.log(keep)) / np.log(FADE), 0.0, 1.0)
-    return np.asarray(1.0 - place * place * (3.0 - 2.0 * place))
+    kept = np.ones(len(square))
+    far = square > chi2.isf(1 / keep, dim)
+    place = (-chi2.logsf(square[far], dim) - np.log(keep)) / np.log(FADE)
+    place = np.clip(place, 0.0, 1.0)
+    kept[far] = 1.0 - place * place * (3.0 - 2.0 * place)
+    return kept

@@ -10,11 +10,12 @@ from scipy.special import expit
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.frames import clipped_spread
 from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.losses.firth import firth_fit
-from rrmstats.losses.logistic import LogisticProblem, clipped_spread
+from rrmstats.losses.logistic import LogisticProblem
 
 # Probability below which the second step leaves a label out.
 IMPROBABLE = 3e-3
@@ -36,6 +37,7 @@ class ClassificationProblem(LogisticProblem):
         if ridge is not None and self.design.back is not None:
             ridge = self.design.back.T @ ridge @ self.design.back
         super().__init__(endog, self.design.exog, alpha, ridge)
+        self.columns = exog
         self.plain = LogisticProblem(endog, self.exog)
 
     def consistent(self, solution: Solution, setting: Setting) -> ClassificationEstimate:

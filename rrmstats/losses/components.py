@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import chi2
 
 from rrmstats.core.consistency import efficient_ratio, second_moment_ratio
 from rrmstats.core.entropy import Array
@@ -65,9 +66,11 @@ class ComponentsProblem(SubspaceProblem):
         moment = weighted_scatter(self.data, first.weights, point)
         values, vectors = np.linalg.eigh(off.T @ moment @ off)
         variances = np.maximum(untilted(values, first.lambda_), np.finfo(float).tiny)
-        square = ((self.data - point) @ (off @ vectors)) ** 2 / variances
+        square = (((self.data - point) @ (off @ vectors)) ** 2 / variances).sum(axis=1)
         codim = self.dim - self.q
-        kept = kept_by_distance(square.sum(axis=1), codim, efficiency)
+        # Variances fitted to few rows in many dimensions are too small, and all rows look far.
+        square /= max(1.0, float(np.median(square)) / float(chi2.median(codim)))
+        kept = kept_by_distance(square, codim, efficiency)
         lambda_ = 2 * float(variances.mean()) / (1 / efficient_ratio(efficiency, codim) - 1)
         return tempered_fit(self, first, lambda_, setting, kept)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from rrmstats.core.design import solve_gram
+from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
+from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import LinearProblem
 from rrmstats.core.problem import SmoothProblem
 
@@ -15,8 +16,6 @@ KEPT_FRACTION = 0.1
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.
 MIDDLE_MAX = 40.0
-# The ridge takes predictors for no further out than this many typical distances.
-CLIP = 5.0
 
 
 class LogisticProblem(LinearProblem):
@@ -118,27 +117,18 @@ class LogisticProblem(LinearProblem):
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return directions fitted to the labels of subsets of rows by least squares."""
-        exog, signs = self.exog[subsets], self.signs[subsets]
-        right = np.einsum("mij,mi->mj", exog, signs)
-        theta, sound = solve_gram(np.swapaxes(exog, -1, -2) @ exog, right)
-        mixed = np.abs(signs.sum(axis=-1)) < subsets.shape[-1]
-        return np.where((sound & mixed)[:, None], 3.0 * theta, np.nan)
+        mixed = np.abs(self.signs[subsets].sum(axis=-1)) < subsets.shape[-1]
+        return np.where(mixed[:, None], 3.0 * self.subset_solutions(subsets, self.signs), np.nan)
+
+    def determined_fit(self, drawn: np.ndarray) -> Array:
+        """Return a direction fitted to rows of full rank and both classes, shape (k,)."""
+        rows = drawn[independent_rows(self.exog[drawn])]
+        others = np.flatnonzero(self.signs[drawn] != self.signs[rows[0]])
+        if len(others):
+            rows = np.append(rows, drawn[others[0]])
+        return 3.0 * exact_fit(self.exog[rows], self.signs[rows])
 
     def take(self, rows: np.ndarray) -> LogisticProblem:
         """Return the problem restricted to some rows."""
-        return LogisticProblem(self.endog[rows], self.exog[rows], self.alpha, self.ridge)
-
-
-def clipped_spread(exog: Array) -> Array:
-    """Return a standard deviation of each column that bad rows cannot inflate, shape (k,).
-
-    That of the values clipped at CLIP typical distances from the median, typical being the
-    median of those that are not zero: a column that is mostly constant keeps its spread.
-    """
-    middle = np.median(exog, axis=0)
-    distance = np.abs(exog - middle)
-    varies = distance.any(axis=0)
-    typical = np.zeros(exog.shape[1])
-    positive = np.where(distance > 0, distance, np.nan)
-    typical[varies] = np.nanmedian(positive[:, varies], axis=0)
-    return np.clip(exog, middle - CLIP * typical, middle + CLIP * typical).std(axis=0)
+        part = LogisticProblem(self.endog[rows], self.exog[rows], self.alpha, self.ridge)
+        return self._with_columns(part, rows)

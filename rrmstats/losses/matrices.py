@@ -8,6 +8,8 @@ from rrmstats.core.entropy import Array
 
 # Variances below this, for data in units of their spread, are those of a hyperplane.
 FLAT = 1e-22
+# A triangular factor whose least entry, squared, is this part of the variances needs no floor.
+DEFINITE = 1e-12
 # Data in units of their spread beyond which squares and their products could overflow.
 FARTHEST = 1e60
 # A normal standard deviation, in units of the median absolute deviation.
@@ -18,6 +20,17 @@ def root_values(scatter: Array) -> tuple[Array, Array]:
     """Return the roots of the eigenvalues (..., d) and the eigenvectors (..., d, d)."""
     values, vectors = np.linalg.eigh(scatter)
     return np.sqrt(np.maximum(values, FLAT)), vectors
+
+
+def triangular_root(scatter: Array) -> Array | None:
+    """Return lower triangular roots, shape (..., d, d); None where a matrix is near singular."""
+    try:
+        root = np.linalg.cholesky(scatter)
+    except np.linalg.LinAlgError:
+        return None
+    square = np.einsum("...ii->...i", root) ** 2
+    largest = np.einsum("...ii->...i", scatter).max(axis=-1)
+    return root if (square.min(axis=-1) > DEFINITE * largest).all() else None
 
 
 def symmetric_root(scatter: Array) -> Array:

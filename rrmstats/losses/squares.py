@@ -11,10 +11,11 @@ from rrmstats.core.consistency import (
     gaussian_efficiency,
     second_moment_ratio,
 )
-from rrmstats.core.design import Design, power_of_two, solve_gram
+from rrmstats.core.design import Design, exact_fit, power_of_two
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.linear import LinearProblem
+from rrmstats.core.frames import independent_rows
+from rrmstats.core.linear import CHUNK, LinearProblem
 from rrmstats.core.sandwich import relative_weights, risk_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -63,7 +64,9 @@ class SquaresProblem(LinearProblem):
     def losses(self, theta: Array) -> Array:
         """Return the squared residuals, zero where they are within rounding of it."""
         losses = super().losses(theta)
-        noise = self._row_noise + (theta * theta @ self._column_noise)[..., None]
+        # An infinite loss is not within rounding, however large the parameters are.
+        by_theta = np.minimum(theta * theta @ self._column_noise, np.finfo(float).max / 2)
+        noise = self._row_noise + by_theta[..., None]
         losses[losses <= noise] = 0.0
         return losses
 
@@ -77,14 +80,16 @@ class SquaresProblem(LinearProblem):
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return exact fits to subsets of rows, shape (m, k); NaN where rows are dependent."""
-        exog = self.exog[subsets]
-        right = np.einsum("mij,mi->mj", exog, self.endog[subsets])
-        theta, sound = solve_gram(np.swapaxes(exog, -1, -2) @ exog, right)
-        return np.where(sound[:, None], theta, np.nan)
+        return self.subset_solutions(subsets, self.endog)
+
+    def determined_fit(self, drawn: np.ndarray) -> Array:
+        """Return the exact fit to the first independent rows of a random order, shape (k,)."""
+        rows = drawn[independent_rows(self.exog[drawn])]
+        return exact_fit(self.exog[rows], self.endog[rows])
 
     def take(self, rows: np.ndarray) -> SquaresProblem:
         """Return the problem restricted to some rows."""
-        return SquaresProblem(self.endog[rows], self.exog[rows])
+        return self._with_columns(SquaresProblem(self.endog[rows], self.exog[rows]), rows)
 
 
 class RegressionProblem(SquaresProblem):
@@ -103,6 +108,8 @@ class RegressionProblem(SquaresProblem):
             )
         scaled = endog if self.endog_unit == 1 else endog / self.endog_unit
         super().__init__(scaled, self.design.exog)
+        if self.design.back is not None:
+            self.columns = exog / power_of_two(exog, axis=0)
 
     def to_params(self, theta: Array) -> Array:
         """Return the parameters in the units of the data."""
@@ -183,7 +190,28 @@ class RegressionEstimate(Estimate):
         return self.efficiency or gaussian_efficiency(self.setting.eps_bar)
 
     def influence(self) -> Array:
-        """Return the influence functions of the parameters, shape (n, k).
+        """Return the influence functions of the parameters, shape (n, k)."""
+        row, common, along = self._scores()
+        scores = row[:, None] * self.problem.exog + np.outer(common, along)
+        return scores @ self._inverse_bread()
+
+    def covariance(self, groups: np.ndarray | None = None) -> Array:
+        """Return the covariance of the parameters, shape (k, k), in one pass over the rows."""
+        if groups is not None:
+            return super().covariance(groups)
+        row, common, along = self._scores()
+        base, exog = self.base, self.problem.exog
+        meat = np.zeros((exog.shape[1], exog.shape[1]))
+        for i in range(0, len(row), CHUNK):
+            part = slice(i, i + CHUNK)
+            scores = row[part, None] * exog[part] + np.outer(common[part], along)
+            meat += scores.T @ (scores if base is None else base[part, None] * scores)
+        meat /= len(row) ** 2 if base is None else self.wnobs
+        inverse = self._inverse_bread()
+        return inverse.T @ meat @ inverse
+
+    def _inverse_bread(self) -> Array:
+        """Return what takes scores to influence functions of the parameters, shape (r, k).
 
         The least risk is fitted to the noise, so that its Hessian overstates the curvature and
         its residuals understate the noise. The curvature is therefore that of the weighted
@@ -191,33 +219,33 @@ class RegressionEstimate(Estimate):
         are corrected; it is never below that of clean data.
         """
         problem, found = self.problem, self.solution
-        influence = np.zeros((problem.n_obs, problem.n_params))
-        if found.lambda_ > 0 and found.risk > 0:
-            inflation = overfit(problem.n_params, self.wnobs, self.gaussian_efficiency)
-            least = second_moment_ratio(self.setting.eps_bar)
-            if self.efficiency is not None:
-                least = efficient_ratio(self.efficiency)
-            curvature = max(1 - 2 * inflation * found.risk / found.lambda_, least)
-            bread = curvature * problem.hessian(found.theta, found.weights)
-            inverse = np.linalg.pinv(bread, hermitian=True)
-            influence = -self._scores() @ inverse * np.sqrt(inflation)
-        if problem.design.back is not None:
-            influence = influence @ problem.design.back.T
-        return problem.endog_unit * influence
+        if not (found.lambda_ > 0 and found.risk > 0):
+            return np.zeros((problem.n_params, len(self.params)))
+        inflation = overfit(problem.n_params, self.wnobs, self.gaussian_efficiency)
+        least = second_moment_ratio(self.setting.eps_bar)
+        if self.efficiency is not None:
+            least = efficient_ratio(self.efficiency)
+        curvature = max(1 - 2 * inflation * found.risk / found.lambda_, least)
+        bread = curvature * problem.hessian(found.theta, found.weights)
+        inverse = -np.linalg.pinv(bread, hermitian=True) * np.sqrt(inflation)
+        back = problem.design.back
+        return problem.endog_unit * (inverse if back is None else inverse @ back.T)
 
-    def _scores(self) -> Array:
-        """Return the scores of the reported step; the second depends on the first's scale.
+    def _scores(self) -> tuple[Array, Array, Array]:
+        """Return the scores ``row * x + common * along`` of the reported step, by their parts.
 
-        The covariance of losses and gradients, by which lambda would enter the first, is zero
-        for symmetric noise. Rows far out that have hardly any weight would make it large.
+        `row` and `common` have shape (n,), `along` (k,); the last two are how the second step
+        depends on the scale of the first. The covariance of losses and gradients, by which
+        lambda would enter the first step, is zero for symmetric noise; rows far out that have
+        hardly any weight would make it large.
         """
-        found = self.solution
-        gradients = self.problem.gradients(found.theta)
-        scores = gradients * relative_weights(found.weights, self.base)[:, None]
-        if self.first is None:
-            return scores
+        problem, found = self.problem, self.solution
+        row, _ = problem.link_slopes(problem.predictor(found.theta))
+        by_loss = row * found.weights
+        row *= relative_weights(found.weights, self.base)
+        if self.first is None or not (found.lambda_ > 0 and found.risk > 0):
+            return row, np.zeros_like(row), np.zeros(problem.n_params)
+        by_loss *= found.losses / found.lambda_
         first = self.first.solution
-        by_scale = (found.weights * found.losses / found.lambda_) @ gradients
         relative = relative_weights(first.weights, self.base)
-        log_scale = risk_influence(first.lambda_, relative) / first.risk
-        return scores + np.outer(log_scale, by_scale)
+        return row, risk_influence(first.lambda_, relative) / first.risk, by_loss @ problem.exog

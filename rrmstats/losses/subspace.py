@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
+from rrmstats.core.frames import sign_frame
+from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
 from rrmstats.losses.matrices import weighted_scatter
+from rrmstats.losses.scatter import NEWTON_MAX
 
 
 class SubspaceProblem(EstimableProblem):
@@ -26,8 +27,6 @@ class SubspaceProblem(EstimableProblem):
     demean : bool, optional
         False keeps the subspace through the origin.
     """
-
-    default_starts: ClassVar[int] = 200
 
     def __init__(self, data: Array, q: int, demean: bool = True) -> None:
         self.data, self.q, self.demean = data, q, demean
@@ -91,6 +90,24 @@ class SubspaceProblem(EstimableProblem):
     def n_coordinates(self) -> int:
         """Length of a step."""
         return (self.dim - self.q) * (self.q + self.demean)
+
+    def default_starts(self, eps_bar: float) -> int:
+        """Return how many random subsets to try where the user does not say."""
+        return affordable_starts(self.dim, eps_bar, USUAL_STARTS)
+
+    @property
+    def newton_pays(self) -> bool:
+        """Whether steps are short enough for their Hessian."""
+        return self.n_coordinates <= NEWTON_MAX
+
+    def robust_starts(self) -> Array:
+        """Return the subspace of the leading axes of the signs, shape (1, d + d * q)."""
+        center, axes = sign_frame(self.data, self.demean)
+        return self.join(center, axes[:, : self.q])[None]
+
+    def pulls(self, theta: Array) -> Array:
+        """Return the observations: those far out along one direction turn the subspace."""
+        return self.data
 
     def retract(self, theta: Array, step: Array) -> Array:
         """Return the parameters a step away in local coordinates, shape (..., d + d * q)."""

@@ -18,9 +18,9 @@ from statsmodels.tools.sm_exceptions import (
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.frames import clipped_spread
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.classification import ClassificationEstimate, ClassificationProblem
-from rrmstats.losses.logistic import clipped_spread
 from rrmstats.models.base import RRMModel
 from rrmstats.models.checks import (
     check_finite,

@@ -169,8 +169,7 @@ class RRMResults(RowResults):
         """Kind and risk of each start, before any step."""
         estimate = self._estimate
         risks = estimate.solution.start_risks * estimate.loss_unit + estimate.loss_shift
-        kinds = ["first"] + ["subset"] * (len(risks) - 1)
-        return pd.DataFrame({"start": kinds, "risk": risks})
+        return pd.DataFrame({"start": estimate.solution.start_kinds, "risk": risks})
 
     @property
     def df_resid(self) -> float:
@@ -297,7 +296,23 @@ class RRMResults(RowResults):
             )
         if not self.converged:
             notes.append("The fit did not converge; raise maxiter.")
-        return notes
+        return notes + self._search_notes()
+
+    def _search_notes(self) -> list[str]:
+        """Return what to know of a search whose end only one descent vouches for."""
+        if self.eps_bar == 0 or len(self.starts) == 1:
+            return []
+        if not np.isfinite(self.starts["risk"][1:]).any():
+            return [
+                "No start besides uniform weights gave a fit, so that the minimum may be a local "
+                f"one; try a larger n_starts= (now {len(self.starts) - 1})."
+            ]
+        if self.n_best == 1 and len(self.final_risks) > 1:
+            return [
+                f"Of {len(self.final_risks)} descents one reached this minimum, and the others "
+                "ended higher; a larger n_starts= checks that there is none lower."
+            ]
+        return []
 
     def summary(
         self,

@@ -44,7 +44,7 @@ class Inference:
         """Return the covariance of the parameters, shape (k, k)."""
         if self.replicates is not None:
             return self.replicates.covariance()
-        return self.of_influence(estimate, estimate.influence())
+        return estimate.covariance(self.groups)
 
     def of_influence(self, estimate: Estimate, influence: Array) -> Array:
         """Return the covariance of what has given influence functions (n, k), shape (k, k)."""

@@ -1,0 +1,110 @@
+"""Frames of reference that bad rows cannot stretch, and rows that span them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+
+# Standard deviation of a normal distribution whose median distance from zero is one.
+MAD_UNIT = 1.4826
+# Values count for no further out than this many typical distances.
+CLIP = 5.0
+# What is left of a row that depends on others, relative to the row: rounding leaves 1e-14.
+DEPENDENT = 1e-7
+# Rows looked at together for the next independent one.
+BLOCK = 256
+
+
+def column_frame(columns: Array) -> Array:
+    """Return columns in units of their spread, shape (n, k).
+
+    Those further from zero than their spread are centered. Others are not: a median that bad
+    rows have moved a little, in many columns, would count as a direction of its own.
+    """
+    spread, middle = clipped_spread(columns), np.median(columns, axis=0)
+    varies = spread > 0
+    center = np.where(varies & (np.abs(middle) > spread), middle, 0.0)
+    return (columns - center) / np.where(varies, spread, np.where(middle == 0, 1.0, middle))
+
+
+def sign_frame(data: Array, demean: bool) -> tuple[Array, Array]:
+    """Return a center (d,) and orthonormal axes (d, d), the leading ones first.
+
+    The axes are those of the spatial signs, the directions from the median: a row counts the
+    same however far out it is.
+    """
+    center = np.median(data, axis=0) if demean else np.zeros(data.shape[1])
+    centered = data - center
+    length = np.linalg.norm(centered, axis=1)
+    signs = centered / np.where(length > 0, length, 1.0)[:, None]
+    return center, np.linalg.eigh(signs.T @ signs)[1][:, ::-1]
+
+
+def typical_spread(centered: Array) -> Array:
+    """Return the median distance from zero in units of the normal distribution, shape (k,).
+
+    Among the values that are not zero, where most of them are.
+    """
+    distance = np.abs(centered)
+    spread = np.median(distance, axis=0)
+    return MAD_UNIT * np.where(spread > 0, spread, positive_median(distance))
+
+
+def clipped_spread(exog: Array) -> Array:
+    """Return a standard deviation of each column that bad rows cannot inflate, shape (k,).
+
+    That of the values clipped at CLIP typical distances from the median, typical being the
+    median of those that are not zero: a column that is mostly constant keeps its spread.
+    """
+    middle = np.median(exog, axis=0)
+    typical = positive_median(np.abs(exog - middle))
+    return np.clip(exog, middle - CLIP * typical, middle + CLIP * typical).std(axis=0)
+
+
+def positive_median(values: Array) -> Array:
+    """Return the median of the entries of each column that are above zero, shape (k,)."""
+    ranked = np.sort(values, axis=0)
+    n, zeros = len(values), np.count_nonzero(values == 0, axis=0)
+    places = np.minimum([zeros + (n - zeros - 1) // 2, zeros + (n - zeros) // 2], n - 1)
+    return np.asarray(np.take_along_axis(ranked, places, axis=0).mean(axis=0))
+
+
+def independent_rows(rows: Array) -> np.ndarray:
+    """Return the places of k rows, of shape (n, k), none of which depends on earlier ones.
+
+    Fewer where the rows have no full rank. One factorization tells which of the first k to
+    take; `free` then spans the directions that these leave, and later rows are taken where they
+    have a part in them.
+    """
+    n, k = rows.shape
+    unit = np.abs(rows).max(axis=0)
+    scaled = rows / np.where(unit > 0, unit, 1.0)
+    least = DEPENDENT * np.linalg.norm(scaled, axis=1)
+    head = scaled[:k]
+    left = np.abs(np.diag(np.linalg.qr(head.T, mode="r")))
+    chosen = [int(i) for i in np.flatnonzero(left > least[: len(left)])]
+    free = np.linalg.qr(head[chosen].T, mode="complete")[0][:, len(chosen) :]
+    for start in range(0, n, BLOCK):
+        if not free.shape[1]:
+            break
+        part, place = scaled[start : start + BLOCK] @ free, 0
+        while free.shape[1]:
+            new = np.abs(part[place:]).max(axis=1) > least[start + place : start + BLOCK]
+            if not new.any():
+                break
+            place += int(new.argmax())
+            chosen.append(start + place)
+            part, free = _eliminated(part, free, place)
+    return np.array(chosen, dtype=int)
+
+
+def _eliminated(part: Array, free: Array, place: int) -> tuple[Array, Array]:
+    """Return the parts of rows, and the directions, that one more row leaves free."""
+    pivot = int(np.abs(part[place]).argmax())
+    rest = np.arange(part.shape[1]) != pivot
+    multiple = part[place, rest] / part[place, pivot]
+    return (
+        part[:, rest] - part[:, pivot, None] * multiple,
+        free[:, rest] - free[:, pivot, None] * multiple,
+    )
