@@ -198,6 +198,11 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         check_inference(cov_type, cov_kwds)
         if efficiency is not None and not 0 < efficiency < 1:
             raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
+        options, groups, bootstrap = cov_kwds or {}, None, None
+        if cov_type == "cluster":
+            groups = group_numbers(options, len(self.endog), self.data.row_labels)
+        elif cov_type == "bootstrap":
+            bootstrap = Bootstrap(**options)
         problem = self.problem()
         theta_step = None if accelerate else self._theta_step(problem)
         setting = Setting(
@@ -206,7 +211,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         start = None if start_params is None else self._start_theta(problem, start_params)
         estimate = take_steps(problem, setting, start, efficiency)
         self._warn(estimate)
-        return self._results(estimate, cov_type, cov_kwds or {}, use_t)
+        replicates = None if bootstrap is None else bootstrap.run(estimate)
+        return self._results(estimate, Inference(cov_type, options, use_t, groups, replicates))
 
     def _warn(self, estimate: Estimate) -> None:
         """Warn where a step did not converge."""
@@ -220,23 +226,11 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             stacklevel=3,
         )
 
-    def _results(
-        self, estimate: Estimate, cov_type: str, cov_kwds: Mapping[str, Any], use_t: bool | None
-    ) -> ResultsT:
+    def _results(self, estimate: Estimate, inference: Inference) -> ResultsT:
         """Return results that hold all they need: they never search or fit."""
-        groups = replicates = first_step = None
-        if cov_type == "cluster":
-            groups = group_numbers(cov_kwds, len(self.endog), self.data.row_labels)
-        elif cov_type == "bootstrap":
-            replicates = Bootstrap(**cov_kwds).run(estimate)
+        first_step = None
         if estimate.first is not None:
-            # A bootstrap of the first step would take as long again.
-            plain = Inference("sandwich", {}, use_t)
-            inference = (
-                Inference(cov_type, cov_kwds, use_t, groups) if groups is not None else plain
-            )
-            first_step = self._wrapped(estimate.first, inference, None)
-        inference = Inference(cov_type, cov_kwds, use_t, groups, replicates)
+            first_step = self._wrapped(estimate.first, inference.of_first_step(), None)
         return self._wrapped(estimate, inference, first_step)
 
     def _wrapped(

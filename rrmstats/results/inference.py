@@ -40,6 +40,12 @@ class Inference:
     groups: np.ndarray | None = None
     replicates: Replicates | None = None
 
+    def of_first_step(self) -> Inference:
+        """Return the same for a first step; a bootstrap of it would take as long again."""
+        if self.replicates is None:
+            return self
+        return Inference("sandwich", {}, self.use_t)
+
     def covariance(self, estimate: Estimate) -> Array:
         """Return the covariance of the parameters, shape (k, k)."""
         if self.replicates is not None:

@@ -42,7 +42,7 @@ class RRMInfluence:
     >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0).fit()
     >>> distance, pvalue = res.get_influence().cooks_distance
     >>> int(distance.argmax())
-    13
+    33
     """
 
     def __init__(self, results: RRMOLSResults) -> None:
