@@ -10,6 +10,10 @@ import rrmstats
 
 PACKAGE = Path(rrmstats.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+TESTS = Path(__file__).parent
+TEST_FILES = sorted(TESTS.rglob("*.py"))
+# Folders of tests that are about no room: what holds across models, and other files.
+ACROSS = {"properties", "reference", "docs", "typing"}
 MOST_LINES = 400
 
 # What the files of each room may import of the package, besides their own room.
@@ -127,3 +131,17 @@ def test_a_module_imports_by_its_own_name(path):
     parent, _, last = name.rpartition(".")
     if parent:
         assert getattr(sys.modules[parent], last) is sys.modules[name]
+
+
+def test_tests_mirror_the_package():
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    folders = {path.relative_to(TESTS).parts[0] for path in TEST_FILES if path.parent != TESTS}
+    assert folders <= rooms | ACROSS
+    assert rooms <= folders
+
+
+def test_files_of_tests_are_short_and_have_names_of_their_own():
+    lines = {path.name: len(path.read_text().splitlines()) for path in TEST_FILES}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+    names = [path.name for path in TEST_FILES if path.name.startswith("test_")]
+    assert sorted(names) == sorted(set(names))

@@ -95,6 +95,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         self._weighted = freq_weights is not None
         with readable_errors():
             super().__init__(values, exog, missing=missing, hasconst=hasconst, **counts, **kwargs)
+        self.__dict__.pop("pinv_wexog", None)  # statsmodels sets None, which hides the property
         self._set_options(eps_bar, freq_weights)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)

@@ -57,10 +57,16 @@ class RRMInfluence:
 
     @cached_property
     def hat_matrix_diag(self) -> Array:
-        """Weighted hat values, shape (n,)."""
+        """Weighted hat values, shape (n,); where rows count several times, of each time."""
         counts = self.results.model.freq_weights
-        weights = self._weights if counts is None else self._weights * counts
-        return hat_values(self.exog, weights)
+        if counts is None:
+            return hat_values(self.exog, self._weights)
+        whole = hat_values(self.exog, self._weights * counts)
+        return np.divide(whole, counts, out=np.zeros_like(whole), where=counts > 0)
+
+    @property
+    def _df_resid(self) -> float:
+        return self.results.wnobs - self.results.rank
 
     @cached_property
     def _free(self) -> Array:
@@ -82,7 +88,7 @@ class RRMInfluence:
         """Variance of the noise without each row, shape (n,); the robust one hardly changes."""
         if not self._deletable:
             return np.full(self.nobs, self.scale)
-        free = self.results.df_resid
+        free = self._df_resid
         return (self.scale * free - self.resid**2 / self._free) / (free - 1)
 
     @cached_property
@@ -122,7 +128,7 @@ class RRMInfluence:
         metric = np.linalg.pinv(self._gram_inverse, hermitian=True)
         distance = np.einsum("ni,ij,nj->n", self.dfbeta, metric, self.dfbeta)
         scaled = standardized(np.sqrt(distance), self.scale) ** 2 / self.results.rank
-        return scaled, np.asarray(f.sf(scaled, self.results.rank, self.results.df_resid))
+        return scaled, np.asarray(f.sf(scaled, self.results.rank, self._df_resid))
 
     @property
     def dffits_internal(self) -> tuple[Array, float]:
@@ -136,7 +142,7 @@ class RRMInfluence:
 
     def _dffits(self, residuals: Array) -> tuple[Array, float]:
         change = residuals * np.sqrt(self.hat_matrix_diag / self._free)
-        return change, 2 * float(np.sqrt(self.k_vars / self.nobs))
+        return change, 2 * float(np.sqrt(self.k_vars / self.results.wnobs))
 
     @cached_property
     def cov_ratio(self) -> Array:

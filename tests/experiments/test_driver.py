@@ -13,6 +13,7 @@ from rrmstats.experiments import EXPERIMENTS, driver, replicate, simulate
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_each_name_writes_its_files(name, tmp_path, capsys):
     assert main(["replicate", name, "--runs", "2", "--out", str(tmp_path), "--jobs", "1"]) == 0
@@ -32,6 +33,7 @@ def test_each_name_writes_its_files(name, tmp_path, capsys):
     assert f"Written to {tmp_path}" in output
 
 
+@pytest.mark.slow
 def test_tables_are_the_means_of_the_runs(tmp_path):
     summary = replicate(["figure3a", "figure3b"], out=tmp_path, runs=1)
     table = pd.read_csv(tmp_path / "figure3a.csv")

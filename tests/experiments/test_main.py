@@ -76,6 +76,7 @@ def test_unknown_command(capsys):
     assert "invalid choice: 'nothing'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_runs_as_a_module(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "rrmstats"],

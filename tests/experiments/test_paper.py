@@ -1,11 +1,13 @@
 """What the paper finds."""
 
 import numpy as np
+import pytest
 
 from rrmstats.experiments import simulate
 from rrmstats.experiments.methods import ERM, GLOBAL, METHODS, PAPER, SEVER, TWO_STEPS
 
 
+@pytest.mark.slow
 def test_methods_and_findings_of_figure_3():
     table = simulate("figure3a", 12)
     assert table["method"].unique().tolist() == list(METHODS[:6])
@@ -13,6 +15,7 @@ def test_methods_and_findings_of_figure_3():
     assert errors[TWO_STEPS] < errors[PAPER] < errors[ERM]
 
 
+@pytest.mark.slow
 def test_confusion_matrices_count_the_test_rows():
     table = simulate("tables", 1)
     assert set(table["method"]) == set(METHODS) - {"Huber"}
@@ -24,6 +27,7 @@ def test_confusion_matrices_count_the_test_rows():
     assert accuracy[ERM] < accuracy[GLOBAL] - 0.03
 
 
+@pytest.mark.slow
 def test_findings_of_figure_4():
     errors = simulate("figure4c", 3).groupby("method")["error"].mean()
     assert errors[TWO_STEPS] < errors[SEVER] < errors[ERM]

@@ -82,6 +82,7 @@ def relative_error(found):
     return np.linalg.norm(found - truth) / np.linalg.norm(truth)
 
 
+@pytest.mark.slow
 def test_heavy_tails():
     """Over other seeds 0.34 in the mean, and 0.59 for what is not corrected."""
     rng = np.random.default_rng(0)

@@ -241,6 +241,7 @@ def degrees_off(endog, exog):
     return np.degrees(np.arccos(params @ [-1, 1, 1] / np.linalg.norm(params) / np.sqrt(3)))
 
 
+@pytest.mark.slow
 def test_wrong_labels_turn_the_direction_little():
     """About 0.75 degrees in the mean over other seeds; maximum likelihood is out by ten."""
     rng = np.random.default_rng(8)
@@ -273,6 +274,7 @@ def accuracy(params, endog, exog):
     return np.mean((exog @ params > 0) == (endog == 1))
 
 
+@pytest.mark.slow
 def test_wrong_diagnoses_of_breast_cancer():
     scores = []
     for seed in range(5):

@@ -20,6 +20,7 @@ def rotation(d, seed=1):
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
 
 
+@pytest.mark.slow
 def test_points_near_a_line():
     """About 0.0001 in the mean over other seeds."""
     rng, truth = np.random.default_rng(0), np.array([1, 2]) / np.sqrt(5)
@@ -73,7 +74,9 @@ def test_a_fraction_of_the_variance(fraction, q):
     data = pd.DataFrame(sample(2000), columns=list("abcd"))
     data.iloc[7, 1] = np.nan
     counts = 1.0 + np.arange(2000) % 2
-    res = rrmstats.pca("~ a + b + c + d", data, 0.2, n_components=fraction, freq_weights=counts).fit()
+    res = rrmstats.pca(
+        "~ a + b + c + d", data, 0.2, n_components=fraction, freq_weights=counts
+    ).fit()
     assert res.loadings.shape == (4, q)
     assert res.explained_variance_ratio.sum() >= fraction
     kept = data.dropna()

@@ -12,6 +12,7 @@ def boxes(ax):
     return [Text.get_window_extent(text) for text in ax.texts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("picture", "fit"),
     [

@@ -13,12 +13,13 @@ from rrmstats.core import minimize
 from rrmstats.core.descent import SAMPLING_ERRORS, Budget
 from rrmstats.experiments.samples import distant_regression, leverage_shift
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import breakdown
 
 RUNS = 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", breakdown.KINDS)
 @pytest.mark.parametrize("eps_bar", [0.2, 0.4])
 @pytest.mark.parametrize("name", ["RRMOLS", "RRMCov", "RRMPCA, plane"])
@@ -28,6 +29,7 @@ def test_half_of_eps_bar_changes_little(name, eps_bar, kind):
     assert max(breakdown.ratios(case, kind, eps_bar / 2, RUNS)) <= breakdown.AT_MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", breakdown.KINDS)
 @pytest.mark.parametrize("eps_bar", [0.2, 0.4])
 @pytest.mark.parametrize("name", ["RRMOLS", "RRMPCA, plane"])
@@ -47,6 +49,7 @@ def test_least_squares_does_break_down():
         assert breakdown.slope_error(sm.OLS(endog, exog).fit()) > 10 * clean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [400, 1000])
 def test_the_search_sees_a_part_with_more_bad_rows_than_eps_bar(n):
     """Starts are screened on 300 rows, of which more may be bad than a share of eps_bar."""

@@ -37,6 +37,7 @@ def assert_close(found, expected):
     assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 @given(name=samples, seed=seeds)
 def test_regression(name, seed):
     rng, endog, exog, res = draw(name, seed)
@@ -46,6 +47,7 @@ def test_regression(name, seed):
     assert_close(moved.params, res.params + shift)
 
 
+@pytest.mark.slow
 @given(name=samples, seed=seeds, log_scale=st.floats(-6, 6), negative=st.booleans())
 def test_scale(name, seed, log_scale, negative):
     _, endog, exog, res = draw(name, seed)
@@ -55,6 +57,7 @@ def test_scale(name, seed, log_scale, negative):
     assert_close(stretched.params, unit * res.params)
 
 
+@pytest.mark.slow
 @given(name=samples, seed=seeds)
 def test_affine(name, seed):
     rng, endog, exog, res = draw(name, seed)
@@ -65,6 +68,7 @@ def test_affine(name, seed):
     assert_close(turn @ turned.params, res.params)
 
 
+@pytest.mark.slow
 @given(name=samples, seed=seeds)
 def test_permutation(name, seed):
     rng, endog, exog, res = draw(name, seed)
@@ -75,6 +79,7 @@ def test_permutation(name, seed):
     assert_allclose(sorted_.risk, res.risk, rtol=1e-9)
 
 
+@pytest.mark.slow
 @given(name=samples, seed=seeds)
 def test_a_row_of_weight_two_is_the_row_twice(name, seed):
     rng, endog, exog, _ = draw(name, seed)

@@ -203,6 +203,7 @@ def test_subset_fits_are_the_fits_to_the_subsets(case):
         assert_allclose(part.losses(theta), part.losses(fitted), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("eps_bar", [0.05, 0.3])
 def test_the_risk_never_rises(build, eps_bar, accelerate):

@@ -49,6 +49,7 @@ def test_a_picture_that_cannot_be_drawn_says_why():
     assert text.count("<svg") == 3
 
 
+@pytest.mark.slow
 def test_large_data_make_no_large_page():
     rng = np.random.default_rng(0)
     x = rng.standard_normal(20_000)
@@ -58,6 +59,7 @@ def test_large_data_make_no_large_page():
     assert text.count("<svg") == 4 and len(text) < 2e6
 
 
+@pytest.mark.slow
 def test_no_figure_is_left_open(fits):
     before = plt.get_fignums()
     page_text(fits["cov"])

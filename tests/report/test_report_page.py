@@ -52,6 +52,7 @@ def test_after_remove_data_the_tables_are_left():
     assert "Mean and covariance" in text and text.count("remove_data dropped") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["pathlib.Path.replace", "rrmstats.report.page.page_text"])
 def test_an_error_leaves_the_old_file_and_nothing_else(broken, fits, tmp_path, monkeypatch):
     target = tmp_path / "out.html"
@@ -78,6 +79,7 @@ def test_a_bad_path_is_reported_before_the_page_is_made(fits, tmp_path, monkeypa
         write_report(fits["cov"], tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 @pytest.mark.parametrize("name", ["stars", "logit"])
 def test_a_browser_renders_it(name, pages, tmp_path):

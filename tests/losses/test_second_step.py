@@ -1,0 +1,65 @@
+"""Second steps of the losses: exact fits, no contamination, and a group of outliers."""
+
+import warnings
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rrmstats
+from rrmstats import RRMOLS, RRMPCA, RRMCov, datasets
+from rrmstats.experiments.samples import (
+    one_sided_outliers,
+)
+
+
+def exact_data():
+    rng = np.random.default_rng(0)
+    exog = sm.add_constant(rng.standard_normal(40))
+    endog = exog @ [1.0, 2.0]
+    endog[:8] += 9
+    return endog, exog
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_exact_fits_are_finite_and_quiet(efficiency):
+    endog, exog = exact_data()
+    points = np.c_[exog[:, 1], endog]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ols = RRMOLS(endog, exog, 0.3).fit(efficiency=efficiency)
+        pca = RRMPCA(points, 1, 0.3).fit(efficiency=efficiency)
+        cov = RRMCov(points, 0.3).fit(efficiency=efficiency)
+        texts = [str(res.summary()) for res in (ols, pca, cov)]
+        boot = RRMOLS(endog, exog, 0.3).fit(
+            efficiency=efficiency, cov_type="bootstrap", cov_kwds={"n_boot": 20}
+        )
+    assert_allclose(ols.params, [1, 2], rtol=1e-12)
+    assert_array_equal(ols.bse, 0)
+    assert_allclose(ols.conf_int(), [[1, 1], [2, 2]], rtol=1e-12)
+    assert_array_equal(ols.pvalues, 0)
+    assert_allclose(boot.params, [1, 2], rtol=1e-12)
+    assert np.isfinite(pca.bse).all()
+    assert_allclose(np.abs(pca.loadings.ravel()), np.array([1, 2]) / np.sqrt(5), rtol=1e-7)
+    assert cov.singular
+    with pytest.raises(ValueError, match="singular, so it has no standard errors"):
+        _ = cov.bse
+    for text in texts:
+        assert "nan" not in text
+        assert ("second step" in text) == (efficiency is not None)
+
+
+def test_no_contamination_keeps_the_second_step():
+    """At eps_bar = 0 the first step is least squares, the second still robust to a degree."""
+    endog, exog = one_sided_outliers(np.random.default_rng(0), 200, share=0.05, shift=8.0)
+    res = RRMOLS(endog, exog, 0.0).fit(efficiency=0.95)
+    assert_allclose(res.first_step.params, sm.OLS(endog, exog).fit().params, rtol=1e-9)
+    assert res.weights[:10].max() < 0.5 * res.weights[10:].max()
+
+
+def test_a_group_of_stars_does_not_turn_the_second_step():
+    """Four giants draw weights that fall slowly to the line of least squares, slope -0.41."""
+    stars = datasets.stars_cyg.load_pandas().data
+    model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3)
+    assert 2 < model.fit(efficiency=0.95).params["log_te"] < 3.2

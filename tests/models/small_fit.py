@@ -1,0 +1,20 @@
+"""A small regression that tests spoil."""
+
+import numpy as np
+
+from rrmstats import RRMOLS
+from rrmstats.experiments.samples import one_sided_outliers
+
+N = 50
+
+ENDOG, EXOG = one_sided_outliers(np.random.default_rng(0), N)
+
+
+def fit(endog=ENDOG, exog=EXOG, eps_bar=0.3, **kwargs):
+    return RRMOLS(endog, exog, eps_bar, **kwargs).fit()
+
+
+def replaced(values, place, value):
+    changed = np.array(values, dtype=float)
+    changed[place] = value
+    return changed

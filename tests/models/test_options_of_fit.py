@@ -1,0 +1,143 @@
+"""Every option of fit reaches every search of every step, and each step warns for itself."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from statsmodels.tools.sm_exceptions import ConvergenceWarning
+
+import rrmstats.core.search
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.experiments.samples import (
+    logistic_labels,
+    one_sided_outliers,
+    separated_strip,
+    shifted_cluster,
+)
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def cloud():
+    return shifted_cluster(rng(), 80, np.diag([9.0, 4.0, 1.0]))
+
+
+MODELS = {
+    "ols": lambda: RRMOLS(*one_sided_outliers(rng(), 80), 0.2),
+    "logit": lambda: RRMLogit(*logistic_labels(rng(), 200, (0.2, 1.0)), 0.05),
+    "logit, separated": lambda: RRMLogit(*separated_strip(rng()), 0.3),
+    "cov": lambda: RRMCov(cloud(), 0.2),
+    "pca": lambda: RRMPCA(cloud(), 2, 0.2),
+    "pca, a fraction": lambda: RRMPCA(cloud(), 0.9, 0.2),
+}
+# Searches that one fit of two steps makes, besides its second steps.
+SEARCHES = {"ols": 1, "logit": 1, "logit, separated": 3, "cov": 1, "pca": 3}
+# Where the functions that take a setting are called, and the place of it among the arguments.
+SEARCHING = {
+    "rrmstats.core.estimate.global_minimum": 1,
+    "rrmstats.losses.components.global_minimum": 1,
+    "rrmstats.losses.classification.global_minimum": 1,
+}
+STEPPING = {
+    "rrmstats.losses.squares.tempered_fit": 3,
+    "rrmstats.losses.components.tempered_fit": 3,
+    "rrmstats.losses.scatter.tempered_fit": 3,
+    "rrmstats.losses.classification.firth_fit": 2,
+}
+
+
+def spy(monkeypatch, name, place, seen):
+    module, attribute = name.rsplit(".", 1)
+    plain = getattr(__import__(module, fromlist=[attribute]), attribute)
+
+    def spied(*args, **kwargs):
+        start = args[place + 1] if len(args) > place + 1 else kwargs.get("start_theta")
+        seen.append((args[place], start))
+        return plain(*args, **kwargs)
+
+    monkeypatch.setattr(name, spied)
+
+
+@pytest.fixture(params=MODELS)
+def case(request, monkeypatch):
+    """Return a name, a model, and the settings of the searches and second steps of its fits."""
+    searches, steps = [], []
+    for name, place in SEARCHING.items():
+        spy(monkeypatch, name, place, searches)
+    for name, place in STEPPING.items():
+        spy(monkeypatch, name, place, steps)
+    return request.param, MODELS[request.param](), searches, steps
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_options_reach_every_search_and_step(case, accelerate):
+    name, model, searches, steps = case
+    options = {"tol": 3e-3, "maxiter": 777, "rng": 5, "accelerate": accelerate}
+    model.fit(efficiency=0.95, n_starts=7, **options)
+    assert len(searches) >= SEARCHES.get(name, 3)
+    assert len(steps) >= 1
+    for setting, start in searches:
+        assert setting.n_starts == (7 if start is None else 0)
+    for setting, _ in [*searches, *steps]:
+        assert {key: getattr(setting, key) for key in options} == options
+        assert setting.eps_bar == model.eps_bar
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_number_of_starts_reaches_the_search(name, monkeypatch):
+    drawn, plain = [], rrmstats.core.search.screened_starts
+
+    def spied(problem, budget, order, first, n_starts, rng):
+        drawn.append((n_starts, rng.bit_generator.state["state"]["state"]))
+        return plain(problem, budget, order, first, n_starts, rng)
+
+    monkeypatch.setattr(rrmstats.core.search, "screened_starts", spied)
+    model = MODELS[name]()
+    model.fit(efficiency=0.95, n_starts=9, rng=1)
+    first, drawn[:] = drawn.copy(), []
+    model.fit(efficiency=0.95, n_starts=9, rng=2)
+    assert {count for count, _ in first + drawn} == {9}
+    assert not {state for _, state in first} & {state for _, state in drawn}
+    drawn.clear()
+    model.fit(efficiency=0.95, n_starts=0)
+    assert drawn == []
+
+
+@pytest.mark.parametrize("name", ["ols", "logit", "cov"])
+def test_a_second_step_that_does_not_converge_warns(name):
+    """From its own end the first step needs no more iterations, the second does."""
+    model = MODELS[name]()
+    first = model.fit()
+    start = first.raw_params if name == "logit" else first.params
+    options = {"start_params": start, "n_starts": 0, "maxiter": 1}
+    assert model.fit(**options).converged
+    with pytest.warns(ConvergenceWarning, match="second step did not converge .* maxiter=1 "):
+        res = model.fit(efficiency=0.95, **options)
+    assert not res.converged
+    assert res.first_step.converged
+    assert "did not converge" in str(res.summary())
+    assert "did not converge" not in str(res.first_step.summary())
+
+
+@pytest.mark.parametrize("where", ["subspace", "scores"])
+def test_components_warn_for_each_part_of_their_second_step(where, monkeypatch):
+    name = {
+        "subspace": "rrmstats.losses.components.tempered_fit",
+        "scores": "rrmstats.losses.scatter.tempered_fit",
+    }[where]
+    module, attribute = name.rsplit(".", 1)
+    plain = getattr(__import__(module, fromlist=[attribute]), attribute)
+    monkeypatch.setattr(name, lambda *args: replace(plain(*args), converged=False))
+    with pytest.warns(ConvergenceWarning, match="second step did not converge"):
+        res = MODELS["pca"]().fit(efficiency=0.95)
+    assert not res.converged
+    assert res.first_step.converged
+
+
+@pytest.mark.parametrize("name", ["ols", "logit", "cov", "pca"])
+def test_a_first_step_that_does_not_converge_warns(name):
+    with pytest.warns(ConvergenceWarning, match="first step did not converge .* maxiter=1 "):
+        res = MODELS[name]().fit(n_starts=0, maxiter=1)
+    assert not res.converged

@@ -1,0 +1,111 @@
+"""Results are views of an estimate: reading them never searches or fits."""
+
+import inspect
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import rrmstats
+from rrmstats.core.descent import Descent
+from rrmstats.core.linear import LinearProblem
+from rrmstats.results.refusals import Meaningless
+
+from .fits import DATA, DIRTY
+
+MODELS = {
+    "ols": lambda: rrmstats.ols("y ~ x1", DIRTY, 0.2),
+    "logit": lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0.05),
+    "cov": lambda: rrmstats.cov("~ x1 + x2 + y", DIRTY, 0.2),
+    "pca": lambda: rrmstats.pca("~ x1 + x2 + y", DIRTY, 0.2, n_components=2),
+}
+SEARCHES = [
+    *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "estimate")),
+    *(f"rrmstats.losses.{name}.global_minimum" for name in ("components", "classification")),
+    *(f"rrmstats.losses.{name}.tempered_fit" for name in ("squares", "components", "scatter")),
+    "rrmstats.core.tempered.tempered_fit",
+    "rrmstats.losses.classification.firth_fit",
+    "rrmstats.core.search.minimize",
+]
+# They write, remove or rebuild, and read nothing.
+CHANGING = {"remove_data", "save", "load", "initialize"}
+# statsmodels defines them for all its results.
+OF_PREDICTORS = {"predict", "wald_test_terms"}
+
+
+class Searched(BaseException):
+    """Raised by a search; nothing that catches errors catches it."""
+
+
+def refuse(*args, **kwargs):
+    raise Searched
+
+
+@pytest.fixture
+def without_searches(monkeypatch):
+    for name in SEARCHES:
+        monkeypatch.setattr(name, refuse)
+    monkeypatch.setattr(Descent, "run", refuse)
+    monkeypatch.setattr(LinearProblem, "weighted_fit", refuse)
+    # a search of the model's own, which a picture asks it for
+    monkeypatch.setattr(rrmstats.RRMOLS, "design_distances", lambda self: None)
+
+
+def argument_free(member):
+    if not callable(member) or inspect.isclass(member):
+        return False
+    return all(
+        parameter.default is not inspect.Parameter.empty
+        or parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        for parameter in inspect.signature(member).parameters.values()
+    )
+
+
+def read(res):
+    """Read every public attribute, call what takes no argument; return the names of both."""
+    attributes, methods = set(), set()
+    for name in dir(res._results):
+        if name.startswith("_") or name in CHANGING:
+            continue
+        if name in OF_PREDICTORS and res.model.exog is None:
+            continue
+        try:
+            member = getattr(res, name)
+        except (Meaningless, NotImplementedError):
+            continue
+        attributes.add(name)
+        if argument_free(member):
+            methods.add(name)
+            member()
+            plt.close("all")
+    return attributes, methods
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize("cov_type", ["sandwich", "bootstrap"])
+@pytest.mark.parametrize("name", MODELS)
+def test_results_never_search_or_fit(name, efficiency, cov_type, request):
+    kwds = {"cov_kwds": {"n_boot": 20}} if cov_type == "bootstrap" else {}
+    res = MODELS[name]().fit(efficiency=efficiency, cov_type=cov_type, **kwds)
+    request.getfixturevalue("without_searches")
+    for step in (res, res.first_step):
+        if step is None:
+            continue
+        attributes, methods = read(step)
+        assert {"params", "bse", "weights", "trace", "starts", "n_kish"} <= attributes
+        assert {"summary", "summary2", "conf_int", "outliers", "weight_table"} <= methods
+        assert {"plot_weights", "plot_trace"} <= methods
+
+
+def test_the_guard_sees_a_search(without_searches):
+    with pytest.raises(Searched):
+        MODELS["ols"]().fit()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_reading_twice_gives_the_same(name):
+    res = MODELS[name]().fit(efficiency=0.95)
+    first = np.asarray(res.cov_params()).copy()
+    read(res)
+    np.testing.assert_array_equal(res.cov_params(), first)
+    assert res.cov_type == "sandwich"

@@ -1,0 +1,183 @@
+"""Standard errors: against the jackknife, other programs and each other."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from inference_cases import NUDGE, WEIGHTED, cloud, nudged, regression
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.experiments.samples import (
+    logistic_labels,
+)
+
+# Models whose standard errors are those of exact influence functions, and how to refit them.
+EXACT = {
+    "logit": (RRMLogit, lambda rng: logistic_labels(rng, 150, (0.2, 1.0)), {"eps_bar": 0.1}, {}),
+    "bounded logit": (
+        RRMLogit,
+        lambda rng: logistic_labels(rng, 150, (0.2, 1.0)),
+        {"eps_bar": 0.1, "alpha": 1e-3},
+        {},
+    ),
+    "cov": (RRMCov, lambda rng: (cloud(rng),), {"eps_bar": 0.2}, {}),
+    "cov, two steps": (
+        RRMCov,
+        lambda rng: (cloud(rng),),
+        {"eps_bar": 0.2},
+        {"efficiency": 0.95},
+    ),
+    "pca": (RRMPCA, lambda rng: (cloud(rng),), {"eps_bar": 0.0, "n_components": 2}, {}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXACT)
+def test_standard_errors_are_the_infinitesimal_jackknife(name):
+    """The variance is the mean of the squared derivatives in the rows' weights, over n."""
+    cls, draw, kwargs, fit_kwargs = EXACT[name]
+    data = draw(np.random.default_rng(0))
+    n = len(data[0])
+    moved = []
+    for row in range(n):
+        ends = [
+            cls(*data, freq_weights=nudged(n, row, by), **kwargs).fit(n_starts=0, **fit_kwargs)
+            for by in (NUDGE, -NUDGE)
+        ]
+        moved.append(np.subtract(*(np.asarray(end.params) for end in ends)) / (2 * NUDGE))
+    res = cls(*data, **kwargs).fit(n_starts=0, **fit_kwargs)
+    assert_allclose(np.sqrt((np.array(moved) ** 2).sum(axis=0)), res.bse, rtol=2e-3)
+
+
+def test_least_squares_has_the_errors_of_hc1():
+    endog, exog = regression(np.random.default_rng(0))
+    res, reference = RRMOLS(endog, exog, 0.0).fit(), sm.OLS(endog, exog).fit(cov_type="HC1")
+    assert_allclose(res.cov_params(), reference.cov_params(), rtol=1e-9)
+
+
+def test_maximum_likelihood_has_the_errors_of_hc0():
+    endog, exog = logistic_labels(np.random.default_rng(0), 200, (0.2, 1.0, -0.5))
+    res = RRMLogit(endog, exog, 0.0).fit()
+    reference = sm.Logit(endog, exog).fit(disp=0, cov_type="HC0")
+    assert_allclose(res.cov_params(), reference.cov_params(), rtol=1e-6)
+
+
+def test_moments_have_the_errors_of_moments():
+    data = cloud(np.random.default_rng(0))
+    n = len(data)
+    centred = data - data.mean(axis=0)
+    i, j = np.triu_indices(3)
+    terms = np.c_[centred, centred[:, i] * centred[:, j] - (centred.T @ centred / n)[i, j]]
+    assert_allclose(RRMCov(data, 0.0).fit().cov_params(), terms.T @ terms / n**2, rtol=1e-8)
+    res = RRMPCA(data, 2, 0.0).fit()
+    terms = res.scores**2 - res.eigenvals
+    assert_allclose(res.cov_params(), terms.T @ terms / n**2, rtol=1e-8)
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_a_row_of_weight_two_is_the_row_twice(weighted, efficiency):
+    counts = 1 + np.arange(weighted.n) % 3
+    by_weight = weighted.model(*weighted.data, freq_weights=counts).fit(efficiency=efficiency)
+    rows = np.repeat(np.arange(weighted.n), counts)
+    by_rows = weighted.model(*(part[rows] for part in weighted.data)).fit(efficiency=efficiency)
+    assert_allclose(by_weight.params, by_rows.params, rtol=1e-6)
+    assert_allclose(by_weight.cov_params(), by_rows.cov_params(), rtol=1e-5, atol=1e-12)
+    assert_allclose(by_weight.conf_int(), by_rows.conf_int(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_clusters_of_one_row(weighted, efficiency):
+    fit = partial(weighted.model(*weighted.data).fit, efficiency=efficiency)
+    res = fit(cov_type="cluster", cov_kwds={"groups": np.arange(weighted.n)})
+    n = weighted.n
+    assert_allclose(res.cov_params(), fit().cov_params() * n / (n - 1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["logit", "cov", "pca"])
+def test_copies_in_one_cluster_add_nothing(name):
+    model, data = WEIGHTED[name](np.random.default_rng(1))
+    n = len(data[0])
+    single = model(*data).fit()
+    twice = model(*(np.concatenate([part, part]) for part in data)).fit(
+        cov_type="cluster", cov_kwds={"groups": pd.Series(np.tile(np.arange(n), 2))}
+    )
+    assert_allclose(twice.cov_params(), single.cov_params() * n / (n - 1), rtol=1e-6, atol=1e-12)
+
+
+def test_clusters_widen_the_errors_of_what_they_share():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(50), 8)
+    exog = np.c_[np.ones(400), rng.standard_normal(50)[groups], rng.standard_normal(400)]
+    endog = exog.sum(axis=1) + 2 * rng.standard_normal(50)[groups] + rng.standard_normal(400)
+    model = RRMOLS(endog, exog, 0.1)
+    cluster = model.fit(cov_type="cluster", cov_kwds={"groups": groups.astype(str)})
+    ratio = cluster.bse / model.fit().bse
+    assert (ratio[:2] > 1.8).all()
+    assert 0.7 < ratio[2] < 1.3
+
+
+@pytest.mark.parametrize(
+    ("cov_type", "kwds", "error", "message"),
+    [
+        ("HC1", {}, ValueError, "one of sandwich, cluster, bootstrap, got 'HC1'"),
+        ("nonrobust", {}, ValueError, "not offered"),
+        ("sandwich", {"groups": [1]}, TypeError, "takes no cov_kwds"),
+        ("cluster", {}, TypeError, "groups"),
+        ("cluster", {"groups": np.arange(60), "df": 1}, TypeError, "df"),
+        ("cluster", {"groups": np.arange(5)}, ValueError, "each of the 60 rows, got 5"),
+        ("cluster", {"groups": [None, *range(59)]}, ValueError, "missing"),
+        ("cluster", {"groups": np.zeros(60)}, ValueError, "at least two"),
+        ("bootstrap", {"n_boot": 1}, ValueError, "2 or more, got 1"),
+        ("bootstrap", {"n_boot": 99.5}, ValueError, "got 99.5"),
+        ("bootstrap", {"interval": "basic"}, ValueError, "'bca' or 'percentile', got 'basic'"),
+        ("bootstrap", {"strata": [1, 2]}, ValueError, "each of the 60 rows"),
+        ("bootstrap", {"seed": 1}, TypeError, "seed"),
+    ],
+)
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_errors_say_what_is_wrong(cov_type, kwds, error, message, efficiency):
+    model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
+    with pytest.raises(error, match=message):
+        model.fit(efficiency=efficiency, cov_type=cov_type, cov_kwds=kwds)
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_removed_data_leave_the_inference(weighted, efficiency):
+    def labels(part):
+        columns = [f"v{i}" for i in range(part.shape[1])] if part.ndim == 2 else None
+        return pd.Series(part, name="y") if columns is None else pd.DataFrame(part, None, columns)
+
+    counts = 1 + np.arange(weighted.n) % 3
+    res = weighted.model(*map(labels, weighted.data), freq_weights=counts).fit(
+        efficiency=efficiency
+    )
+    bse, interval = res.bse.copy(), res.conf_int()
+    size = len(pickle.dumps(res))
+    res.remove_data()
+    assert len(pickle.dumps(res)) < size
+    assert_array_equal(res.bse, bse)
+    assert_array_equal(res.conf_int(), interval)
+    text = str(res.summary())
+    assert "v0" in text
+    assert "Smallest weights" not in text
+    assert res._results.weights is None
+
+
+@pytest.mark.parametrize(("eps_bar", "tolerance"), [(0.0, 5e-3), (0.2, 0.1)])
+def test_errors_of_the_loadings_are_the_infinitesimal_jackknife(eps_bar, tolerance):
+    """For eps_bar > 0 but for how the axes within a subspace turn with the subspace."""
+    data = cloud(np.random.default_rng(0))
+    n = len(data)
+
+    def loadings(by, row=0):
+        model = RRMPCA(data, 2, eps_bar, freq_weights=nudged(n, row, by))
+        return model.fit(n_starts=0).loadings
+
+    moved = [(loadings(NUDGE, i) - loadings(-NUDGE, i)) / (2 * NUDGE) for i in range(n)]
+    res = RRMPCA(data, 2, eps_bar).fit(n_starts=0)
+    expected = np.sqrt(np.square(moved).sum(axis=0))
+    assert_allclose(res.loadings_bse, expected, rtol=tolerance, atol=0.01 * expected.max())

@@ -1,0 +1,86 @@
+"""Formula functions: the functions of a formula are looked up where it is written."""
+
+import numpy as np
+import patsy
+import pytest
+from model_table import MODELS, frame
+from numpy.testing import assert_allclose
+
+import rrmstats
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+
+CASES = {
+    "ols": (rrmstats.ols, RRMOLS, "y ~ {}(x)", {}),
+    "logit": (rrmstats.logit, RRMLogit, "label ~ {}(x)", {}),
+    "pca": (rrmstats.pca, RRMPCA, "~ {}(x) + y", {"n_components": 1}),
+    "cov": (rrmstats.cov, RRMCov, "~ {}(x) + y", {}),
+}
+
+
+def twice(values):
+    return 2 * values
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
+@pytest.fixture
+def expected(case):
+    function, _, formula, kwargs = case
+    return function(formula.format("np.exp"), frame(), 0.2, **kwargs).fit().params
+
+
+@pytest.mark.parametrize("by", ["function", "class"])
+def test_functions_local_to_the_caller(case, expected, by):
+    def local(values):
+        return np.exp(values)
+
+    function, cls, formula, kwargs = case
+    make = function if by == "function" else cls.from_formula
+    res = make(formula.format("local"), frame(), 0.2, **kwargs).fit()
+    assert_allclose(res.params, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("by", ["function", "class"])
+def test_eval_env_counts_frames_from_the_caller(case, expected, by):
+    function, cls, formula, kwargs = case
+    make = function if by == "function" else cls.from_formula
+
+    def helper(eval_env):
+        def outer(values):  # hides the one of the caller
+            return values
+
+        return make(formula.format("outer"), frame(), 0.2, eval_env=eval_env, **kwargs).fit()
+
+    def outer(values):
+        return np.exp(values)
+
+    assert_allclose(helper(1).params, expected, rtol=1e-9)
+    assert not np.allclose(helper(0).params, expected)
+
+
+@pytest.mark.filterwarnings("ignore:EvalEnvironment is deprecated:FutureWarning")
+@pytest.mark.parametrize("by", ["function", "class"])
+def test_an_environment_of_patsys(case, expected, by):
+    function, cls, formula, kwargs = case
+    make = function if by == "function" else cls.from_formula
+    env = patsy.EvalEnvironment([{"given": np.exp}])
+    res = make(formula.format("given"), frame(), 0.2, eval_env=env, **kwargs).fit()
+    assert_allclose(res.params, expected, rtol=1e-9)
+    with pytest.raises(Exception, match="twice"):
+        make(formula.format("twice"), frame(), 0.2, eval_env=-1, **kwargs)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_new_data_go_through_the_formula(name):
+    def local(values):
+        return values**3
+
+    function, _, formula, kwargs = CASES[name]
+    data = frame()
+    res = function(formula.format("local"), data, 0.2, **kwargs).fit()
+    predict = {"pca": "transform", "cov": "mahalanobis"}.get(name, "predict")
+    whole = res.scores if name == "pca" else getattr(res, predict)()
+    assert_allclose(getattr(res, predict)(data.iloc[:5]), whole[:5], rtol=1e-8)
