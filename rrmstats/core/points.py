@@ -84,7 +84,8 @@ def evaluate(
     rtol: float = DIVERGENCE_RTOL,
 ) -> Points:
     """Return the concentrated risk at a batch of parameters, shape (b, k), with its weights."""
-    losses = problem.losses(theta)
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = problem.losses(theta)
     broken = ~has_weights(losses, budget)
     if broken.any() and not broken.all():
         losses[broken] = 0.0
@@ -109,8 +110,8 @@ def evaluate(
 
 def has_weights(losses: Array, budget: Budget) -> np.ndarray:
     """Tell which rows of losses, shape (b, n), have weights of finite risk."""
-    sums = losses.sum(axis=-1)
-    sound = np.isfinite(sums)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sound = np.isfinite(losses.sum(axis=-1))
     for i in np.flatnonzero(~sound):
         finite = np.isfinite(losses[i])
         base = budget.of(np.array([i])).uniform(len(finite)).reshape(-1)

@@ -65,7 +65,9 @@ class ComponentsProblem(SubspaceProblem):
         off = complement(basis)
         moment = weighted_scatter(self.data, first.weights, point)
         values, vectors = np.linalg.eigh(off.T @ moment @ off)
-        variances = np.maximum(untilted(values, first.lambda_), np.finfo(float).tiny)
+        # Directions that only rows without weight have a part in: rounding is no distance in them.
+        least = max(np.finfo(float).eps * float(values[-1]), np.finfo(float).tiny)
+        variances = untilted(np.maximum(values, least), first.lambda_)
         square = (((self.data - point) @ (off @ vectors)) ** 2 / variances).sum(axis=1)
         codim = self.dim - self.q
         # Variances fitted to few rows in many dimensions are too small, and all rows look far.
