@@ -14,7 +14,12 @@ from rrmstats.core.sandwich import minimum_influence, tempered_influence
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.core.tempered import kept_by_distance, tempered_fit
-from rrmstats.losses.matrices import check_range, unit_spread, weighted_scatter
+from rrmstats.losses.matrices import (
+    check_range,
+    unit_spread,
+    weighted_median,
+    weighted_scatter,
+)
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.subspace import SubspaceProblem, complement
 
@@ -71,7 +76,8 @@ class ComponentsProblem(SubspaceProblem):
         square = (((self.data - point) @ (off @ vectors)) ** 2 / variances).sum(axis=1)
         codim = self.dim - self.q
         # Variances fitted to few rows in many dimensions are too small, and all rows look far.
-        square /= max(1.0, float(np.median(square)) / float(chi2.median(codim)))
+        middle = weighted_median(square, setting.spread(self.n_obs))
+        square /= max(1.0, middle / float(chi2.median(codim)))
         kept = kept_by_distance(square, codim, efficiency)
         lambda_ = 2 * float(variances.mean()) / (1 / efficient_ratio(efficiency, codim) - 1)
         return tempered_fit(self, first, lambda_, setting, kept)

@@ -76,3 +76,10 @@ def mahalanobis(data: Array, mean: Array, cov: Array) -> Array:
     u = (data - mean) / unit
     inverse = np.linalg.pinv(cov / np.outer(unit, unit), hermitian=True)
     return np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", u, inverse, u), 0.0))
+
+
+def weighted_median(values: Array, weights: Array) -> float:
+    """Return the smallest value at which half of the weight is reached."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(reached, 0.5 * reached[-1] * (1 - 1e-12))]])

@@ -32,7 +32,10 @@ def test_functions_reach_the_global_minimum_and_uniform_weights_do_not():
     assert_allclose(found.risk, smooth.risk, rtol=1e-6)
     assert_allclose(found.theta, np.ones(4), atol=0.3)
     assert np.abs(local.theta - 1).max() > 1
-    assert {step.kind for step in found.trace[1:]} == {"algorithm 1"}
+    assert {step.kind for step in found.trace[1:]} == {"algorithm 1", "extrapolated"}
+    plain = minimize(problem, 0.4, accelerate=False)
+    assert {step.kind for step in plain.trace[1:]} == {"algorithm 1"}
+    assert_allclose(found.risk, plain.risk, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -68,17 +71,20 @@ def test_solution_is_consistent(n, weighted):
     assert_allclose(problem.weighted_fit(found.weights), found.theta, atol=1e-7)
     assert found.risk == found.final_risks.min() == found.trace[-1].risk
     assert 1 <= found.n_best <= len(found.final_risks)
-    assert len(found.start_risks) == 1 + problem.default_starts
+    assert len(found.start_risks) == len(found.start_kinds)
+    assert found.start_kinds.count("subset") == problem.default_starts(0.3)
     assert found.n_iter == len(found.trace) - 1
     assert found.weights[: int(0.2 * n)].sum() < 1e-3
 
 
 def test_starts_are_counted():
     problem = sample()
-    assert len(minimize(problem, 0.3, n_starts=7).start_risks) == 8
+    found = minimize(problem, 0.3, n_starts=7, start_theta=np.zeros(3))
+    assert found.start_kinds[:9] == ("given", *["subset"] * 7, "spectral")
     alone = minimize(problem, 0.3, n_starts=0)
     assert len(alone.start_risks) == len(alone.final_risks) == alone.n_best == 1
     assert alone.trace[0].risk == alone.start_risks[0]
+    assert alone.start_kinds == ("uniform",)
 
 
 def test_start_theta_is_where_the_descent_starts():

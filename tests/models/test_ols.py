@@ -264,8 +264,10 @@ def test_trace_and_starts():
     assert (res.trace.risk.diff().dropna() <= 1e-12 * res.trace.risk.iloc[0]).all()
     assert res.trace.risk.iloc[-1] == res.risk
     assert_allclose(res.trace.n_eff, 42, rtol=1e-2)
-    assert res.starts.start.tolist() == ["first"] + ["subset"] * (len(res.starts) - 1)
-    assert (res.starts.risk >= res.risk * (1 - 1e-9)).all()
+    kinds = res.starts.start
+    assert kinds[0] == "uniform"
+    assert set(kinds[1:]) == {"subset", "spectral"}
+    assert (res.starts.risk >= res.risk * 0.95).all()  # screening knows them to two digits
 
 
 def test_start_params():

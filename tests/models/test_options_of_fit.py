@@ -89,9 +89,9 @@ def test_options_reach_every_search_and_step(case, accelerate):
 def test_the_number_of_starts_reaches_the_search(name, monkeypatch):
     drawn, plain = [], rrmstats.core.search.screened_starts
 
-    def spied(problem, budget, order, first, n_starts, rng):
+    def spied(problem, budget, order, first, n_starts, rng, kind):
         drawn.append((n_starts, rng.bit_generator.state["state"]["state"]))
-        return plain(problem, budget, order, first, n_starts, rng)
+        return plain(problem, budget, order, first, n_starts, rng, kind)
 
     monkeypatch.setattr(rrmstats.core.search, "screened_starts", spied)
     model = MODELS[name]()

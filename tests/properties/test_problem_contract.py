@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rrmstats.core import minimize
-from rrmstats.core.descent import Budget, Descent, evaluate
+from rrmstats.core.descent import Descent
+from rrmstats.core.points import Budget, evaluate
 from rrmstats.experiments.samples import logistic_labels, one_sided_outliers, shifted_cluster
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.scatter import ScatterProblem
