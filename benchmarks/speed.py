@@ -242,7 +242,7 @@ def draw_picture(found: list[Curve], path: Path) -> None:
         ax.set(xlabel=curve.axis, title=f"{curve.family}, {fixed}")
         ax.grid(alpha=0.3)
         if curve.axis == "n":
-            ax.legend(fontsize=8)
+            ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
     for ax in axes[:, 0]:
         ax.set_ylabel("seconds")
     fig.savefig(path, dpi=100)
