@@ -13,7 +13,7 @@ from rrmstats.core.problem import Problem
 CLEAN_SUBSETS, USUAL_STARTS, MOST_STARTS = 12, 200, 2000
 # Rows that they have in all; and past COSTLY_SIZE rows each, where hardly any subset is clean, as
 # many as cost the same, but at least LEAST_STARTS.
-ROWS_DRAWN, LEAST_STARTS, COSTLY_SIZE = 20_000, 20, 60
+ROWS_DRAWN, LEAST_STARTS, COSTLY_SIZE = 20_000, 20, 30
 
 
 def affordable_starts(size: int, eps_bar: float, most: int = MOST_STARTS) -> int:

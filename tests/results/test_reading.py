@@ -13,6 +13,9 @@ from rrmstats.results.refusals import Meaningless
 
 from .fits import DATA, DIRTY
 
+# statsmodels 0.14 says of its own wald_test_terms that it will change.
+pytestmark = pytest.mark.filterwarnings("ignore:The behavior of wald_test:FutureWarning")
+
 MODELS = {
     "ols": lambda: rrmstats.ols("y ~ x1", DIRTY, 0.2),
     "logit": lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0.05),
