@@ -308,9 +308,10 @@ Algorithm 1 from extrapolated losses (Anderson's method), and the plain refit wh
 raise the risk. The risk never rises along a descent. A start whose losses overflow has an infinite
 risk and does no harm.
 
-`results.starts` lists the starts with their kinds and risks, `results.final_risks` the ends, and
-`results.n_best` says how many descents reached the lowest, counting only those that started with
-different weights. `summary()` has a note where only one did; a larger `n_starts=` is then a check.
+`results.starts` lists the starts with their kinds and risks, `results.final_risks` the ends;
+`results.n_reached` says how many descents reached the lowest, and `results.n_best` how many starts
+with different weights lead to it. `summary()` has a note where no two of them agree; a larger
+`n_starts=` is then a check.
 
 ## What it misses
 

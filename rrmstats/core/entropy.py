@@ -54,7 +54,7 @@ def entropy_weights(
     lambda_start: npt.ArrayLike | None = None,
     rtol: float = DIVERGENCE_RTOL,
 ) -> EntropyWeights:
-    r"""Minimise ``sum(weights * losses)`` under a bound on the entropy of the weights.
+    r"""Minimize ``sum(weights * losses)`` under a bound on the entropy of the weights.
 
     The entropy must be at least ``log((1 - eps_bar) * n)``. The minimizer is an exponential
     tilt, :math:`\pi_i \propto \exp(-\ell_i / \lambda)`, and the only unknown is

@@ -62,8 +62,10 @@ class Solution:
         "uniform", "given", "subset" or "spectral".
     final_risks : ndarray, shape (f,)
         Risks at the ends of the descents that were run to convergence on all rows.
+    n_reached : int
+        How many of those reached the minimum.
     n_best : int
-        How many of those that started apart reached the minimum.
+        How many starts that are apart from each other lead to it.
     """
 
     theta: Array
@@ -78,6 +80,7 @@ class Solution:
     start_risks: Array
     start_kinds: tuple[str, ...]
     final_risks: Array
+    n_reached: int
     n_best: int
 
     @property
@@ -233,10 +236,11 @@ def _search(
         return starts
     points = evaluate(part, starts.theta, part_budget)
     ends = Descent(part, points, part_budget).run(COMPARE_TOL, COMPARE_MAXITER, True).points
-    kept = [i for i in distinct(ends, len(ends.risk)) if _rivals(ends, i)]
+    groups = [g for g in distinct(ends, len(ends.risk)) if any(_rivals(ends, i) for i in g)]
+    kept = [group[0] for group in groups]
     if 0 in kept[1:]:
         ends.theta[0] = first[0]
-    return starts.take(ends.theta[kept], kept)
+    return starts.take(ends.theta[kept], groups)
 
 
 def _rivals(ends: Points, i: int) -> bool:
@@ -262,5 +266,6 @@ def _solution(descent: Descent, starts: Starts) -> Solution:
         start_risks=starts.risks,
         start_kinds=starts.kinds,
         final_risks=points.risk,
-        n_best=starts.count_apart(np.flatnonzero(reached)),
+        n_reached=int(reached.sum()),
+        n_best=starts.count_apart(np.flatnonzero(reached), budget.eps_bar),
     )

@@ -54,6 +54,9 @@ class Setting:
 
     def __post_init__(self) -> None:
         check_eps_bar(self.eps_bar)
+        for name, value in (("n_starts", self.n_starts), ("maxiter", self.maxiter)):
+            if not (value is None or isinstance(value, int | np.integer)):
+                raise TypeError(f"{name} must be a whole number, got {value!r}")
         negative = self.maxiter < 0 or (self.n_starts is not None and self.n_starts < 0)
         if negative or not self.tol > 0:
             raise ValueError(

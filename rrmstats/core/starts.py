@@ -22,7 +22,8 @@ ROUNDS, STEPS, GO_ON = 3, 2, 1 / 3
 FINALISTS, LEAST_FINALISTS, SPECTRAL_FINALISTS = 8, 3, 2
 # Risks closer than this, relative to the excess, are one minimum.
 SAME_RISK = 1e-6
-# Fraction of their weight that two starts must put on different rows to count as two.
+# Fraction of their weight, of what the budget allows, that two starts must put on different rows
+# to count as two.
 APART = 0.2
 
 
@@ -40,27 +41,35 @@ class Starts:
         The best, a few steps on; the descendant of the first start comes first.
     origin : ndarray, shape (f,)
         Which start each of them comes from.
-    weights : ndarray, shape (f, n)
-        Weights of the observations there, before any step.
+    weights : list of ndarray, each of shape (m, n)
+        For each of them the weights of the observations at the m starts that lead to it, before
+        any step.
     """
 
     risks: Array
     kinds: tuple[str, ...]
     theta: Array
     origin: np.ndarray
-    weights: Array
+    weights: list[Array]
 
-    def take(self, theta: Array, kept: list[int]) -> Starts:
-        """Return some of those worth a descent, moved on to `theta`."""
-        return replace(self, theta=theta, origin=self.origin[kept], weights=self.weights[kept])
+    def take(self, theta: Array, groups: list[list[int]]) -> Starts:
+        """Return some of those worth a descent, moved on to `theta`; each stands for a group."""
+        weights = [np.vstack([self.weights[i] for i in group]) for group in groups]
+        first = [group[0] for group in groups]
+        return replace(self, theta=theta, origin=self.origin[first], weights=weights)
 
-    def count_apart(self, chosen: np.ndarray) -> int:
-        """Return how many of the chosen descents started apart from each other."""
+    def count_apart(self, chosen: np.ndarray, eps_bar: float) -> int:
+        """Return how many starts that lead to the chosen descents are apart from each other.
+
+        Weights within the budget are at most ``2 sqrt(-log(1 - eps_bar) / 2)`` apart (Pinsker).
+        """
+        least = APART * min(1.0, 2.0 * float(np.sqrt(-0.5 * np.log1p(-eps_bar))))
+        weights = np.vstack([self.weights[i] for i in chosen])
         apart: list[int] = []
-        for i in chosen:
-            distance = 0.5 * np.abs(self.weights[apart] - self.weights[i]).sum(axis=-1)
-            if (distance > APART).all():
-                apart.append(int(i))
+        for i, own in enumerate(weights):
+            distance = 0.5 * np.abs(weights[apart] - own).sum(axis=-1)
+            if (distance > least).all():
+                apart.append(i)
         return len(apart)
 
 
@@ -72,7 +81,7 @@ def canonical_order(problem: Problem, budget: Budget) -> np.ndarray:
 
 def first_start(points: Points, kind: str) -> Starts:
     """Return the starts of a search that has only one."""
-    return Starts(points.risk.copy(), (kind,), points.theta, np.zeros(1, int), points.weights)
+    return Starts(points.risk.copy(), (kind,), points.theta, np.zeros(1, int), [points.weights])
 
 
 def screened_starts(
@@ -108,17 +117,18 @@ def screened_starts(
             moved = problem.improved(points.weights, points.theta)
             points = evaluate(problem, moved, budget, points.lambda_, rtol=SCREEN_RTOL)
         most = max(last, int(GO_ON * most))
-    best = finalists(points, usable[origin] > n_starts, last)
-    origin = origin[best]
-    return Starts(risks, tuple(kinds), points.theta[best], usable[origin], at_start[origin])
+    groups = finalists(points, usable[origin] > n_starts, last)
+    best = [group[0] for group in groups]
+    weights = [at_start[origin[group]] for group in groups]
+    return Starts(risks, tuple(kinds), points.theta[best], usable[origin[best]], weights)
 
 
-def finalists(points: Points, spectral: np.ndarray, last: int) -> list[int]:
-    """Return the first start and the best of each kind, each with a risk of its own."""
-    best = [0]
+def finalists(points: Points, spectral: np.ndarray, last: int) -> list[list[int]]:
+    """Return the first start and the best of each kind, each with those of the same risk."""
+    best = [[0]]
     for kind, most in ((~spectral, last), (spectral, SPECTRAL_FINALISTS)):
         among = np.flatnonzero(kind & (np.arange(len(kind)) > 0))
-        best += [int(among[i]) for i in distinct(points[among], most)]
+        best += [[int(among[i]) for i in group] for group in distinct(points[among], most)]
     return best
 
 
@@ -140,12 +150,14 @@ def loosened(budget: Budget) -> Budget:
     return replace(budget, eps_bar=eps_bar)
 
 
-def distinct(points: Points, most: int) -> list[int]:
-    """Return the indices of at most `most` points with different risks, the lowest first."""
-    kept: list[int] = []
+def distinct(points: Points, most: int) -> list[list[int]]:
+    """Return groups of points with the same risk, at most `most`, the lowest first."""
+    groups: list[list[int]] = []
     for i in np.argsort(points.risk, kind="stable"):
-        if not kept or points.risk[i] - points.risk[kept[-1]] > SAME_RISK * points.excess[i]:
-            kept.append(int(i))
-        if len(kept) == most:
+        if groups and points.risk[i] - points.risk[groups[-1][0]] <= SAME_RISK * points.excess[i]:
+            groups[-1].append(int(i))
+        elif len(groups) < most:
+            groups.append([int(i)])
+        else:
             break
-    return kept
+    return groups

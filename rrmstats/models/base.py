@@ -157,10 +157,12 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         efficiency : float, optional
             Efficiency on clean data, in (0, 1), that a second step is to have: it starts from
             the minimum and keeps its robustness, but gives more rows their full weight. 0.95 is
-            usual.
+            usual. The second step of `RRMLogit` has the efficiency of maximum likelihood whatever
+            is given.
         n_starts : int, optional
-            Random subsets from which the global minimum is sought. 0 descends from the paper's
-            uniform weights alone.
+            Random subsets from which the global minimum is sought, besides the uniform and the
+            spectral starts; by default 20 to 2,000, more where `eps_bar` and the number of
+            parameters are larger. 0 descends from the paper's uniform weights alone.
         start_params : array_like, optional
             Parameters to start from in place of uniform weights.
         rng : int or numpy.random.Generator, optional
@@ -196,7 +198,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         True
         """
         check_inference(cov_type, cov_kwds)
-        if efficiency is not None and not 0 < efficiency < 1:
+        number = isinstance(efficiency, int | float | np.number)
+        if efficiency is not None and not (number and 0 < efficiency < 1):
             raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
         options, groups, bootstrap = cov_kwds or {}, None, None
         if cov_type == "cluster":

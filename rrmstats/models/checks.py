@@ -74,6 +74,11 @@ def _numeric(values: Any, dtype: Any) -> bool:
 
 def check_freq_weights(freq_weights: Any, nobs: int) -> None:
     """Raise where there is not one frequency weight per row, or one is negative."""
+    if isinstance(freq_weights, str):
+        raise TypeError(
+            f"freq_weights must be numbers, one per row, got {freq_weights!r}; for a column of a "
+            f"data frame give data[{freq_weights!r}]"
+        )
     check_numbers("freq_weights", freq_weights)
     values = np.asarray(freq_weights, dtype=float)
     if values.shape != (nobs,):

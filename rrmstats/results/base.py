@@ -51,8 +51,10 @@ class RRMResults(RowResults):
         Number of rows, and the sum of their frequency weights.
     final_risks : ndarray
         Risks at the ends of the descents that were run to convergence.
-    n_best : int
+    n_reached : int
         How many of them reached the minimum.
+    n_best : int
+        How many starts that are apart from each other lead to it.
     converged : bool
     n_iter : int
         Iterations of the best descent.
@@ -100,7 +102,8 @@ class RRMResults(RowResults):
         self.n_eff, self.entropy = found.n_eff, float(np.log(found.n_eff))
         self.n_kish = kish_size(found.weights, estimate.setting.freq_weights)
         self.converged, self.n_iter = found.converged, found.n_iter
-        self.final_risks, self.n_best = found.final_risks * unit + shift, found.n_best
+        self.final_risks = found.final_risks * unit + shift
+        self.n_reached, self.n_best = found.n_reached, found.n_best
         self.cov_type, self.cov_kwds = inference.cov_type, inference.cov_kwds
         self.use_t = self._default_use_t if inference.use_t is None else inference.use_t
         self._data_attr.extend(["weights", "losses"])
@@ -299,20 +302,26 @@ class RRMResults(RowResults):
         return notes + self._search_notes()
 
     def _search_notes(self) -> list[str]:
-        """Return what to know of a search whose end only one descent vouches for."""
+        """Return what to know of a search whose minimum no two different starts agree on."""
         if self.eps_bar == 0 or len(self.starts) == 1:
             return []
         if not np.isfinite(self.starts["risk"][1:]).any():
             return [
-                "No start besides uniform weights gave a fit, so that the minimum may be a local "
-                f"one; try a larger n_starts= (now {len(self.starts) - 1})."
+                "No start besides the first gave a fit, so that the minimum may be a local one; "
+                "try a larger n_starts=."
             ]
-        if self.n_best == 1 and len(self.final_risks) > 1:
-            return [
-                f"Of {len(self.final_risks)} descents one reached this minimum, and the others "
-                "ended higher; a larger n_starts= checks that there is none lower."
-            ]
-        return []
+        total = len(self.final_risks)
+        if self.n_best > 1 or total == 1:
+            return []
+        others = (
+            f"all {total} descents agree, but they started from similar weights"
+            if self.n_reached == total
+            else f"{total - self.n_reached} of {total} descents ended higher"
+        )
+        return [
+            f"No two starts that are far apart lead to this minimum: {others}. A larger n_starts= "
+            "checks that there is none lower."
+        ]
 
     def summary(
         self,

@@ -25,7 +25,7 @@ SLIM = (
 
 def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
     """Return the two columns at the top of a summary."""
-    reached = f"{results.n_best} of {len(results.final_risks)}"
+    reached = f"{results.n_reached} of {len(results.final_risks)}"
     left: Entries = [
         results._summary_subject(),
         ("Model:", None),
@@ -43,7 +43,7 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Effective size (entropy):", [f"{results.n_eff:.1f}"]),
         ("Effective size (Kish):", [kish_text(results)]),
         ("Starts:", [str(len(results.starts))]),
-        ("Descents that reached the minimum:", [reached]),
+        ("Descents that reached the minimum:", [f"{reached} ({results.n_best} apart)"]),
         ("Efficiency, clean data:", [results._efficiency_text()]),
     ]
     return left, right

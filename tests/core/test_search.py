@@ -70,7 +70,9 @@ def test_solution_is_consistent(n, weighted):
     assert_allclose(found.weights, tilted / tilted.sum(), atol=1e-12)
     assert_allclose(problem.weighted_fit(found.weights), found.theta, atol=1e-7)
     assert found.risk == found.final_risks.min() == found.trace[-1].risk
-    assert 1 <= found.n_best <= len(found.final_risks)
+    lowest = found.final_risks <= found.risk + 1e-6 * (found.risk - found.losses.min())
+    assert found.n_reached == lowest.sum()
+    assert 1 <= found.n_best <= len(found.start_risks)
     assert len(found.start_risks) == len(found.start_kinds)
     assert found.start_kinds.count("subset") == problem.default_starts(0.3)
     assert found.n_iter == len(found.trace) - 1

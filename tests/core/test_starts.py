@@ -80,10 +80,20 @@ def test_problems_without_derivatives_have_no_spectral_starts():
 
 def test_descents_from_the_same_weights_count_once():
     weights = np.array([[0.5, 0.5, 0.0], [0.45, 0.5, 0.05], [0.0, 0.5, 0.5]])
-    starts = Starts(np.ones(3), ("subset",) * 3, np.zeros((3, 1)), np.arange(3), weights)
-    assert starts.count_apart(np.arange(3)) == 2
-    assert starts.count_apart(np.array([1])) == 1
-    assert starts.count_apart(np.array([0, 1])) == 1
+    each = list(weights[:, None])
+    starts = Starts(np.ones(3), ("subset",) * 3, np.zeros((3, 1)), np.arange(3), each)
+    assert starts.count_apart(np.arange(3), 0.4) == 2
+    assert starts.count_apart(np.array([1]), 0.4) == 1
+    assert starts.count_apart(np.array([0, 1]), 0.4) == 1
+    merged = starts.take(np.zeros((2, 1)), [[1], [0, 2]])
+    assert merged.origin.tolist() == [1, 0]
+    assert merged.count_apart(np.array([1]), 0.4) == 2
+
+
+def test_small_budgets_leave_less_room_between_starts():
+    weights = np.array([[0.5, 0.5, 0.0], [0.45, 0.5, 0.05]])
+    starts = Starts(np.ones(2), ("subset",) * 2, np.zeros((2, 1)), np.arange(2), [weights])
+    assert [starts.count_apart(np.array([0]), eps_bar) for eps_bar in (0.4, 0.02)] == [1, 2]
 
 
 def test_subsets_that_fit_as_uniform_weights_do_are_no_agreement(monkeypatch):

@@ -232,7 +232,10 @@ def test_summary_says_what_was_fitted():
         ("No. Observations:", "60"),
         ("Starts:", str(len(res.starts))),
         ("Converged:", "yes"),
-        ("Descents that reached the minimum:", f"{res.n_best} of {len(res.final_risks)}"),
+        (
+            "Descents that reached the minimum:",
+            f"{res.n_reached} of {len(res.final_risks)} ({res.n_best} apart)",
+        ),
     ):
         line = next(line for line in text.splitlines() if label in line)
         assert f"{value} " in " ".join(line.split(label)[1].split()) + " ", line

@@ -9,8 +9,8 @@ from rrmstats.core.sandwich import influence_covariance
 from rrmstats.experiments.samples import leverage_shift, one_sided_outliers, other_subspace
 from rrmstats.losses import SquaresProblem
 
-ALONE = "one reached this minimum"
-NONE_USABLE = "No start besides uniform weights"
+ALONE = "No two starts that are far apart lead to this minimum"
+NONE_USABLE = "No start besides the first gave a fit"
 
 
 def notes(res):
@@ -20,8 +20,10 @@ def notes(res):
 def test_a_minimum_that_one_descent_found_has_a_note():
     endog, exog = leverage_shift(np.random.default_rng(0), 500, np.ones(40), 0.15, 1.0)
     res = RRMOLS(endog, exog, 0.3).fit()
+    higher = int((res.final_risks > res.risk * (1 + 1e-6)).sum())
     assert res.n_best == 1
-    assert f"Of {len(res.final_risks)} descents {ALONE}" in notes(res)
+    assert higher > 0
+    assert f"{ALONE}: {higher} of {len(res.final_risks)} descents ended higher" in notes(res)
     assert "n_starts=" in notes(res)
 
 
@@ -50,7 +52,7 @@ def test_a_search_without_usable_starts_has_a_note(no_other_starts):
     res = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3).fit(n_starts=7)
     assert np.isfinite(res.starts["risk"]).tolist() == [True, *[False] * 7]
     assert NONE_USABLE in notes(res)
-    assert "(now 7)" in notes(res)
+    assert "try a larger n_starts=" in notes(res)
     assert ALONE not in notes(res)
 
 
