@@ -252,7 +252,9 @@ def _rivals(ends: Points, i: int) -> bool:
 def _solution(descent: Descent, starts: Starts) -> Solution:
     points, budget = descent.points, descent.budget
     best = int(np.argmin(points.risk))
-    reached = points.risk - points.risk[best] <= SAME_RISK * max(points.excess[best], 0.0)
+    with np.errstate(invalid="ignore"):  # all risks may be infinite
+        reached = points.risk - points.risk[best] <= SAME_RISK * points.excess[best]
+    reached[best] = True
     return Solution(
         theta=points.theta[best],
         losses=points.losses[best],
