@@ -37,6 +37,8 @@ from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper
 DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 # Fits by statsmodels' GLM in one step of Algorithm 1, and the change at which they stop.
 GLM_FITS, GLM_TOL = 100, 1e-12
+# Steps of such a fit; few where the next one corrects the penalties anyway.
+PLAIN_STEPS, PENALIZED_STEPS = 100, 2
 
 
 class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
@@ -210,6 +212,7 @@ def penalized_glm(
             np.r_[weights, mass[rows] * trials],
             np.r_[np.zeros(n), -stretch * eta[rows]],
             params,
+            PENALIZED_STEPS if len(rows) else PLAIN_STEPS,
         )
         step = fitted - params
         while value(params + step) > value(params) and np.abs(step).max() > GLM_TOL:
@@ -236,7 +239,9 @@ def penalty_trials(slope: Array, curvature: Array) -> tuple[Array, Array, Array]
     return stretch, trials, 0.5 - slope / (trials * stretch)
 
 
-def binomial_fit(endog: Array, exog: Array, weights: Array, offset: Array, start: Array) -> Array:
+def binomial_fit(
+    endog: Array, exog: Array, weights: Array, offset: Array, start: Array, steps: int
+) -> Array:
     """Return the coefficients of statsmodels' binomial GLM with weights of the rows."""
     model = GLM(
         endog, exog, offset=offset, family=Binomial(), var_weights=weights / weights.mean()
@@ -246,7 +251,7 @@ def binomial_fit(endog: Array, exog: Array, weights: Array, offset: Array, start
         warnings.simplefilter("ignore", PerfectSeparationWarning)
         warnings.simplefilter("ignore", DomainWarning)
         try:
-            fit = model.fit(start_params=start, tol=1e-14, tol_criterion="params", maxiter=100)
+            fit = model.fit(start_params=start, tol=1e-14, tol_criterion="params", maxiter=steps)
         except PerfectSeparationError:
             return start
     return np.asarray(fit.params)
