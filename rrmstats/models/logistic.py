@@ -39,6 +39,8 @@ DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 GLM_FITS, GLM_TOL = 100, 1e-12
 # Steps of such a fit; few where the next one corrects the penalties anyway.
 PLAIN_STEPS, PENALIZED_STEPS = 100, 2
+# What rounding may add to a value, relative to it: near the end steps change it by less.
+VALUE_NOISE = 1e-13
 
 
 class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
@@ -215,7 +217,8 @@ def penalized_glm(
             PENALIZED_STEPS if len(rows) else PLAIN_STEPS,
         )
         step = fitted - params
-        while value(params + step) > value(params) and np.abs(step).max() > GLM_TOL:
+        most = value(params) * (1.0 + VALUE_NOISE)
+        while value(params + step) > most and np.abs(step).max() > GLM_TOL:
             step = 0.5 * step
         params = params + step
         if np.abs(step).max() <= GLM_TOL * np.abs(params).max() or not (quartic or ridge.any()):
