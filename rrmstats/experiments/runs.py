@@ -92,6 +92,7 @@ def plane_picture(
 
 def records(table: Mapping[str, np.ndarray]) -> Rows:
     """Return columns as rows."""
+    # The stubs of pandas know keys as Hashable only; these are names of columns.
     return pd.DataFrame(dict(table)).to_dict("records")  # type: ignore[return-value]
 
 

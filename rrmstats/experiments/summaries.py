@@ -15,6 +15,7 @@ def mean_errors(table: pd.DataFrame) -> dict[str, float]:
         if level in table:
             table = table[table[level] == table[level].max()]
     measure = "accuracy" if "accuracy" in table else "error"
+    # The stubs of pandas know keys as Hashable only; these are names of methods.
     return table.groupby("method", sort=False)[measure].mean().to_dict()  # type: ignore[return-value]
 
 

@@ -52,6 +52,7 @@ class SeverModel(RRMModel[Any, Any], Generic[R]):
         """Smallest number of rows that can be fitted."""
         return self.exog.shape[1]
 
+    # SEVER has no option of RRMModel.fit, and results of its own.
     def fit(self, *, rounds: int = ROUNDS) -> R:  # type: ignore[override]
         """Remove rows in rounds, then fit the model to those that are left.
 

@@ -44,6 +44,7 @@ class SeverRegression(SeverModel[R]):
         check_column("endog", endog)
         endog, exog = check_numbers("endog", endog), check_numbers("exog", exog)
         with readable_errors():
+            # The next class is a statsmodels model, which the mixin does not know.
             super().__init__(endog, exog, missing=missing, **kwargs)  # type: ignore[call-arg]
         self._set_options(eps_bar, None)
         check_finite("endog", self.endog)
@@ -79,6 +80,7 @@ class SeverSummary:
         -------
         statsmodels.iolib.summary.Summary
         """
+        # The next class has statsmodels' results, which the mixin does not know.
         table = super().summary(*args, **kwargs)  # type: ignore[misc]
         table.extra_txt = "\n".join(filter(None, [table.extra_txt, sever_note(self.nobs)]))
         return table
