@@ -39,6 +39,54 @@ def second_moment_ratio(eps_bar: float, dim: int = 1) -> float:
     return float(np.exp(-root))
 
 
+def order_efficiency(order: float, dim: float = 1) -> float:
+    r"""Return the efficiency of a location or of regression slopes on clean Gaussian data.
+
+    Parameters
+    ----------
+    order : float
+        a >= 1 of the weights :math:`\exp(-(a - 1) r^2 / 2)`, r the distance in units of the true
+        covariance; 1 / a is the second moment that they leave.
+    dim : float, optional
+        Dimension of the Gaussian part of a loss; 1 for regression.
+
+    Returns
+    -------
+    float
+        :math:`(2a - 1)^{d/2 + 1} / a^{d + 2}`, the asymptotic variance of the classical estimate
+        divided by that of the weighted one.
+
+    Examples
+    --------
+    >>> round(order_efficiency(2.0), 3)
+    0.65
+    """
+    return float(np.exp((dim / 2 + 1) * np.log(2 * order - 1) - (dim + 2) * np.log(order)))
+
+
+def efficient_order(efficiency: float, dim: float = 1) -> float:
+    """Return the order at which the weights have a given efficiency; see `order_efficiency`.
+
+    Parameters
+    ----------
+    efficiency : float
+        Gaussian efficiency of a location or of regression slopes, in (0, 1).
+    dim : float, optional
+        Dimension of the Gaussian part of a loss; 1 for regression.
+
+    Examples
+    --------
+    >>> round(efficient_order(0.95), 3)
+    1.225
+    """
+    if not 0 < efficiency < 1:
+        raise ValueError(f"efficiency must be in (0, 1), got {efficiency:g}")
+    high = 2.0
+    while order_efficiency(high, dim) > efficiency:
+        high *= 2.0
+    return float(brentq(lambda a: order_efficiency(a, dim) - efficiency, 1.0, high, xtol=1e-14))
+
+
 def gaussian_efficiency(eps_bar: float, dim: int = 1) -> float:
     """Return the efficiency of a location or of regression slopes on clean Gaussian data.
 
@@ -59,8 +107,7 @@ def gaussian_efficiency(eps_bar: float, dim: int = 1) -> float:
     >>> [round(gaussian_efficiency(eps_bar), 2) for eps_bar in (0.0, 0.1, 0.2, 0.4)]
     [1.0, 0.63, 0.4, 0.15]
     """
-    a = 1.0 / second_moment_ratio(eps_bar, dim)
-    return float((2 * a - 1) ** (dim / 2 + 1) / a ** (dim + 2))
+    return order_efficiency(1.0 / second_moment_ratio(eps_bar, dim), dim)
 
 
 def kish_fraction(eps_bar: float, dim: int = 1) -> float:
@@ -107,14 +154,4 @@ def efficient_ratio(efficiency: float, dim: int = 1) -> float:
     >>> round(efficient_ratio(0.95), 3)
     0.817
     """
-    if not 0 < efficiency < 1:
-        raise ValueError(f"efficiency must be in (0, 1), got {efficiency:g}")
-
-    def excess(a: float) -> float:
-        power = (dim / 2 + 1) * np.log(2 * a - 1) - (dim + 2) * np.log(a)
-        return float(power - np.log(efficiency))
-
-    high = 2.0
-    while excess(high) > 0:
-        high *= 2.0
-    return float(1.0 / brentq(excess, 1.0, high, xtol=1e-14))
+    return 1.0 / efficient_order(efficiency, dim)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.ladder import Ladder
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.core.sandwich import influence_covariance, minimum_influence
 from rrmstats.core.search import Solution, global_minimum
@@ -33,6 +35,11 @@ class Estimate:
         Efficiency asked of the second step; None where there is one step.
     first : Estimate or None
         That of the first step, where this one is of the second.
+    ladder : Ladder or None
+        The rungs of the second step, and the one that these parameters are of.
+    eps_hat, eps_hat_se : float
+        Estimated fraction of corrupted observations and its standard error; NaN where the model
+        has no such estimate.
     loss_unit, loss_shift : float
         The losses of the data are ``loss_unit`` times those of the problem plus ``loss_shift``.
     """
@@ -44,6 +51,9 @@ class Estimate:
     raw_params: Array
     efficiency: float | None = None
     first: Estimate | None = None
+    ladder: Ladder[Any] | None = None
+    eps_hat: float = np.nan
+    eps_hat_se: float = np.nan
     loss_unit: float = 1.0
     loss_shift: float = 0.0
 
@@ -56,6 +66,11 @@ class Estimate:
     def wnobs(self) -> float:
         """Number of observations that the rows stand for."""
         return self.setting.wnobs(self.problem.n_obs)
+
+    @property
+    def efficiency_reached(self) -> float | None:
+        """Efficiency on clean data that the second step has; None where there is one step."""
+        return self.efficiency if self.ladder is None else self.ladder.best.efficiency
 
     def influence(self) -> Array:
         """Return the influence functions of `params`, shape (n, k): it moves by their mean."""

@@ -19,12 +19,12 @@ from rrmstats.report import write_report
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.inference import Inference, nested_restriction
 from rrmstats.results.refusals import Meaningless, refused
-from rrmstats.results.rows import RowResults
-from rrmstats.results.summary import make_summary, make_summary2
+from rrmstats.results.steps import StepResults
+from rrmstats.results.summary import contamination_text, make_summary, make_summary2
 from rrmstats.results.tables import Table
 
 
-class RRMResults(RowResults):
+class RRMResults(StepResults):
     """Results of a fit by robust risk minimization.
 
     Attributes
@@ -62,6 +62,12 @@ class RRMResults(RowResults):
         Efficiency asked of the second step; None where there was none.
     first_step : results or None
         Results of the first step where these are of the second.
+    eps_hat, eps_hat_se : float
+        Estimated fraction of corrupted rows and its standard error; NaN where the model has no
+        such estimate.
+    efficiency_reached : float or None
+        Efficiency on clean data that the second step has. It is less than what was asked where
+        more efficient fits disagree with robust ones by more than chance; see `ladder`.
     cov_type : {"sandwich", "cluster", "bootstrap"}
         How standard errors are found.
     bootstrap : Replicates or None
@@ -78,8 +84,7 @@ class RRMResults(RowResults):
     _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "losses")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
-    model: Any
-    _estimate: Estimate
+    first_step: RRMResults | None
 
     def __init__(
         self,
@@ -89,10 +94,10 @@ class RRMResults(RowResults):
         first_step: RRMResults | None = None,
     ) -> None:
         super().__init__(model, estimate.params, normalized_cov_params=None)
-        self._estimate, self._inference, self.first_step = estimate, inference, first_step
+        self._set_steps(estimate, inference)
+        self.first_step = first_step
         found, unit, shift = estimate.solution, estimate.loss_unit, estimate.loss_shift
         self.raw_params = estimate.raw_params
-        self.efficiency = estimate.efficiency
         self.eps_bar = estimate.setting.eps_bar
         self.nobs, self.wnobs = float(estimate.problem.n_obs), estimate.wnobs
         self.weights = found.weights
@@ -259,7 +264,7 @@ class RRMResults(RowResults):
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed."""
-        _ = self.cov_params_default, self._trace, self.starts
+        _ = self.cov_params_default, self._trace, self.starts, self.ladder, self.steps_pvalue
         _ = self.model.endog_names, self.model.data.row_labels
         if self.first_step is not None:
             self.first_step.remove_data()
@@ -271,13 +276,10 @@ class RRMResults(RowResults):
         """Rows that `summary_col` adds below the parameters."""
         return {
             "eps_bar": lambda res: f"{res.eps_bar:g}",
+            "Estimated contamination": contamination_text,
             "Effective size": lambda res: f"{res.n_eff:.1f}",
             "No. Observations": lambda res: f"{res.nobs:.0f}",
         }
-
-    def _efficiency_text(self) -> str:
-        """Return the efficiency of the reported step on clean data."""
-        return "n/a" if self.efficiency is None else f"{self.efficiency:.2f}"
 
     def _summary_subject(self) -> tuple[str, list[str] | None]:
         return ("Dep. Variable:", None)
@@ -289,10 +291,7 @@ class RRMResults(RowResults):
 
     def _notes(self) -> list[str]:
         notes = [self._inference.describe()]
-        if self.efficiency is not None:
-            notes.append(
-                "These are the estimates of the second step; first_step holds those of the first."
-            )
+        notes += self._ladder_notes()
         if self.lambda_ == 0:
             notes.append(
                 "Exact fit: the observations with weight share the smallest loss; lambda is 0."

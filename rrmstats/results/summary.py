@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
@@ -19,7 +20,14 @@ Entries = list[tuple[str, list[str] | None]]
 # Names that stay at the top of a slim summary.
 SLIM = (
     *("Dep. Variable:", "Variables:", "Model:", "No. Observations:", "Converged:"),
-    *("eps_bar:", "Risk:", "Effective size (entropy):", "Steps:", "Efficiency, clean data:"),
+    *(
+        "eps_bar:",
+        "Estimated contamination:",
+        "Risk:",
+        "Effective size (entropy):",
+        "Steps:",
+        "Efficiency, clean data:",
+    ),
 )
 
 
@@ -35,9 +43,11 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Converged:", ["yes" if results.converged else "NO"]),
         ("Iterations:", [str(results.n_iter)]),
         ("Steps:", ["one" if results.efficiency is None else "two"]),
+        ("Covariance Type:", [results.cov_type]),
     ]
     right: Entries = [
         ("eps_bar:", [f"{results.eps_bar:g}"]),
+        ("Estimated contamination:", [contamination_text(results)]),
         ("lambda:", [f"{results.lambda_:.5g}"]),
         ("Risk:", [f"{results.risk:.5g}"]),
         ("Effective size (entropy):", [f"{results.n_eff:.1f}"]),
@@ -47,6 +57,13 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Efficiency, clean data:", [results._efficiency_text()]),
     ]
     return left, right
+
+
+def contamination_text(results: RRMResults) -> str:
+    """Return the estimated fraction of corrupted rows with its standard error."""
+    if np.isnan(results.eps_hat):
+        return "n/a"
+    return f"{results.eps_hat:.2f} ({results.eps_hat_se:.2f})"
 
 
 def kish_text(results: RRMResults) -> str:
