@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,37 @@ class Solution:
     def n_iter(self) -> int:
         """Iterations of the best descent."""
         return len(self.trace) - 1
+
+    def continued(
+        self, theta: Array, losses: Array, weights: Array, lambda_: float, setting: Setting
+    ) -> Solution:
+        """Return the solution of a second step: other parameters and weights, the same search.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (k,)
+        losses, weights : ndarray, shape (n,)
+            Losses at `theta`, and weights that sum to one.
+        lambda_ : float
+            Temperature of the weights.
+        setting : Setting
+        """
+        n, used = len(losses), weights > 0
+        spread = setting.spread(n)[used]
+        divergence = float(weights[used] @ np.log(weights[used] / spread))
+        n_eff = setting.wnobs(n) * float(np.exp(-divergence))
+        risk = float(weights[used] @ losses[used])
+        return replace(
+            self,
+            theta=theta,
+            losses=losses,
+            weights=weights,
+            lambda_=lambda_,
+            divergence=divergence,
+            n_eff=n_eff,
+            risk=risk,
+            trace=(*self.trace, Step(risk, lambda_, n_eff, "second step")),
+        )
 
 
 def minimize(

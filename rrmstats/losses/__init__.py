@@ -4,8 +4,9 @@ from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.losses.components import ComponentsProblem
 from rrmstats.losses.covariance import CovarianceProblem
 from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.regression import RegressionProblem
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.squares import RegressionProblem, SquaresProblem
+from rrmstats.losses.squares import SquaresProblem
 from rrmstats.losses.subspace import SubspaceProblem
 
 __all__ = [

@@ -15,8 +15,8 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.search import minimize
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
+from rrmstats.losses.regression import RegressionProblem
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.squares import RegressionProblem
 from rrmstats.models.base import RRMModel
 from rrmstats.models.checks import (
     check_column,

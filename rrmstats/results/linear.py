@@ -7,20 +7,23 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import norm
+from scipy.stats import t
 from statsmodels.regression._prediction import PredictionResults
 from statsmodels.stats.contrast import ContrastResults
 
 from rrmstats import plotting
-from rrmstats.core.consistency import kish_fraction, second_moment_ratio
+from rrmstats.core.consistency import kish_fraction
 from rrmstats.core.entropy import Array
-from rrmstats.losses.squares import RegressionEstimate, overfit
+from rrmstats.losses.regression import RegressionEstimate, overfit
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.influence import RRMInfluence
-from rrmstats.results.outliers import outlier_frame, refined_variance, standardized
+from rrmstats.results.outliers import outlier_frame, standardized
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
+
+# Level at which residuals are calibrated for their tests.
+TEST_LEVEL = 0.975
 
 
 class RRMOLSResults(RRMResults):
@@ -29,7 +32,7 @@ class RRMOLSResults(RRMResults):
     Attributes
     ----------
     scale : float
-        Consistent variance of the noise, from the first step.
+        Variance of the noise of the good rows: consistent whatever their share.
     raw_scale : float
         The paper's: the weighted mean of the squared residuals, which is the risk.
     rank : int
@@ -83,12 +86,6 @@ class RRMOLSResults(RRMResults):
         return self.wnobs * kish_fraction(self.eps_bar)
 
     @property
-    def _noise(self) -> float:
-        """Variance of the noise of rows that are not far out; see `refined_variance`."""
-        inflation = overfit(self.rank, self.wnobs, 1.0)
-        return refined_variance(self.resid, self.scale, self._base, inflation)
-
-    @property
     def rsquared(self) -> float:
         """Fraction of the variance that the fit explains.
 
@@ -98,8 +95,7 @@ class RRMOLSResults(RRMResults):
         fitted, weights = self.fittedvalues, self.weights
         center = weights @ fitted if self.model.k_constant else 0.0
         explained = float(weights @ (fitted - center) ** 2)
-        first = self if self.first_step is None else self.first_step
-        noise = first.risk / second_moment_ratio(self.eps_bar)
+        noise = self.scale * max(1 - self.rank / (self.wnobs * (1 - self.eps_hat)), 0.0)
         return explained / (explained + noise) if explained + noise > 0 else 0.0
 
     @property
@@ -148,7 +144,7 @@ class RRMOLSResults(RRMResults):
         return self.resid_pearson
 
     def _flags(self, level: float) -> np.ndarray:
-        return np.abs(self.resid_pearson) > norm.ppf((1 + level) / 2)
+        return np.abs(self.resid) > self._estimate.residual_cutoffs(level)
 
     def get_influence(self) -> RRMInfluence:
         """Return leverages, studentized residuals, Cook's distances and deletion effects.
@@ -169,7 +165,7 @@ class RRMOLSResults(RRMResults):
         return RRMInfluence(self)
 
     def outlier_test(self, method: str = "bonf", alpha: float = 0.05) -> pd.DataFrame:
-        """Test every standardized residual.
+        """Test every residual, in units of what a row as far out in its predictors may have.
 
         Parameters
         ----------
@@ -182,7 +178,7 @@ class RRMOLSResults(RRMResults):
         Returns
         -------
         DataFrame
-            Standardized residual, p-value and corrected p-value of each row.
+            Studentized residual, p-value and corrected p-value of each row.
 
         Examples
         --------
@@ -193,8 +189,9 @@ class RRMOLSResults(RRMResults):
         >>> sorted(table.index[table["bonf(p)"] < 0.05])
         [6, 10, 19, 29, 33]
         """
-        labels = self.model.data.row_labels
-        return outlier_frame(standardized(self.resid, self._noise), method, alpha, labels)
+        labels, free = self.model.data.row_labels, self._estimate.scale_freedom()
+        unit = self._estimate.residual_cutoffs(TEST_LEVEL) / t.ppf((1 + TEST_LEVEL) / 2, free)
+        return outlier_frame(standardized(self.resid, unit**2), free, method, alpha, labels)
 
     def get_prediction(
         self, exog: pd.DataFrame | npt.ArrayLike | None = None, transform: bool = True
@@ -228,7 +225,7 @@ class RRMOLSResults(RRMResults):
         return PredictionResults(
             rows @ self.params,
             variance,
-            self._noise,
+            self.scale,
             df=self.df_resid_inference,
             dist="t" if self.use_t else "norm",
             row_labels=labels,

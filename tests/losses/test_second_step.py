@@ -50,12 +50,14 @@ def test_exact_fits_are_finite_and_quiet(efficiency):
         assert ("second step" in text) == (efficiency is not None)
 
 
-def test_no_contamination_keeps_the_second_step():
-    """At eps_bar = 0 the first step is least squares, the second still robust to a degree."""
+def test_where_no_row_can_be_corrupted_both_steps_are_least_squares():
     endog, exog = one_sided_outliers(np.random.default_rng(0), 200, share=0.05, shift=8.0)
     res = RRMOLS(endog, exog, 0.0).fit(efficiency=0.95)
-    assert_allclose(res.first_step.params, sm.OLS(endog, exog).fit().params, rtol=1e-9)
-    assert res.weights[:10].max() < 0.5 * res.weights[10:].max()
+    expected = sm.OLS(endog, exog).fit()
+    assert_allclose(res.params, expected.params, rtol=1e-9)
+    assert_allclose(res.scale, expected.scale, rtol=1e-9)
+    assert_allclose(res.weights, 1 / 200)
+    assert (res.eps_hat, res.eps_hat_se, res.efficiency_reached) == (0, 0, 1)
 
 
 def test_a_group_of_stars_does_not_turn_the_second_step():

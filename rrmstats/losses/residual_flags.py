@@ -1,0 +1,79 @@
+"""How far out the residuals of good rows lie, for samples of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import t
+
+from rrmstats.core.consistency import order_efficiency
+from rrmstats.core.entropy import Array
+from rrmstats.losses.noise import scale_variance
+from rrmstats.losses.regression_ladder import CROWDED, robust_order
+from rrmstats.losses.residuals import FittedRows, NoiseRung, clean_scale, tilted
+
+
+def residual_cutoffs(rows: FittedRows, rung: NoiseRung, level: float) -> Array:
+    """Return the size of a residual that a good row exceeds with probability 1 - level.
+
+    To first order in parameters per good row: the fit to the other rows misses by its own
+    standard error, the row draws fit and scale to itself by its influence function, and the scale
+    has the degrees of freedom of its variance.
+
+    Parameters
+    ----------
+    rows : FittedRows
+    rung : NoiseRung
+        Parameters and scale; `fitted` is the order of the fit.
+    level : float
+
+    Returns
+    -------
+    ndarray, shape (n,)
+    """
+    good = rows.total * (1 - rung.eps_hat)
+    leverage = weighted_leverage(rows, rung) / good
+    out = float(t.ppf((1 + level) / 2, scale_freedom(rows, rung)))
+    drawn = leverage * rung.fitted**1.5 * tilted(out**2, 1.0, rung.fitted)
+    grown = rung.order**1.5 * tilted(out**2, 1.0, rung.order) * (rung.order * out**2 - 1) / good
+    variance = 1 + leverage / crowded_efficiency(
+        rung.fitted, rows.params_per_row(good / rows.total)
+    )
+    doubt = fitted_noise(rows)
+    scale = rung.scale ** (1 - doubt) * max(clean_scale(rows), rung.scale) ** doubt
+    return np.sqrt(scale * variance) * out * np.exp(-(1 - doubt) * (drawn + 0.5 * grown))
+
+
+def scale_freedom(rows: FittedRows, rung: NoiseRung) -> float:
+    """Return the degrees of freedom of the scale: those of a variance as precise as it is."""
+    good = rows.total * (1 - rung.eps_hat)
+    return max(2 * good / scale_variance(rung.order), 1.0)
+
+
+def crowded_efficiency(order: float, params_per_row: float) -> float:
+    """Return the efficiency of a fit of an order; all fits are one where rows are exhausted."""
+    asymptotic = order_efficiency(order)
+    return asymptotic + (1 - asymptotic) * min(params_per_row, 1.0)
+
+
+def weighted_leverage(rows: FittedRows, rung: NoiseRung) -> Array:
+    """Return squared lengths of predictors in the metric of the good rows, shape (n,).
+
+    Their mean over good rows is the number of parameters.
+    """
+    problem = rows.problem
+    mass = rows.share * tilted(problem.losses(rung.params), rung.scale, rung.order)
+    gram, _ = problem.gram(mass / mass.sum(), np.empty((0, problem.n_obs)))
+    inverse = np.linalg.pinv(gram, hermitian=True)
+    return np.einsum("ni,ni->n", problem.exog @ inverse, problem.exog)
+
+
+def fitted_noise(rows: FittedRows) -> float:
+    """Return how far the rungs may have been fitted to the noise, from 0 to 1.
+
+    With very few rows per parameter a robust scale may be that of noise that was fitted, to which
+    other rows had no part. The scale of clean data, which corrupted rows inflate, then takes its
+    place by degrees.
+    """
+    efficiency = order_efficiency(robust_order(rows.setting.eps_bar))
+    crowding = rows.params_per_row(rows.least_good) / efficiency
+    return float(np.clip(0.5 * (crowding / CROWDED - 1), 0.0, 1.0))
