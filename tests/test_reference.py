@@ -13,6 +13,8 @@ from rrmstats import RRMPCA, RRMCov, datasets
 from rrmstats.core.consistency import gaussian_efficiency
 
 FOLDER = Path(__file__).parent / "reference"
+# The years 1963 to 1970 of phones, in which another recording system was used.
+PARTLY_AFFECTED = list(range(13, 21))
 
 
 def reference(method, data):
@@ -50,9 +52,9 @@ def test_regression(name, formula, eps_bar):
     errors = np.abs(res.params.to_numpy() - coefs.to_numpy()) / expected["se"].to_numpy()
     assert (errors < difference(eps_bar)).all()
     # not lmrob's own scale, which its outliers inflate
-    good = load(name).drop(index=list(outliers))
-    clean = smf.ols(formula, good).fit()
-    assert_allclose(np.sqrt(res.scale), np.sqrt(clean.scale), rtol=0.2)
+    bad = PARTLY_AFFECTED if name == "phones" else list(outliers)
+    clean = smf.ols(formula, load(name).drop(index=bad)).fit()
+    assert_allclose(np.sqrt(res.scale), np.sqrt(clean.scale), rtol=0.25)
     assert outliers <= set(res.weights[res.weights * len(res.weights) < 0.01].index)
 
 

@@ -132,3 +132,19 @@ def hat_values(exog: Array, weights: Array) -> Array:
     left, singular, _ = np.linalg.svd(root, full_matrices=False)
     rank = singular > singular[0] * max(root.shape) * np.finfo(float).eps
     return np.einsum("ni,ni->n", left[:, rank], left[:, rank])
+
+
+def inverse_root(gram: Array) -> Array:
+    """Return R with ``R gram R' = 1`` in the directions that rows reach, shape (k, k).
+
+    Parameters
+    ----------
+    gram : ndarray, shape (k, k)
+        Gram matrix of rows, positive semi-definite.
+    """
+    unit = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(gram / np.outer(unit, unit))
+    seen = values > len(values) * np.finfo(float).eps
+    root = np.zeros_like(values)
+    root[seen] = values[seen] ** -0.5
+    return (vectors * root).T / unit

@@ -11,7 +11,11 @@ import numpy.typing as npt
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder
 from rrmstats.core.problem import SmoothProblem
-from rrmstats.core.sandwich import influence_covariance, minimum_influence
+from rrmstats.core.sandwich import (
+    Dependence,
+    influence_covariance,
+    minimum_influence,
+)
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 
@@ -79,9 +83,13 @@ class Estimate:
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         ).theta
 
-    def covariance(self, groups: np.ndarray | None = None) -> Array:
+    def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
-        return influence_covariance(self.influence(), self.base, self.wnobs, groups)
+        return influence_covariance(self.influence(), self.base, self.wnobs, dependence)
+
+    def nonrobust_covariance(self) -> Array:
+        """Return the covariance of `params` if the noise does not change, shape (k, k)."""
+        raise NotImplementedError(f"{type(self).__name__} has no covariance for constant noise")
 
 
 class EstimableProblem(SmoothProblem):

@@ -68,10 +68,13 @@ class Ladder(Generic[RungT]):
         The first step, then ever more efficient fits.
     chosen : int
         Place of the chosen rung; any that follow were refused.
+    reason : str
+        Why the choice is not Lepski's, for the summary; empty where it is.
     """
 
     rungs: tuple[RungT, ...]
     chosen: int
+    reason: str = ""
 
     @property
     def best(self) -> RungT:

@@ -7,6 +7,7 @@ score of each observation and the Hessian of the concentrated risk.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -136,8 +137,32 @@ def tempered_influence(
     return -found @ np.linalg.pinv(hessian, hermitian=True)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Dependence:
+    """Which observations may depend on each other; by default none.
+
+    Attributes
+    ----------
+    groups : ndarray of int, shape (n,), or None
+        Clusters, numbered from zero: observations of one cluster may.
+    maxlags : int or None
+        Rows in the order of time: those that are at most so many apart may.
+    """
+
+    groups: np.ndarray | None = None
+    maxlags: int | None = None
+
+    @property
+    def none(self) -> bool:
+        """Whether all observations are independent."""
+        return self.groups is None and self.maxlags is None
+
+
 def influence_covariance(
-    influence: Array, base: Array | None, wnobs: float, groups: np.ndarray | None = None
+    influence: Array,
+    base: Array | None,
+    wnobs: float,
+    dependence: Dependence | None = None,
 ) -> Array:
     """Return the covariance of an estimate from its influence functions.
 
@@ -149,19 +174,39 @@ def influence_covariance(
         Frequency weights, summing to one; None where they are equal.
     wnobs : float
         Number of observations that they stand for.
-    groups : ndarray of int, shape (n,), optional
-        Clusters, numbered from zero; observations of one cluster may depend on each other.
+    dependence : Dependence, optional
+        Which observations may depend on each other.
 
     Returns
     -------
     ndarray, shape (k, k)
     """
     n = len(influence)
-    if groups is None:
+    if dependence is None or dependence.none:
         if base is None:
             return influence.T @ influence / n**2
         return influence.T @ (base[:, None] * influence) / wnobs
     per_row = influence / n if base is None else base[:, None] * influence
+    if dependence.groups is not None:
+        return clustered_square(per_row, dependence.groups)
+    return lagged_square(per_row, dependence.maxlags or 0)
+
+
+def clustered_square(moves: Array, groups: np.ndarray) -> Array:
+    """Return the square of sums over clusters, times G / (G - 1) for G of them, shape (k, k)."""
     count = int(groups.max()) + 1
-    sums = np.array([np.bincount(groups, column, count) for column in per_row.T]).T
+    sums = np.array([np.bincount(groups, column, count) for column in moves.T]).T
     return sums.T @ sums * (count / (count - 1))
+
+
+def lagged_square(moves: Array, maxlags: int) -> Array:
+    """Return Newey and West's square of a sum over time, shape (k, k).
+
+    Products of rows that are lags apart have Bartlett's weights, which fall to zero past
+    `maxlags`.
+    """
+    found = moves.T @ moves
+    for lag in range(1, maxlags + 1):
+        cross = (1 - lag / (maxlags + 1)) * moves[lag:].T @ moves[:-lag]
+        found += cross + cross.T
+    return found

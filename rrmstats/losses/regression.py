@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
-from rrmstats.core.design import Design, power_of_two
+from rrmstats.core.consistency import gaussian_efficiency, order_efficiency, second_moment_ratio
+from rrmstats.core.design import Design, inverse_root, power_of_two
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.ladder import Ladder
-from rrmstats.core.sandwich import relative_weights
+from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.regression_ladder import joint_ladder, scale_ladder
+from rrmstats.losses.regression_errors import Scores, step_scores
+from rrmstats.losses.regression_ladder import SCALE_EFFICIENCY, joint_ladder, scale_ladder
 from rrmstats.losses.residual_flags import residual_cutoffs, scale_freedom
 from rrmstats.losses.residuals import FittedRows, NoiseRung, eps_hat_error, tilted
 from rrmstats.losses.squares import SquaresProblem
+
+# Parameters per row below which a fit to the noise is too slight to matter for the scale.
+FEW_PARAMS = 0.002
 
 
 class RegressionProblem(SquaresProblem):
@@ -48,15 +53,52 @@ class RegressionProblem(SquaresProblem):
         return self.design.from_params(params / self.endog_unit)
 
     def consistent(self, solution: Solution, setting: Setting) -> RegressionEstimate:
-        """Return the estimate of the first step, with the variance of the noise of good rows."""
+        """Return the estimate of the first step, with the variance of the noise of good rows.
+
+        The variance is that of the efficient rung of the ladder, whose residuals are less fitted
+        to the noise; where many rows make that no matter, it is taken around the first step.
+        """
         rows = self._rows(solution, setting)
-        if rows is not None:
-            rung = scale_ladder(rows).best
-            return self._estimate(solution, setting, rung, eps_hat_error(rows, rung))
+        if rows is None:
+            return self._estimate(solution, setting, self._known_rung(solution, setting))
+        if rows.params_per_row(rows.least_good) < FEW_PARAMS:
+            return self._estimate(solution, setting, scale_ladder(rows).best, rows)
+        ladder = joint_ladder(rows, SCALE_EFFICIENCY)
+        estimate = self._estimate(solution, setting, ladder.best, rows)
+        return replace(estimate, noise_ladder=ladder)
+
+    def efficient(self, first: Estimate, efficiency: float) -> RegressionEstimate:
+        """Return the most efficient fit up to a given one that agrees with more robust ones.
+
+        Without noise, or where no row can be corrupted, it is the first step.
+        """
+        assert isinstance(first, RegressionEstimate)
+        rows, ladder = self._rows(first.solution, first.setting), first.noise_ladder
+        if rows is None:
+            ladder = Ladder((first.rung,), 0)
+        elif ladder is None or efficiency != SCALE_EFFICIENCY:
+            ladder = joint_ladder(rows, efficiency)
+        told = replace(ladder, rungs=tuple(self._in_units(rung) for rung in ladder.rungs))
+        converged = first.solution.converged and all(rung.converged for rung in ladder.rungs)
+        if rows is None or ladder.chosen == 0:
+            found = replace(first.solution, converged=converged)
+            return replace(first, solution=found, first=first, efficiency=efficiency, ladder=told)
+        rung, losses = ladder.best, self.losses(ladder.best.params)
+        weights = rows.share * tilted(losses, rung.scale, rung.order)
+        lambda_ = 2 * rung.scale / (rung.order - 1) if rung.order > 1 else np.inf
+        found = first.solution.continued(
+            rung.params, losses, weights / weights.sum(), lambda_, first.setting
+        )
+        found = replace(found, converged=converged)
+        estimate = self._estimate(found, first.setting, rung, rows)
+        return replace(estimate, first=first, efficiency=efficiency, ladder=told)
+
+    def _known_rung(self, solution: Solution, setting: Setting) -> NoiseRung:
+        """Return the rung of data without noise, or without rows that can be corrupted."""
         total = setting.wnobs(self.n_obs)
         good = min(float(setting.spread(self.n_obs) @ (solution.weights > 0)), 1.0)
         noise = solution.risk * overfit(self.n_params, total) if solution.risk > 0 else 0.0
-        rung = NoiseRung(
+        return NoiseRung(
             order=1.0,
             fitted=1.0,
             efficiency=1.0,
@@ -64,31 +106,6 @@ class RegressionProblem(SquaresProblem):
             scale=noise,
             eps_hat=1 - good,
         )
-        return self._estimate(solution, setting, rung, float(np.sqrt(good * (1 - good) / total)))
-
-    def efficient(self, first: Estimate, efficiency: float) -> RegressionEstimate:
-        """Return the most efficient fit up to a given one that agrees with more robust ones.
-
-        Without noise, or where no row can be corrupted, it is the first step.
-        """
-        rows = self._rows(first.solution, first.setting)
-        assert isinstance(first, RegressionEstimate)
-        if rows is None:
-            ladder = Ladder((first.rung,), 0)
-        else:
-            ladder = joint_ladder(rows, efficiency)
-        told = Ladder(tuple(self._in_units(rung) for rung in ladder.rungs), ladder.chosen)
-        if rows is None or ladder.chosen == 0:
-            return replace(first, first=first, efficiency=efficiency, ladder=told)
-        rung, losses = ladder.best, self.losses(ladder.best.params)
-        weights = rows.share * tilted(losses, rung.scale, rung.order)
-        lambda_ = 2 * rung.scale / (rung.order - 1) if rung.order > 1 else np.inf
-        found = first.solution.continued(
-            rung.params, losses, weights / weights.sum(), lambda_, first.setting
-        )
-        found = replace(found, converged=found.converged and rung.converged)
-        estimate = self._estimate(found, first.setting, rung, eps_hat_error(rows, rung))
-        return replace(estimate, first=first, efficiency=efficiency, ladder=told)
 
     def _rows(self, solution: Solution, setting: Setting) -> FittedRows | None:
         """Return the rows with their first step; None where there is no noise to tell apart."""
@@ -101,29 +118,30 @@ class RegressionProblem(SquaresProblem):
         return replace(rung, params=params, scale=self.endog_unit**2 * rung.scale)
 
     def _estimate(
-        self, solution: Solution, setting: Setting, rung: NoiseRung, eps_hat_se: float
+        self,
+        solution: Solution,
+        setting: Setting,
+        rung: NoiseRung,
+        rows: FittedRows | None = None,
     ) -> RegressionEstimate:
-        params = self.to_params(solution.theta)
+        params, bad = self.to_params(solution.theta), rung.eps_hat
+        error = float(np.sqrt(bad * (1 - bad) / setting.wnobs(self.n_obs)))
         return RegressionEstimate(
             problem=self,
             setting=setting,
             solution=solution,
             params=params,
             raw_params=params,
-            eps_hat=rung.eps_hat,
-            eps_hat_se=eps_hat_se,
+            eps_hat=bad,
+            eps_hat_se=error if rows is None else eps_hat_error(rows, rung),
             loss_unit=self.endog_unit**2,
             rung=rung,
         )
 
 
-def overfit(rank: int, wnobs: float, efficiency: float = 1.0) -> float:
-    """Return by how much squared residuals fall short because they were fitted.
-
-    To first order the risk is short by ``rank / (wnobs * efficiency)`` of itself. At efficiency
-    one this is the usual correction for degrees of freedom.
-    """
-    return float((1 - rank / wnobs) ** (-1 / efficiency)) if wnobs > rank else np.inf
+def overfit(rank: int, wnobs: float) -> float:
+    """Return by how much squared residuals fall short because they were fitted."""
+    return wnobs / (wnobs - rank) if wnobs > rank else np.inf
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -133,12 +151,15 @@ class RegressionEstimate(Estimate):
     Attributes
     ----------
     rung : NoiseRung
-        Consistent variance of the noise and the orders of scale and fit, in the units of the
-        problem.
+        Consistent variance of the noise, and the fit and the order that it is of, in the units
+        of the problem.
+    noise_ladder : Ladder or None
+        The ladder of that rung, in the same units; None where it was around the first step.
     """
 
     problem: RegressionProblem
     rung: NoiseRung
+    noise_ladder: Ladder[NoiseRung] | None = None
 
     @property
     def scale(self) -> float:
@@ -151,6 +172,23 @@ class RegressionEstimate(Estimate):
         reached = self.efficiency_reached
         return gaussian_efficiency(self.setting.eps_bar) if reached is None else reached
 
+    @property
+    def order(self) -> float:
+        """Order of the weights of the reported step, at the scale."""
+        if not self._is_first:
+            return self.rung.order
+        lambda_ = self.solution.lambda_
+        return 1.0 + 2.0 * self.rung.scale / lambda_ if lambda_ > 0 else 1.0
+
+    @property
+    def inference_freedom(self) -> float:
+        """Degrees of freedom of t tests.
+
+        The good rows from which least squares would be as precise, less the parameters.
+        """
+        precise = self.wnobs * (1 - self.eps_hat) * order_efficiency(self.order)
+        return max(precise - self.problem.n_params, 1.0)
+
     def residual_cutoffs(self, level: float) -> Array:
         """Return the size of a residual that a good row exceeds with probability 1 - level.
 
@@ -158,60 +196,68 @@ class RegressionEstimate(Estimate):
         """
         if self.rung.scale == 0:
             return np.zeros(self.problem.n_obs)
-        rows, rung = self._fitted()
-        return self.problem.endog_unit * residual_cutoffs(rows, rung, level)
+        found = residual_cutoffs(self._rows, self._fitted_rung, level)
+        return self.problem.endog_unit * found
 
     def scale_freedom(self) -> float:
         """Return the degrees of freedom of `scale`; infinite at an exact fit."""
-        return np.inf if self.rung.scale == 0 else scale_freedom(*self._fitted())
+        return np.inf if self.rung.scale == 0 else scale_freedom(self._rows, self._fitted_rung)
 
-    def _fitted(self) -> tuple[FittedRows, NoiseRung]:
-        """Return the rows, and the rung with the order that clean data would give its fit."""
-        first, rung = self.first or self, self.rung
-        if self.solution is first.solution:
-            order = 1 / second_moment_ratio(self.setting.eps_bar)
-            rung = replace(rung, fitted=max(rung.fitted, order))
-        return FittedRows.of(self.problem, first.solution, self.setting), rung
+    @property
+    def _is_first(self) -> bool:
+        return self.first is None or self.solution.theta is self.first.solution.theta
+
+    @property
+    def _rows(self) -> FittedRows:
+        return FittedRows.of(self.problem, (self.first or self).solution, self.setting)
+
+    @property
+    def _fitted_rung(self) -> NoiseRung:
+        """The rung with the order that clean data would give to the fit."""
+        if not self._is_first:
+            return self.rung
+        return replace(self.rung, fitted=1 / second_moment_ratio(self.setting.eps_bar))
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""
-        return (self._slopes()[:, None] * self.problem.exog) @ self._inverse_bread()
+        found = self._scores
+        return self._back((found.slopes[:, None] * self.problem.exog) @ found.inverse)
 
-    def covariance(self, groups: np.ndarray | None = None) -> Array:
-        """Return the covariance of the parameters, shape (k, k), in one pass over the rows."""
-        if groups is not None:
-            return super().covariance(groups)
-        slopes = self._slopes()
-        squares = slopes * slopes / (len(slopes) if self.base is None else 1.0)
-        meat, _ = self.problem.gram(
-            squares if self.base is None else self.base * squares, np.empty((0, len(slopes)))
-        )
-        inverse = self._inverse_bread()
-        return inverse.T @ meat @ inverse / self.wnobs
+    def deletion_influence(self) -> Array:
+        """Return the influence functions with the residuals as they are, shape (n, k).
 
-    def _inverse_bread(self) -> Array:
-        """Return what takes scores to influence functions of the parameters, shape (r, k).
-
-        The least risk is fitted to the noise, so that its Hessian overstates the curvature and
-        its residuals understate the noise. The curvature is therefore that of the weighted
-        squares times the factor by which it falls on Gaussian residuals, in which the residuals
-        are corrected; it is never below that of clean data.
+        Those of `influence`, as in HC3, have the residuals of fits without the row.
         """
-        problem, found = self.problem, self.solution
-        if not (found.lambda_ > 0 and found.risk > 0):
-            return np.zeros((problem.n_params, len(self.params)))
-        inflation = overfit(problem.n_params, self.wnobs, self.gaussian_efficiency)
-        least = second_moment_ratio(self.setting.eps_bar)
-        if self.first is not None:
-            least = 1 / self.rung.fitted
-        curvature = max(1 - 2 * inflation * found.risk / found.lambda_, least)
-        bread = curvature * problem.hessian(found.theta, found.weights)
-        inverse = -np.linalg.pinv(bread, hermitian=True) * np.sqrt(inflation)
-        back = problem.design.back
-        return problem.endog_unit * (inverse if back is None else inverse @ back.T)
+        found = self._scores
+        slopes = found.slopes * (1 - found.leverage)
+        return self._back((slopes[:, None] * self.problem.exog) @ found.inverse)
 
-    def _slopes(self) -> Array:
-        """Return what the scores of the rows are times their predictors, shape (n,)."""
-        problem, found = self.problem, self.solution
-        slopes, _ = problem.link_slopes(problem.predictor(found.theta))
-        return slopes * relative_weights(found.weights, self.base)
+    def covariance(self, dependence: Dependence | None = None) -> Array:
+        """Return the covariance of the parameters, shape (k, k), in one pass over the rows."""
+        if dependence is not None and not dependence.none:
+            return super().covariance(dependence)
+        found, rows = self._scores, self._rows
+        meat = rows.gram(rows.share * found.slopes**2) / rows.total
+        return self._back(self._back(found.inverse @ meat @ found.inverse).T)
+
+    def nonrobust_covariance(self) -> Array:
+        """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
+        rows, rung = self._rows, self.rung
+        if rung.scale == 0:
+            return np.zeros((len(self.params), len(self.params)))
+        mass = rows.share * tilted(self.problem.losses(rung.params), rung.scale, rung.order)
+        root = inverse_root(rows.gram(mass / mass.sum()))
+        precise = rows.total * (1 - self.eps_hat) * order_efficiency(self.order)
+        return self._back(self._back(root.T @ root * (rung.scale / precise)).T)
+
+    def _back(self, values: Array) -> Array:
+        """Return rows of parameters in the units of the data."""
+        back = self.problem.design.back
+        return self.problem.endog_unit * (values if back is None else values @ back.T)
+
+    @cached_property
+    def _scores(self) -> Scores:
+        if self.rung.scale == 0:
+            n, k = self.problem.n_obs, self.problem.n_params
+            return Scores(np.zeros(n), np.zeros(n), np.zeros((k, k)))
+        return step_scores(self._rows, self.solution.theta, self.order, self.rung)

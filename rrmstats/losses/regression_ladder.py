@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from scipy.stats import norm
 
 from rrmstats.core.consistency import efficient_order, order_efficiency
+from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import (
     Ladder,
@@ -20,6 +23,7 @@ from rrmstats.losses.residuals import (
     FittedRows,
     NoiseRung,
     clean_scale,
+    first_rung,
     fitted_rung,
     least_scale,
     scale_rung,
@@ -38,6 +42,17 @@ N_SCALE_RUNGS, N_RUNGS = 3, 7
 SCALE_EFFICIENCY = 0.95
 # The second-order part of the log scale varies by this many times what theory says to that order.
 OVERFIT = 2.0
+# Level of the test that residuals have shorter tails than Gaussian noise.
+SHORT_LEVEL = 0.005
+# Why the first step is kept, in the summary.
+AS_EFFICIENT = (
+    "The second step is the first: the rows that it gives up use up eps_bar, and the others have "
+    "nearly equal weights, so that it is as efficient as asked."
+)
+SHORT_TAILS = (
+    "The second step stopped at the first step: residuals of more efficient fits have shorter "
+    "tails than Gaussian noise, as two groups of rows have that do not follow one regression."
+)
 # Rows from which the variances of differences are estimated.
 VARIANCE_ROWS = 20_000
 
@@ -119,8 +134,8 @@ class Moves:
     def directions(self) -> Array:
         """Rows of the design in the metric of the weighted Gram matrix, shape (n, k)."""
         mass = self.share * self.tilt(self.order)
-        gram = (mass[:, None] * self.exog).T @ self.exog / mass.sum()
-        return np.asarray(np.linalg.solve(gram, self.exog.T).T)
+        root = inverse_root((mass[:, None] * self.exog).T @ self.exog / mass.sum())
+        return self.exog @ root.T @ root
 
     def log_scale(self, order: float) -> Array:
         """Return the influence functions of the log scale of an order, shape (n,)."""
@@ -195,7 +210,9 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
     efficiency : float
         Efficiency of the last rung.
     """
-    first = scale_ladder(rows, None).best
+    first = replace(scale_ladder(rows, None).best, pvalue=np.nan, against=-1)
+    if first.efficiency >= efficiency:
+        return Ladder((first,), 0, AS_EFFICIENT)
     moves = Moves(rows, first)
 
     def agreement(rung: NoiseRung, earlier: NoiseRung) -> float:
@@ -205,9 +222,29 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
         equal = moves.equal_pvalue(rung, earlier)
         return min(equal, moves.growth_pvalue(rung, earlier, growth))
 
-    return climb(
+    ladder = climb(
         first,
         joint_orders(rows.setting.eps_bar, efficiency),
         lambda order, last: fitted_rung(rows, order, last.params, last.scale),
         agreement,
     )
+    if not short_tailed(rows, ladder):
+        return ladder
+    scale = least_scale(rows, first.order)
+    least = first_rung(rows, first.order, scale, converged=True)
+    return Ladder((least, *ladder.rungs[1:]), 0, SHORT_TAILS)
+
+
+def short_tailed(rows: FittedRows, ladder: Ladder[NoiseRung]) -> bool:
+    """Tell whether residuals of the joint rungs have shorter tails than Gaussian ones.
+
+    Their scale then falls along the ladder. So it does where good and corrupted rows form two
+    groups, both of which the first joint rung already trusts.
+    """
+    if ladder.chosen < 2:
+        return False
+    base, best = ladder.rungs[1], ladder.best
+    moves = Moves(rows, base)
+    difference = moves.log_scale(best.order) - moves.log_scale(base.order)
+    spread = np.sqrt(moves.counts @ difference**2)
+    return bool(np.log(best.scale / base.scale) < norm.ppf(SHORT_LEVEL) * spread)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import t
 
 from rrmstats.core.consistency import order_efficiency
+from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.losses.noise import scale_variance
 from rrmstats.losses.regression_ladder import CROWDED, robust_order
@@ -60,11 +61,9 @@ def weighted_leverage(rows: FittedRows, rung: NoiseRung) -> Array:
 
     Their mean over good rows is the number of parameters.
     """
-    problem = rows.problem
-    mass = rows.share * tilted(problem.losses(rung.params), rung.scale, rung.order)
-    gram, _ = problem.gram(mass / mass.sum(), np.empty((0, problem.n_obs)))
-    inverse = np.linalg.pinv(gram, hermitian=True)
-    return np.einsum("ni,ni->n", problem.exog @ inverse, problem.exog)
+    mass = rows.share * tilted(rows.problem.losses(rung.params), rung.scale, rung.order)
+    reach = rows.problem.exog @ inverse_root(rows.gram(mass / mass.sum())).T
+    return np.einsum("ni,ni->n", reach, reach)
 
 
 def fitted_noise(rows: FittedRows) -> float:

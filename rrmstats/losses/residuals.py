@@ -91,6 +91,10 @@ class FittedRows:
         found = np.sqrt(order) * float(self.share @ tilt) / factor
         return float(np.clip(found, self.least_good, 1.0))
 
+    def gram(self, weights: Array) -> Array:
+        """Return the Gram matrix of the design under weights (n,), shape (k, k)."""
+        return self.problem.gram(weights, np.empty((0, len(weights))))[0]
+
     def first_order(self, scale: float) -> float:
         """Return the order of the first step's weights exp(-r^2 / lambda) at a scale."""
         return 1.0 + 2.0 * scale / self.first.lambda_
@@ -203,8 +207,13 @@ def scale_rung(rows: FittedRows, order: float, scale: float) -> NoiseRung:
         if change < rows.tol:
             converged = True
             break
-    fitted = rows.first_order(scale)
-    return make_rung(rows, order, fitted, rows.first.theta, squares, scale, converged)
+    return first_rung(rows, order, scale, converged)
+
+
+def first_rung(rows: FittedRows, order: float, scale: float, converged: bool) -> NoiseRung:
+    """Return the first step with a scale of an order."""
+    first, fitted = rows.first, rows.first_order(scale)
+    return make_rung(rows, order, fitted, first.theta, first.losses, scale, converged)
 
 
 def make_rung(

@@ -13,11 +13,18 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
+from rrmstats.core.sandwich import Dependence
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.checks import check_finite, check_frame, check_required
 from rrmstats.results.base import RRMResults
-from rrmstats.results.inference import Inference, check_inference, group_numbers
+from rrmstats.results.inference import (
+    COV_TYPES,
+    Inference,
+    check_inference,
+    group_numbers,
+    lag_number,
+)
 from rrmstats.results.wrapper import RRMResultsWrapper
 
 if TYPE_CHECKING:
@@ -41,6 +48,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     data: Any
     _init_keys: list[str]
     _data_attr: list[str]
+    _cov_types: ClassVar[tuple[str, ...]] = COV_TYPES
     _results_class: ClassVar[type[RRMResults]]
     _wrapper_class: ClassVar[type[RRMResultsWrapper]]
 
@@ -175,10 +183,12 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             False takes only the steps of the paper's Algorithm 1;
             ``fit(n_starts=0, accelerate=False)`` is that algorithm step for step, with
             statsmodels' weighted fit in each.
-        cov_type : {"sandwich", "cluster", "bootstrap"}, optional
-            How standard errors are found. All of them account for the weights being estimated.
+        cov_type : {"sandwich", "cluster", "HAC", "bootstrap"}, optional
+            How standard errors are found; `RRMOLS` also has "nonrobust", for noise that does not
+            change with the predictors. All account for the weights being estimated.
         cov_kwds : dict, optional
-            For "cluster" `groups`, an array or Series of labels; for "bootstrap" what
+            For "cluster" `groups`, an array or Series of labels; for "HAC" `maxlags`, the number
+            of rows, in the order of time, over which they depend; for "bootstrap" what
             `rrmstats.models.Bootstrap` takes.
         use_t : bool, optional
             Whether tests use Student's t distribution; by default for linear regression.
@@ -197,13 +207,16 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         >>> bool(res.bse["log_te"] < res.first_step.bse["log_te"])
         True
         """
-        check_inference(cov_type, cov_kwds)
+        check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
         number = isinstance(efficiency, int | float | np.number)
         if efficiency is not None and not (number and 0 < efficiency < 1):
             raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
-        options, groups, bootstrap = cov_kwds or {}, None, None
+        options, dependence, bootstrap = cov_kwds or {}, Dependence(), None
         if cov_type == "cluster":
             groups = group_numbers(options, len(self.endog), self.data.row_labels)
+            dependence = Dependence(groups=groups)
+        elif cov_type == "HAC":
+            dependence = Dependence(maxlags=lag_number(options, len(self.endog)))
         elif cov_type == "bootstrap":
             bootstrap = Bootstrap(**options)
         problem = self.problem()
@@ -215,7 +228,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         estimate = take_steps(problem, setting, start, efficiency)
         self._warn(estimate)
         replicates = None if bootstrap is None else bootstrap.run(estimate)
-        return self._results(estimate, Inference(cov_type, options, use_t, groups, replicates))
+        return self._results(estimate, Inference(cov_type, options, use_t, dependence, replicates))
 
     def _warn(self, estimate: Estimate) -> None:
         """Warn where a step did not converge."""

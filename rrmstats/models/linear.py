@@ -66,6 +66,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
     """
 
     exog: Array
+    _cov_types = ("sandwich", "nonrobust", "cluster", "HAC", "bootstrap")
     _results_class = RRMOLSResults
     _wrapper_class = RRMOLSResultsWrapper
 

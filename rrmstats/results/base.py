@@ -68,7 +68,7 @@ class RRMResults(StepResults):
     efficiency_reached : float or None
         Efficiency on clean data that the second step has. It is less than what was asked where
         more efficient fits disagree with robust ones by more than chance; see `ladder`.
-    cov_type : {"sandwich", "cluster", "bootstrap"}
+    cov_type : {"sandwich", "nonrobust", "cluster", "HAC", "bootstrap"}
         How standard errors are found.
     bootstrap : Replicates or None
         What the bootstrap found.

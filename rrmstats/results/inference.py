@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,10 @@ import pandas as pd
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.sandwich import influence_covariance
+from rrmstats.core.sandwich import Dependence, influence_covariance
 from rrmstats.results.bootstrap import Replicates
 
-COV_TYPES = ("sandwich", "cluster", "bootstrap")
+COV_TYPES = ("sandwich", "cluster", "HAC", "bootstrap")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +23,13 @@ class Inference:
 
     Attributes
     ----------
-    cov_type : {"sandwich", "cluster", "bootstrap"}
+    cov_type : {"sandwich", "nonrobust", "cluster", "HAC", "bootstrap"}
     cov_kwds : mapping
         Its options, as they were given to `fit`.
     use_t : bool or None
         Whether tests use Student's t distribution; None for the default of the model.
-    groups : ndarray of int, shape (n,), or None
-        Clusters, numbered from zero.
+    dependence : Dependence
+        Which rows may depend on each other.
     replicates : Replicates or None
         What the bootstrap found.
     """
@@ -37,7 +37,7 @@ class Inference:
     cov_type: str
     cov_kwds: Mapping[str, Any]
     use_t: bool | None
-    groups: np.ndarray | None = None
+    dependence: Dependence = field(default_factory=Dependence)
     replicates: Replicates | None = None
 
     def of_first_step(self) -> Inference:
@@ -50,33 +50,71 @@ class Inference:
         """Return the covariance of the parameters, shape (k, k)."""
         if self.replicates is not None:
             return self.replicates.covariance()
-        return estimate.covariance(self.groups)
+        if self.cov_type == "nonrobust":
+            return estimate.nonrobust_covariance()
+        return estimate.covariance(self.dependence)
 
     def of_influence(self, estimate: Estimate, influence: Array) -> Array:
         """Return the covariance of what has given influence functions (n, k), shape (k, k)."""
-        return influence_covariance(influence, estimate.base, estimate.wnobs, self.groups)
+        return influence_covariance(influence, estimate.base, estimate.wnobs, self.dependence)
 
     def describe(self) -> str:
         """Return a sentence for the notes of a summary."""
         if self.replicates is not None:
             return f"Standard errors and intervals: {self.replicates.describe()}."
-        kind = "clustered by groups" if self.cov_type == "cluster" else "sandwich"
+        kind = {
+            "cluster": "clustered by groups",
+            "HAC": f"for rows that depend on each other up to {self.dependence.maxlags} apart",
+            "nonrobust": "for noise that does not change with the predictors",
+        }.get(self.cov_type, "sandwich")
         return f"Standard errors: {kind}; the weights are estimated with the parameters."
 
 
-def check_inference(cov_type: str, cov_kwds: Mapping[str, Any] | None) -> None:
-    """Raise where a kind of standard errors or its options are not offered."""
-    if cov_type not in COV_TYPES:
+def check_inference(
+    cov_type: str,
+    cov_kwds: Mapping[str, Any] | None,
+    offered: Sequence[str] = COV_TYPES,
+    weighted: bool = False,
+) -> None:
+    """Raise where a kind of standard errors or its options are not offered.
+
+    Parameters
+    ----------
+    cov_type : str
+    cov_kwds : mapping or None
+    offered : sequence of str, optional
+        Kinds that the model offers.
+    weighted : bool, optional
+        Whether the rows have frequency weights.
+    """
+    if cov_type not in offered:
         raise ValueError(
-            f"cov_type must be one of {', '.join(COV_TYPES)}, got {cov_type!r}; a covariance "
+            f"cov_type must be one of {', '.join(offered)}, got {cov_type!r}; a covariance "
             "that takes the weights as known is not offered, because it is far too small"
         )
-    if cov_type == "sandwich" and cov_kwds:
-        raise TypeError(f"cov_type='sandwich' takes no cov_kwds, got {sorted(cov_kwds)}")
-    if cov_type == "cluster" and set(cov_kwds or {}) != {"groups"}:
-        raise TypeError(
-            f"cov_type='cluster' takes cov_kwds={{'groups': labels}}, got {sorted(cov_kwds or {})}"
+    given = sorted(cov_kwds or {})
+    if cov_type in ("sandwich", "nonrobust") and cov_kwds:
+        raise TypeError(f"cov_type={cov_type!r} takes no cov_kwds, got {given}")
+    if cov_type == "cluster" and given != ["groups"]:
+        raise TypeError(f"cov_type='cluster' takes cov_kwds={{'groups': labels}}, got {given}")
+    if cov_type == "HAC" and given != ["maxlags"]:
+        raise TypeError(f"cov_type='HAC' takes cov_kwds={{'maxlags': number}}, got {given}")
+    if cov_type == "HAC" and weighted:
+        raise ValueError(
+            "cov_type='HAC' takes the rows to be in the order of time, which frequency weights "
+            "do not tell; repeat the rows instead of weighting them"
         )
+
+
+def lag_number(cov_kwds: Mapping[str, Any], n: int) -> int:
+    """Return `maxlags` of `cov_kwds`, for the n rows of a model."""
+    lags = cov_kwds["maxlags"]
+    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or not 0 <= lags < n:
+        raise ValueError(
+            f"maxlags must be a whole number from 0 to {n - 1}, one less than the rows, "
+            f"got {lags!r}"
+        )
+    return int(lags)
 
 
 def group_numbers(cov_kwds: Mapping[str, Any], n: int, index: pd.Index | None) -> np.ndarray:

@@ -106,7 +106,7 @@ class RRMInfluence:
     @cached_property
     def dfbeta(self) -> Array:
         """Change of the parameters that a row makes, shape (n, k)."""
-        influence = self.results.uncorrected_influence() / self.results.wnobs
+        influence = self.results.deletion_influence() / self.results.wnobs
         return influence / self._free[:, None]
 
     @cached_property

@@ -14,7 +14,7 @@ from statsmodels.stats.contrast import ContrastResults
 from rrmstats import plotting
 from rrmstats.core.consistency import kish_fraction
 from rrmstats.core.entropy import Array
-from rrmstats.losses.regression import RegressionEstimate, overfit
+from rrmstats.losses.regression import RegressionEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.influence import RRMInfluence
@@ -67,18 +67,18 @@ class RRMOLSResults(RRMResults):
         self.scale = estimate.scale
         self.rank = estimate.problem.n_params
         self._gaussian_efficiency = estimate.gaussian_efficiency
+        self._inference_freedom = estimate.inference_freedom
 
     plot_diagnostics = plotting.plot_diagnostics
     plot_fit = plotting.plot_fit
 
-    def uncorrected_influence(self) -> Array:
+    def deletion_influence(self) -> Array:
         """Return the influence functions of the parameters on these very rows, shape (n, k).
 
         Those behind the standard errors are longer, to make up for residuals that the fit has
         shortened.
         """
-        inflation = overfit(self.rank, self.wnobs, self._gaussian_efficiency)
-        return self._estimate.influence() / np.sqrt(inflation)
+        return self._estimate.deletion_influence()
 
     @property
     def n_kish_clean(self) -> float:
@@ -187,7 +187,7 @@ class RRMOLSResults(RRMResults):
         >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3).fit()
         >>> table = res.outlier_test()
         >>> sorted(table.index[table["bonf(p)"] < 0.05])
-        [6, 10, 19, 29, 33]
+        [10, 19, 29, 33]
         """
         labels, free = self.model.data.row_labels, self._estimate.scale_freedom()
         unit = self._estimate.residual_cutoffs(TEST_LEVEL) / t.ppf((1 + TEST_LEVEL) / 2, free)
@@ -258,8 +258,11 @@ class RRMOLSResults(RRMResults):
 
     @property
     def df_resid_inference(self) -> float:
-        """Degrees of freedom of tests: those of the observations that clean data would equal."""
-        return max(self.wnobs * self._gaussian_efficiency - self.rank, 1.0)
+        """Degrees of freedom of t tests.
+
+        The good rows from which least squares would be as precise, less the parameters.
+        """
+        return self._inference_freedom
 
     def _efficiency_text(self) -> str:
         return f"{self._gaussian_efficiency:.2f}"

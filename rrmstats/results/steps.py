@@ -24,6 +24,7 @@ class StepResults(RowResults):
         self.efficiency = estimate.efficiency
         self.efficiency_reached = estimate.efficiency_reached
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
+        self._reason = "" if estimate.ladder is None else estimate.ladder.reason
 
     @cached_property
     def ladder(self) -> pd.DataFrame | None:
@@ -82,7 +83,9 @@ class StepResults(RowResults):
         notes = [
             "These are the estimates of the second step; first_step holds those of the first."
         ]
-        rungs = self.ladder
+        rungs, reason = self.ladder, self._reason
+        if reason:
+            return [*notes, reason]
         if rungs is None or len(rungs) == 1:
             return notes
         chosen = int(np.flatnonzero(rungs["chosen"])[0])

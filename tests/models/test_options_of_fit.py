@@ -41,7 +41,7 @@ SEARCHING = {
     "rrmstats.losses.classification.global_minimum": 1,
 }
 STEPPING = {
-    "rrmstats.losses.squares.tempered_fit": 3,
+    "rrmstats.losses.regression.joint_ladder": 0,
     "rrmstats.losses.components.tempered_fit": 3,
     "rrmstats.losses.scatter.tempered_fit": 3,
     "rrmstats.losses.classification.firth_fit": 2,
@@ -54,7 +54,7 @@ def spy(monkeypatch, name, place, seen):
 
     def spied(*args, **kwargs):
         start = args[place + 1] if len(args) > place + 1 else kwargs.get("start_theta")
-        seen.append((args[place], start))
+        seen.append((getattr(args[place], "setting", args[place]), start))
         return plain(*args, **kwargs)
 
     monkeypatch.setattr(name, spied)

@@ -44,7 +44,7 @@ def test_predictions_follow_the_formula():
 def test_intervals_at_eps_bar_0_are_those_of_least_squares():
     exog, endog = sm.add_constant(DATA[["x1", "x2"]]), DATA.y
     ours = rrmstats.RRMOLS(endog, exog, 0).fit().get_prediction().summary_frame()
-    theirs = sm.OLS(endog, exog).fit(cov_type="HC1", use_t=True).get_prediction().summary_frame()
+    theirs = sm.OLS(endog, exog).fit(cov_type="HC3", use_t=True).get_prediction().summary_frame()
     assert_allclose(ours["mean_se"], theirs["mean_se"], rtol=1e-8)
     width = (ours.obs_ci_upper - ours.obs_ci_lower) / (theirs.obs_ci_upper - theirs.obs_ci_lower)
     assert_allclose(width, 1, atol=0.05)

@@ -25,7 +25,8 @@ MODELS = {
 SEARCHES = [
     *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "estimate")),
     *(f"rrmstats.losses.{name}.global_minimum" for name in ("components", "classification")),
-    *(f"rrmstats.losses.{name}.tempered_fit" for name in ("squares", "components", "scatter")),
+    *(f"rrmstats.losses.{name}.tempered_fit" for name in ("components", "scatter")),
+    *(f"rrmstats.losses.regression.{name}" for name in ("joint_ladder", "scale_ladder")),
     "rrmstats.core.tempered.tempered_fit",
     "rrmstats.losses.classification.firth_fit",
     "rrmstats.core.search.minimize",

@@ -53,9 +53,9 @@ def test_standard_errors_are_the_infinitesimal_jackknife(name):
     assert_allclose(np.sqrt((np.array(moved) ** 2).sum(axis=0)), res.bse, rtol=2e-3)
 
 
-def test_least_squares_has_the_errors_of_hc1():
+def test_least_squares_has_the_errors_of_hc3():
     endog, exog = regression(np.random.default_rng(0))
-    res, reference = RRMOLS(endog, exog, 0.0).fit(), sm.OLS(endog, exog).fit(cov_type="HC1")
+    res, reference = RRMOLS(endog, exog, 0.0).fit(), sm.OLS(endog, exog).fit(cov_type="HC3")
     assert_allclose(res.cov_params(), reference.cov_params(), rtol=1e-9)
 
 
@@ -123,8 +123,12 @@ def test_clusters_widen_the_errors_of_what_they_share():
 @pytest.mark.parametrize(
     ("cov_type", "kwds", "error", "message"),
     [
-        ("HC1", {}, ValueError, "one of sandwich, cluster, bootstrap, got 'HC1'"),
-        ("nonrobust", {}, ValueError, "not offered"),
+        ("HC1", {}, ValueError, "one of sandwich, nonrobust, cluster, HAC, bootstrap, got 'HC1'"),
+        ("HC3", {}, ValueError, "weights as known is not offered"),
+        ("nonrobust", {"maxlags": 1}, TypeError, "takes no cov_kwds, got .'maxlags'."),
+        ("HAC", {}, TypeError, "'HAC' takes cov_kwds={'maxlags': number}, got"),
+        ("HAC", {"maxlags": 1.5}, ValueError, "whole number from 0 to .*, got 1.5"),
+        ("HAC", {"maxlags": -1}, ValueError, "whole number from 0 to .*, got -1"),
         ("sandwich", {"groups": [1]}, TypeError, "takes no cov_kwds"),
         ("cluster", {}, TypeError, "groups"),
         ("cluster", {"groups": np.arange(60), "df": 1}, TypeError, "df"),
