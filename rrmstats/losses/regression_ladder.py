@@ -44,10 +44,12 @@ SCALE_EFFICIENCY = 0.95
 OVERFIT = 2.0
 # Level of the test that residuals have shorter tails than Gaussian noise.
 SHORT_LEVEL = 0.005
+# Efficiency to gain for which the first step, the more robust, is given up.
+LEAST_GAIN = 0.05
 # Why the first step is kept, in the summary.
 AS_EFFICIENT = (
     "The second step is the first: the rows that it gives up use up eps_bar, and the others have "
-    "nearly equal weights, so that it is as efficient as asked."
+    "nearly equal weights, so that it is about as efficient as asked."
 )
 SHORT_TAILS = (
     "The second step stopped at the first step: residuals of more efficient fits have shorter "
@@ -211,7 +213,7 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
         Efficiency of the last rung.
     """
     first = replace(scale_ladder(rows, None).best, pvalue=np.nan, against=-1)
-    if first.efficiency >= efficiency:
+    if first.efficiency >= efficiency - LEAST_GAIN:
         return Ladder((first,), 0, AS_EFFICIENT)
     moves = Moves(rows, first)
 

@@ -32,7 +32,7 @@ def residual_cutoffs(rows: FittedRows, rung: NoiseRung, level: float) -> Array:
     ndarray, shape (n,)
     """
     good = rows.total * (1 - rung.eps_hat)
-    leverage = weighted_leverage(rows, rung) / good
+    leverage = design_leverage(rows) / good
     out = float(t.ppf((1 + level) / 2, scale_freedom(rows, rung)))
     drawn = leverage * rung.fitted**1.5 * tilted(out**2, 1.0, rung.fitted)
     grown = rung.order**1.5 * tilted(out**2, 1.0, rung.order) * (rung.order * out**2 - 1) / good
@@ -56,13 +56,13 @@ def crowded_efficiency(order: float, params_per_row: float) -> float:
     return asymptotic + (1 - asymptotic) * min(params_per_row, 1.0)
 
 
-def weighted_leverage(rows: FittedRows, rung: NoiseRung) -> Array:
-    """Return squared lengths of predictors in the metric of the good rows, shape (n,).
+def design_leverage(rows: FittedRows) -> Array:
+    """Return squared lengths of predictors in the metric of all rows, shape (n,).
 
-    Their mean over good rows is the number of parameters.
+    Their mean is the number of parameters. Corrupted rows count as well: were they left out, the
+    fit would be taken to know nothing where only they are, and none of them be flagged.
     """
-    mass = rows.share * tilted(rows.problem.losses(rung.params), rung.scale, rung.order)
-    reach = rows.problem.exog @ inverse_root(rows.gram(mass / mass.sum())).T
+    reach = rows.problem.exog @ inverse_root(rows.gram(rows.share)).T
     return np.einsum("ni,ni->n", reach, reach)
 
 

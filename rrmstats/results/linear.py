@@ -265,7 +265,8 @@ class RRMOLSResults(RRMResults):
         return self._inference_freedom
 
     def _efficiency_text(self) -> str:
-        return f"{self._gaussian_efficiency:.2f}"
+        two = self.efficiency is not None
+        return super()._efficiency_text() if two else f"{self._gaussian_efficiency:.2f}"
 
     def _notes(self) -> list[str]:
         notes = super()._notes()

@@ -50,3 +50,12 @@ components <- function(name, columns, k) {
 }
 put(rbind(components("stars_cyg", c("log_te", "log_light"), 1),
           components("hbk", c("x1", "x2", "x3", "y"), 2)), "PcaHubert")
+
+# Data sets that tests fit: monthly use of steam (robustbase), housing in Boston (MASS).
+store <- function(table, name) {
+  names(table) <- gsub(".", "_", names(table), fixed = TRUE)
+  write.csv(table, file.path(here, paste0(name, ".csv")), row.names = FALSE, quote = FALSE)
+}
+data(steamUse, package = "robustbase")
+store(steamUse, "steamUse")
+store(MASS::Boston, "Boston")
