@@ -171,7 +171,7 @@ class InnerScatter:
         found = global_minimum(problem, setting)
         ratio = second_moment_ratio(setting.eps_bar, outer.q)
         if efficiency is not None:
-            found = problem.second_step(found, ratio, efficiency, setting)
+            raise NotImplementedError
             ratio = efficient_ratio(efficiency, outer.q)
         location = center + unit * problem.split(found.theta)[0]
         return cls(problem, found, unit, location, ratio, efficiency is not None)

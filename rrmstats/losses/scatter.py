@@ -6,14 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from rrmstats.core.consistency import efficient_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import sign_frame, typical_spread
-from rrmstats.core.search import Solution
-from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
-from rrmstats.core.tempered import kept_by_distance, tempered_fit
 from rrmstats.losses.matrices import (
     FLAT,
     root_values,
@@ -183,17 +179,6 @@ class ScatterProblem(EstimableProblem):
         if self.demean:
             location, steps = steps[:, : self.dim] @ root, steps[:, self.dim :]
         return location, -root @ np.tensordot(steps, self._basis, axes=1) @ root
-
-    def second_step(
-        self, first: Solution, ratio: float, efficiency: float, setting: Setting
-    ) -> Solution:
-        """Return the location and shape of a given efficiency.
-
-        `ratio` is the first step's scatter relative to the consistent one.
-        """
-        lambda_ = 2 / (1 - efficient_ratio(efficiency, self.dim))
-        kept = kept_by_distance(self.distances(first.theta) * ratio, self.dim, efficiency)
-        return tempered_fit(self, first, lambda_, setting, kept)
 
     @property
     def subset_size(self) -> int:
