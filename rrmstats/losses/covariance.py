@@ -18,10 +18,11 @@ from rrmstats.losses.matrices import FLAT, check_range, unit_spread
 from rrmstats.losses.rungs import Place, rung_solution
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_influence import (
+    Part,
+    good_share,
     rung_moves,
     scatter_influence,
     search_moves,
-    share_error,
 )
 from rrmstats.losses.scatter_ladder import (
     ScatterRung,
@@ -171,6 +172,7 @@ class CovarianceProblem(ScatterProblem):
         mean, raw = self.to_units(rung.location, rung.weighted)
         sample = Sample.of(setting, self.n_obs)
         square = squared(whiten(self.data, told.location, told.reported))
+        share = good_share([Part(square, told.size_order, self.dim)], sample)
         return CovarianceEstimate(
             problem=self,
             setting=setting,
@@ -181,7 +183,7 @@ class CovarianceProblem(ScatterProblem):
             first=first,
             ladder=ladder,
             eps_hat=told.eps_hat,
-            eps_hat_se=share_error(square, told.size_order, self.dim, sample),
+            eps_hat_se=share[1],
             loss_shift=2.0 * float(np.log(self.unit).sum()),
             mean=mean,
             raw_cov=raw,
@@ -196,31 +198,21 @@ class CovarianceProblem(ScatterProblem):
 
         NaN where all rows lie on it, because then it does not tell good rows from bad ones.
         """
-        off = float(setting.spread(self.n_obs) @ (self._from_hyperplane(solution)[0] > ON_PLANE))
+        off = float(setting.spread(self.n_obs) @ (self.least_axis(solution.theta)[0] > ON_PLANE))
         if off == 0:
             return np.nan, np.nan
         return off, float(np.sqrt(off * (1 - off) / setting.wnobs(self.n_obs)))
 
     def hyperplane(self, solution: Solution) -> Plane | None:
         """Return the hyperplane that the observations with weight lie on, or None."""
-        location, scatter = self.split(solution.theta)
-        distance, direction = self._from_hyperplane(solution)
-        used = solution.weights > 0
-        # Not the eigenvalue, which rounding keeps far from zero.
-        if solution.weights[used] @ distance[used] ** 2 > 4 * FLAT:
+        if not self.is_flat(solution):
             return None
+        distance, direction = self.least_axis(solution.theta)
         normal = direction / self.unit
         normal = normal / np.linalg.norm(normal)
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))])
-        mean, _ = self.to_units(location, scatter)
-        count = int((distance <= ON_PLANE).sum())
-        return Plane(normal, float(normal @ mean), count)
-
-    def _from_hyperplane(self, solution: Solution) -> tuple[Array, Array]:
-        """Return the distances from the hyperplane of least variance (n,), and its normal (d,)."""
-        location, scatter = self.split(solution.theta)
-        direction = np.linalg.eigh(scatter)[1][:, 0]
-        return np.abs((self.data - location) @ direction), direction
+        mean, _ = self.to_units(*self.split(solution.theta))
+        return Plane(normal, float(normal @ mean), int((distance <= ON_PLANE).sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

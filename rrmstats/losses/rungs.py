@@ -16,10 +16,20 @@ from rrmstats.core.setting import Setting
 
 
 class Place(NamedTuple):
-    """Parameters of a rung, shape (k,), and the temperature of its weights."""
+    """Parameters of a rung and what its weights are made of.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (k,)
+    lambda_ : float
+        Temperature of the weights.
+    kept : ndarray, shape (n,), or None
+        What is left of the rows for other reasons than their losses; None for all.
+    """
 
     theta: Array
     lambda_: float
+    kept: Array | None = None
 
 
 def tempered_weights(losses: Array, lambda_: float, spread: Array) -> Array:
@@ -49,9 +59,10 @@ def rung_solution(
     """
     spread, wnobs = setting.spread(problem.n_obs), setting.wnobs(problem.n_obs)
     steps = []
-    for theta, lambda_ in places:
+    for theta, lambda_, kept in places:
         losses = problem.losses(theta)
-        weights = tempered_weights(losses, lambda_, spread)
+        start = spread if kept is None else spread * kept
+        weights = tempered_weights(losses, lambda_, start)
         used = weights > 0
         divergence = float(weights[used] @ np.log(weights[used] / spread[used]))
         risk = float(weights[used] @ losses[used])

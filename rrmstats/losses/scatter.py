@@ -9,6 +9,7 @@ import numpy as np
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import sign_frame, typical_spread
+from rrmstats.core.search import Solution
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
 from rrmstats.losses.matrices import (
     FLAT,
@@ -179,6 +180,21 @@ class ScatterProblem(EstimableProblem):
         if self.demean:
             location, steps = steps[:, : self.dim] @ root, steps[:, self.dim :]
         return location, -root @ np.tensordot(steps, self._basis, axes=1) @ root
+
+    def least_axis(self, theta: Array) -> tuple[Array, Array]:
+        """Return distances along the axis of least variance, (n,), and that axis, (d,)."""
+        location, scatter = self.split(theta)
+        axis = np.linalg.eigh(scatter)[1][:, 0]
+        return np.abs((self.data - location) @ axis), axis
+
+    def is_flat(self, solution: Solution) -> bool:
+        """Tell whether the observations with weight lie on a hyperplane.
+
+        The eigenvalue would not tell, which rounding keeps far from zero.
+        """
+        used = solution.weights > 0
+        distance = self.least_axis(solution.theta)[0][used]
+        return bool(solution.weights[used] @ distance**2 <= 4 * FLAT)
 
     @property
     def subset_size(self) -> int:

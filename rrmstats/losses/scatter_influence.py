@@ -6,6 +6,9 @@ rows and, through their distances, with both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from rrmstats.core.entropy import Array
@@ -52,23 +55,36 @@ def size_scores(
     return scores, slopes, bounded(float((share * slopes) @ square), order, dim, good)
 
 
-def share_influence(square: Array, order: float, dim: float, share: Array) -> Array:
-    """Return the influence functions of the share of good rows, shape (n,).
+class Part(NamedTuple):
+    """Squared distances of rows in units of their size, (n,), the order and the dimension."""
 
-    The size moves with the rows; how it moves with location and shape makes no difference for
-    elliptical rows.
+    square: Array
+    order: float
+    dim: float
+
+    @property
+    def weights(self) -> Array:
+        """Weights whose mean over Gaussian rows is one, shape (n,)."""
+        return np.asarray(
+            np.exp(0.5 * self.dim * np.log(self.order) - 0.5 * (self.order - 1) * self.square)
+        )
+
+
+def good_share(parts: Sequence[Part], sample: Sample) -> tuple[float, float]:
+    """Return the share of rows that are good in all of some parts, and its standard error.
+
+    The parts of a good row are independent. Sizes move with the rows; how they move with location
+    and shape makes no difference for elliptical rows.
     """
-    scores, _, bread = size_scores(square, order, dim, share)
-    w = order ** (dim / 2) * tilts(square, order)
+    share = sample.share
+    w = np.prod([part.weights for part in parts], axis=0)
     good = float(share @ w)
-    by_size = 0.5 * (order - 1) * float((share * w) @ square)
-    return np.asarray(w - good + by_size * scores / bread)
-
-
-def share_error(square: Array, order: float, dim: float, sample: Sample) -> float:
-    """Return the standard error of the share of good rows."""
-    moves = share_influence(square, order, dim, sample.share)
-    return float(np.sqrt(sample.share @ moves**2 / sample.total))
+    moves = w - good
+    for part in parts:
+        scores, _, bread = size_scores(*part, share)
+        by_size = 0.5 * (part.order - 1) * float((share * w) @ part.square)
+        moves = moves + by_size * scores / bread
+    return good, float(np.sqrt(share @ moves**2 / sample.total))
 
 
 def search_moves(
