@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +17,18 @@ from rrmstats.core.setting import Setting
 from rrmstats.losses.covariance import NEGLIGIBLE
 from rrmstats.losses.cutoffs import precision_order, subspace_cutoff
 from rrmstats.losses.gaussian import Core
+from rrmstats.losses.inner import InnerScatter
 from rrmstats.losses.matrices import check_range, weighted_scatter
+from rrmstats.losses.plane_rungs import subspace_ladder
 from rrmstats.losses.planes import PlaneRung, first_plane
 from rrmstats.losses.rungs import Place, rung_solution
-from rrmstats.losses.scatter_influence import Part, bounded, enlargement, good_share
-from rrmstats.losses.scores import InnerScatter
+from rrmstats.losses.scatter_moves import Part, bounded, enlargement, good_share
 from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample, tilts
 from rrmstats.losses.subspace import SubspaceProblem, complement
-from rrmstats.losses.subspace_ladder import subspace_ladder
+
+# Feedback, as in `stable_order`, beyond which a first step passes so close to the rows of its fit
+# that their distances say nothing of the others'.
+MOST_FEEDBACK = 0.5
 
 
 class ComponentsProblem(SubspaceProblem):
@@ -98,7 +103,7 @@ class ComponentsProblem(SubspaceProblem):
         )
 
     def _stay(
-        self, first: ComponentsEstimate, efficiency: float, ladder: Ladder[Rung]
+        self, first: ComponentsEstimate, efficiency: float, ladder: Ladder[Any]
     ) -> ComponentsEstimate:
         """Return the first step as the result of the second."""
         ladder = with_params(ladder, first.params, first.params)
@@ -168,18 +173,22 @@ class ComponentsProblem(SubspaceProblem):
         )
 
 
-def contamination(
-    plane: PlaneRung, inner: InnerScatter, setting: Setting
-) -> tuple[float, float]:
-    """Return the share of rows bad off a subspace or within it, and its standard error."""
-    parts = [Part(plane.square, plane.size_order, plane.freedom)]
+def contamination(plane: PlaneRung, inner: InnerScatter, setting: Setting) -> tuple[float, float]:
+    """Return the share of rows bad off a subspace or within it, and its standard error.
+
+    Rows off the subspace that lie within the scores of the others widen their scatter, and hide
+    there: the share is at least that off the subspace.
+    """
+    sample = Sample.of(setting, len(plane.square))
+    off = Part(plane.square, plane.size_order, plane.freedom)
+    share, error = good_share([off], sample)
     if inner.rung is not None:
-        parts.append(Part(inner.distances(), inner.size_order, len(inner.unit)))
-    share, error = good_share(parts, Sample.of(setting, len(plane.square)))
+        within = Part(inner.distances(), inner.size_order, len(inner.unit))
+        share, error = min((share, error), good_share([off, within], sample))
     return max(1 - share, 0.0), error
 
 
-def with_params(ladder: Ladder[Rung], first: Array, best: Array) -> Ladder[Rung]:
+def with_params(ladder: Ladder[Any], first: Array, best: Array) -> Ladder[Any]:
     """Return a ladder whose first and chosen rungs have given parameters."""
     rungs = list(ladder.rungs)
     rungs[ladder.chosen] = replace(rungs[ladder.chosen], params=best)
@@ -241,12 +250,14 @@ class ComponentsEstimate(Estimate):
         plane = self.plane
         if plane is None:
             return None
-        order = plane.shape_order
+        core, order = self.problem.core(plane), plane.shape_order
+        good = self.wnobs * (1 - plane.eps_hat)
         if self._searched:
             eps_bar = self.setting.eps_bar
             order = precision_order(order, eps_bar, plane.eps_hat, plane.freedom)
-        good = self.wnobs * (1 - plane.eps_hat)
-        found = subspace_cutoff(level, self.problem.core(plane), order, good)
+            if core.dim * core.regressors * (plane.order - 1) > MOST_FEEDBACK * self.wnobs:
+                return None
+        found = subspace_cutoff(level, core, order, good)
         return found * plane.reported * self.problem.unit**2
 
     def influence(self) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -17,14 +18,14 @@ from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
 from rrmstats.losses.rungs import Place, rung_solution
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_influence import (
+from rrmstats.losses.scatter_moves import (
     Part,
     good_share,
     rung_moves,
     scatter_influence,
     search_moves,
 )
-from rrmstats.losses.scatter_ladder import (
+from rrmstats.losses.scatter_rungs import (
     ScatterRung,
     core_of,
     first_scatter,
@@ -73,8 +74,7 @@ class CovarianceProblem(ScatterProblem):
         weights = entropy_weights(square, eps_bar, freq_weights=base).weights
         used = weights > 0
         size = max(float(weights[used] @ square[used]) / d, FLAT)
-        location, scatter = self.split(theta)
-        return self.join(location, size * scatter)
+        return self.join(self.split(theta)[0], size * scatter)
 
     def consistent(self, solution: Solution, setting: Setting) -> CovarianceEstimate:
         """Return the estimate of the first step, its covariance consistent."""
@@ -83,7 +83,7 @@ class CovarianceProblem(ScatterProblem):
             return self._plain(solution, setting, plane)
         sample = Sample.of(setting, self.n_obs)
         rung = first_scatter(self, solution, sample)
-        rung = replace(rung, **self._shown(rung.location, rung.reported))
+        rung = self._in_units(rung)
         told, usual = rung, None
         if -core_of(self).bias(rung.shape_order) > NEGLIGIBLE * rung.good:
             usual = self._ladder(rung, setting, USUAL_EFFICIENCY)
@@ -94,43 +94,44 @@ class CovarianceProblem(ScatterProblem):
         """Return location and scatter of a given efficiency, or of what the data allow of it."""
         assert isinstance(first, CovarianceEstimate)
         if first.rung is None:
-            return replace(
-                first, efficiency=efficiency, first=first, ladder=self._single(first)
-            )
-        ladder = first.usual
-        if ladder is None or efficiency != USUAL_EFFICIENCY:
-            ladder = self._ladder(first.rung, first.setting, efficiency)
-        found, best, passed = first.solution, ladder.best, ladder.rungs[1 : ladder.chosen + 1]
+            ladder: Ladder[Any] = Ladder((self._only_rung(first),), 0)
+            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+        climbed = first.usual
+        if climbed is None or efficiency != USUAL_EFFICIENCY:
+            climbed = self._ladder(first.rung, first.setting, efficiency)
+        found, best, passed = first.solution, climbed.best, climbed.rungs[1 : climbed.chosen + 1]
         if passed:
             places = [Place(self.join(r.location, r.weighted), r.lambda_) for r in passed]
             converged = all(rung.converged for rung in passed)
             found = rung_solution(self, found, places, first.setting, converged)
-        return self._estimate(found, first.setting, best, best, efficiency, first, ladder)
+        return self._estimate(found, first.setting, best, best, efficiency, first, climbed)
 
     def _ladder(
         self, rung: ScatterRung, setting: Setting, efficiency: float
     ) -> Ladder[ScatterRung]:
         """Return the ladder above a first step, with parameters in the units of the data."""
         ladder = scatter_ladder(self, rung, setting, efficiency)
-        rungs = [replace(r, **self._shown(r.location, r.reported)) for r in ladder.rungs]
-        return Ladder(tuple(rungs), ladder.chosen)
+        return Ladder(tuple(map(self._in_units, ladder.rungs)), ladder.chosen)
 
-    def _shown(self, location: Array, scatter: Array) -> dict[str, Array | float]:
-        """Return the parameters and the scale, the root of the determinant, of a rung."""
+    def _in_units(self, rung: ScatterRung) -> ScatterRung:
+        """Return a rung with its parameters and its scale in the units of the data."""
+        params = self.to_params(rung.location, rung.reported)
+        return replace(rung, params=params, scale=self._scale(rung.reported))
+
+    def _scale(self, scatter: Array) -> float:
+        """Return the root of the determinant of a scatter, in the units of the data."""
         log_det = np.linalg.slogdet(scatter)[1] + 2 * float(np.log(self.unit).sum())
-        scale = float(np.exp(log_det / self.dim))
-        return {"params": self.to_params(location, scatter), "scale": scale}
+        return float(np.exp(log_det / self.dim))
 
-    def _single(self, first: CovarianceEstimate) -> Ladder[Rung]:
-        """Return the ladder of an estimate that has no other rungs."""
-        location, scatter = self.split(first.solution.theta)
-        rung = Rung(
+    def _only_rung(self, first: CovarianceEstimate) -> Rung:
+        """Return the rung of an estimate that has no other."""
+        return Rung(
             order=1 / first.ratio,
             efficiency=gaussian_efficiency(first.setting.eps_bar, self.dim),
+            params=first.params,
+            scale=self._scale(self.split(first.solution.theta)[1] / first.ratio),
             eps_hat=first.eps_hat,
-            **self._shown(location, scatter / first.ratio),
         )
-        return Ladder((rung,), 0)
 
     def _plain(
         self, solution: Solution, setting: Setting, plane: Plane | None

@@ -84,6 +84,8 @@ def weighted_median(values: Array, weights: Array) -> Array:
     A row of weight 2 counts as two rows; where exactly half of the weight lies below a gap, the
     median is the middle of the gap.
     """
+    if np.ptp(weights) == 0:
+        return np.asarray(np.median(values, axis=0))
     order = np.argsort(values, axis=0, kind="stable")
     reached = np.cumsum(weights[order], axis=0) / weights.sum()
     found = []

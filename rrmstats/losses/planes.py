@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from rrmstats.core.consistency import efficient_order, gaussian_efficiency
+from rrmstats.core.consistency import efficient_order
 from rrmstats.core.descent import LINEAR_POWER
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Rung
@@ -25,9 +25,11 @@ from rrmstats.losses.sizes import (
     ABOVE,
     OVERFIT,
     ROBUST,
+    USUAL_EFFICIENCY,
     Sample,
     budget_order,
     fixed_size,
+    robust_order,
     size_ladder,
     size_order,
     tilts,
@@ -40,8 +42,10 @@ INNER_EFFICIENCY = 0.95
 MOST_LEVERAGE = 0.9
 # Most that adding to the weight of a row may add to it once more: a tenth.
 FEEDBACK = 0.2
+# Turns that are short enough to be stretched to where Gaussian rows would end.
+SHORT_TURN = 0.05
 # Passes in which degrees of freedom and noise of a first step settle.
-PASSES = 3
+PASSES = 2
 # Variances off the subspace below this part of the largest are zero.
 NO_VARIANCE = 1e-12
 # Least part of a variance that the tilt is taken to have left of it.
@@ -140,16 +144,16 @@ def off_distances(
     unit = np.sqrt(np.diag(gram))
     unit[unit == 0] = 1.0
     inverse = np.linalg.pinv(gram / np.outer(unit, unit), hermitian=True)
-    inner = np.einsum("ni,ij,nj->n", x / unit, inverse, x / unit)
+    inner = np.einsum("ni,ni->n", (x / unit) @ inverse, x / unit)
     leverage = tilt * inner / (sample.total * float(w.sum()))
     return square, square / (1 - np.clip(leverage, 0.0, MOST_LEVERAGE))
 
 
 def degrees_of_freedom(
     problem: SubspaceProblem,
-    first: PlaneRung | None,
     place: tuple[Array, Array],
     tilt: Array,
+    precision: float,
     sample: Sample,
     codim: int,
 ) -> float:
@@ -161,12 +165,12 @@ def degrees_of_freedom(
     Parameters
     ----------
     problem : SubspaceProblem
-    first : PlaneRung or None
-        The fit whose noise and order tell the precision of the tilt; None for no such tilt.
     place : tuple of ndarray, shapes (d,) and (d, q)
         Point and basis of the subspace.
     tilt : ndarray, shape (n,)
         Weights, one per observation.
+    precision : float
+        They fall with exp(-precision * r^2 / 2).
     sample : Sample
     codim : int
         Variables less the dimension of the subspace: the most there can be.
@@ -182,9 +186,7 @@ def degrees_of_freedom(
         codim = max(len(values), 1)
     per_row = w[used] ** 2 / (sample.share[used] * sample.total)
     count = max(1 / float(per_row.sum()) - problem.n_params, 2.0)
-    if first is not None:
-        precision = (first.size_order - 1) / first.reported
-        values = values / np.maximum(1 - precision * values, LEAST_LEFT)
+    values = values / np.maximum(1 - precision * values, LEAST_LEFT)
     total, square = float(values.sum()), float((values**2).sum())
     square = (square - total**2 / count) * count**2 / ((count - 1) * (count + 2))
     return float(np.clip(total**2 / max(square, total**2 / codim), 1.0, codim))
@@ -208,14 +210,21 @@ def first_plane(
     place = problem.split(solution.theta)
     relative = relative_weights(solution.weights, setting.base(problem.n_obs))
     square = off_distances(problem, *place, relative, sample)[1]
-    rung, tilt = None, relative
+    freedom = degrees_of_freedom(problem, place, relative, 0.0, sample, codim)
     for _ in range(PASSES):
-        freedom = degrees_of_freedom(problem, rung, place, tilt, sample, codim)
         site = Site(problem, sample, setting, freedom)
-        rung = noisy_plane(site, place, solution, square)
-        tilt = tilts(square / rung.reported, rung.size_order)
-    assert rung is not None
-    return rung
+        order = robust_order(sample.eps_bar, freedom, USUAL_EFFICIENCY)
+        start = first_size(square, freedom, sample)
+        noise = fixed_size(square, order, site.known, sample, start, order)
+        tilt, precision = tilts(square / noise, order), (order - 1) / noise
+        freedom = degrees_of_freedom(problem, place, tilt, precision, sample, codim)
+    return noisy_plane(Site(problem, sample, setting, freedom), place, solution, square)
+
+
+def first_size(square: Array, freedom: float, sample: Sample) -> float:
+    """Return a variance of a degree of freedom that is above the consistent one."""
+    typical = float(sample.share @ square) / freedom
+    return ABOVE * budget_order(sample.eps_bar, freedom) * typical
 
 
 def noisy_plane(
@@ -227,13 +236,13 @@ def noisy_plane(
     noise = float(solution.weights[used] @ square[used]) / freedom
     order = budget_order(sample.eps_bar, freedom)
     shape_order = min(1 + 2 * noise / solution.lambda_, order)
-    start = ABOVE * order * float(sample.share @ square) / freedom
+    start = first_size(square, freedom, sample)
     sizes = size_ladder(square, site.known, sample, start, shape_order)
     robust, best = sizes.rungs[0], sizes.best
     eps_hat = max(best.eps_hat, 0.0)
     return PlaneRung(
         order=order,
-        efficiency=gaussian_efficiency(sample.eps_bar, freedom),
+        efficiency=site.core.efficiency(order),
         params=np.empty(0),
         scale=best.scale,
         eps_hat=eps_hat,
@@ -263,8 +272,17 @@ def weighted_plane(problem: SubspaceProblem, weights: Array) -> tuple[Array, Arr
     return problem.split(problem.weighted_fit(weights / weights.sum()))
 
 
+def turned(basis: Array, other: Array) -> Array:
+    """Return what takes a basis, off itself, to one of the span of another, shape (d, q)."""
+    overlap = basis.T @ other
+    return np.asarray(other @ np.linalg.pinv(overlap) - basis)
+
+
 def fixed_plane(site: Site, order: float, start: PlaneRung, kept: Array | None) -> PlaneRung:
     """Return the subspace and the noise at the fixed point at an order, from another rung.
+
+    Short steps are stretched by the order, which takes Gaussian rows to the end at once, as long
+    as this makes the next one shorter.
 
     Parameters
     ----------
@@ -278,15 +296,21 @@ def fixed_plane(site: Site, order: float, start: PlaneRung, kept: Array | None) 
     counted = site.sample if kept is None else reweighted(site.sample, kept)
     place, noise = (start.point, start.basis), start.noise
     tol, converged = setting.tol**LINEAR_POWER, False
+    moved, stretch = np.inf, setting.accelerate
     square = problem.losses(problem.join(*place))
     for _ in range(setting.maxiter):
         tilt = tilts(square / noise, order)
-        last = place[1], noise
-        place = weighted_plane(problem, counted.share * tilt)
+        fitted = weighted_plane(problem, counted.share * tilt)
+        turn = turned(place[1], fitted[1])
+        by = order if stretch and moved <= SHORT_TURN else 1.0
+        basis = fitted[1] if by == 1.0 else np.linalg.qr(place[1] + by * turn)[0]
+        place = place[0] + by * (fitted[0] - place[0]), basis
         square, free = off_distances(problem, *place, tilt, counted)
+        last, grown = moved, noise
         noise = fixed_size(free, order, site.known, counted, noise, order)
-        across = place[1] - last[0] @ (last[0].T @ place[1])
-        converged = max(np.abs(across).max(), abs(np.log(noise / last[1]))) <= tol
+        moved = max(float(np.abs(turn).max()), abs(float(np.log(noise / grown))))
+        stretch = stretch and (moved < 0.7 * last or moved > SHORT_TURN)
+        converged = moved <= tol
         if converged:
             break
     efficiency = site.core.efficiency(order) * (1 if kept is None else INNER_EFFICIENCY)

@@ -105,7 +105,10 @@ def test_copies_in_one_cluster_add_nothing(name):
     twice = model(*(np.concatenate([part, part]) for part in data)).fit(
         cov_type="cluster", cov_kwds={"groups": pd.Series(np.tile(np.arange(n), 2))}
     )
-    assert_allclose(twice.cov_params(), single.cov_params() * n / (n - 1), rtol=1e-6, atol=1e-12)
+    # Those of moments have corrections for the number of rows, of the order of 1 / n.
+    tolerance = 1e-6 if name == "logit" else 6 / n
+    expected = single.cov_params() * n / (n - 1)
+    assert_allclose(twice.cov_params(), expected, rtol=tolerance, atol=1e-12)
 
 
 def test_clusters_widen_the_errors_of_what_they_share():

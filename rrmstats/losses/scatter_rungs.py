@@ -1,8 +1,8 @@
 """The ladder of location and scatter: fits at ever more efficient orders.
 
 A rung is the fixed point of location = weighted mean, scatter = c a (weighted covariance) under
-weights exp(-(a - 1) r^2 / 2), r the distance in the metric of the scatter. The size that it reports
-is taken once more, at an order of its own.
+weights exp(-(a - 1) r^2 / 2), r the distance in the metric of the scatter. The size that it
+reports is taken once more, at an order of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from rrmstats.core.ladder import Ladder, Rung, climb
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Core, rung_covariance
-from rrmstats.losses.matrices import FLAT, triangular_root, weighted_median, weighted_scatter
+from rrmstats.losses.matrices import (
+    FLAT,
+    MAD_UNIT,
+    triangular_root,
+    weighted_median,
+    weighted_scatter,
+)
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.sizes import (
     ABOVE,
@@ -188,6 +194,13 @@ def first_scatter(problem: ScatterProblem, solution: Solution, sample: Sample) -
     )
 
 
+def consistent_scatter(problem: ScatterProblem, solution: Solution, sample: Sample) -> Array:
+    """Return the scatter of a first step with a consistent size, shape (d, d)."""
+    if sample.eps_bar == 0:
+        return problem.split(solution.theta)[1]
+    return first_scatter(problem, solution, sample).reported
+
+
 def fixed_scatter(ground: Ground, order: float, start: ScatterRung) -> ScatterRung:
     """Return the fixed point at an order, from another rung.
 
@@ -340,7 +353,7 @@ def orders_to(core: Core, sample: Sample, efficiency: float) -> Array:
 def mad_variances(values: Array, share: Array) -> tuple[Array, Array]:
     """Return weighted medians of columns, and squares of their normal-consistent MADs."""
     center = weighted_median(values, share)
-    return center, (1.4826022185056018 * weighted_median(np.abs(values - center), share)) ** 2
+    return center, (MAD_UNIT * weighted_median(np.abs(values - center), share)) ** 2
 
 
 def collapsed(problem: ScatterProblem, rung: ScatterRung, sample: Sample) -> bool:

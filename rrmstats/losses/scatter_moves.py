@@ -15,7 +15,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import minimum_influence, tempered_influence
 from rrmstats.core.search import Solution
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_ladder import ScatterRung, lower_root, squared
+from rrmstats.losses.scatter_rungs import ScatterRung, lower_root, squared
 from rrmstats.losses.sizes import Sample, tilts
 
 # Observed derivatives are kept within this factor of those of Gaussian rows.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from rrmstats.core.consistency import efficient_order
@@ -9,6 +11,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder, climb
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Spread
+from rrmstats.losses.matrices import weighted_scatter
 from rrmstats.losses.planes import (
     INNER_EFFICIENCY,
     PlaneRung,
@@ -18,7 +21,7 @@ from rrmstats.losses.planes import (
     resized_plane,
     stable_order,
 )
-from rrmstats.losses.scatter_ladder import FIRST, squared
+from rrmstats.losses.scatter_rungs import FIRST
 from rrmstats.losses.sizes import (
     Sample,
     Yardstick,
@@ -31,26 +34,41 @@ from rrmstats.losses.sizes import (
 from rrmstats.losses.subspace import SubspaceProblem
 
 
+class Moments(NamedTuple):
+    """Mean (d,) and covariance (d, d) of the rows of the core."""
+
+    mean: Array
+    cov: Array
+
+
+def core_moments(data: Array, weights: Array) -> Moments:
+    """Return the moments of rows under weights, shape (n,)."""
+    weights = weights / weights.sum()
+    mean = weights @ data
+    return Moments(mean, weighted_scatter(data, weights, mean))
+
+
+def plane_distance(one: PlaneRung, two: PlaneRung, core: Moments) -> float:
+    """Return the mean squared distance, over the core, from one subspace to another."""
+    onto = one.basis @ one.basis.T
+    apart = onto @ (core.mean - one.point) + one.point - two.point
+    spread = one.basis - two.basis @ (two.basis.T @ one.basis)
+    apart = apart - two.basis @ (two.basis.T @ apart)
+    inside = one.basis.T @ core.cov @ one.basis
+    return float(apart @ apart + np.trace(spread @ inside @ spread.T))
+
+
 def plane_agreement(
-    rung: PlaneRung, earlier: PlaneRung, spread: Spread, data: Array, core: Array
+    rung: PlaneRung, earlier: PlaneRung, spread: Spread, core: Moments, regressors: int
 ) -> float:
     """Return the p-value that a subspace agrees with an earlier one.
 
     The distance between the two, over the rows of the core, is that of g regressions on the
-    scores and a constant. `core` are weights of the rows, shape (n,).
+    scores and a constant.
     """
-    seen = earlier.point + ((data - earlier.point) @ earlier.basis) @ earlier.basis.T
-    apart = seen - rung.point
-    apart = squared(apart - (apart @ rung.basis) @ rung.basis.T)
-    used = core > 0
-    moved = float(core[used] @ apart[used]) / float(core.sum())
-    free = rung.freedom * (rung.basis.shape[1] + 1)
-    return chance(
-        [
-            (float(np.log(rung.noise / earlier.noise) / np.sqrt(spread.size)), 0.0),
-            (moved / (earlier.noise * spread.location), free),
-        ]
-    )
+    moved = plane_distance(earlier, rung, core) / (earlier.noise * spread.location)
+    grown = float(np.log(rung.noise / earlier.noise) / np.sqrt(spread.size))
+    return chance([(grown, 0.0), (moved, rung.freedom * regressors)])
 
 
 def first_agreement(rung: PlaneRung, first: PlaneRung, spread: Spread, site: Site) -> float:
@@ -93,7 +111,7 @@ def subspace_ladder(
     one = resized_plane(site, fixed_plane(site, robust, first, kept), efficiency, robust)
     square = plane_losses(site, one) / one.noise
     yardstick = Yardstick(square, one.order, site.freedom, site.sample)
-    core = tilts(square, one.order) * kept * site.sample.share
+    core = core_moments(problem.data, tilts(square, one.order) * kept * site.sample.share)
 
     def fit(order: float, last: PlaneRung) -> PlaneRung:
         if last is first:
@@ -107,7 +125,7 @@ def subspace_ladder(
         if earlier.kept is not None:
             more = 1 / (INNER_EFFICIENCY * yardstick.good)
             spread = Spread(*(variance + more for variance in spread))
-        return plane_agreement(rung, earlier, spread, problem.data, core)
+        return plane_agreement(rung, earlier, spread, core, problem.n_params)
 
     return climb(first, [robust, *ladder_orders(robust, last)], fit, agreement)
 

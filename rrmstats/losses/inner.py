@@ -15,8 +15,8 @@ from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
 from rrmstats.losses.matrices import unit_spread
 from rrmstats.losses.rungs import tempered_weights
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_influence import rung_moves, scatter_influence, search_moves
-from rrmstats.losses.scatter_ladder import (
+from rrmstats.losses.scatter_moves import rung_moves, scatter_influence, search_moves
+from rrmstats.losses.scatter_rungs import (
     ScatterRung,
     collapsed,
     first_scatter,
@@ -77,9 +77,8 @@ class InnerScatter:
         """Return the scatter of a given efficiency, or of what the data allow of it."""
         if self.first is None:
             return self
-        best = scatter_ladder(self.problem, self.first, setting, efficiency).best
-        if best.own_order == self.first.own_order and best.order == self.first.order:
-            best = self.first
+        ladder = scatter_ladder(self.problem, self.first, setting, efficiency)
+        best = ladder.best if ladder.chosen else self.first
         return replace(self, rung=uncollapsed(self.problem, best, setting, efficiency))
 
     @property
