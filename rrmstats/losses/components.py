@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtrc
 
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
@@ -29,6 +30,8 @@ from rrmstats.losses.subspace import SubspaceProblem, complement
 # Feedback, as in `stable_order`, beyond which a first step passes so close to the rows of its fit
 # that their distances say nothing of the others'.
 MOST_FEEDBACK = 0.5
+# Good rows in so many are out as far as to fade, and to be left out.
+FADING, GONE = 100.0, 1e4
 
 
 class ComponentsProblem(SubspaceProblem):
@@ -68,7 +71,8 @@ class ComponentsProblem(SubspaceProblem):
         told, within, usual = plane, inner, None
         if -self.core(plane).bias(plane.shape_order) > NEGLIGIBLE * plane.good:
             usual = self._ladder(plane, inner, setting, USUAL_EFFICIENCY)
-            told, within = usual.best, inner.climbed(setting, USUAL_EFFICIENCY)
+            told = usual.best
+            within = inner.climbed(USUAL_EFFICIENCY, near_rows(told, setting))
         found = self._estimate(solution, setting, inner, plane)
         eps_hat, error = contamination(told, within, setting)
         return replace(found, eps_hat=eps_hat, eps_hat_se=error, usual=usual)
@@ -90,7 +94,7 @@ class ComponentsProblem(SubspaceProblem):
             converged = all(rung.converged for rung in passed)
             found = rung_solution(self, found, places, setting, converged)
             inner = InnerScatter.found(self, plane.basis, setting)
-        inner = inner.climbed(setting, efficiency)
+        inner = inner.climbed(efficiency, near_rows(plane, setting))
         second = self._estimate(found, setting, inner, plane)
         eps_hat, error = contamination(plane, inner, setting)
         return replace(
@@ -108,6 +112,11 @@ class ComponentsProblem(SubspaceProblem):
         """Return the first step as the result of the second."""
         ladder = with_params(ladder, first.params, first.params)
         return replace(first, efficiency=efficiency, first=first, ladder=ladder, usual=None)
+
+    def _fed(self, plane: PlaneRung, setting: Setting) -> bool:
+        """Tell whether a first step is so close to the rows of its fit that it misleads."""
+        feedback = plane.freedom * self.n_params * (plane.order - 1)
+        return feedback > MOST_FEEDBACK * setting.wnobs(self.n_obs)
 
     def core(self, plane: PlaneRung) -> Core:
         """Return what is estimated of each degree of freedom off the subspace."""
@@ -153,7 +162,8 @@ class ComponentsProblem(SubspaceProblem):
         largest = np.abs(axes).argmax(axis=0)
         signed = vectors[:, ::-1] * np.sign(axes[largest, np.arange(self.q)])
         center = basis @ inner.location + off @ (off.T @ point)
-        moment = weighted_scatter(self.data, solution.weights, point)
+        middle = solution.weights @ self.data if self.demean else point
+        moment = weighted_scatter(self.data, solution.weights, middle)
         rest = np.trace(off.T @ moment @ off)
         if plane is not None:
             rest = plane.reported * plane.freedom
@@ -171,6 +181,17 @@ class ComponentsProblem(SubspaceProblem):
             mean=self.center + self.column_unit * self.unit * (self.span @ center),
             rest=float(rest) * square,
         )
+
+
+def near_rows(plane: PlaneRung, setting: Setting) -> Array | None:
+    """Return what is left of rows at their distances off a subspace, shape (n,), or None for all.
+
+    Rows as improbable as one in GONE are left out, and fade from one in FADING on.
+    """
+    tail = np.maximum(chdtrc(plane.freedom, plane.square), 1 / GONE)
+    kept = np.minimum(np.log(tail * GONE) / np.log(GONE / FADING), 1.0)
+    few = float(setting.spread(len(kept)) @ kept) < 0.9 * (1 - setting.eps_bar)
+    return None if few else kept
 
 
 def contamination(plane: PlaneRung, inner: InnerScatter, setting: Setting) -> tuple[float, float]:
@@ -243,7 +264,7 @@ class ComponentsEstimate(Estimate):
 
     def score_cutoff(self, level: float) -> float:
         """Return the quantile of the squared score distances of clean rows."""
-        return self.inner.cutoff(level, self.setting, self.wnobs)
+        return self.inner.cutoff(level)
 
     def orthogonal_cutoff(self, level: float) -> float | None:
         """Return the quantile of the squared orthogonal distances of clean rows, where known."""
@@ -255,14 +276,14 @@ class ComponentsEstimate(Estimate):
         if self._searched:
             eps_bar = self.setting.eps_bar
             order = precision_order(order, eps_bar, plane.eps_hat, plane.freedom)
-            if core.dim * core.regressors * (plane.order - 1) > MOST_FEEDBACK * self.wnobs:
+            if self.problem._fed(plane, self.setting):
                 return None
         found = subspace_cutoff(level, core, order, good)
         return found * plane.reported * self.problem.unit**2
 
     def influence(self) -> Array:
         """Return the influence functions of the eigenvalues, shape (n, q)."""
-        scatter = self.inner.influence(self.setting)
+        scatter = self.inner.influence()
         along = np.einsum("ij,nik,kj->nj", self.vectors, scatter, self.vectors)
         return along * self.problem.unit**2
 
@@ -270,7 +291,7 @@ class ComponentsEstimate(Estimate):
         """Return the influence functions of the loadings, shape (n, d, q)."""
         problem = self.problem
         basis = problem.split(self.solution.theta)[1]
-        within = self.vectors.T @ self.inner.influence(self.setting) @ self.vectors
+        within = self.vectors.T @ self.inner.influence() @ self.vectors
         values = self.params / problem.unit**2
         gap = np.broadcast_to(values[None, :] - values[:, None], within.shape)
         rotation = np.divide(within, gap, out=np.zeros_like(within), where=gap != 0)

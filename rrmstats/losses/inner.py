@@ -13,6 +13,7 @@ from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
 from rrmstats.losses.matrices import unit_spread
+from rrmstats.losses.planes import reweighted
 from rrmstats.losses.rungs import tempered_weights
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_moves import rung_moves, scatter_influence, search_moves
@@ -34,12 +35,18 @@ class InnerScatter:
     """Robust location and scatter of the scores within a subspace, by a search of its own.
 
     Rows far out in the subspace lose no weight in the search for it, and would otherwise inflate
-    the eigenvalues.
+    the eigenvalues. A second step leaves out rows far off the subspace, of which it is known that
+    they are bad. The search does not: bad rows in the subspace would be more than eps_bar of the
+    rest.
 
     Attributes
     ----------
     problem : ScatterProblem
         The scores in units of their spread.
+    setting : Setting
+        That of the fit; in a second step frequency weights leave out rows off the subspace.
+    kept : ndarray, shape (n,), or None
+        What they leave of the rows, in units of the mean; None for all.
     solution : Solution
         That of least risk.
     center, unit : ndarray, shape (q,)
@@ -50,6 +57,8 @@ class InnerScatter:
     """
 
     problem: ScatterProblem
+    setting: Setting
+    kept: Array | None
     solution: Solution
     center: Array
     unit: Array
@@ -71,15 +80,26 @@ class InnerScatter:
         if setting.eps_bar > 0 and not problem.is_flat(solution):
             first = first_scatter(problem, solution, Sample.of(setting, problem.n_obs))
         rung = first if first is None else uncollapsed(problem, first, setting, USUAL_EFFICIENCY)
-        return cls(problem, solution, center, unit, first, rung, ratio)
+        return cls(problem, setting, None, solution, center, unit, first, rung, ratio)
 
-    def climbed(self, setting: Setting, efficiency: float) -> InnerScatter:
-        """Return the scatter of a given efficiency, or of what the data allow of it."""
+    def climbed(self, efficiency: float, kept: Array | None) -> InnerScatter:
+        """Return the scatter of a given efficiency, or of what the data allow of it.
+
+        `kept`, shape (n,), is what counts of each row because of its distance off the subspace.
+        """
         if self.first is None:
             return self
+        setting = self.setting
+        if kept is not None:
+            sample = reweighted(Sample.of(setting, len(kept)), kept)
+            kept = kept / float(setting.spread(len(kept)) @ kept)
+            setting = replace(setting, freq_weights=sample.share * sample.total)
         ladder = scatter_ladder(self.problem, self.first, setting, efficiency)
         best = ladder.best if ladder.chosen else self.first
-        return replace(self, rung=uncollapsed(self.problem, best, setting, efficiency))
+        rung = uncollapsed(self.problem, best, setting, efficiency)
+        if rung is self.first:
+            return replace(self, rung=rung)
+        return replace(self, rung=rung, setting=setting, kept=kept)
 
     @property
     def converged(self) -> bool:
@@ -113,19 +133,21 @@ class InnerScatter:
         """Return the squared distances of the rows within the subspace, shape (n,)."""
         return squared(whiten(self.problem.data, *self._place))
 
-    def cutoff(self, level: float, setting: Setting, wnobs: float) -> float:
+    def cutoff(self, level: float) -> float:
         """Return the quantile of the squared distances of clean rows."""
         dim, rung = self.problem.dim, self.rung
         if rung is None:
             return float(chi2.ppf(level, dim))
         order = rung.shape_order
         if rung is self.first:
-            order = precision_order(order, setting.eps_bar, rung.eps_hat, dim)
+            order = precision_order(order, self.setting.eps_bar, rung.eps_hat, dim)
+        wnobs = self.setting.wnobs(self.problem.n_obs)
         return scatter_cutoff(level, dim, order, wnobs * (1 - rung.eps_hat))
 
-    def influence(self, setting: Setting) -> Array:
+    def influence(self) -> Array:
         """Return the influence functions of the scatter, shape (n, q, q)."""
-        problem, rung, base = self.problem, self.rung, setting.base(self.problem.n_obs)
+        problem, rung, setting = self.problem, self.rung, self.setting
+        base = setting.base(problem.n_obs)
         if rung is None or rung is self.first:
             moves = search_moves(problem, self.solution, base)
         else:
@@ -137,6 +159,8 @@ class InnerScatter:
         else:
             sample = Sample.of(setting, problem.n_obs)
             scatter = scatter_influence(problem, rung, moves, sample)[1]
+        if self.kept is not None:
+            scatter = scatter * self.kept[:, None, None]
         return scatter * np.outer(self.unit, self.unit)
 
 
