@@ -15,7 +15,7 @@ from rrmstats import plotting
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsEstimate
-from rrmstats.losses.matrices import MAD_UNIT
+from rrmstats.losses.matrices import MAD_UNIT, weighted_median
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
@@ -167,8 +167,9 @@ class RRMPCAResults(MultivariateResults):
         if known is not None:
             return float(np.sqrt(known))
         power = self._orthogonal() ** (2 / 3)
-        middle = np.median(power)
-        spread = MAD_UNIT * np.median(np.abs(power - middle))
+        counts = np.ones(len(power)) if self._base is None else self._base
+        middle = weighted_median(power, counts)
+        spread = MAD_UNIT * weighted_median(np.abs(power - middle), counts)
         return float((middle + norm.ppf(level) * spread) ** 1.5)
 
     def _distances(self) -> Array:
