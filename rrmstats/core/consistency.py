@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 
-def second_moment_ratio(eps_bar: float, dim: int = 1) -> float:
+def second_moment_ratio(eps_bar: float, dim: float = 1) -> float:
     r"""Return the weighted second moment of Gaussian data relative to the true one.
 
     In the population the weights tilt a Gaussian distribution of `dim` dimensions to a narrower
@@ -18,7 +18,7 @@ def second_moment_ratio(eps_bar: float, dim: int = 1) -> float:
     ----------
     eps_bar : float
         Upper bound on the fraction of corrupted observations.
-    dim : int, optional
+    dim : float, optional
         Dimension of the Gaussian part of a loss; 1 for regression.
 
     Returns

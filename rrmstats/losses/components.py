@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
-from rrmstats.core.consistency import efficient_ratio, second_moment_ratio
+from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.sandwich import minimum_influence, tempered_influence
-from rrmstats.core.search import Solution, global_minimum
+from rrmstats.core.ladder import Ladder, Rung
+from rrmstats.core.sandwich import minimum_influence
+from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.core.tempered import kept_by_distance, tempered_fit
-from rrmstats.losses.matrices import (
-    check_range,
-    unit_spread,
-    weighted_median,
-    weighted_scatter,
-)
-from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.covariance import NEGLIGIBLE
+from rrmstats.losses.cutoffs import precision_order, subspace_cutoff
+from rrmstats.losses.gaussian import Core
+from rrmstats.losses.inner import InnerScatter
+from rrmstats.losses.matrices import check_range, weighted_scatter
+from rrmstats.losses.plane_rungs import subspace_ladder
+from rrmstats.losses.planes import PlaneRung, first_plane
+from rrmstats.losses.rungs import Place, rung_solution
+from rrmstats.losses.scatter_moves import Part, bounded, enlargement, good_share
+from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample, tilts
 from rrmstats.losses.subspace import SubspaceProblem, complement
+
+# Feedback, as in `stable_order`, beyond which a first step passes so close to the rows of its fit
+# that their distances say nothing of the others'.
+MOST_FEEDBACK = 0.5
+# Good rows in so many are out as far as to fade, and to be left out.
+FADING, GONE = 100.0, 1e4
 
 
 class ComponentsProblem(SubspaceProblem):
@@ -53,42 +63,97 @@ class ComponentsProblem(SubspaceProblem):
         super().__init__(scaled, q, demean)
 
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
-        """Return the estimate of the first step."""
-        inner = InnerScatter.found(self, solution, setting, None)
-        return self._estimate(solution, setting, inner)
+        """Return the estimate of the first step, its eigenvalues consistent."""
+        inner = InnerScatter.found(self, self.split(solution.theta)[1], setting)
+        if setting.eps_bar == 0 or solution.lambda_ == 0:
+            return self._plain(solution, setting, inner)
+        plane = first_plane(self, solution, setting, len(self.span) - self.q)
+        told, within, usual = plane, inner, None
+        if -self.core(plane).bias(plane.shape_order) > NEGLIGIBLE * plane.good:
+            usual = self._ladder(plane, inner, setting, USUAL_EFFICIENCY)
+            told = usual.best
+            within = inner.climbed(USUAL_EFFICIENCY, near_rows(told, setting))
+        found = self._estimate(solution, setting, inner, plane)
+        eps_hat, error = contamination(told, within, setting)
+        return replace(found, eps_hat=eps_hat, eps_hat_se=error, usual=usual)
 
     def efficient(self, first: Estimate, efficiency: float) -> ComponentsEstimate:
-        """Return the subspace of a given efficiency, at the first step's variance off it."""
-        found = first.solution
-        if found.lambda_ > 0:
-            found = self._second_step(found, efficiency, first.setting)
-        inner = InnerScatter.found(self, found, first.setting, efficiency)
-        return self._estimate(found, first.setting, inner, efficiency, first)
+        """Return the subspace of a given efficiency, or of what the data allow of it."""
+        assert isinstance(first, ComponentsEstimate)
+        setting, ladder = first.setting, first.usual
+        if first.plane is None:
+            return self._stay(first, efficiency, Ladder((first.only_rung(),), 0))
+        if ladder is None or efficiency != USUAL_EFFICIENCY:
+            ladder = self._ladder(first.plane, first.inner, setting, efficiency)
+        plane, passed = ladder.best, ladder.rungs[1 : ladder.chosen + 1]
+        if not passed and ladder.refused is not None:
+            return self._stay(first, efficiency, ladder)
+        found, inner = first.solution, first.inner
+        if passed:
+            places = [Place(self.join(r.point, r.basis), r.lambda_, r.kept) for r in passed]
+            converged = all(rung.converged for rung in passed)
+            found = rung_solution(self, found, places, setting, converged)
+            inner = InnerScatter.found(self, plane.basis, setting)
+        inner = inner.climbed(efficiency, near_rows(plane, setting))
+        second = self._estimate(found, setting, inner, plane)
+        eps_hat, error = contamination(plane, inner, setting)
+        return replace(
+            second,
+            efficiency=efficiency,
+            first=first,
+            ladder=with_params(ladder, first.params, second.params),
+            eps_hat=eps_hat,
+            eps_hat_se=error,
+        )
 
-    def _second_step(self, first: Solution, efficiency: float, setting: Setting) -> Solution:
-        point, basis = self.split(first.theta)
-        off = complement(basis)
-        moment = weighted_scatter(self.data, first.weights, point)
-        values, vectors = np.linalg.eigh(off.T @ moment @ off)
-        # Directions that only rows without weight have a part in: rounding is no distance in them.
-        least = max(np.finfo(float).eps * float(values[-1]), np.finfo(float).tiny)
-        variances = untilted(np.maximum(values, least), first.lambda_)
-        square = (((self.data - point) @ (off @ vectors)) ** 2 / variances).sum(axis=1)
-        codim = self.dim - self.q
-        # Variances fitted to few rows in many dimensions are too small, and all rows look far.
-        middle = weighted_median(square, setting.spread(self.n_obs))
-        square /= max(1.0, middle / float(chi2.median(codim)))
-        kept = kept_by_distance(square, codim, efficiency)
-        lambda_ = 2 * float(variances.mean()) / (1 / efficient_ratio(efficiency, codim) - 1)
-        return tempered_fit(self, first, lambda_, setting, kept)
+    def _stay(
+        self, first: ComponentsEstimate, efficiency: float, ladder: Ladder[Any]
+    ) -> ComponentsEstimate:
+        """Return the first step as the result of the second."""
+        ladder = with_params(ladder, first.params, first.params)
+        return replace(first, efficiency=efficiency, first=first, ladder=ladder, usual=None)
+
+    def _fed(self, plane: PlaneRung, setting: Setting) -> bool:
+        """Tell whether a first step is so close to the rows of its fit that it misleads."""
+        feedback = plane.freedom * self.n_params * (plane.order - 1)
+        return feedback > MOST_FEEDBACK * setting.wnobs(self.n_obs)
+
+    def core(self, plane: PlaneRung) -> Core:
+        """Return what is estimated of each degree of freedom off the subspace."""
+        return Core(plane.freedom, self.n_params, False)
+
+    def _ladder(
+        self, plane: PlaneRung, inner: InnerScatter, setting: Setting, efficiency: float
+    ) -> Ladder[PlaneRung]:
+        """Return the ladder above a first step, with eigenvalues in the units of the data."""
+        within = inner.distances()
+        ladder = subspace_ladder(self, plane, within, setting, efficiency)
+        weights = setting.spread(self.n_obs) * tilts(within, inner.size_order)
+        weights /= weights.sum()
+        unit = inner.size_order * self.unit**2
+        rungs = []
+        for rung in ladder.rungs:
+            scores = self.data @ rung.basis
+            values = np.linalg.eigvalsh(weighted_scatter(scores, weights, weights @ scores))
+            scale = rung.reported * self.unit**2
+            rungs.append(replace(rung, params=unit * values[::-1], scale=scale))
+        return Ladder(tuple(rungs), ladder.chosen)
+
+    def _plain(
+        self, solution: Solution, setting: Setting, inner: InnerScatter
+    ) -> ComponentsEstimate:
+        """Return the estimate where the ladder says nothing: no bad rows, or an exact fit."""
+        found = self._estimate(solution, setting, inner, None)
+        off = float(setting.spread(self.n_obs) @ (solution.losses > 0)) * (setting.eps_bar > 0)
+        error = float(np.sqrt(off * (1 - off) / setting.wnobs(self.n_obs)))
+        return replace(found, eps_hat=off, eps_hat_se=error)
 
     def _estimate(
         self,
         solution: Solution,
         setting: Setting,
         inner: InnerScatter,
-        efficiency: float | None = None,
-        first: Estimate | None = None,
+        plane: PlaneRung | None,
     ) -> ComponentsEstimate:
         point, basis = self.split(solution.theta)
         off, square = complement(basis), self.unit**2
@@ -97,111 +162,60 @@ class ComponentsProblem(SubspaceProblem):
         largest = np.abs(axes).argmax(axis=0)
         signed = vectors[:, ::-1] * np.sign(axes[largest, np.arange(self.q)])
         center = basis @ inner.location + off @ (off.T @ point)
-        moment = weighted_scatter(self.data, solution.weights, point)
-        left = np.linalg.eigvalsh(off.T @ moment @ off) * square
+        middle = solution.weights @ self.data if self.demean else point
+        moment = weighted_scatter(self.data, solution.weights, middle)
+        rest = np.trace(off.T @ moment @ off)
+        if plane is not None:
+            rest = plane.reported * plane.freedom
         return ComponentsEstimate(
             problem=self,
             setting=setting,
-            solution=replace(solution, converged=solution.converged and inner.solution.converged),
+            solution=replace(solution, converged=solution.converged and inner.converged),
             params=values[::-1] * square,
             raw_params=np.linalg.eigvalsh(moment)[::-1][: self.q] * square,
-            efficiency=efficiency,
-            first=first,
             loss_unit=square,
             inner=inner,
+            plane=plane,
             vectors=signed,
             loadings=self.span @ (basis @ signed),
             mean=self.center + self.column_unit * self.unit * (self.span @ center),
-            rest=float(untilted(left, solution.lambda_ * square).sum()),
+            rest=float(rest) * square,
         )
 
 
-def untilted(variances: Array, lambda_: float) -> Array:
-    """Return the Gaussian variances that the weights exp(-y'y / lambda) narrowed to these.
+def near_rows(plane: PlaneRung, setting: Setting) -> Array | None:
+    """Return what is left of rows at their distances off a subspace, shape (n,), or None for all.
 
-    Precisions add: the weights add 2 / lambda to each.
+    Rows as improbable as one in GONE are left out, and fade from one in FADING on.
     """
-    if not 0 < lambda_ < np.inf:
-        return variances
-    shrink = 1.0 - 2.0 * variances / lambda_
-    return variances / np.maximum(shrink, np.finfo(float).eps)
+    tail = np.maximum(chdtrc(plane.freedom, plane.square), 1 / GONE)
+    kept = np.minimum(np.log(tail * GONE) / np.log(GONE / FADING), 1.0)
+    few = float(setting.spread(len(kept)) @ kept) < 0.9 * (1 - setting.eps_bar)
+    return None if few else kept
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InnerScatter:
-    """Robust location and scatter of the scores within a subspace, by a search of its own.
+def contamination(plane: PlaneRung, inner: InnerScatter, setting: Setting) -> tuple[float, float]:
+    """Return the share of rows bad off a subspace or within it, and its standard error.
 
-    Rows far out in the subspace lose no weight in the search for it, and would otherwise inflate
-    the eigenvalues.
-
-    Attributes
-    ----------
-    problem : ScatterProblem
-        The scores in units of their spread.
-    solution : Solution
-    unit : ndarray, shape (q,)
-    location : ndarray, shape (q,)
-    ratio : float
-        The scatter found relative to the consistent one.
-    efficient : bool
-        Whether the solution is that of a second step.
+    Rows off the subspace that lie within the scores of the others widen their scatter, and hide
+    there: the share is at least that off the subspace.
     """
-
-    problem: ScatterProblem
-    solution: Solution
-    unit: Array
-    location: Array
-    ratio: float
-    efficient: bool
-
-    @classmethod
-    def found(
-        cls,
-        outer: ComponentsProblem,
-        subspace: Solution,
-        setting: Setting,
-        efficiency: float | None,
-    ) -> InnerScatter:
-        """Search for the scatter of the scores of a subspace."""
-        values = outer.data @ outer.split(subspace.theta)[1]
-        center, unit = unit_spread(values)
-        if not outer.demean:
-            center = np.zeros_like(center)
-        problem = ScatterProblem((values - center) / unit, outer.demean)
-        found = global_minimum(problem, setting)
-        ratio = second_moment_ratio(setting.eps_bar, outer.q)
-        if efficiency is not None:
-            found = problem.second_step(found, ratio, efficiency, setting)
-            ratio = efficient_ratio(efficiency, outer.q)
-        location = center + unit * problem.split(found.theta)[0]
-        return cls(problem, found, unit, location, ratio, efficiency is not None)
-
-    @property
-    def scatter(self) -> Array:
-        """Consistent scatter, shape (q, q)."""
-        return self._in_units(self.problem.split(self.solution.theta)[1])
-
-    def _in_units(self, scatter: Array) -> Array:
-        return scatter * np.outer(self.unit, self.unit) / self.ratio
-
-    def influence(self, base: Array | None) -> Array:
-        """Return the influence functions of the scatter, shape (n, q, q)."""
-        steps = step_influence(self.problem, self.solution, base, self.efficient)
-        return self._in_units(self.problem.directions(self.solution.theta, steps)[1])
+    sample = Sample.of(setting, len(plane.square))
+    off = Part(plane.square, plane.size_order, plane.freedom)
+    share, error = good_share([off], sample)
+    if inner.rung is not None:
+        within = Part(inner.distances(), inner.size_order, len(inner.unit))
+        share, error = min((share, error), good_share([off, within], sample))
+    return max(1 - share, 0.0), error
 
 
-def step_influence(
-    problem: ScatterProblem | SubspaceProblem,
-    found: Solution,
-    base: Array | None,
-    efficient: bool,
-) -> Array:
-    """Return the influence functions of theta in the first or the second step, shape (n, k)."""
-    if efficient:
-        return tempered_influence(problem, found.theta, found.weights, found.lambda_, base)
-    return minimum_influence(
-        problem, found.theta, found.losses, found.weights, found.lambda_, base
-    ).theta
+def with_params(ladder: Ladder[Any], first: Array, best: Array) -> Ladder[Any]:
+    """Return a ladder whose first and chosen rungs have given parameters."""
+    rungs = list(ladder.rungs)
+    rungs[ladder.chosen] = replace(rungs[ladder.chosen], params=best)
+    if ladder.chosen:
+        rungs[0] = replace(rungs[0], params=first)
+    return Ladder(tuple(rungs), ladder.chosen)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -211,37 +225,113 @@ class ComponentsEstimate(Estimate):
     Attributes
     ----------
     inner : InnerScatter
+    plane : PlaneRung or None
+        The rung of the subspace; None where there is no ladder.
     vectors : ndarray, shape (q, q)
         Axes within the subspace.
     loadings : ndarray, shape (d, q)
     mean : ndarray, shape (d,)
     rest : float
         Variance off the subspace.
+    usual : Ladder or None
+        That of the usual efficiency, where a first step has climbed it to tell `eps_hat`.
     """
 
     problem: ComponentsProblem
     inner: InnerScatter
+    plane: PlaneRung | None
     vectors: Array
     loadings: Array
     mean: Array
     rest: float
+    usual: Ladder[PlaneRung] | None = None
+
+    @property
+    def _searched(self) -> bool:
+        """Whether the subspace is that of least risk."""
+        return self.ladder is None or self.ladder.chosen == 0
+
+    def only_rung(self) -> Rung:
+        """Return the rung of an estimate that has no other."""
+        codim = self.problem.dim - self.problem.q
+        return Rung(
+            order=1.0,
+            efficiency=gaussian_efficiency(self.setting.eps_bar, codim),
+            params=self.params,
+            scale=self.rest / codim,
+            eps_hat=self.eps_hat,
+        )
+
+    def score_cutoff(self, level: float) -> float:
+        """Return the quantile of the squared score distances of clean rows."""
+        return self.inner.cutoff(level)
+
+    def orthogonal_cutoff(self, level: float) -> float | None:
+        """Return the quantile of the squared orthogonal distances of clean rows, where known."""
+        plane = self.plane
+        if plane is None:
+            return None
+        core, order = self.problem.core(plane), plane.shape_order
+        good = self.wnobs * (1 - plane.eps_hat)
+        if self._searched:
+            eps_bar = self.setting.eps_bar
+            order = precision_order(order, eps_bar, plane.eps_hat, plane.freedom)
+            if self.problem._fed(plane, self.setting):
+                return None
+        found = subspace_cutoff(level, core, order, good)
+        return found * plane.reported * self.problem.unit**2
 
     def influence(self) -> Array:
         """Return the influence functions of the eigenvalues, shape (n, q)."""
-        scatter = self.inner.influence(self.base)
+        scatter = self.inner.influence()
         along = np.einsum("ij,nik,kj->nj", self.vectors, scatter, self.vectors)
         return along * self.problem.unit**2
 
     def loadings_influence(self) -> Array:
         """Return the influence functions of the loadings, shape (n, d, q)."""
-        problem, found = self.problem, self.solution
-        steps = step_influence(problem, found, self.base, self.efficiency is not None)
-        _, basis = problem.split(found.theta)
-        codim = problem.dim - problem.q
-        turned = steps[:, : codim * problem.q].reshape(-1, codim, problem.q) @ self.vectors
-        within = self.vectors.T @ self.inner.influence(self.base) @ self.vectors
+        problem = self.problem
+        basis = problem.split(self.solution.theta)[1]
+        within = self.vectors.T @ self.inner.influence() @ self.vectors
         values = self.params / problem.unit**2
         gap = np.broadcast_to(values[None, :] - values[:, None], within.shape)
         rotation = np.divide(within, gap, out=np.zeros_like(within), where=gap != 0)
-        off = complement(basis)
-        return problem.span @ (off @ turned + basis @ self.vectors @ rotation)
+        turned = self._search_turns() if self._searched else self._rung_turns()
+        return problem.span @ (turned @ self.vectors + basis @ self.vectors @ rotation)
+
+    def _search_turns(self) -> Array:
+        """Return how the basis of least risk turns off itself, shape (n, d, q)."""
+        problem, found = self.problem, self.solution
+        steps = minimum_influence(
+            problem, found.theta, found.losses, found.weights, found.lambda_, self.base
+        ).theta
+        codim = problem.dim - problem.q
+        turns = steps[:, : codim * problem.q].reshape(-1, codim, problem.q)
+        factor = 1.0 if self.plane is None else self._enlargement()
+        return factor * (complement(problem.split(found.theta)[1]) @ turns)
+
+    def _rung_turns(self) -> Array:
+        """Return how the basis of a rung turns off itself, shape (n, d, q).
+
+        The frame of the scores makes the derivative one number, observed as of elliptical rows,
+        times their variances less the noise.
+        """
+        problem, plane = self.problem, self.plane
+        assert plane is not None
+        share, order, freedom = self.setting.spread(problem.n_obs), plane.order, plane.freedom
+        centered = problem.data - plane.point
+        scores = centered @ plane.basis
+        rest = centered - scores @ plane.basis.T
+        square = self.solution.losses / plane.noise
+        tilt = tilts(square, order)
+        w = tilt if plane.kept is None else tilt * plane.kept
+        mass = share * w
+        good = order ** (freedom / 2) * float(share @ tilt)
+        bread = bounded(float(mass @ (1 - (order - 1) * square / freedom)), order, freedom, good)
+        spread, axes = np.linalg.eigh(scores.T @ (mass[:, None] * scores) / mass.sum())
+        gap = np.maximum(spread - plane.noise / order, np.finfo(float).tiny)
+        moved = (w[:, None] * (scores @ axes)) / (bread * gap)
+        return self._enlargement() * (rest[:, :, None] * (moved @ axes.T)[:, None, :])
+
+    def _enlargement(self) -> float:
+        sample = Sample.of(self.setting, self.problem.n_obs)
+        return enlargement(sample, self.problem.n_params)

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
-from rrmstats.core.consistency import second_moment_ratio
-from rrmstats.core.entropy import Array
+from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
+from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.sandwich import minimum_influence, tempered_influence
+from rrmstats.core.ladder import Ladder, Rung
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
+from rrmstats.losses.rungs import Place, rung_solution
 from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.scatter_moves import (
+    Part,
+    good_share,
+    rung_moves,
+    scatter_influence,
+    search_moves,
+)
+from rrmstats.losses.scatter_rungs import (
+    ScatterRung,
+    core_of,
+    first_scatter,
+    scatter_ladder,
+    squared,
+    whiten,
+)
+from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample
+
+# Relative bias of the size of a first step, below which it tells the contamination by itself.
+NEGLIGIBLE = 2e-3
+# Rows nearer than this to a hyperplane, for data in units of their spread, lie on it.
+ON_PLANE = 100 * np.sqrt(FLAT)
 
 
 class CovarianceProblem(ScatterProblem):
@@ -25,83 +50,170 @@ class CovarianceProblem(ScatterProblem):
         check_range(scaled)
         super().__init__(scaled)
 
-    def to_units(self, theta: Array) -> tuple[Array, Array]:
+    def to_units(self, location: Array, scatter: Array) -> tuple[Array, Array]:
         """Return location and scatter in the units of the data."""
-        location, scatter = self.split(theta)
         return self.center + location * self.unit, scatter * np.outer(self.unit, self.unit)
 
-    def from_params(self, params: Array, ratio: float) -> Array:
-        """Return theta of a mean and the upper triangle of a consistent covariance."""
+    def to_params(self, location: Array, scatter: Array) -> Array:
+        """Return the mean and the upper triangle of the covariance in the units of the data."""
+        mean, cov = self.to_units(location, scatter)
+        return np.r_[mean, cov[np.triu_indices(self.dim)]]
+
+    def from_params(self, params: Array, eps_bar: float, base: Array | None) -> Array:
+        """Return theta of a mean and the upper triangle of a covariance, whatever its size.
+
+        The size becomes that of the weighted covariance, which is not known from the consistent
+        one: weights do not depend on it.
+        """
         d = self.dim
         upper = np.zeros((d, d))
         upper[np.triu_indices(d)] = params[d:]
-        scatter = (upper + np.triu(upper, 1).T) * ratio
-        location = (params[:d] - self.center) / self.unit
-        return self.join(location, scatter / np.outer(self.unit, self.unit))
+        scatter = (upper + np.triu(upper, 1).T) / np.outer(self.unit, self.unit)
+        theta = self.join((params[:d] - self.center) / self.unit, scatter)
+        square = self.distances(theta)
+        weights = entropy_weights(square, eps_bar, freq_weights=base).weights
+        used = weights > 0
+        size = max(float(weights[used] @ square[used]) / d, FLAT)
+        return self.join(self.split(theta)[0], size * scatter)
 
     def consistent(self, solution: Solution, setting: Setting) -> CovarianceEstimate:
-        """Return the estimate of the first step, its covariance consistent on clean data."""
-        ratio = second_moment_ratio(setting.eps_bar, self.dim)
-        return self._estimate(solution, setting, ratio, self.hyperplane(solution))
+        """Return the estimate of the first step, its covariance consistent."""
+        plane = self.hyperplane(solution)
+        if plane is not None or setting.eps_bar == 0:
+            return self._plain(solution, setting, plane)
+        sample = Sample.of(setting, self.n_obs)
+        rung = first_scatter(self, solution, sample)
+        rung = self._in_units(rung)
+        told, usual = rung, None
+        if -core_of(self).bias(rung.shape_order) > NEGLIGIBLE * rung.good:
+            usual = self._ladder(rung, setting, USUAL_EFFICIENCY)
+            told = usual.best
+        return self._estimate(solution, setting, rung, told, usual=usual)
 
     def efficient(self, first: Estimate, efficiency: float) -> CovarianceEstimate:
-        """Return the location and shape of a given efficiency; the size stays the first step's.
+        """Return location and scatter of a given efficiency, or of what the data allow of it."""
+        assert isinstance(first, CovarianceEstimate)
+        if first.rung is None:
+            ladder: Ladder[Any] = Ladder((self._only_rung(first),), 0)
+            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+        climbed = first.usual
+        if climbed is None or efficiency != USUAL_EFFICIENCY:
+            climbed = self._ladder(first.rung, first.setting, efficiency)
+        found, best, passed = first.solution, climbed.best, climbed.rungs[1 : climbed.chosen + 1]
+        if passed:
+            places = [Place(self.join(r.location, r.weighted), r.lambda_) for r in passed]
+            converged = all(rung.converged for rung in passed)
+            found = rung_solution(self, found, places, first.setting, converged)
+        return self._estimate(found, first.setting, best, best, efficiency, first, climbed)
 
-        The size is the root of the determinant.
-        """
-        setting, found = first.setting, first.solution
-        ratio, plane = second_moment_ratio(setting.eps_bar, self.dim), self.hyperplane(found)
-        if plane is None:
-            found = self.second_step(found, ratio, efficiency, setting)
-            ratio *= self.relative_size(found.theta, first.solution.theta)
-        return self._estimate(found, setting, ratio, plane, efficiency, first)
+    def _ladder(
+        self, rung: ScatterRung, setting: Setting, efficiency: float
+    ) -> Ladder[ScatterRung]:
+        """Return the ladder above a first step, with parameters in the units of the data."""
+        ladder = scatter_ladder(self, rung, setting, efficiency)
+        return Ladder(tuple(map(self._in_units, ladder.rungs)), ladder.chosen)
+
+    def _in_units(self, rung: ScatterRung) -> ScatterRung:
+        """Return a rung with its parameters and its scale in the units of the data."""
+        params = self.to_params(rung.location, rung.reported)
+        return replace(rung, params=params, scale=self._scale(rung.reported))
+
+    def _scale(self, scatter: Array) -> float:
+        """Return the root of the determinant of a scatter, in the units of the data."""
+        log_det = np.linalg.slogdet(scatter)[1] + 2 * float(np.log(self.unit).sum())
+        return float(np.exp(log_det / self.dim))
+
+    def _only_rung(self, first: CovarianceEstimate) -> Rung:
+        """Return the rung of an estimate that has no other."""
+        return Rung(
+            order=1 / first.ratio,
+            efficiency=gaussian_efficiency(first.setting.eps_bar, self.dim),
+            params=first.params,
+            scale=self._scale(self.split(first.solution.theta)[1] / first.ratio),
+            eps_hat=first.eps_hat,
+        )
+
+    def _plain(
+        self, solution: Solution, setting: Setting, plane: Plane | None
+    ) -> CovarianceEstimate:
+        """Return the estimate where the ladder says nothing: no bad rows, or a singular fit."""
+        ratio = second_moment_ratio(setting.eps_bar, self.dim)
+        eps_hat, error = 0.0, 0.0
+        if plane is not None:
+            eps_hat, error = self._off_share(solution, setting)
+        location, scatter = self.split(solution.theta)
+        mean, raw = self.to_units(location, scatter)
+        return CovarianceEstimate(
+            problem=self,
+            setting=setting,
+            solution=solution,
+            params=self.to_params(location, scatter / ratio),
+            raw_params=self.to_params(location, scatter),
+            eps_hat=eps_hat,
+            eps_hat_se=error,
+            loss_shift=2.0 * float(np.log(self.unit).sum()),
+            mean=mean,
+            raw_cov=raw,
+            ratio=ratio,
+            plane=plane,
+        )
 
     def _estimate(
         self,
         solution: Solution,
         setting: Setting,
-        ratio: float,
-        plane: Plane | None,
+        rung: ScatterRung,
+        told: ScatterRung,
         efficiency: float | None = None,
         first: Estimate | None = None,
+        ladder: Ladder[ScatterRung] | None = None,
+        usual: Ladder[ScatterRung] | None = None,
     ) -> CovarianceEstimate:
-        mean, scatter = self.to_units(solution.theta)
-        upper = scatter[np.triu_indices(self.dim)]
+        """Return the estimate of a rung, with the contamination that another one tells."""
+        mean, raw = self.to_units(rung.location, rung.weighted)
+        sample = Sample.of(setting, self.n_obs)
+        square = squared(whiten(self.data, told.location, told.reported))
+        share = good_share([Part(square, told.size_order, self.dim)], sample)
         return CovarianceEstimate(
             problem=self,
             setting=setting,
             solution=solution,
-            params=np.r_[mean, upper / ratio],
-            raw_params=np.r_[mean, upper],
+            params=rung.params,
+            raw_params=self.to_params(rung.location, rung.weighted),
             efficiency=efficiency,
             first=first,
+            ladder=ladder,
+            eps_hat=told.eps_hat,
+            eps_hat_se=share[1],
             loss_shift=2.0 * float(np.log(self.unit).sum()),
             mean=mean,
-            raw_cov=scatter,
-            ratio=ratio,
-            plane=plane,
+            raw_cov=raw,
+            ratio=1 / (rung.factor * rung.size),
+            plane=None,
+            rung=rung,
+            usual=usual,
         )
 
-    def relative_size(self, theta: Array, other: Array) -> float:
-        """Return the size of a scatter, the root of its determinant, relative to another's."""
-        sizes = [np.linalg.slogdet(self.split(t)[1])[1] / self.dim for t in (theta, other)]
-        return float(np.exp(sizes[0] - sizes[1]))
+    def _off_share(self, solution: Solution, setting: Setting) -> tuple[float, float]:
+        """Return the share of rows off the hyperplane, and its standard error.
+
+        NaN where all rows lie on it, because then it does not tell good rows from bad ones.
+        """
+        off = float(setting.spread(self.n_obs) @ (self.least_axis(solution.theta)[0] > ON_PLANE))
+        if off == 0:
+            return np.nan, np.nan
+        return off, float(np.sqrt(off * (1 - off) / setting.wnobs(self.n_obs)))
 
     def hyperplane(self, solution: Solution) -> Plane | None:
         """Return the hyperplane that the observations with weight lie on, or None."""
-        location, scatter = self.split(solution.theta)
-        direction = np.linalg.eigh(scatter)[1][:, 0]
-        distance = np.abs((self.data - location) @ direction)
-        used = solution.weights > 0
-        # Not the eigenvalue, which rounding keeps far from zero.
-        if solution.weights[used] @ distance[used] ** 2 > 4 * FLAT:
+        if not self.is_flat(solution):
             return None
+        distance, direction = self.least_axis(solution.theta)
         normal = direction / self.unit
         normal = normal / np.linalg.norm(normal)
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))])
-        mean, _ = self.to_units(solution.theta)
-        count = int((distance <= 100 * np.sqrt(FLAT)).sum())
-        return Plane(normal, float(normal @ mean), count)
+        mean, _ = self.to_units(*self.split(solution.theta))
+        return Plane(normal, float(normal @ mean), int((distance <= ON_PLANE).sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +238,10 @@ class CovarianceEstimate(Estimate):
         The weighted covariance relative to the consistent one.
     plane : Plane or None
         The hyperplane of an exact fit.
+    rung : ScatterRung or None
+        The rung of these parameters; None where there is no ladder.
+    usual : Ladder or None
+        That of the usual efficiency, where a first step has climbed it to tell `eps_hat`.
     """
 
     problem: CovarianceProblem
@@ -133,11 +249,28 @@ class CovarianceEstimate(Estimate):
     raw_cov: Array
     ratio: float
     plane: Plane | None
+    rung: ScatterRung | None = None
+    usual: Ladder[ScatterRung] | None = None
 
     @property
     def cov(self) -> Array:
         """Consistent covariance, shape (d, d)."""
         return self.raw_cov / self.ratio
+
+    @property
+    def _searched(self) -> bool:
+        """Whether location and shape are those of least risk."""
+        return self.ladder is None or self.ladder.chosen == 0
+
+    def cutoff(self, level: float) -> float:
+        """Return the quantile of the squared distances of clean rows."""
+        dim, eps_bar = self.problem.dim, self.setting.eps_bar
+        if self.plane is not None:
+            return float(chi2.ppf(level, dim))
+        order = 1.0 if self.rung is None else self.rung.shape_order
+        if self._searched:
+            order = precision_order(order, eps_bar, self.eps_hat, dim)
+        return scatter_cutoff(level, dim, order, self.wnobs * (1 - self.eps_hat))
 
     def influence(self) -> Array:
         """Return the influence functions of the mean and the upper triangle, shape (n, k)."""
@@ -147,31 +280,12 @@ class CovarianceEstimate(Estimate):
                 "weight lie on a hyperplane; see hyperplane"
             )
         problem, unit = self.problem, self.problem.unit
-        mean, scatter = self._first_step() if self.first is None else self._second_step()
+        if self._searched:
+            mean, scatter = search_moves(problem, (self.first or self).solution, self.base)
+        elif self.rung is not None:
+            mean, scatter = rung_moves(problem, self.rung, self.solution.weights, self.base)
+        if self.rung is not None:
+            sample = Sample.of(self.setting, problem.n_obs)
+            mean, scatter = scatter_influence(problem, self.rung, (mean, scatter), sample)
         rows, columns = np.triu_indices(problem.dim)
-        return np.hstack(
-            [mean * unit, scatter[:, rows, columns] * unit[rows] * unit[columns] / self.ratio]
-        )
-
-    def _first_step(self) -> tuple[Array, Array]:
-        found = (self.first or self).solution
-        steps = minimum_influence(
-            self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
-        ).theta
-        return self.problem.directions(found.theta, steps)
-
-    def _second_step(self) -> tuple[Array, Array]:
-        """Return those of a scatter whose size is that of the first step."""
-        problem, found = self.problem, self.solution
-        first = (self.first or self).solution
-        size = _trace(problem.split(first.theta)[1], self._first_step()[1])
-        steps = tempered_influence(problem, found.theta, found.weights, found.lambda_, self.base)
-        mean, scatter = problem.directions(found.theta, steps)
-        own = problem.split(found.theta)[1]
-        size -= _trace(own, scatter)
-        return mean, scatter + size[:, None, None] * own / problem.dim
-
-
-def _trace(scatter: Array, changes: Array) -> Array:
-    """Return the trace of the inverse of a scatter times each change, shape (n,)."""
-    return np.einsum("ij,nji->n", np.linalg.inv(scatter), changes)
+        return np.hstack([mean * unit, scatter[:, rows, columns] * unit[rows] * unit[columns]])

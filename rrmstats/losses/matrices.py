@@ -78,8 +78,19 @@ def mahalanobis(data: Array, mean: Array, cov: Array) -> Array:
     return np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", u, inverse, u), 0.0))
 
 
-def weighted_median(values: Array, weights: Array) -> float:
-    """Return the smallest value at which half of the weight is reached."""
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[order])
-    return float(values[order[np.searchsorted(reached, 0.5 * reached[-1] * (1 - 1e-12))]])
+def weighted_median(values: Array, weights: Array) -> Array:
+    """Return the medians of columns, shape (...), of values of shape (n, ...).
+
+    A row of weight 2 counts as two rows; where exactly half of the weight lies below a gap, the
+    median is the middle of the gap.
+    """
+    if np.ptp(weights) == 0:
+        return np.asarray(np.median(values, axis=0))
+    order = np.argsort(values, axis=0, kind="stable")
+    reached = np.cumsum(weights[order], axis=0) / weights.sum()
+    found = []
+    for half in (0.5 - 1e-12, 0.5 + 1e-12):
+        place = (reached < half).sum(axis=0)[None]
+        rows = np.take_along_axis(order, np.minimum(place, len(values) - 1), axis=0)
+        found.append(np.take_along_axis(values, rows, axis=0)[0])
+    return np.asarray(0.5 * (found[0] + found[1]))

@@ -6,14 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from rrmstats.core.consistency import efficient_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import sign_frame, typical_spread
 from rrmstats.core.search import Solution
-from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
-from rrmstats.core.tempered import kept_by_distance, tempered_fit
 from rrmstats.losses.matrices import (
     FLAT,
     root_values,
@@ -184,16 +181,20 @@ class ScatterProblem(EstimableProblem):
             location, steps = steps[:, : self.dim] @ root, steps[:, self.dim :]
         return location, -root @ np.tensordot(steps, self._basis, axes=1) @ root
 
-    def second_step(
-        self, first: Solution, ratio: float, efficiency: float, setting: Setting
-    ) -> Solution:
-        """Return the location and shape of a given efficiency.
+    def least_axis(self, theta: Array) -> tuple[Array, Array]:
+        """Return distances along the axis of least variance, (n,), and that axis, (d,)."""
+        location, scatter = self.split(theta)
+        axis = np.linalg.eigh(scatter)[1][:, 0]
+        return np.abs((self.data - location) @ axis), axis
 
-        `ratio` is the first step's scatter relative to the consistent one.
+    def is_flat(self, solution: Solution) -> bool:
+        """Tell whether the observations with weight lie on a hyperplane.
+
+        The eigenvalue would not tell, which rounding keeps far from zero.
         """
-        lambda_ = 2 / (1 - efficient_ratio(efficiency, self.dim))
-        kept = kept_by_distance(self.distances(first.theta) * ratio, self.dim, efficiency)
-        return tempered_fit(self, first, lambda_, setting, kept)
+        used = solution.weights > 0
+        distance = self.least_axis(solution.theta)[0][used]
+        return bool(solution.weights[used] @ distance**2 <= 4 * FLAT)
 
     @property
     def subset_size(self) -> int:

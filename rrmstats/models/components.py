@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsProblem
-from rrmstats.losses.matrices import MAD_UNIT
+from rrmstats.losses.matrices import MAD_UNIT, weighted_median
 from rrmstats.models.multivariate import RRMMultivariate
 from rrmstats.results.components import RRMPCAResults, RRMPCAResultsWrapper, component_names
 
@@ -82,8 +82,9 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         """Return what each variable is divided by, shape (d,)."""
         if not self.standardize:
             return np.ones(self.endog.shape[1])
-        center = np.median(self.endog, axis=0)
-        unit = MAD_UNIT * np.median(np.abs(self.endog - center), axis=0)
+        counts = np.ones(len(self.endog)) if self.freq_weights is None else self.freq_weights
+        center = weighted_median(self.endog, counts)
+        unit = MAD_UNIT * weighted_median(np.abs(self.endog - center), counts)
         if not (unit > 0).all():
             names = [name for name, u in zip(self.variables, unit, strict=True) if not u > 0]
             raise ValueError(

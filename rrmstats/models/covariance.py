@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rrmstats.core.consistency import second_moment_ratio
-from rrmstats.core.entropy import Array
+from rrmstats.core.entropy import Array, base_weights
 from rrmstats.losses.covariance import CovarianceProblem
 from rrmstats.models.multivariate import RRMMultivariate
 from rrmstats.results.covariance import RRMCovResults, RRMCovResultsWrapper
@@ -62,8 +61,8 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
         return CovarianceProblem(self.endog)
 
     def _start_theta(self, problem: CovarianceProblem, start_params: npt.ArrayLike) -> Array:
-        ratio = second_moment_ratio(self.eps_bar, problem.dim)
-        return problem.from_params(np.asarray(start_params, dtype=float), ratio)
+        base = base_weights(self.freq_weights, problem.n_obs)
+        return problem.from_params(np.asarray(start_params, dtype=float), self.eps_bar, base)
 
 
 def moment_names(variables: list[str]) -> list[str]:

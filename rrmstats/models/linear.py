@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from statsmodels.regression.linear_model import WLS
 
-from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array
 from rrmstats.core.search import minimize
-from rrmstats.core.setting import ThetaStep
+from rrmstats.core.setting import Setting, ThetaStep
 from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
 from rrmstats.losses.regression import RegressionProblem
 from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.scatter_rungs import consistent_scatter
+from rrmstats.losses.sizes import Sample
 from rrmstats.models.base import RRMModel
 from rrmstats.models.checks import (
     check_column,
@@ -161,7 +162,8 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         location, scatter = problem.split(found.theta)
         if np.linalg.eigvalsh(scatter)[0] < FLAT_DESIGN:
             return None
-        return mahalanobis(scaled, location, scatter / second_moment_ratio(self.eps_bar, d))
+        sample = Sample.of(Setting(self.eps_bar, self.freq_weights), n)
+        return mahalanobis(scaled, location, consistent_scatter(problem, found, sample))
 
     @cached_property
     def pinv_wexog(self) -> Array:

@@ -73,8 +73,8 @@ def plot_distances(
     data = results.model.endog
     robust = np.asarray(results.mahalanobis())
     classical = distances_from(*classical_moments(data, results.model.freq_weights), data)
-    cutoff = np.sqrt(chi2.ppf(level, data.shape[1]))
-    ax.axvline(cutoff, **CUTOFF)
+    cutoff = results.cutoff(level)
+    ax.axvline(np.sqrt(chi2.ppf(level, data.shape[1])), **CUTOFF)
     ax.axhline(cutoff, **CUTOFF, label=f"cutoffs, {level:.1%}")
     ax.axline((cutoff, cutoff), slope=1, **REFERENCE, label="equal distances")
     settings = {"xlabel": "classical distance", "ylabel": "robust distance", **FROM_ZERO}

@@ -150,6 +150,9 @@ class CovarianceResults(Results, Protocol):
     def mahalanobis(self) -> npt.ArrayLike:
         """Return the distances of the rows from the mean, shape (n,)."""
 
+    def cutoff(self, level: float) -> float:
+        """Return the quantile of the distances of clean rows."""
+
 
 class ComponentsResults(Results, Protocol):
     """What the results of principal components offer."""

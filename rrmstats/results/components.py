@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import chi2, norm
+from scipy.stats import norm
 from statsmodels.iolib.summary import Summary
 
 from rrmstats import plotting
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsEstimate
-from rrmstats.losses.matrices import MAD_UNIT
+from rrmstats.losses.matrices import MAD_UNIT, weighted_median
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
@@ -153,18 +153,23 @@ class RRMPCAResults(MultivariateResults):
         return np.linalg.norm(rest, axis=1)
 
     def score_cutoff(self, level: float = 0.975) -> float:
-        """Return the quantile of the score distances of clean Gaussian data."""
-        return float(np.sqrt(chi2.ppf(level, len(self._eigenvals))))
+        """Return the quantile of the score distances of clean Gaussian rows."""
+        return float(np.sqrt(self._estimate.score_cutoff(level)))
 
     def orthogonal_cutoff(self, level: float = 0.975) -> float:
-        """Return the quantile of the orthogonal distances of clean data.
+        """Return the quantile of the orthogonal distances of clean rows.
 
-        Their power 2/3 is close to normal (Wilson and Hilferty); its median and median absolute
-        deviation are those of the data.
+        Their squares are close to a multiple of a chi-square variable (Box). With `eps_bar=0`, or
+        an exact fit, their power 2/3 is taken to be normal (Wilson and Hilferty), with the median
+        and median absolute deviation of the data.
         """
+        known = self._estimate.orthogonal_cutoff(level)
+        if known is not None:
+            return float(np.sqrt(known))
         power = self._orthogonal() ** (2 / 3)
-        middle = np.median(power)
-        spread = MAD_UNIT * np.median(np.abs(power - middle))
+        counts = np.ones(len(power)) if self._base is None else self._base
+        middle = weighted_median(power, counts)
+        spread = MAD_UNIT * weighted_median(np.abs(power - middle), counts)
         return float((middle + norm.ppf(level) * spread) ** 1.5)
 
     def _distances(self) -> Array:
@@ -179,8 +184,10 @@ class RRMPCAResults(MultivariateResults):
         return far | (self._orthogonal() > self.orthogonal_cutoff(each))
 
     def _efficiency_text(self) -> str:
+        if self.efficiency is not None:
+            return super()._efficiency_text()
         codim = len(self.model.variables) - len(self._eigenvals)
-        return f"{self.efficiency or gaussian_efficiency(self.eps_bar, codim):.2f}"
+        return f"{gaussian_efficiency(self.eps_bar, codim):.2f}"
 
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float

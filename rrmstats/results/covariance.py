@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import chi2
 from statsmodels.iolib.summary import Summary
 
 from rrmstats import plotting
@@ -46,8 +45,9 @@ class Hyperplane:
 class RRMCovResults(MultivariateResults):
     """Results of a covariance fit; see `RRMResults` for what all models share.
 
-    The second step improves the location and the shape of the covariance; its size, the root of
-    its determinant, stays that of the first.
+    The covariance is consistent whatever the share of bad rows, up to `eps_bar`, as long as they
+    have no weight. The second step is the last of ever more efficient fits that agree; see
+    `ladder`.
 
     Attributes
     ----------
@@ -161,7 +161,20 @@ class RRMCovResults(MultivariateResults):
         return np.asarray(self.mahalanobis())
 
     def _flags(self, level: float) -> np.ndarray:
-        return self._distances() > np.sqrt(chi2.ppf(level, len(self._mean)))
+        return self._distances() > self.cutoff(level)
+
+    def cutoff(self, level: float = 0.975) -> float:
+        """Return the quantile of the distances of clean Gaussian rows.
+
+        It is larger than that of the chi-square distribution where mean and covariance come from
+        few rows.
+
+        Parameters
+        ----------
+        level : float, optional
+            Fraction of clean rows below, in (0, 1).
+        """
+        return float(np.sqrt(self._estimate.cutoff(level)))
 
     @property
     def n_kish_clean(self) -> float:
@@ -169,7 +182,9 @@ class RRMCovResults(MultivariateResults):
         return self.wnobs * kish_fraction(self.eps_bar, len(self._mean))
 
     def _efficiency_text(self) -> str:
-        return f"{self.efficiency or gaussian_efficiency(self.eps_bar, len(self._mean)):.2f}"
+        if self.efficiency is not None:
+            return super()._efficiency_text()
+        return f"{gaussian_efficiency(self.eps_bar, len(self._mean)):.2f}"
 
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float

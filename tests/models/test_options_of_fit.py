@@ -37,13 +37,14 @@ SEARCHES = {"ols": 1, "logit": 1, "logit, separated": 3, "cov": 1, "pca": 3}
 # Where the functions that take a setting are called, and the place of it among the arguments.
 SEARCHING = {
     "rrmstats.core.estimate.global_minimum": 1,
-    "rrmstats.losses.components.global_minimum": 1,
+    "rrmstats.losses.inner.global_minimum": 1,
     "rrmstats.losses.classification.global_minimum": 1,
 }
 STEPPING = {
     "rrmstats.losses.regression.joint_ladder": 0,
-    "rrmstats.losses.components.tempered_fit": 3,
-    "rrmstats.losses.scatter.tempered_fit": 3,
+    "rrmstats.losses.components.subspace_ladder": 3,
+    "rrmstats.losses.covariance.scatter_ladder": 2,
+    "rrmstats.losses.inner.scatter_ladder": 2,
     "rrmstats.losses.classification.firth_fit": 2,
 }
 
@@ -124,8 +125,8 @@ def test_a_second_step_that_does_not_converge_warns(name):
 @pytest.mark.parametrize("where", ["subspace", "scores"])
 def test_components_warn_for_each_part_of_their_second_step(where, monkeypatch):
     name = {
-        "subspace": "rrmstats.losses.components.tempered_fit",
-        "scores": "rrmstats.losses.scatter.tempered_fit",
+        "subspace": "rrmstats.losses.plane_rungs.fixed_plane",
+        "scores": "rrmstats.losses.scatter_rungs.fixed_scatter",
     }[where]
     module, attribute = name.rsplit(".", 1)
     plain = getattr(__import__(module, fromlist=[attribute]), attribute)

@@ -38,7 +38,7 @@ def test_biplot(fits):
     assert texts(ax)[:4] == ["x1", "x2", "x3", "y"]
     x, y = named(ax, "flagged").get_data()
     np.testing.assert_allclose(np.c_[x, y], np.asarray(results.scores)[flagged(results)][:, ::-1])
-    assert ax.get_xlabel().startswith("component 2 (36%")
+    assert ax.get_xlabel().startswith("component 2 (31%")
     # The arrows lie within the picture.
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     assert (drawn > [left, low]).all() and (drawn < [right, high]).all()

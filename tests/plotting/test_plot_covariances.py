@@ -20,7 +20,7 @@ def test_distances(fits):
     np.testing.assert_allclose(x, np.array(classical)[bad])
     np.testing.assert_allclose(y, np.asarray(results.mahalanobis())[bad])
     cutoff = np.sqrt(chi2.ppf(0.975, 4))
-    np.testing.assert_allclose(level_lines(ax), [[cutoff], [cutoff]])
+    np.testing.assert_allclose(level_lines(ax), [[results.cutoff()], [cutoff]])
     # Most of the outliers are masked: within the classical cutoff, beyond the robust one.
     assert (x < cutoff).sum() >= 10 and (y > cutoff).all()
 
