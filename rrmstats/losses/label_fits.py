@@ -17,8 +17,10 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
 from rrmstats.losses.logistic import LogisticProblem
 
-# Newton's decrement at which a fit stops, in units of the tolerance.
+# Size of the last step in standard errors, in units of the tolerance, and its square to which
+# rounding limits it.
 STEP_SIZE = 100.0
+ROUNDING = 1e-14
 # Squared decrement past which a fit that rounding keeps from rising has not converged.
 STALLED = 1e-7
 # Smallest eigenvalue of a Hessian of unit diagonal that counts as positive.
@@ -117,18 +119,19 @@ def label_fit(
     """
     theta = (1.0 + gamma) * start
     state = label_state(problem, gamma, theta, mass)
+    end = max((STEP_SIZE * setting.tol) ** 2, ROUNDING)
     converged = False
     for _ in range(setting.maxiter):
         gradient, step = _newton_step(problem, gamma, state, mass)
         decrement = float(gradient @ step)
-        converged = decrement <= (STEP_SIZE * setting.tol) ** 2
+        converged = decrement <= end
         trial = None if converged else _higher(problem, gamma, theta, step, mass, state.value)
         if trial is None:
-            converged = decrement <= max((STEP_SIZE * setting.tol) ** 2, STALLED)
+            converged = decrement <= max(end, STALLED)
             break
         theta, state = trial
     bread = _inverse(_gram(problem, mass * state.weights * state.p * (1.0 - state.p)))
-    shift = bread @ _penalty_score(problem, state, mass)
+    shift = bread @ _penalty_score(problem, state, mass)[0]
     influence = _influence(problem, state, bread)
     return LabelFit(gamma, theta / (1.0 + gamma), state.weights, shift, influence, converged)
 
@@ -143,11 +146,13 @@ def _inverse(matrix: Array) -> Array:
     return np.linalg.pinv(matrix, hermitian=True)
 
 
-def _penalty_score(problem: LogisticProblem, state: LabelState, mass: Array) -> Array:
-    """Return the gradient of half the log-determinant of the information, shape (k,)."""
+def _penalty_score(
+    problem: LogisticProblem, state: LabelState, mass: Array
+) -> tuple[Array, Array]:
+    """Return the gradient of half the log-determinant of the information, and hat values."""
     moved = problem.exog @ _inverse(state.information)
     hat = mass * state.p * (1.0 - state.p) * np.einsum("ni,ni->n", moved, problem.exog)
-    return (hat * (0.5 - state.p)) @ problem.exog
+    return (hat * (0.5 - state.p)) @ problem.exog, hat
 
 
 def _newton_step(
@@ -155,12 +160,13 @@ def _newton_step(
 ) -> tuple[Array, Array]:
     """Return the gradient, and Newton's step where the criterion is concave.
 
-    Elsewhere the step is that at fixed weights. The curvature of the penalty plays no part.
+    Elsewhere the step is that at fixed weights. The curvature of the penalty is that at fixed hat values.
     """
     residual = problem.endog - state.p
     pull = mass * state.weights
-    gradient = (pull * residual) @ problem.exog + _penalty_score(problem, state, mass)
-    curvature = pull * state.p * (1.0 - state.p)
+    penalty, hat = _penalty_score(problem, state, mass)
+    gradient = (pull * residual) @ problem.exog + penalty
+    curvature = (pull + hat) * state.p * (1.0 - state.p)
     drift = gamma / (1.0 + gamma) * pull * residual**2
     for weights in (curvature - drift, curvature):
         hessian = _gram(problem, weights)
@@ -198,11 +204,17 @@ def _influence(problem: LogisticProblem, state: LabelState, bread: Array) -> Arr
 
 def ray_start(problem: LogisticProblem, gamma: float, direction: Array, mass: Array) -> Array:
     """Return the multiple of a direction where the criterion of a fit is highest, shape (k,)."""
-    size = float(np.median(np.abs(problem.predictor(direction))))
+    size = _median(np.abs(problem.predictor(direction)), mass)
     if not size > 0:
         return np.zeros_like(direction)
     values = [label_state(problem, gamma, t / size * direction, mass).value for t in SCALES]
     return SCALES[int(np.argmax(values))] / size * direction / (1.0 + gamma)
+
+
+def _median(values: Array, mass: Array) -> float:
+    order = np.argsort(values)
+    count = np.cumsum(mass[order])
+    return float(values[order[np.searchsorted(count, 0.5 * count[-1])]])
 
 
 def contamination(

@@ -14,6 +14,7 @@ from rrmstats.core.frames import clipped_spread
 from rrmstats.core.search import global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.losses.firth import firth_fit
+from rrmstats.losses.label_fits import label_fit
 from rrmstats.losses.logistic import LogisticProblem
 
 # Ridges on standardized predictors, from the simplest direction to none.
@@ -35,12 +36,15 @@ class SeparatedFit:
         What is left of each row, in [0, 1].
     identified : bool
         Whether the rows kept overlap, so that the size of the coefficients is identified.
+    influence : ndarray, shape (n, k)
+        Influence functions of theta, whose sum it moves by.
     converged : bool
     """
 
     theta: Array
     kept: Array
     identified: bool
+    influence: Array
     converged: bool
 
 
@@ -76,9 +80,10 @@ def separated_fit(
     strict, _ = firth_fit(problem, mass * right / mass.sum(), setting)
     likely = mass.sum() * expit(problem.signs * problem.predictor(strict))
     kept = np.where(right, 1.0, np.minimum(1.0, likely))
-    fit, converged = firth_fit(problem, mass * kept / mass.sum(), setting)
+    fit = label_fit(problem, 0.0, np.zeros_like(theta), setting, mass * kept)
     overlap = not separable(problem, mass * kept >= 0.5)
-    return SeparatedFit(fit, kept, overlap, converged and sure)
+    influence = kept[:, None] * fit.influence
+    return SeparatedFit(fit.beta, kept, overlap, influence, fit.converged and sure)
 
 
 def simplest_direction(
