@@ -280,8 +280,8 @@ def consistent_theta(
 
     Under the weights the log-odds of clean labels at x are ``x' (true + theta / lambda)``. Their
     weighted maximum likelihood fit, without the penalty, less ``theta / lambda`` is therefore
-    consistent. Where lambda is 1 or less, or the weighted data are separated, the direction of theta is all there is;
-    and a ridge is a choice of the user's, kept as it is.
+    consistent. Where lambda is 1 or less, or the weighted data are separated, the direction of
+    theta is all there is. A ridge is a choice of the user's, kept as it is.
     """
     if lambda_ == np.inf:
         return theta, theta, not problem.separated(theta)

@@ -160,7 +160,8 @@ def _newton_step(
 ) -> tuple[Array, Array]:
     """Return the gradient, and Newton's step where the criterion is concave.
 
-    Elsewhere the step is that at fixed weights. The curvature of the penalty is that at fixed hat values.
+    Elsewhere the step is that at fixed weights. The curvature of the penalty is that at fixed hat
+    values.
     """
     residual = problem.endog - state.p
     pull = mass * state.weights
@@ -181,11 +182,11 @@ def _newton_step(
 def _higher(
     problem: LogisticProblem, gamma: float, theta: Array, step: Array, mass: Array, value: float
 ) -> tuple[Array, LabelState] | None:
-    """Return the end of the longest of ever shorter steps that does not lower the criterion."""
+    """Return the end of the longest of ever shorter steps that raises the criterion."""
     for halving in range(30):
         trial = theta + 0.5**halving * step
         state = label_state(problem, gamma, trial, mass)
-        if state.value >= value:
+        if state.value > value:
             return trial, state
     return None
 

@@ -114,7 +114,7 @@ class LabelLaw:
         freedom.
         """
         size = self._root.T @ (self._root @ self.beta)
-        spread = float(np.sqrt(max(size @ covariance @ size, 0.0)))
+        spread = float(np.sqrt(max(float(size @ covariance @ size), 0.0)))
         return float(norm.cdf(difference @ size / spread)) if spread > 0 else 1.0
 
     def equal_pvalue(self, difference: Array, covariance: Array) -> float:

@@ -88,7 +88,7 @@ class RRMLogitResults(RRMResults):
         estimate, first = self._estimate, self._estimate.first
         if first is None:
             return 1.0
-        if not (self.identified and first.identified):
+        if not (self.identified and self.first_step and self.first_step.identified):
             return np.nan
         difference = estimate.params - first.params
         if estimate.shift is None or not difference.any():

@@ -33,18 +33,19 @@ MODELS = {
     "pca, a fraction": lambda: RRMPCA(cloud(), 0.9, 0.2),
 }
 # Searches that one fit of two steps makes, besides its second steps.
-SEARCHES = {"ols": 1, "logit": 1, "logit, separated": 3, "cov": 1, "pca": 3}
+SEARCHES = {"ols": 1, "logit": 1, "logit, separated": 2, "cov": 1, "pca": 3}
 # Where the functions that take a setting are called, and the place of it among the arguments.
 SEARCHING = {
     "rrmstats.core.estimate.global_minimum": 1,
     "rrmstats.losses.components.global_minimum": 1,
-    "rrmstats.losses.classification.global_minimum": 1,
+    "rrmstats.losses.separation.global_minimum": 1,
 }
 STEPPING = {
     "rrmstats.losses.squares.tempered_fit": 3,
     "rrmstats.losses.components.tempered_fit": 3,
     "rrmstats.losses.scatter.tempered_fit": 3,
-    "rrmstats.losses.classification.firth_fit": 2,
+    "rrmstats.losses.label_ladder.label_fit": 3,
+    "rrmstats.losses.separation.label_fit": 3,
 }
 
 

@@ -24,10 +24,10 @@ MODELS = {
 }
 SEARCHES = [
     *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "estimate")),
-    *(f"rrmstats.losses.{name}.global_minimum" for name in ("components", "classification")),
+    *(f"rrmstats.losses.{name}.global_minimum" for name in ("components", "separation")),
     *(f"rrmstats.losses.{name}.tempered_fit" for name in ("squares", "components", "scatter")),
     "rrmstats.core.tempered.tempered_fit",
-    "rrmstats.losses.classification.firth_fit",
+    "rrmstats.losses.label_ladder.label_fit",
     "rrmstats.core.search.minimize",
 ]
 # They write, remove or rebuild, and read nothing.
