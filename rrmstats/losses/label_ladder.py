@@ -18,6 +18,8 @@ from rrmstats.losses.logistic import LogisticProblem
 # The rungs, from robust to efficient: a label with odds of o against it has a weight near
 # o ** -gamma. Steps are wide, so that a bias stands out against the noise between two rungs.
 GAMMAS = (2.5, 1.5, 1.0, 0.5, 0.25, 0.0)
+# Largest ratio of the second gamma to the first.
+STEP = 0.75
 # Least gamma at which contamination is measured: at 0 all weights are equal.
 LEAST_GAMMA = GAMMAS[-2]
 # Gamma past which the first step is too noisy to compare with.
@@ -186,7 +188,10 @@ class LabelClimb:
 
     def run(self, first: LabelRung) -> Ladder[LabelRung]:
         """Return the ladder above the first step."""
-        gammas = [gamma for gamma in GAMMAS if gamma < first.order]
+        own = first.order
+        gammas = [gamma for gamma in GAMMAS if gamma <= STEP * own and gamma < own]
+        if 0 < own <= MOST_GAMMA:
+            gammas = [own, *gammas]
         return climb(first, gammas, self.fit, agreement, LEVEL)
 
     def first_rung(
@@ -240,19 +245,17 @@ class LabelClimb:
 def agreement(rung: LabelRung, earlier: LabelRung) -> float:
     """Return the p-value that a rung and an earlier one estimate the same.
 
-    The size is tested, one-sided, and at a part of the level all coefficients; with the first
-    step the size alone, since its coefficients vary more in small samples than the model says.
-    What the penalty moved is no evidence, and rungs that it moved far are not compared with.
+    The size is tested, one-sided, and at a part of the level all coefficients. What the penalty
+    moved is no evidence, and rungs that it moved far are not compared with. The first step has no
+    such penalty, and is too large in small samples; the rung of its own gamma stands for it.
     """
     law = earlier.law
-    if law is None:
+    if law is None or (earlier.fit is None and rung.order < earlier.order):
         return 1.0
     shift, difference = rung.shift - earlier.shift, rung.beta - earlier.beta
     covariance = law.difference(rung.order, earlier.order) + np.outer(shift, shift)
-    pvalue = law.size_pvalue(difference, covariance)
-    if earlier.fit is None:
-        return pvalue
-    return min(pvalue, law.equal_pvalue(difference, covariance) / TURNED)
+    every = law.equal_pvalue(difference, covariance)
+    return min(law.size_pvalue(difference, covariance), every / TURNED)
 
 
 def penalty_share(fit: LabelFit, mass: Array) -> float:

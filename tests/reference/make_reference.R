@@ -50,3 +50,9 @@ components <- function(name, columns, k) {
 }
 put(rbind(components("stars_cyg", c("log_te", "log_light"), 1),
           components("hbk", c("x1", "x2", "x3", "y"), 2)), "PcaHubert")
+
+# Data near separation: vaso of robustbase; birthwt and the complete rows of biopsy of MASS.
+data(vaso, package = "robustbase")
+put(vaso, "vaso")
+put(MASS::birthwt, "birthwt")
+put(na.omit(MASS::biopsy)[, -1], "biopsy")
