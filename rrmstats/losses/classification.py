@@ -42,6 +42,8 @@ class ClassificationProblem(LogisticProblem):
         theta, fitted, identified = consistent_theta(
             self, solution.theta, solution.weights, solution.lambda_
         )
+        if not np.isfinite(solution.risk):
+            theta, identified = solution.theta, False
         found = ClassificationEstimate(
             problem=self,
             setting=setting,

@@ -130,10 +130,20 @@ def label_fit(
             converged = decrement <= max(end, STALLED)
             break
         theta, state = trial
-    bread = _inverse(_gram(problem, mass * state.weights * state.p * (1.0 - state.p)))
+    bread = _bread(problem, state, mass)
     shift = bread @ _penalty_score(problem, state, mass)[0]
     influence = _influence(problem, state, bread)
     return LabelFit(gamma, theta / (1.0 + gamma), state.weights, shift, influence, converged)
+
+
+def penalty_shift(problem: LogisticProblem, gamma: float, beta: Array, mass: Array) -> Array:
+    """Return how far the penalty would move coefficients, to first order, shape (k,)."""
+    state = label_state(problem, gamma, (1.0 + gamma) * beta, mass)
+    return _bread(problem, state, mass) @ _penalty_score(problem, state, mass)[0]
+
+
+def _bread(problem: LogisticProblem, state: LabelState, mass: Array) -> Array:
+    return _inverse(_gram(problem, mass * state.weights * state.p * (1.0 - state.p)))
 
 
 def _gram(problem: LogisticProblem, weights: Array) -> Array:

@@ -12,7 +12,7 @@ from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder, Rung, climb
 from rrmstats.core.setting import Setting
-from rrmstats.losses.label_fits import LabelFit, contamination, label_fit, ray_start
+from rrmstats.losses.label_fits import LabelFit, contamination, label_fit, penalty_shift, ray_start
 from rrmstats.losses.logistic import LogisticProblem
 
 # The rungs, from robust to efficient: a label with odds of o against it has a weight near
@@ -25,7 +25,7 @@ LEAST_GAMMA = GAMMAS[-2]
 # Gamma past which the first step is too noisy to compare with.
 MOST_GAMMA = 4.0
 # P-value below which two rungs disagree: one-sided tests of one number, the size.
-LEVEL = 0.01
+LEVEL = 3e-3
 # Part of the level that the test of all coefficients has.
 TURNED = 1 / 30
 # A rung is compared where the penalty moved it by less than half a standard error: mean square
@@ -138,6 +138,8 @@ class LabelRung(Rung):
         `params` in the coordinates of the problem.
     eps_hat_se : float
         Standard error of `eps_hat`.
+    shift : ndarray, shape (k,)
+        How far the penalty moved the coefficients; those of the first step it would move.
     fit : LabelFit or None
         None for the first step.
     law : LabelLaw or None
@@ -148,14 +150,10 @@ class LabelRung(Rung):
 
     beta: Array
     eps_hat_se: float
+    shift: Array
     fit: LabelFit | None = None
     law: LabelLaw | None = None
     penalty_share: float = 0.0
-
-    @property
-    def shift(self) -> Array:
-        """How far the penalty moved the coefficients, shape (k,)."""
-        return np.zeros_like(self.beta) if self.fit is None else self.fit.shift
 
 
 class LabelClimb:
@@ -190,8 +188,6 @@ class LabelClimb:
         """Return the ladder above the first step."""
         own = first.order
         gammas = [gamma for gamma in GAMMAS if gamma <= STEP * own and gamma < own]
-        if 0 < own <= MOST_GAMMA:
-            gammas = [own, *gammas]
         return climb(first, gammas, self.fit, agreement, LEVEL)
 
     def first_rung(
@@ -199,8 +195,10 @@ class LabelClimb:
     ) -> LabelRung:
         """Return the first step as a rung; its gamma is infinite where it tells no size."""
         law = None
+        shift: Array = np.zeros_like(beta)
         if gamma <= MOST_GAMMA:
             law = LabelLaw(self._problem, beta, gamma, self._mass)
+            shift = penalty_shift(self._problem, gamma, beta, self._mass)
         return LabelRung(
             order=gamma,
             efficiency=np.nan if law is None else law.efficiency(gamma),
@@ -210,6 +208,7 @@ class LabelClimb:
             converged=converged,
             beta=beta,
             eps_hat_se=eps_hat_se,
+            shift=shift,
             law=law,
         )
 
@@ -236,6 +235,7 @@ class LabelClimb:
             converged=fit.converged,
             beta=fit.beta,
             eps_hat_se=error,
+            shift=fit.shift,
             fit=fit,
             law=law,
             penalty_share=share,
@@ -247,15 +247,20 @@ def agreement(rung: LabelRung, earlier: LabelRung) -> float:
 
     The size is tested, one-sided, and at a part of the level all coefficients. What the penalty
     moved is no evidence, and rungs that it moved far are not compared with. The first step has no
-    such penalty, and is too large in small samples; the rung of its own gamma stands for it.
+    penalty, and a bias between none and what the penalty would remove; only its size is tested,
+    since its coefficients vary more in small samples than the model says.
     """
     law = earlier.law
-    if law is None or (earlier.fit is None and rung.order < earlier.order):
+    if law is None:
         return 1.0
-    shift, difference = rung.shift - earlier.shift, rung.beta - earlier.beta
+    bias = 0.5 * earlier.shift if earlier.fit is None else np.zeros_like(rung.shift)
+    difference = rung.beta - earlier.beta - bias
+    shift = bias if earlier.fit is None else rung.shift - earlier.shift
     covariance = law.difference(rung.order, earlier.order) + np.outer(shift, shift)
-    every = law.equal_pvalue(difference, covariance)
-    return min(law.size_pvalue(difference, covariance), every / TURNED)
+    pvalue = law.size_pvalue(difference, covariance)
+    if earlier.fit is None:
+        return pvalue
+    return min(pvalue, law.equal_pvalue(difference, covariance) / TURNED)
 
 
 def penalty_share(fit: LabelFit, mass: Array) -> float:

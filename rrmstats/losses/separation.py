@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.special import expit
-from scipy.stats import chi2
+from scipy.special import betainc, expit
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import clipped_spread
@@ -107,9 +106,13 @@ def simplest_direction(
 
 
 def significantly_worse(wrong: np.ndarray, wrong_first: np.ndarray, mass: Array) -> bool:
-    """Tell whether more rows are misclassified than by the first step, by McNemar's test."""
+    """Tell whether more rows are misclassified than by the first step.
+
+    McNemar's exact test, one-sided: the tail of a binomial distribution, as an incomplete beta
+    function.
+    """
     more, fewer = mass @ (wrong & ~wrong_first), mass @ (wrong_first & ~wrong)
-    return bool(more > fewer and chi2.sf((more - fewer) ** 2 / (more + fewer), 1) < WORSE)
+    return bool(more > fewer and betainc(more, fewer + 1.0, 0.5) < WORSE)
 
 
 def separable(problem: LogisticProblem, rows: np.ndarray) -> bool:

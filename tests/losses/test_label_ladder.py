@@ -115,7 +115,8 @@ def test_the_solution_is_that_of_the_rung(share):
     res = ladder(share)
     assert_allclose(res.weights.sum(), 1)
     assert_allclose(res.risk, res.weights @ res.losses, rtol=1e-9)
-    assert_allclose(res.params, (1 - 1 / res.lambda_) * res.raw_params, rtol=1e-3)
+    # exact but for the small term in the losses of the first step, where that is kept
+    assert_allclose(res.params, (1 - 1 / res.lambda_) * res.raw_params, rtol=0.01)
     tilt = np.exp(-res.losses / res.lambda_)
     assert_allclose(res.weights, tilt / tilt.sum(), rtol=1e-6)
     assert_allclose(res.n_eff, np.exp(-res.weights @ np.log(res.weights)), rtol=1e-9)
