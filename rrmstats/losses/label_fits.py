@@ -21,6 +21,8 @@ from rrmstats.losses.logistic import LogisticProblem
 # rounding limits it.
 STEP_SIZE = 100.0
 ROUNDING = 1e-14
+# What rounding adds to a criterion, relative to it.
+VALUE_NOISE = 1e-15
 # Squared decrement past which a fit that rounding keeps from rising has not converged.
 STALLED = 1e-7
 # Smallest eigenvalue of a Hessian of unit diagonal that counts as positive.
@@ -79,11 +81,11 @@ class LabelFit:
 def label_state(problem: LogisticProblem, gamma: float, theta: Array, mass: Array) -> LabelState:
     """Return criterion, weights, probabilities and information at theta."""
     eta = problem.predictor(theta)
+    p = expit(eta)
     losses = np.logaddexp(0.0, -problem.signs * eta)
     power = gamma / (1.0 + gamma)
     gain = np.expm1(-power * losses) / power if power > 0 else -losses
     weights = 1.0 + power * gain
-    p = expit(eta)
     information = _gram(problem, mass * p * (1.0 - p))
     sign, log_det = np.linalg.slogdet(information)
     value = float(mass @ gain) + 0.5 * float(log_det) if sign > 0 else -np.inf
@@ -124,6 +126,10 @@ def label_fit(
     for _ in range(setting.maxiter):
         gradient, step = _newton_step(problem, gamma, state, mass)
         decrement = float(gradient @ step)
+        if decrement <= VALUE_NOISE * abs(state.value):  # too small to see in the criterion
+            theta = theta + step
+            state, converged = label_state(problem, gamma, theta, mass), True
+            break
         converged = decrement <= end
         trial = None if converged else _higher(problem, gamma, theta, step, mass, state.value)
         if trial is None:

@@ -75,6 +75,7 @@ class LabelLaw:
         self._eta = problem.predictor(beta)
         self._spread = np.maximum(score_weights(self._eta, 0.0), np.finfo(float).tiny)
         self._scores: dict[float, tuple[Array, Array]] = {}
+        self._covariances: dict[tuple[float, float], Array] = {}
 
     def _gram(self, weights: Array) -> Array:
         return self._problem.gram(self._mass * weights, np.empty((0, len(weights))))[0]
@@ -94,8 +95,13 @@ class LabelLaw:
 
     def covariance(self, one: float, other: float) -> Array:
         """Return the covariance of the fits of two gammas, shape (k, k)."""
-        (a, left), (b, right) = self._score(one), self._score(other)
-        return left @ self._gram(a * b / self._spread) @ right
+        if one > other:
+            return self.covariance(other, one).T
+        if (one, other) not in self._covariances:
+            (a, left), (b, right) = self._score(one), self._score(other)
+            found = left @ self._gram(a * b / self._spread) @ right
+            self._covariances[one, other] = found
+        return self._covariances[one, other]
 
     def difference(self, one: float, other: float) -> Array:
         """Return the covariance of the difference of two fits, shape (k, k)."""
@@ -145,7 +151,8 @@ class LabelRung(Rung):
     law : LabelLaw or None
         The model at the first rung that later ones are compared with; None before it.
     penalty_share : float
-        Squared shift by the penalty over the variance, per coefficient.
+        Squared shift by the penalty over the variance, per coefficient, where it decides whether
+        a rung is compared with; 0 elsewhere.
     """
 
     beta: Array
@@ -222,7 +229,7 @@ class LabelClimb:
         eps_hat, error = contamination(problem, measured, fit.beta, fit.influence, mass)
         law = last.law
         within = eps_hat - EXCESS_ERRORS * error <= self._setting.eps_bar
-        share = penalty_share(fit, mass)
+        share = penalty_share(fit, mass) if law is None else 0.0
         if law is None and within and share <= PENALTY_SHARE:
             law = LabelLaw(problem, fit.beta, gamma, mass)
         here = law or LabelLaw(problem, fit.beta, gamma, mass)
