@@ -28,6 +28,8 @@ COMPARE_ROWS = 10_000
 # Finalists whose risks on COMPARE_ROWS rows differ by less than this fraction are all kept.
 COMPARE_MARGIN = 0.1
 COMPARE_TOL, COMPARE_MAXITER = 1e-4, 50
+# Difference of risks, relative to them, that is rounding: at exact fits all of it.
+RISK_ROUNDING = 1e-12
 DEFAULT_SEED = 20200707
 
 
@@ -284,7 +286,8 @@ def _solution(descent: Descent, starts: Starts) -> Solution:
     points, budget = descent.points, descent.budget
     best = int(np.argmin(points.risk))
     with np.errstate(invalid="ignore"):  # all risks may be infinite
-        reached = points.risk - points.risk[best] <= SAME_RISK * points.excess[best]
+        rounding = RISK_ROUNDING * abs(points.risk[best])
+        reached = points.risk - points.risk[best] <= SAME_RISK * points.excess[best] + rounding
     reached[best] = True
     return Solution(
         theta=points.theta[best],

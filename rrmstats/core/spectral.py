@@ -36,6 +36,8 @@ def spectral_starts(problem: SmoothProblem, budget: Budget, theta: Array) -> Arr
         pulls = problem.pulls(theta)
         square = leading_projection(pulls, kept / kept.sum()) ** 2
         kept = dropped(kept, square, budget.eps_bar / PARTS)
+        if not kept.any():  # so few rows that each part of eps_bar takes one
+            break
         theta = problem.weighted_fit(kept / kept.sum(), theta)
         fits.append(theta)
     return np.array(fits)

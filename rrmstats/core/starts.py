@@ -154,7 +154,9 @@ def distinct(points: Points, most: int) -> list[list[int]]:
     """Return groups of points with the same risk, at most `most`, the lowest first."""
     groups: list[list[int]] = []
     for i in np.argsort(points.risk, kind="stable"):
-        if groups and points.risk[i] - points.risk[groups[-1][0]] <= SAME_RISK * points.excess[i]:
+        risk, lowest = points.risk[i], points.risk[groups[-1][0]] if groups else np.nan
+        # infinite risks are equal, and have no difference
+        if risk == lowest or risk - lowest <= SAME_RISK * points.excess[i]:
             groups[-1].append(int(i))
         elif len(groups) < most:
             groups.append([int(i)])

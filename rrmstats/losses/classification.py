@@ -5,26 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
+from rrmstats.core.descent import Step
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.frames import clipped_spread
 from rrmstats.core.sandwich import minimum_influence, relative_weights
-from rrmstats.core.search import Solution, global_minimum
+from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.firth import firth_fit
+from rrmstats.losses.label_fits import contamination
+from rrmstats.losses.label_ladder import LabelClimb
 from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.separation import SeparatedFit, misclassified, separated_fit
 
-# Probability below which the second step leaves a label out.
-IMPROBABLE = 3e-3
-# Weight of the ridge on standardized predictors under which separated data are judged: strong
-# enough for the simplest direction, too weak to rule any out.
-EVIDENCE_RIDGE = 1e-4
-# Risk near the simpler direction, relative to the least, up to which it is preferred: samples
-# where it serves have ratios below 1.2, others above 3.
-RIVAL_RISK = 2.0
+# Penalty share of the second fixed rung past which the data may be separated.
+SEPARATED_SHARE = 0.5
 
 
 class ClassificationProblem(LogisticProblem):
@@ -43,13 +38,16 @@ class ClassificationProblem(LogisticProblem):
     def consistent(self, solution: Solution, setting: Setting) -> ClassificationEstimate:
         """Return the estimate of the first step, its coefficients corrected."""
         separated = self.separated(solution.theta)
+        sound = solution.converged and not separated and bool(np.isfinite(solution.risk))
         theta, fitted, identified = consistent_theta(
             self, solution.theta, solution.weights, solution.lambda_
         )
-        return ClassificationEstimate(
+        if not np.isfinite(solution.risk):
+            theta, identified = solution.theta, False
+        found = ClassificationEstimate(
             problem=self,
             setting=setting,
-            solution=replace(solution, converged=solution.converged and not separated),
+            solution=replace(solution, converged=sound),
             params=self.design.to_params(theta),
             raw_params=self.design.to_params(solution.theta),
             theta=theta,
@@ -57,67 +55,104 @@ class ClassificationProblem(LogisticProblem):
             identified=identified,
             separated=separated,
         )
+        eps_hat, error = found.visible_contamination()
+        return replace(found, eps_hat=eps_hat, eps_hat_se=error)
 
     def efficient(self, first: Estimate, efficiency: float) -> ClassificationEstimate:
-        """Return maximum likelihood with Firth's penalty, without the rows the first step exposes.
+        """Return the last fit on the way to maximum likelihood that agrees with all before.
 
-        It has the efficiency of maximum likelihood whatever `efficiency` is given.
+        The way is a ladder of fits at ever smaller gamma, and its end maximum likelihood with
+        Firth's penalty, whatever `efficiency` is given. Where the first step is kept the estimate
+        is that of the first step. Penalties of the problem play no part in the other fits.
         """
-        kept, sure = self._kept(first)
-        spread = first.setting.spread(self.n_obs)
-        theta, converged = firth_fit(self, kept * spread, first.setting)
-        weights = kept * spread / (kept @ spread)
-        used = weights > 0
-        divergence = float(weights[used] @ np.log(weights[used] / spread[used]))
-        losses = self.plain.losses(theta)
-        solution = replace(
-            first.solution,
-            theta=theta,
-            losses=losses,
-            weights=weights,
-            divergence=divergence,
-            n_eff=first.wnobs * float(np.exp(-divergence)),
-            risk=float(weights @ losses),
-            converged=first.solution.converged and converged and sure,
+        if not isinstance(first, ClassificationEstimate):
+            raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
+        found = first.solution
+        climb = LabelClimb(self, self.design, first.setting, found.theta, first.mass)
+        ladder = climb.run(
+            climb.first_rung(
+                first.theta, first.gamma, first.eps_hat, first.eps_hat_se, found.converged
+            )
         )
-        params = self.design.to_params(theta)
+        if not first.identified and ladder.rungs[2].penalty_share > SEPARATED_SHARE:
+            fit = separated_fit(self, found.theta, first.setting, first.mass)
+            if fit is not None:
+                return self._of_separated(first, efficiency, fit)
+        rung = ladder.best
+        if rung.fit is None:
+            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+        theta = (1.0 + rung.order) * rung.beta
+        lambda_ = 1.0 + 1.0 / rung.order if rung.order > 0 else np.inf
+        converged = found.converged and rung.converged
         return ClassificationEstimate(
             problem=self,
             setting=first.setting,
-            solution=solution,
+            solution=self._solution(first, theta, rung.fit.weights, lambda_, converged),
+            params=rung.params,
+            raw_params=self.design.to_params(theta),
+            efficiency=efficiency,
+            first=first,
+            ladder=ladder,
+            eps_hat=rung.eps_hat,
+            eps_hat_se=rung.eps_hat_se,
+            theta=rung.beta,
+            fitted=rung.beta,
+            identified=first.size_bounded,
+            row_influence=rung.fit.influence,
+            shift=rung.shift,
+        )
+
+    def _of_separated(
+        self, first: ClassificationEstimate, efficiency: float, fit: SeparatedFit
+    ) -> ClassificationEstimate:
+        """Return the estimate of Firth's fit to rows that are separated but for a few."""
+        lost = 1.0 - float(first.mass @ fit.kept) / first.wnobs
+        converged = first.solution.converged and fit.converged
+        params = self.design.to_params(fit.theta)
+        return ClassificationEstimate(
+            problem=self,
+            setting=first.setting,
+            solution=self._solution(first, fit.theta, fit.kept, first.solution.lambda_, converged),
             params=params,
             raw_params=params,
             efficiency=efficiency,
             first=first,
-            theta=theta,
-            fitted=theta,
+            eps_hat=lost,
+            eps_hat_se=float(np.sqrt(max(lost, 0.0) * (1.0 - lost) / first.wnobs)),
+            theta=fit.theta,
+            fitted=fit.theta,
+            identified=fit.identified and first.size_bounded,
+            row_influence=fit.influence,
+            information_errors=True,
         )
 
-    def _kept(self, first: Estimate) -> tuple[Array, bool]:
-        """Return what the first step leaves of each row for the second, in [0, 1], shape (n,).
-
-        Where it tells the size of the coefficients, rows whose label it finds improbable fade
-        out. Where it does not, rows are judged by the fit to those that it classifies right; its
-        direction is then the simpler one under a faint ridge, unless the risk there is far from
-        the least. Judging again by fits that include the readmitted rows would let the corrupted
-        ones back in one by one. The second value tells whether the searches converged.
-        """
-        setting, found = first.setting, first.solution
-        theta, _, identified = consistent_theta(self, found.theta, found.weights, found.lambda_)
-        if identified:
-            return smooth_step(expit(self.signs * self.predictor(theta))), True
-        right, sure = self.signs * self.predictor(found.theta) > 0, True
-        if not self.ridge.any():
-            ridge = np.diag(EVIDENCE_RIDGE * clipped_spread(self.exog) ** 2)
-            evidence = LogisticProblem(self.endog, self.exog, 0.0, ridge)
-            simple = global_minimum(evidence, replace(setting, theta_step=None))
-            near = global_minimum(self, replace(setting, n_starts=0), simple.theta)
-            if near.risk <= RIVAL_RISK * found.risk:
-                right = self.signs * self.predictor(simple.theta) > 0
-                sure = simple.converged
-        fit, converged = firth_fit(self, right * setting.spread(self.n_obs), setting)
-        probable = smooth_step(expit(self.signs * self.predictor(fit)))
-        return np.where(right, 1.0, probable), sure and converged
+    def _solution(
+        self,
+        first: ClassificationEstimate,
+        theta: Array,
+        kept: Array,
+        lambda_: float,
+        converged: bool,
+    ) -> Solution:
+        """Return the solution of a second step that leaves a part of each row."""
+        spread = first.setting.spread(self.n_obs)
+        weights = kept * spread / (kept @ spread)
+        used = weights > 0
+        divergence = float(weights[used] @ np.log(weights[used] / spread[used]))
+        losses = self.plain.losses(theta)
+        risk, n_eff = float(weights @ losses), first.wnobs * float(np.exp(-divergence))
+        return replace(
+            first.solution,
+            theta=theta,
+            losses=losses,
+            weights=weights,
+            lambda_=lambda_,
+            divergence=divergence,
+            n_eff=n_eff,
+            risk=risk,
+            converged=converged and bool(np.isfinite(risk)),
+            trace=(*first.solution.trace, Step(risk, lambda_, n_eff, "second step")),
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -134,6 +169,12 @@ class ClassificationEstimate(Estimate):
         Whether the size of the coefficients is identified, and not only their direction.
     separated : bool
         Whether the fit was stopped because a hyperplane separates the rows with weight.
+    row_influence : ndarray, shape (n, k), or None
+        Influence functions of `theta` in a second step, whose sum it moves by; None in the first.
+    shift : ndarray, shape (k,), or None
+        How far Jeffreys' prior moved `theta`.
+    information_errors : bool
+        Whether the covariance is the inverse of the penalized information.
     """
 
     problem: ClassificationProblem
@@ -141,18 +182,67 @@ class ClassificationEstimate(Estimate):
     fitted: Array
     identified: bool = True
     separated: bool = False
+    row_influence: Array | None = None
+    shift: Array | None = None
+    information_errors: bool = False
+
+    @property
+    def mass(self) -> Array:
+        """How often each row counts, shape (n,)."""
+        counts = self.setting.freq_weights
+        return np.ones(self.problem.n_obs) if counts is None else np.asarray(counts, float)
+
+    @property
+    def gamma(self) -> float:
+        """Exponent of the weights of the first step; infinite where it tells no size."""
+        lambda_ = self.solution.lambda_
+        if lambda_ == np.inf:
+            return 0.0 if self.identified else np.inf
+        return 1.0 / (lambda_ - 1.0) if self.identified else np.inf
+
+    @property
+    def size_bounded(self) -> bool:
+        """Whether eps_bar bounds the size of the coefficients.
+
+        Where the hyperplane of the first step leaves no more rows than a share of eps_bar on its
+        wrong side, all of them may be wrong labels, and the size of the true coefficients
+        anything.
+        """
+        wrong = float(self.mass @ misclassified(self.problem, self.solution.theta))
+        return self.identified or wrong > self.setting.eps_bar * self.wnobs
+
+    @property
+    def efficiency_reached(self) -> float | None:
+        """Efficiency under the model that the second step has; NaN where it is not known."""
+        if self.efficiency is None:
+            return None
+        return np.nan if self.ladder is None else self.ladder.best.efficiency
+
+    def visible_contamination(self) -> tuple[float, float]:
+        """Return the share of wrong labels that a first step shows, and its standard error."""
+        if self.setting.eps_bar == 0:
+            return 0.0, 0.0
+        if not self.identified:
+            return np.nan, np.nan
+        moves = self._first_step() / self.wnobs
+        return contamination(self.problem, self.gamma, self.theta, moves, self.mass)
+
+    def covariance(self, groups: np.ndarray | None = None) -> Array:
+        """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
+        if groups is not None or not self.information_errors:
+            return super().covariance(groups)
+        found, back = self.solution, self.problem.design.back
+        total = self.wnobs * (1.0 - self.eps_hat)
+        information = self.problem.plain.hessian(found.theta, total * found.weights)
+        inverse = np.linalg.pinv(information, hermitian=True)
+        return inverse if back is None else back @ inverse @ back.T
 
     def influence(self) -> Array:
         """Return the influence functions of the coefficients, shape (n, k)."""
-        influence = self._first_step() if self.first is None else self._second_step()
+        moves = self.row_influence
+        influence = self._first_step() if moves is None else self.wnobs * moves
         back = self.problem.design.back
         return influence if back is None else influence @ back.T
-
-    def _second_step(self) -> Array:
-        plain, found = self.problem.plain, self.solution
-        scores = plain.gradients(found.theta) * relative_weights(found.weights, self.base)[:, None]
-        inverse = np.linalg.pinv(plain.hessian(found.theta, found.weights), hermitian=True)
-        return -scores @ inverse * np.sqrt(self.wnobs / (self.wnobs - self.problem.n_params))
 
     def _first_step(self) -> Array:
         """Return the influence functions of the first step.
@@ -192,27 +282,22 @@ def consistent_theta(
 
     Under the weights the log-odds of clean labels at x are ``x' (true + theta / lambda)``. Their
     weighted maximum likelihood fit, without the penalty, less ``theta / lambda`` is therefore
-    consistent. Where the weighted data are separated, the direction of theta is all there is;
-    and a ridge is a choice of the user's, kept as it is.
+    consistent. Where lambda is 1 or less, or the weighted data are separated, the direction of
+    theta is all there is. A ridge is a choice of the user's, kept as it is.
     """
     if lambda_ == np.inf:
-        return theta, theta, True
+        return theta, theta, not problem.separated(theta)
+    if not lambda_ > 1:
+        return theta, theta, False
     fitted = theta
     if problem.alpha > 0:
         plain = LogisticProblem(problem.endog, problem.exog)
         fitted = plain.weighted_fit(weights, theta)
         if plain.separated(fitted):
             return theta, theta, False
-    elif lambda_ <= 1 or problem.separated(theta):
+    elif problem.separated(theta):
         return theta, theta, False
     consistent = fitted - theta / lambda_
     if problem.predictor(consistent) @ (weights * problem.predictor(theta)) <= 0:
         return theta, theta, False
     return consistent, fitted, True
-
-
-def smooth_step(probability: Array) -> Array:
-    """Return 0 for labels less probable than IMPROBABLE, 1 past tenfold that, smooth between."""
-    with np.errstate(divide="ignore"):
-        place = np.clip(np.log10(probability / IMPROBABLE), 0.0, 1.0)
-    return place * place * (3.0 - 2.0 * place)

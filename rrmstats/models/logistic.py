@@ -11,6 +11,7 @@ from statsmodels.discrete.discrete_model import Logit
 from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.tools.sm_exceptions import (
+    ConvergenceWarning,
     DomainWarning,
     PerfectSeparationError,
     PerfectSeparationWarning,
@@ -164,6 +165,13 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
                 "best; these were stopped where the probabilities are 0 and 1 to rounding. Give "
                 "alpha > 0 (1e-5 is the default where eps_bar > 0) or penalty='l2'",
                 PerfectSeparationWarning,
+                stacklevel=3,
+            )
+        elif not np.isfinite(first.solution.risk):
+            warnings.warn(
+                "from every start the weights leave out nearly all rows of one class, so that the "
+                "first step has no minimum; lower eps_bar below the share of the rarer class",
+                ConvergenceWarning,
                 stacklevel=3,
             )
         else:

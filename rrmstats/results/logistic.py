@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,16 +22,14 @@ from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
 
-# P-value of the test of the two steps below which the summary prefers the first.
-STEPS_DIFFER = 1e-3
-
 
 class RRMLogitResults(RRMResults):
     """Results of a logistic regression; see `RRMResults` for what all models share.
 
-    The second step is maximum likelihood with Firth's penalty, without the rows that the first
-    step exposes. It has the efficiency of maximum likelihood whatever `efficiency` is given, and
-    `lambda_` stays that of the first step.
+    The second step climbs a ladder of fits from the first step to maximum likelihood with Firth's
+    penalty, whatever `efficiency` is given, and stops where the next fit has smaller coefficients
+    than the more robust ones by more than chance allows, as wrong labels make them. Its `lambda_`
+    is ``1 + 1 / order`` of the rung chosen, infinite at maximum likelihood.
 
     Attributes
     ----------
@@ -39,8 +38,16 @@ class RRMLogitResults(RRMResults):
     raw_params : ndarray, shape (k,)
         The paper's, the minimizer of the risk.
     identified : bool
-        Whether the weighted data overlap enough to tell the size of the coefficients. Where they
-        do not, only their direction is identified, and `params` are `raw_params`.
+        Whether the size of the coefficients is identified. Where it is not, only their direction
+        is: standard errors, tests and intervals are NaN, and `params` of the first step are
+        `raw_params`.
+    eps_hat, eps_hat_se : float
+        Estimated fraction of wrong labels and its standard error. A lower bound: labels that are
+        wrong where the model is in doubt cannot be told from right ones. NaN in a first step that
+        identifies only the direction; 0 where `eps_bar` is 0.
+    efficiency_reached : float or None
+        Efficiency, under the model, of the rung chosen; NaN where a hyperplane separates the rows
+        that the second step keeps, but for a few.
     """
 
     _estimate: ClassificationEstimate
@@ -70,19 +77,51 @@ class RRMLogitResults(RRMResults):
     plot_separation = plotting.plot_separation
     plot_reliability = plotting.plot_reliability
 
-    @property
+    @cached_property
     def steps_pvalue(self) -> float:
         """P-value of the test that the two steps estimate the same; 1 where there is one.
 
-        The second is efficient where the labels that it keeps are right, and the first is
-        consistent either way (Hausman's test). Where it is small, labels are wrong in ways that
-        no single row shows, and the first step is to be preferred.
+        The second is efficient where the labels that it trusts are right, and the first is
+        consistent either way (Hausman's test). What Jeffreys' prior moved is no evidence. NaN
+        where a step identifies only the direction.
         """
-        if self.first_step is None or not self.first_step.identified:
+        estimate, first = self._estimate, self._estimate.first
+        if first is None:
             return 1.0
-        difference = np.asarray(self.params) - np.asarray(self.first_step.params)
-        inverse = np.linalg.pinv(self.first_step.cov_params_default, hermitian=True)
-        return float(chi2.sf(difference @ inverse @ difference, self._rank))
+        if not (self.identified and self.first_step and self.first_step.identified):
+            return np.nan
+        difference = estimate.params - first.params
+        if estimate.shift is None or not difference.any():
+            return 1.0
+        moves = estimate.influence() - first.influence()
+        shift = estimate.problem.design.to_params(estimate.shift)
+        variance = self._inference.of_influence(estimate, moves) + np.outer(shift, shift)
+        statistic = difference @ np.linalg.pinv(variance, hermitian=True) @ difference
+        return float(chi2.sf(statistic, self._rank))
+
+    @cached_property
+    def cov_params_default(self) -> Array:
+        """Covariance of the coefficients, shape (k, k); NaN where their size is not identified."""
+        if not self.identified:
+            return np.full((len(self.params), len(self.params)), np.nan)
+        return self._inference.covariance(self._estimate)
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Return confidence intervals; NaN where the size of the coefficients is not identified.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the level.
+
+        Returns
+        -------
+        ndarray, shape (k, 2)
+            Normal intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals.
+        """
+        if not self.identified:
+            return np.full((len(self.params), 2), np.nan)
+        return super().conf_int(alpha)
 
     @property
     def llf(self) -> float:
@@ -242,7 +281,8 @@ class RRMLogitResults(RRMResults):
         return np.histogram2d(self.model.endog, predicted.astype(float), bins=[edges, edges])[0]
 
     def _efficiency_text(self) -> str:
-        return "n/a" if self.efficiency is None else "1.00"
+        reached = self.efficiency_reached
+        return "n/a" if reached is None or np.isnan(reached) else f"{reached:.2f}"
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
@@ -251,18 +291,29 @@ class RRMLogitResults(RRMResults):
                 "Robustness has a price in efficiency that grows with eps_bar; on clean data "
                 "fit(efficiency=0.95) has the variances of maximum likelihood."
             )
-        if self.steps_pvalue < STEPS_DIFFER:
-            notes.append(
-                "The two steps differ by more than chance: labels are wrong in ways that no "
-                "single row shows. Prefer first_step."
-            )
-        if not self.identified:
-            notes.append(
-                "A hyperplane separates the rows with weight: only the direction of the "
-                "coefficients is identified, not their size. A lower eps_bar or "
-                "fit(efficiency=0.95) identifies both."
-            )
-        return notes
+        return notes + self._size_notes()
+
+    def _size_notes(self) -> list[str]:
+        """Return what to know where the size of the coefficients is in doubt."""
+        first = self.first_step
+        if self.identified and (first is None or first.identified):
+            return []
+        if self.identified:
+            return [
+                "At this eps_bar the first step identifies only the direction of the "
+                "coefficients, so that the second cannot be checked against it."
+            ]
+        if first is None:
+            return [
+                "A hyperplane nearly separates the rows with weight: only the direction of the "
+                "coefficients is identified, not their size, so that there are no standard "
+                "errors, tests or intervals. Lower eps_bar, or try fit(efficiency=0.95)."
+            ]
+        return [
+            "A hyperplane has no more rows on its wrong side than a share of eps_bar. All of them "
+            "may be wrong labels: only the direction of the coefficients is identified, not their "
+            "size, so that there are no standard errors, tests or intervals. Lower eps_bar."
+        ]
 
 
 RRMLogitResultsWrapper = wrapper_of(RRMLogitResults)

@@ -33,19 +33,20 @@ MODELS = {
     "pca, a fraction": lambda: RRMPCA(cloud(), 0.9, 0.2),
 }
 # Searches that one fit of two steps makes, besides its second steps.
-SEARCHES = {"ols": 1, "logit": 1, "logit, separated": 3, "cov": 1, "pca": 3}
+SEARCHES = {"ols": 1, "logit": 1, "logit, separated": 2, "cov": 1, "pca": 3}
 # Where the functions that take a setting are called, and the place of it among the arguments.
 SEARCHING = {
     "rrmstats.core.estimate.global_minimum": 1,
     "rrmstats.losses.inner.global_minimum": 1,
-    "rrmstats.losses.classification.global_minimum": 1,
+    "rrmstats.losses.separation.global_minimum": 1,
 }
 STEPPING = {
     "rrmstats.losses.regression.joint_ladder": 0,
     "rrmstats.losses.components.subspace_ladder": 3,
     "rrmstats.losses.covariance.scatter_ladder": 2,
     "rrmstats.losses.inner.scatter_ladder": 2,
-    "rrmstats.losses.classification.firth_fit": 2,
+    "rrmstats.losses.label_ladder.label_fit": 3,
+    "rrmstats.losses.separation.label_fit": 3,
 }
 
 

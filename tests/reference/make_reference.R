@@ -59,3 +59,9 @@ store <- function(table, name) {
 data(steamUse, package = "robustbase")
 store(steamUse, "steamUse")
 store(MASS::Boston, "Boston")
+
+# Data near separation: vaso of robustbase; birthwt and the complete rows of biopsy of MASS.
+data(vaso, package = "robustbase")
+put(vaso, "vaso")
+put(MASS::birthwt, "birthwt")
+put(na.omit(MASS::biopsy)[, -1], "biopsy")

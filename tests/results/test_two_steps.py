@@ -105,11 +105,13 @@ def test_bad_efficiencies(model, efficiency):
 
 
 @pytest.mark.parametrize("wrong", [0, 50])
-def test_logit_says_when_the_first_step_is_to_be_preferred(wrong):
+def test_logit_stops_where_wrong_labels_shrink_the_coefficients(wrong):
     """Labels made the improbable one at extreme predictors are not improbable one by one."""
     rng = np.random.default_rng(3)
     endog, exog = extreme_flips(rng, 1000, (0.0, 1.0, -0.5), wrong / 1000)
     res = RRMLogit(endog, exog, 0.1).fit(efficiency=0.95)
-    assert (res.steps_pvalue < 1e-3) == (wrong > 0)
-    assert ("Prefer first_step" in str(res.summary())) == (wrong > 0)
+    assert res.ladder["chosen"].iloc[-1] == (wrong == 0)
+    assert ("The second step stopped at" in str(res.summary())) == (wrong > 0)
+    assert (res.efficiency_reached < 0.99) == (wrong > 0)
+    assert res.steps_pvalue > 1e-3
     assert res.first_step.steps_pvalue == 1

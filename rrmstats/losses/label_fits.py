@@ -1,0 +1,266 @@
+"""Logistic regression at a fixed temperature: fits, influence functions, contamination.
+
+A fit has an exponent ``gamma = 1 / (lambda - 1)``, at least 0. Its weights, the probabilities of
+the labels under ``theta = (1 + gamma) beta`` to the power ``gamma / (1 + gamma)``, tilt clean
+labels from the law of beta to that of theta. Labels have no unknown scale, so that gamma alone
+says how robust a fit is, on any data. At 0 it is maximum likelihood with Firth's penalty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.setting import Setting
+from rrmstats.losses.logistic import LogisticProblem
+
+# Size of the last step in standard errors, in units of the tolerance, and its square to which
+# rounding limits it.
+STEP_SIZE = 100.0
+ROUNDING = 1e-14
+# What rounding adds to a criterion, relative to it.
+VALUE_NOISE = 1e-15
+# Squared decrement past which a fit that rounding keeps from rising has not converged.
+STALLED = 1e-7
+# Smallest eigenvalue of a Hessian of unit diagonal that counts as positive.
+CONCAVE = 1e-8
+# Multiples of a direction at which a fit may start, in units of its median linear predictor.
+SCALES = np.exp2(np.arange(-8.0, 8.5, 0.5))
+# Leverage past which a row's influence is not raised further.
+LEVERAGE_MAX = 0.99
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelState:
+    """The criterion of a fit and its parts at some theta.
+
+    Attributes
+    ----------
+    value : float
+        The criterion; minus infinity where the information is singular.
+    weights, p : ndarray, shape (n,)
+        Weights in [0, 1], and probabilities of a label of 1.
+    information : ndarray, shape (k, k)
+    """
+
+    value: float
+    weights: Array
+    p: Array
+    information: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelFit:
+    """A fit at a fixed gamma.
+
+    Attributes
+    ----------
+    gamma : float
+    beta : ndarray, shape (k,)
+        Consistent coefficients, in the coordinates of the problem.
+    weights : ndarray, shape (n,)
+        Weights of the rows, in [0, 1].
+    shift : ndarray, shape (k,)
+        How far the penalty moved beta, to first order.
+    influence : ndarray, shape (n, k)
+        Influence functions of beta: it moves by their sum over the rows.
+    converged : bool
+    """
+
+    gamma: float
+    beta: Array
+    weights: Array
+    shift: Array
+    influence: Array
+    converged: bool
+
+
+def label_state(problem: LogisticProblem, gamma: float, theta: Array, mass: Array) -> LabelState:
+    """Return criterion, weights, probabilities and information at theta."""
+    eta = problem.predictor(theta)
+    p = expit(eta)
+    losses = np.logaddexp(0.0, -problem.signs * eta)
+    power = gamma / (1.0 + gamma)
+    gain = np.expm1(-power * losses) / power if power > 0 else -losses
+    weights = 1.0 + power * gain
+    information = _gram(problem, mass * p * (1.0 - p))
+    sign, log_det = np.linalg.slogdet(information)
+    value = float(mass @ gain) + 0.5 * float(log_det) if sign > 0 else -np.inf
+    return LabelState(value, weights, p, information)
+
+
+def label_fit(
+    problem: LogisticProblem, gamma: float, start: Array, setting: Setting, mass: Array
+) -> LabelFit:
+    r"""Return the fit at a fixed gamma with Jeffreys' prior.
+
+    It climbs from `start` to a maximum in :math:`\theta = (1 + \gamma) \beta` of
+
+    .. math:: \lambda \sum_i p_{y_i}(\theta)^{1 / \lambda} + \tfrac12 \ln \det I(\theta),
+              \quad \lambda = 1 + 1 / \gamma.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+        Labels and design; its penalties play no part.
+    gamma : float
+        Exponent of the weights; 0 is maximum likelihood with Firth's penalty.
+    start : ndarray, shape (k,)
+        Consistent coefficients to start from.
+    setting : Setting
+        Tolerance and number of steps.
+    mass : ndarray, shape (n,)
+        How often each row counts.
+
+    Returns
+    -------
+    LabelFit
+    """
+    theta = (1.0 + gamma) * start
+    state = label_state(problem, gamma, theta, mass)
+    end = max((STEP_SIZE * setting.tol) ** 2, ROUNDING)
+    converged = False
+    for _ in range(setting.maxiter):
+        gradient, step = _newton_step(problem, gamma, state, mass)
+        decrement = float(gradient @ step)
+        if decrement <= VALUE_NOISE * abs(state.value):  # too small to see in the criterion
+            theta = theta + step
+            state, converged = label_state(problem, gamma, theta, mass), True
+            break
+        converged = decrement <= end
+        trial = None if converged else _higher(problem, gamma, theta, step, mass, state.value)
+        if trial is None:
+            converged = decrement <= max(end, STALLED)
+            break
+        theta, state = trial
+    bread = _bread(problem, state, mass)
+    shift = bread @ _penalty_score(problem, state, mass)[0]
+    influence = _influence(problem, state, bread)
+    return LabelFit(gamma, theta / (1.0 + gamma), state.weights, shift, influence, converged)
+
+
+def penalty_shift(problem: LogisticProblem, gamma: float, beta: Array, mass: Array) -> Array:
+    """Return how far the penalty would move coefficients, to first order, shape (k,)."""
+    state = label_state(problem, gamma, (1.0 + gamma) * beta, mass)
+    return _bread(problem, state, mass) @ _penalty_score(problem, state, mass)[0]
+
+
+def _bread(problem: LogisticProblem, state: LabelState, mass: Array) -> Array:
+    return _inverse(_gram(problem, mass * state.weights * state.p * (1.0 - state.p)))
+
+
+def _gram(problem: LogisticProblem, weights: Array) -> Array:
+    return problem.gram(weights, np.empty((0, problem.n_obs)))[0]
+
+
+def _inverse(matrix: Array) -> Array:
+    if not np.isfinite(matrix).all():
+        return np.zeros_like(matrix)
+    return np.linalg.pinv(matrix, hermitian=True)
+
+
+def _penalty_score(
+    problem: LogisticProblem, state: LabelState, mass: Array
+) -> tuple[Array, Array]:
+    """Return the gradient of half the log-determinant of the information, and hat values."""
+    moved = problem.exog @ _inverse(state.information)
+    hat = mass * state.p * (1.0 - state.p) * np.einsum("ni,ni->n", moved, problem.exog)
+    return (hat * (0.5 - state.p)) @ problem.exog, hat
+
+
+def _newton_step(
+    problem: LogisticProblem, gamma: float, state: LabelState, mass: Array
+) -> tuple[Array, Array]:
+    """Return the gradient, and Newton's step where the criterion is concave.
+
+    Elsewhere the step is that at fixed weights. The curvature of the penalty is that at fixed hat
+    values.
+    """
+    residual = problem.endog - state.p
+    pull = mass * state.weights
+    penalty, hat = _penalty_score(problem, state, mass)
+    gradient = (pull * residual) @ problem.exog + penalty
+    curvature = (pull + hat) * state.p * (1.0 - state.p)
+    drift = gamma / (1.0 + gamma) * pull * residual**2
+    for weights in (curvature - drift, curvature):
+        hessian = _gram(problem, weights)
+        scale = np.sqrt(np.maximum(np.diag(hessian), 0.0))
+        if (scale > 0).all():
+            values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
+            if values[0] > CONCAVE:
+                return gradient, vectors @ (vectors.T @ (gradient / scale) / values) / scale
+    return gradient, _inverse(hessian) @ gradient
+
+
+def _higher(
+    problem: LogisticProblem, gamma: float, theta: Array, step: Array, mass: Array, value: float
+) -> tuple[Array, LabelState] | None:
+    """Return the end of the longest of ever shorter steps that raises the criterion."""
+    for halving in range(30):
+        trial = theta + 0.5**halving * step
+        state = label_state(problem, gamma, trial, mass)
+        if state.value > value:
+            return trial, state
+    return None
+
+
+def _influence(problem: LogisticProblem, state: LabelState, bread: Array) -> Array:
+    """Return influence functions with HC3's factors, shape (n, k).
+
+    The derivative of the score in beta is, under the model, minus the Gram matrix at the weights:
+    the factor 1 - 1 / lambda of theta's cancels against that of beta.
+    """
+    moved = problem.exog @ bread
+    spread = state.weights * state.p * (1.0 - state.p)
+    leverage = np.minimum(spread * np.einsum("ni,ni->n", moved, problem.exog), LEVERAGE_MAX)
+    return moved * (state.weights * (problem.endog - state.p) / (1.0 - leverage))[:, None]
+
+
+def ray_start(problem: LogisticProblem, gamma: float, direction: Array, mass: Array) -> Array:
+    """Return the multiple of a direction where the criterion of a fit is highest, shape (k,)."""
+    size = _median(np.abs(problem.predictor(direction)), mass)
+    if not size > 0:
+        return np.zeros_like(direction)
+    values = [label_state(problem, gamma, t / size * direction, mass).value for t in SCALES]
+    return SCALES[int(np.argmax(values))] / size * direction / (1.0 + gamma)
+
+
+def _median(values: Array, mass: Array) -> float:
+    order = np.argsort(values)
+    count = np.cumsum(mass[order])
+    return float(values[order[np.searchsorted(count, 0.5 * count[-1])]])
+
+
+def contamination(
+    problem: LogisticProblem, gamma: float, beta: Array, influence: Array, mass: Array
+) -> tuple[float, float]:
+    r"""Return the share of wrong labels that the weights show, and its standard error.
+
+    A right label has, at any x, a weight of mean :math:`c = S^{1 / (1 + \gamma)}`, where
+    :math:`S = p^{1 + \gamma} + (1 - p)^{1 + \gamma}`; one that is wrong where the model is sure
+    has weight near zero. So one minus the mean of w / c is the share of the latter, wherever they
+    are. Labels that are wrong where the model is in doubt count in part.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    gamma : float
+        Exponent of the weights, above 0.
+    beta : ndarray, shape (k,)
+        Consistent coefficients.
+    influence : ndarray, shape (n, k)
+        Their influence functions: they move by the sum.
+    mass : ndarray, shape (n,)
+        How often each row counts.
+    """
+    eta, power = problem.predictor(beta), 1.0 + gamma
+    log_sum = np.logaddexp(0.0, -power * np.abs(eta)) - power * np.logaddexp(0.0, -np.abs(eta))
+    ratio = np.exp(-gamma * np.logaddexp(0.0, -problem.signs * eta) - log_sum)
+    p, total = expit(power * eta), mass.sum()
+    mean = float(mass @ ratio) / total
+    slope = (mass * ratio * (gamma * (problem.endog - p) - (p - expit(eta)))) @ problem.exog
+    moved = (ratio - mean) / total + influence @ (slope / total)
+    return max(0.0, 1.0 - mean), float(np.sqrt(mass @ moved**2))

@@ -1,0 +1,132 @@
+"""Labels that are separated but for a few: what is kept, and what is told of the size."""
+
+import itertools
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rrmstats
+from rrmstats import RRMLogit
+from rrmstats.core.setting import Setting
+from rrmstats.experiments.samples import separated_strip
+from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.separation import separable, separated_fit, significantly_worse
+
+FOLDER = Path(__file__).parents[1] / "reference"
+DATA = {
+    "vaso": "Y ~ np.log(Volume) + np.log(Rate)",
+    "birthwt": "low ~ age + lwt + C(race) + smoke + ptl + ht + ui + ftv",
+    "biopsy": "malignant ~ " + " + ".join(f"V{i}" for i in range(1, 10)),
+}
+
+
+def real(name, eps_bar):
+    data = pd.read_csv(FOLDER / f"{name}.csv")
+    if name == "biopsy":
+        data["malignant"] = (data["class"] == "malignant").astype(float)
+    return rrmstats.logit(DATA[name], data, eps_bar)
+
+
+@pytest.mark.parametrize("touching", [0, 1])
+def test_separable_labels_are_told_from_others(touching):
+    exog = sm.add_constant(np.linspace(-1, 1, 20))
+    endog = (exog[:, 1] > 0).astype(float)
+    everything = np.ones(20, dtype=bool)
+    assert separable(LogisticProblem(endog, exog), everything)
+    endog[2] = 1
+    problem = LogisticProblem(endog, exog)
+    assert not separable(problem, everything)
+    rest = everything.copy()
+    rest[2] = False
+    assert separable(problem, rest)
+    if touching:  # two rows at one place, with both labels
+        twice = np.r_[exog, exog[[9]]]
+        clean = (twice[:, 1] > exog[9, 1]).astype(float)
+        clean[-1] = 1
+        assert separable(LogisticProblem(clean, twice), np.ones(21, dtype=bool))
+
+
+def test_more_errors_by_chance_are_no_worse():
+    wrong, mass = np.zeros(100, dtype=bool), np.ones(100)
+    first = wrong.copy()
+    first[:10], wrong[5:17] = True, True
+    assert not significantly_worse(wrong, first, mass)
+    wrong[17:40] = True
+    assert significantly_worse(wrong, first, mass)
+    assert not significantly_worse(first, wrong, mass)
+
+
+def test_wrong_labels_of_a_strip_are_left_out():
+    endog, exog = separated_strip(np.random.default_rng(0))
+    problem, mass = LogisticProblem(endog, exog), np.ones(len(endog))
+    fit = separated_fit(problem, np.array([-1.0, 1.0, 1.0]), Setting(0.3), mass)
+    wrong = (exog @ [-1, 1, 1] > 0) != (endog == 1)
+    assert fit.converged
+    assert not fit.identified
+    assert_array_equal(fit.kept < 0.5, wrong)
+    cosine = fit.theta @ [-1, 1, 1] / np.linalg.norm(fit.theta) / np.sqrt(3)
+    assert np.degrees(np.arccos(cosine)) < 0.5
+
+
+def test_a_budget_too_small_to_separate_gives_no_fit():
+    rng = np.random.default_rng(0)
+    exog = sm.add_constant(rng.standard_normal(100))
+    endog = (rng.random(100) < 0.5).astype(float)
+    problem = LogisticProblem(endog, exog)
+    assert separated_fit(problem, np.array([0.0, 1.0]), Setting(0.05), np.ones(100)) is None
+
+
+def test_vaso_has_the_errors_of_the_penalized_information():
+    res = real("vaso", 0.1).fit(efficiency=0.95)
+    assert_allclose(res.params, [-12.263, 19.204, 16.103], rtol=1e-3)
+    assert_allclose(res.bse, [5.413, 8.717, 6.893], rtol=1e-3)
+    assert res.identified
+    assert not res.first_step.identified
+    assert np.isnan(res.first_step.bse).all()
+    assert list(np.flatnonzero(res.weights < 0.5 / 39)) == [3, 17]
+    assert "cannot be checked against it" in str(res.summary())
+    assert np.isnan(res.steps_pvalue)
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize(("name", "eps_bar"), [("birthwt", 0.4), ("biopsy", 0.25)])
+def test_no_size_no_errors(name, eps_bar, efficiency):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        res = real(name, eps_bar).fit(efficiency=efficiency)
+        text = " ".join(str(res.summary()).split())
+    assert not res.identified
+    assert np.isfinite(res.params).all()
+    for numbers in (res.bse, res.tvalues, res.pvalues, res.conf_int(), res.cov_params()):
+        assert np.isnan(np.asarray(numbers)).all()
+    assert "only the direction of the coefficients is identified, not their size" in text
+    assert "ower eps_bar" in text
+    assert ("fit(efficiency=0.95)" in text) == (efficiency is None)
+    assert res.converged
+    assert np.isfinite(res.risk)
+
+
+def test_a_budget_that_identifies_the_size_has_errors():
+    res = real("birthwt", 0.1).fit(efficiency=0.95)
+    assert res.identified and res.first_step.identified
+    assert np.isfinite(res.bse).all()
+    assert "only the direction" not in str(res.summary())
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize("n", [4, 5, 6, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.ConvergenceWarning")
+def test_tiny_samples_are_finite_and_told_truthfully(n, efficiency):
+    exog = sm.add_constant(np.random.default_rng([9, n]).standard_normal(n))
+    for labels in itertools.product([0.0, 1.0], repeat=n):
+        if len(set(labels)) == 1:
+            continue
+        res = RRMLogit(np.array(labels), exog, 0.5).fit(efficiency=efficiency)
+        assert np.isfinite(res.params).all()
+        assert np.isfinite(res.risk) or not res.converged
+        assert_allclose(res.weights.sum(), 1)

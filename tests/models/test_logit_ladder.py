@@ -1,0 +1,150 @@
+"""Logistic regression in two steps, against maximum likelihood and the first step."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+from statsmodels.tools.sm_exceptions import ConvergenceWarning
+
+from rrmstats import RRMLogit
+from rrmstats.experiments.samples import extreme_flips, logistic_labels, separated_strip
+
+TRUTH = np.array([0.0, 1.0, -0.5])
+
+
+def errors(draw, eps_bar, samples, truth=TRUTH):
+    """Return mean squared errors of the slopes: maximum likelihood, one step, two steps."""
+    found = []
+    for seed in range(samples):
+        endog, exog = draw(np.random.default_rng([77, seed]))
+        res = RRMLogit(endog, exog, eps_bar).fit(efficiency=0.95)
+        fits = (sm.Logit(endog, exog).fit(disp=0), res.first_step, res)
+        found.append([np.mean((fit.params - truth)[1:] ** 2) for fit in fits])
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize("eps_bar", [0.1, 0.2])
+def test_wrong_labels_at_the_extremes_stay_out(eps_bar):
+    """Maximum likelihood has 0.2 and clean labels 0.014."""
+    classical, _, two = errors(lambda rng: extreme_flips(rng, 500, TRUTH, 0.05), eps_bar, 20)
+    assert classical > 0.15
+    assert two < 0.045
+
+
+@pytest.mark.parametrize("eps_bar", [0.1, 0.2])
+def test_clean_labels_have_the_errors_of_maximum_likelihood(eps_bar):
+    classical, _, two = errors(lambda rng: logistic_labels(rng, 500, TRUTH), eps_bar, 20)
+    assert two < 1.1 * classical
+
+
+def test_the_second_step_does_not_lose_the_first_on_small_samples():
+    """At n = 200 tests have little power; the rule keeps most of what the first step has won."""
+    classical, one, two = errors(lambda rng: extreme_flips(rng, 200, TRUTH, 0.05), 0.1, 25)
+    assert one < 0.1
+    assert two < 0.6 * classical
+
+
+@pytest.mark.filterwarnings("ignore:from every start the weights leave out")
+def test_a_rare_class():
+    truth = np.array([-3.75, 1.0, -0.5])
+    classical, _, two = errors(lambda rng: logistic_labels(rng, 1000, truth), 0.02, 12, truth)
+    assert two < 1.2 * classical
+
+
+def test_a_class_that_every_start_leaves_out_has_a_warning_that_says_so():
+    rng = np.random.default_rng([77, 2])
+    model = RRMLogit(*logistic_labels(rng, 1000, (-3.75, 1.0, -0.5)), 0.02)
+    with pytest.warns(ConvergenceWarning, match="nearly all rows of one class.*lower eps_bar"):
+        res = model.fit(efficiency=0.95)
+    assert not res.first_step.converged
+    assert not res.first_step.identified
+    assert np.isinf(res.first_step.risk)
+    assert np.isfinite(res.bse).all()
+
+
+def many_slopes(rng):
+    """Return labels, design and five slopes; the surest rows are labeled 0."""
+    truth = np.r_[0, 1.3 * rng.choice([-1, 1], 5) * rng.uniform(0.5, 1.5, 5)]
+    endog, exog = logistic_labels(rng, 1000, truth)
+    endog[np.argsort(-exog @ truth)[:50]] = 0
+    return endog, exog, truth
+
+
+def test_five_slopes_where_the_first_step_has_only_a_direction():
+    relative = []
+    for seed in range(6):
+        endog, exog, truth = many_slopes(np.random.default_rng([77, seed]))
+        res = RRMLogit(endog, exog, 0.3).fit(efficiency=0.95)
+        assert not res.first_step.identified
+        relative.append(np.linalg.norm(res.params - truth) / np.linalg.norm(truth))
+        assert abs(res.eps_hat - 0.05) < 4 * res.eps_hat_se
+    assert np.mean(relative) < 0.2
+
+
+@pytest.mark.slow
+def test_two_steps_turn_the_direction_less_than_one():
+    degrees = []
+    for seed in range(20):
+        endog, exog = separated_strip(np.random.default_rng([77, seed]))
+        res = RRMLogit(endog, exog, 0.3).fit(efficiency=0.95)
+        degrees.append(
+            [
+                np.degrees(np.arccos(p @ [-1, 1, 1] / np.linalg.norm(p) / np.sqrt(3)))
+                for p in (res.first_step.params, res.params)
+            ]
+        )
+    one, two = np.mean(degrees, axis=0)
+    assert two < 0.15 < one
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_intervals_of_two_steps_cover(share):
+    """On clean labels like those of maximum likelihood; else they are conditional on the rung."""
+    covered = []
+    for seed in range(100):
+        endog, exog = extreme_flips(np.random.default_rng([78, seed]), 500, TRUTH, share)
+        fits = sm.Logit(endog, exog).fit(disp=0), RRMLogit(endog, exog, 0.1).fit(efficiency=0.95)
+        ends = [fit.conf_int()[1:].T for fit in fits]
+        covered.append([(low <= TRUTH[1:]) & (TRUTH[1:] <= high) for low, high in ends])
+    classical, two = np.mean(covered, axis=(0, 2))
+    if share == 0:
+        assert two > classical - 0.02
+    else:
+        assert two > 0.8
+        assert classical < 0.3
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_the_bootstrap_climbs_for_each_sample(share):
+    endog, exog = extreme_flips(np.random.default_rng(0), 300, TRUTH, share)
+    model = RRMLogit(endog, exog, 0.1)
+    res = model.fit(efficiency=0.95, cov_type="bootstrap", cov_kwds={"n_boot": 60})
+    assert_allclose(res.bse, model.fit(efficiency=0.95).bse, rtol=0.5)
+
+
+def test_the_bootstrap_has_no_errors_where_there_is_no_size():
+    model = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3)
+    res = model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 10})
+    assert np.isnan(res.bse).all()
+    assert np.isnan(res.conf_int()).all()
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_tests_and_predictions_without_a_size_are_nan(efficiency):
+    res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit(efficiency=efficiency)
+    assert not res.identified
+    assert np.isnan(res.t_test(np.eye(3)).pvalue).all()
+    frame = res.get_prediction().summary_frame()
+    assert np.isfinite(frame["predicted"]).all()
+    assert np.isnan(frame["se"]).all()
+    assert "n/a" in str(res.summary())
+
+
+def test_an_estimate_of_contamination_is_a_lower_bound():
+    """Labels flipped at random are wrong where the model is in doubt, too."""
+    endog, exog = logistic_labels(np.random.default_rng(0), 4000, (0.0, 2.0))
+    endog[:200] = 1 - endog[:200]
+    res = RRMLogit(endog, exog, 0.1).fit()
+    assert 0 < res.eps_hat < 0.05
+    assert 0 < res.eps_hat_se < 0.02
