@@ -132,26 +132,3 @@ def kish_fraction(eps_bar: float, dim: int = 1) -> float:
     """
     a = 1.0 / second_moment_ratio(eps_bar, dim)
     return float((np.sqrt(2 * a - 1) / a) ** dim)
-
-
-def efficient_ratio(efficiency: float, dim: int = 1) -> float:
-    """Return the second moment ratio at which the weights have a given efficiency.
-
-    Parameters
-    ----------
-    efficiency : float
-        Gaussian efficiency of a location or of regression slopes, in (0, 1).
-    dim : int, optional
-        Dimension of the Gaussian part of a loss; 1 for regression.
-
-    Returns
-    -------
-    float
-        s = 1 / a with ``(2 a - 1) ** (dim / 2 + 1) / a ** (dim + 2) == efficiency``.
-
-    Examples
-    --------
-    >>> round(efficient_ratio(0.95), 3)
-    0.817
-    """
-    return 1.0 / efficient_order(efficiency, dim)

@@ -53,13 +53,6 @@ def temperature_scores(losses: Array, weights: Array, lambda_: float, relative: 
     return (relative * spread + relative - 1.0) / (weights @ spread**2)
 
 
-def risk_influence(lambda_: float, relative: Array) -> Array:
-    """Return the influence functions of the least risk, shape (n,): the envelope theorem."""
-    if not 0 < lambda_ < np.inf:
-        return np.zeros_like(relative)
-    return -lambda_ * (relative - 1.0)
-
-
 def scores(
     problem: SmoothProblem,
     theta: Array,

@@ -10,7 +10,7 @@ from rrmstats.core.descent import Step
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.sandwich import minimum_influence, relative_weights
+from rrmstats.core.sandwich import Dependence, minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.label_fits import contamination
@@ -227,10 +227,10 @@ class ClassificationEstimate(Estimate):
         moves = self._first_step() / self.wnobs
         return contamination(self.problem, self.gamma, self.theta, moves, self.mass)
 
-    def covariance(self, groups: np.ndarray | None = None) -> Array:
+    def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
-        if groups is not None or not self.information_errors:
-            return super().covariance(groups)
+        if (dependence and not dependence.none) or not self.information_errors:
+            return super().covariance(dependence)
         found, back = self.solution, self.problem.design.back
         total = self.wnobs * (1.0 - self.eps_hat)
         information = self.problem.plain.hessian(found.theta, total * found.weights)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rrmstats.core.descent import Step
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
@@ -57,25 +56,10 @@ def rung_solution(
     converged : bool
         Whether they converged.
     """
-    spread, wnobs = setting.spread(problem.n_obs), setting.wnobs(problem.n_obs)
-    steps = []
+    spread, found = setting.spread(problem.n_obs), first
     for theta, lambda_, kept in places:
         losses = problem.losses(theta)
         start = spread if kept is None else spread * kept
         weights = tempered_weights(losses, lambda_, start)
-        used = weights > 0
-        divergence = float(weights[used] @ np.log(weights[used] / spread[used]))
-        risk = float(weights[used] @ losses[used])
-        steps.append(Step(risk, lambda_, wnobs * float(np.exp(-divergence)), "second step"))
-    return replace(
-        first,
-        theta=theta,
-        losses=losses,
-        weights=weights,
-        lambda_=lambda_,
-        divergence=divergence,
-        n_eff=steps[-1].n_eff,
-        risk=steps[-1].risk,
-        converged=first.converged and converged,
-        trace=(*first.trace, *steps),
-    )
+        found = found.continued(theta, losses, weights, lambda_, setting)
+    return replace(found, converged=first.converged and converged)

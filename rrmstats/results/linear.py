@@ -187,7 +187,7 @@ class RRMOLSResults(RRMResults):
         >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3).fit()
         >>> table = res.outlier_test()
         >>> sorted(table.index[table["bonf(p)"] < 0.05])
-        [10, 19, 29, 33]
+        [6, 10, 19, 29, 33]
         """
         labels, free = self.model.data.row_labels, self._estimate.scale_freedom()
         unit = self._estimate.residual_cutoffs(TEST_LEVEL) / t.ppf((1 + TEST_LEVEL) / 2, free)
