@@ -26,6 +26,8 @@ EFFICIENCY = 0.95
 FIELDS = ("estimate", "length", "covered")
 
 BAD_ROWS, BAD_LABELS = 0.1, 0.05
+# Rows of a group with noise in common; its intervals are those of cov_type="cluster".
+GROUP = 5
 
 Draw = Callable[[np.random.Generator, int], samples.Regression]
 # For each model the samples and the share of their rows that is corrupted.
@@ -40,10 +42,17 @@ DATA: dict[str, dict[str, tuple[Draw, float]]] = {
             partial(samples.one_sided_outliers, params=TRUTH, share=BAD_ROWS, shift=10.0),
             BAD_ROWS,
         ),
+        "one-sided, near": (
+            partial(samples.one_sided_outliers, params=TRUTH, share=BAD_ROWS, shift=5.0),
+            BAD_ROWS,
+        ),
         "leverage": (
             partial(samples.leverage_shift, params=TRUTH, share=BAD_ROWS, sigma=1.0),
             BAD_ROWS,
         ),
+        "changing noise": (partial(samples.changing_noise, params=TRUTH), 0.0),
+        "skewed noise": (partial(samples.skewed_noise, params=TRUTH), 0.0),
+        "groups": (partial(samples.grouped_noise, params=TRUTH, size=GROUP), 0.0),
     },
     "Logit": {
         "clean": (partial(samples.logistic_labels, params=TRUTH), 0.0),
@@ -91,7 +100,11 @@ def run(cell: Cell, seed: int) -> tuple[np.ndarray, np.ndarray]:
     found = []
     for eps_bar in cell.eps_bars:
         fit = model(endog, exog, eps_bar).fit
-        if cell.cov_kwds is None:
+        if cell.data == "groups":
+            groups = {"groups": np.arange(cell.n) // GROUP}
+            two = fit(efficiency=EFFICIENCY, cov_type="cluster", cov_kwds=groups)
+            one = two.first_step
+        elif cell.cov_kwds is None:
             two = fit(efficiency=EFFICIENCY)
             one = two.first_step
         else:
@@ -102,6 +115,13 @@ def run(cell: Cell, seed: int) -> tuple[np.ndarray, np.ndarray]:
             one, two = fit(**kwds), fit(efficiency=EFFICIENCY, **kwds)
         found.append([measured(one), measured(two)])
     return reference(cell.model, endog[clean], exog[clean]), np.array(found)
+
+
+def errors_of(cell: Cell) -> str:
+    """Return the kind of standard errors of a cell."""
+    if cell.cov_kwds is not None:
+        return "bootstrap"
+    return "cluster" if cell.data == "groups" else "sandwich"
 
 
 def rows(cell: Cell, runs: int, seed: int, jobs: int) -> Iterator[list[str]]:
@@ -120,7 +140,7 @@ def rows(cell: Cell, runs: int, seed: int, jobs: int) -> Iterator[list[str]]:
             yield [
                 cell.model,
                 cell.data,
-                "sandwich" if cell.cov_kwds is None else "bootstrap",
+                errors_of(cell),
                 f"{cell.n}",
                 f"{eps_bar:g}",
                 steps,
@@ -135,8 +155,7 @@ def rows(cell: Cell, runs: int, seed: int, jobs: int) -> Iterator[list[str]]:
 def cells() -> Iterator[Cell]:
     for n in (60, 200, 1000):
         for data in DATA["OLS"]:
-            eps_bars = (0.05, 0.1, 0.2, 0.4)
-            yield Cell("OLS", data, n, eps_bars[data != "clean" :])
+            yield Cell("OLS", data, n, (0.1, 0.2, 0.4))
     for n in (200, 500, 2000):
         for data in DATA["Logit"]:
             yield Cell("Logit", data, n, (0.05, 0.1, 0.2) if n == 2000 else (0.05, 0.1))
@@ -160,7 +179,10 @@ TEXT = """# What the intervals cover
 Nominal 95 % intervals of the slopes, on clean and on corrupted data. The slopes are 1 and -0.5,
 the predictors and the noise standard normal. Of the regressions a tenth of the rows is corrupted:
 heavy tails (noise three times Student's t with 1.5 degrees of freedom), one-sided (shifted up by
-ten standard deviations) or leverage (predictors shifted by ten, responses near -20). Of the
+ten standard deviations, *near* by five) or leverage (predictors shifted by ten, responses near
+-20). Other regressions have no corrupted rows, but noise that changes (standard deviation
+0.3 + |x1|), is skewed (exponential), or is in part the same for groups of five rows that share x1,
+for which the intervals are those of `cov_type="cluster"`. Of the
 logistic regressions a twentieth of the labels is wrong: flipped at random, or made the improbable
 one where the predictors are most extreme.
 
@@ -169,6 +191,12 @@ one where the predictors are most extreme.
 classical fit to the clean rows divided by that of this one. *Steps* tells `fit()` from
 `fit(efficiency=0.95)`. With r runs a coverage of 0.95 is known to about {error:.2f} / sqrt(r):
 {at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
+
+Intervals of two steps are conditional on the rung of the ladder that the data allowed. For linear
+regression they keep their promise all the same. For logistic regression they do not where labels
+are wrong at the extremes: the choice of the rung adds error, and what bias is left is not in them.
+Those of one step are then safer. Slopes of skewed noise are not biased, but at a large `eps_bar`
+few rows decide them.
 
 Made by `python benchmarks/interval_coverage.py --runs {runs}`.
 
@@ -194,7 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=400, help="samples of most cells")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first sample")
+    parser.add_argument("--seed", type=int, default=61_000, help="seed of the first sample")
     parser.add_argument("--only", default="", help="cells whose model and data contain this")
     parser.add_argument("--no-page", action="store_true", help="print without writing the page")
     args = parser.parse_args()

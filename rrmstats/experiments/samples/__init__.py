@@ -10,6 +10,7 @@ from rrmstats.experiments.samples.distant import KINDS, Kind, distant_points, di
 from rrmstats.experiments.samples.leverage import factor_leverage, gradient_attack, leverage_shift
 from rrmstats.experiments.samples.noise import (
     changing_noise,
+    grouped_noise,
     heavy_tailed_rows,
     one_sided_outliers,
     skewed_noise,
@@ -48,6 +49,7 @@ __all__ = [
     "extreme_flips",
     "factor_leverage",
     "gradient_attack",
+    "grouped_noise",
     "heavy_tailed_noise",
     "heavy_tailed_rows",
     "leverage_shift",

@@ -10,8 +10,10 @@ import numpy.typing as npt
 from rrmstats.core.entropy import Array
 from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
 
-Kind = Literal["vertical", "good leverage", "bad leverage", "cluster"]
+Kind = Literal["vertical", "good leverage", "bad leverage", "cluster", "tight cluster"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# Width of a tight cluster, relative to the good rows.
+TIGHT = 0.1
 
 
 def distant_regression(
@@ -27,10 +29,10 @@ def distant_regression(
     Parameters
     ----------
     rng : numpy.random.Generator
-    kind : {"vertical", "good leverage", "bad leverage", "cluster"}
+    kind : {"vertical", "good leverage", "bad leverage", "cluster", "tight cluster"}
         Bad rows have responses shifted up; or predictors far out in all directions, with
         responses that obey the model or do not; or they are a cluster, with predictors as wide
-        as those of the good rows and responses that do not obey the model.
+        as those of the good rows, or a tenth as wide, and responses that do not obey the model.
     n : int, optional
         Number of rows.
     params : array_like, shape (k,), optional
@@ -57,8 +59,8 @@ def distant_regression(
     exog = normal_design(rng, n, len(params))
     noise = rng.standard_normal(n)
     bad = slice(count_bad(n, share))
-    if kind == "cluster":
-        exog[bad, 1:] += distance
+    if kind in ("cluster", "tight cluster"):
+        exog[bad, 1:] = distance + exog[bad, 1:] * (TIGHT if kind == "tight cluster" else 1.0)
     elif kind != "vertical":
         exog[bad, 1:] *= distance
     endog = exog @ params + noise
@@ -82,9 +84,9 @@ def distant_points(
     Parameters
     ----------
     rng : numpy.random.Generator
-    kind : {"vertical", "good leverage", "bad leverage", "cluster"}
+    kind : {"vertical", "good leverage", "bad leverage", "cluster", "tight cluster"}
         Bad rows are shifted along the last axis; or far out along the first axis; or far out
-        along all other axes; or a cluster.
+        along all other axes; or a cluster, as wide as the good rows or a tenth as wide.
     n : int, optional
         Number of rows.
     spread : array_like, shape (d,), optional
@@ -116,5 +118,5 @@ def distant_points(
     elif kind == "bad leverage":
         data[bad, 1:] *= distance
     else:
-        data[bad] += distance
+        data[bad] = distance + data[bad] * (TIGHT if kind == "tight cluster" else 1.0)
     return data

@@ -163,3 +163,44 @@ def skewed_noise(
     exog = normal_design(rng, n, len(params))
     noise = (rng.gamma(shape, size=n) - shape) / np.sqrt(shape)
     return exog @ params + noise, exog
+
+
+def grouped_noise(
+    rng: np.random.Generator,
+    n: int = 200,
+    params: npt.ArrayLike = (1.0, 1.0, 1.0),
+    size: int = 5,
+) -> Regression:
+    """Return a clean regression whose rows come in groups with noise in common.
+
+    Half of the variance of the noise, and the first predictor, are the same within a group.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n : int, optional
+        Number of rows.
+    params : array_like, shape (k,), optional
+        Coefficients, that of the constant first.
+    size : int, optional
+        Rows of a group; the groups follow each other.
+
+    Returns
+    -------
+    endog : ndarray, shape (n,)
+    exog : ndarray, shape (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.experiments.samples import grouped_noise
+    >>> endog, exog = grouped_noise(np.random.default_rng(0), 10)
+    >>> bool((exog[:5, 1] == exog[0, 1]).all())
+    True
+    """
+    params = np.asarray(params, float)
+    exog = normal_design(rng, n, len(params))
+    groups = np.arange(n) // size
+    exog[:, 1] = exog[groups * size, 1]
+    noise = rng.standard_normal(groups[-1] + 1)[groups] + rng.standard_normal(n)
+    return exog @ params + noise / np.sqrt(2), exog
