@@ -99,4 +99,4 @@ def test_distant_regression(rng, kind):
     assert np.abs(noise[40:]).max() < 5
     assert (np.median(np.abs(noise[:40])) > 100) == (kind != "good leverage")
     assert (np.abs(exog[:40, 1:]).max() > 100) == (kind != "vertical")
-    assert (exog[:40, 1:].std() < 2) == (kind in ("vertical", "cluster"))
+    assert (exog[:40, 1:].std() < 2) == (kind in ("vertical", "cluster", "tight cluster"))
