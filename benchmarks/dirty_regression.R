@@ -17,5 +17,5 @@ for (i in seq_len(runs) - 1) {
     squared_error(lmrob(y ~ x, setting = "KS2014")),
     squared_error(ltsReg(x, y, alpha = kept))
   ))
-  cat(paste(format(errors, digits = 10), collapse = ","), "\n", sep = "")
+  cat(paste(formatC(errors, digits = 10), collapse = ","), "\n", sep = "")
 }

@@ -103,7 +103,7 @@ def peer_errors(cell: Cell, runs: int, seed: int) -> dict[str, np.ndarray]:
         script = str(FOLDER / "dirty_regression.R")
         command = ["Rscript", script, folder, str(runs), str(cell.eps_bar)]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    table = np.array([line.split(",") for line in text.split()], dtype=float)
+    table = np.array([line.split(",") for line in text.splitlines()], dtype=float)
     return dict(zip(PEERS, table.T, strict=True))
 
 

@@ -79,7 +79,7 @@ class RegressionProblem(SquaresProblem):
         elif ladder is None or efficiency != SCALE_EFFICIENCY:
             ladder = joint_ladder(rows, efficiency)
         told = replace(ladder, rungs=tuple(self._in_units(rung) for rung in ladder.rungs))
-        converged = first.solution.converged and all(rung.converged for rung in ladder.rungs)
+        converged = first.solution.converged and ladder.best.converged
         if rows is None or ladder.chosen == 0:
             found = replace(first.solution, converged=converged)
             return replace(first, solution=found, first=first, efficiency=efficiency, ladder=told)

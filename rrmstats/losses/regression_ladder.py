@@ -55,6 +55,12 @@ SHORT_TAILS = (
     "The second step stopped at the first step: residuals of more efficient fits have shorter "
     "tails than Gaussian noise, as two groups of rows have that do not follow one regression."
 )
+# Why rungs are not compared.
+FEW_ROWS = (
+    "There are too few rows for each parameter to compare fits of different robustness: the "
+    "second step is the one that was asked for. Corrupted rows that are not far off may have come "
+    "back."
+)
 # Rows from which the variances of differences are estimated.
 VARIANCE_ROWS = 20_000
 
@@ -96,8 +102,13 @@ def robust_scale(rows: FittedRows, order: float) -> NoiseRung:
     sample with few rows per parameter the lower may be noise that was fitted, on clean data too;
     there the upper is taken.
     """
-    crowded = rows.params_per_row(rows.least_good) / order_efficiency(order) > 2 * CROWDED
-    return scale_rung(rows, order, clean_scale(rows) if crowded else least_scale(rows, order))
+    start = clean_scale(rows) if crowded(rows, order) else least_scale(rows, order)
+    return scale_rung(rows, order, start)
+
+
+def crowded(rows: FittedRows, order: float) -> bool:
+    """Tell whether there are so few rows per parameter that robust fits follow the noise."""
+    return rows.params_per_row(rows.least_good) / order_efficiency(order) > 2 * CROWDED
 
 
 class Moves:
@@ -217,6 +228,9 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
         return Ladder((first,), 0, AS_EFFICIENT)
     moves = Moves(rows, first)
 
+    def fit(order: float, last: NoiseRung) -> NoiseRung:
+        return fitted_rung(rows, order, last.params, last.scale)
+
     def agreement(rung: NoiseRung, earlier: NoiseRung) -> float:
         growth = float(np.log(rung.scale / earlier.scale))
         if earlier is first:
@@ -224,12 +238,12 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
         equal = moves.equal_pvalue(rung, earlier)
         return min(equal, moves.growth_pvalue(rung, earlier, growth))
 
-    ladder = climb(
-        first,
-        joint_orders(rows.setting.eps_bar, efficiency),
-        lambda order, last: fitted_rung(rows, order, last.params, last.scale),
-        agreement,
-    )
+    orders = joint_orders(rows.setting.eps_bar, efficiency)
+    if crowded(rows, robust_order(rows.setting.eps_bar)):
+        rungs = climb(first, orders[[0, -1]], fit, lambda rung, earlier: 1.0).rungs
+        told = tuple(replace(rung, pvalue=np.nan) for rung in rungs)
+        return Ladder(told, len(told) - 1, FEW_ROWS)
+    ladder = climb(first, orders, fit, agreement)
     if not short_tailed(rows, ladder):
         return ladder
     scale = least_scale(rows, first.order)

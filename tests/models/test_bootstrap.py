@@ -72,7 +72,8 @@ def test_the_bootstrap_agrees_with_the_sandwich(weighted, efficiency):
         data = logistic_labels(np.random.default_rng(5), 1000, (0.2, 1.0, -0.5))
     fit = partial(model(*data).fit, efficiency=efficiency)
     boot = fit(cov_type="bootstrap", cov_kwds={"n_boot": 200}).bse
-    tolerance = 0.25 if weighted.name == "logit" else 0.6
+    # of two steps the bootstrap sees the choice of the rung as well
+    tolerance = 0.25 if weighted.name == "logit" and efficiency is None else 0.6
     assert_allclose(np.log(boot / fit().bse), 0, atol=tolerance)
 
 
