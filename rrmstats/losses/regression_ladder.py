@@ -36,6 +36,8 @@ DISTANCE, BIAS = 5.0, 5.0 / 1.5 * np.exp(-6.25)
 # The scale around the first step's parameters starts at a higher order yet, up to HIGHEST_ORDER,
 # as far as the sample bears it: parameters per row over efficiency at most CROWDED.
 HIGHEST_ORDER, CROWDED = 3.0, 0.13
+# Crowding beyond which robust rungs tell more of the noise than of the parameters.
+EXHAUSTED = 0.4
 # Rungs from the first of these orders to the second, and from there to the efficiency asked for.
 N_SCALE_RUNGS, N_RUNGS = 3, 7
 # Efficiency at which the scale around the first step's parameters ends.
@@ -102,13 +104,17 @@ def robust_scale(rows: FittedRows, order: float) -> NoiseRung:
     sample with few rows per parameter the lower may be noise that was fitted, on clean data too;
     there the upper is taken.
     """
-    start = clean_scale(rows) if crowded(rows, order) else least_scale(rows, order)
-    return scale_rung(rows, order, start)
+    above = crowding(rows, order) > 2 * CROWDED
+    return scale_rung(rows, order, clean_scale(rows) if above else least_scale(rows, order))
 
 
-def crowded(rows: FittedRows, order: float) -> bool:
-    """Tell whether there are so few rows per parameter that robust fits follow the noise."""
-    return rows.params_per_row(rows.least_good) / order_efficiency(order) > 2 * CROWDED
+def crowding(rows: FittedRows, order: float | None = None) -> float:
+    """Return parameters per good row over the efficiency of an order, that of the first rung.
+
+    It tells how far fits of that order follow the noise.
+    """
+    order = robust_order(rows.setting.eps_bar) if order is None else order
+    return rows.params_per_row(rows.least_good) / order_efficiency(order)
 
 
 class Moves:
@@ -239,7 +245,7 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
         return min(equal, moves.growth_pvalue(rung, earlier, growth))
 
     orders = joint_orders(rows.setting.eps_bar, efficiency)
-    if crowded(rows, robust_order(rows.setting.eps_bar)):
+    if crowding(rows) > EXHAUSTED:
         rungs = climb(first, orders[[0, -1]], fit, lambda rung, earlier: 1.0).rungs
         told = tuple(replace(rung, pvalue=np.nan) for rung in rungs)
         return Ladder(told, len(told) - 1, FEW_ROWS)

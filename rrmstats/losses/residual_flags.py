@@ -9,8 +9,11 @@ from rrmstats.core.consistency import order_efficiency
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.losses.noise import scale_variance
-from rrmstats.losses.regression_ladder import CROWDED, robust_order
+from rrmstats.losses.regression_ladder import CROWDED, crowding
 from rrmstats.losses.residuals import FittedRows, NoiseRung, clean_scale, tilted
+
+# Most that the scale of clean data counts for.
+MOST_DOUBT = 0.7
 
 
 def residual_cutoffs(rows: FittedRows, rung: NoiseRung, level: float) -> Array:
@@ -67,12 +70,10 @@ def design_leverage(rows: FittedRows) -> Array:
 
 
 def fitted_noise(rows: FittedRows) -> float:
-    """Return how far the rungs may have been fitted to the noise, from 0 to 1.
+    """Return how far the rungs may have been fitted to the noise, from 0 to MOST_DOUBT.
 
-    With very few rows per parameter a robust scale may be that of noise that was fitted, to which
+    With few rows per parameter a robust scale may be that of noise that was fitted, in which
     other rows had no part. The scale of clean data, which corrupted rows inflate, then takes its
     place by degrees.
     """
-    efficiency = order_efficiency(robust_order(rows.setting.eps_bar))
-    crowding = rows.params_per_row(rows.least_good) / efficiency
-    return float(np.clip(0.5 * (crowding / CROWDED - 1), 0.0, 1.0))
+    return float(np.clip(0.5 * (crowding(rows) / CROWDED - 1), 0.0, MOST_DOUBT))

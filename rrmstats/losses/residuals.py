@@ -25,6 +25,9 @@ from rrmstats.losses.squares import SquaresProblem
 ROOT_TOL, ROOT_MAXITER = 1e-10, 500
 # Changes below which steps are lengthened to what Newton's would be on Gaussian residuals.
 NEAR = 0.05
+# Change below which a fit has converged for all purposes, when two fixed points about to merge
+# slow it down.
+SETTLED = 1e-5
 # Longest step of a log scale.
 FARTHEST_STEP = 5.0
 # A log scale lower by d lowers the mean weight by at most d / e.
@@ -174,7 +177,7 @@ def log_growth(
 
 def fitted_rung(rows: FittedRows, order: float, theta: Array, scale: float) -> NoiseRung:
     """Return parameters and scale of an order together, from a start."""
-    length, change, converged = 1.0, np.inf, False
+    length, change = 1.0, np.inf
     resid = rows.problem.endog - rows.problem.predictor(theta)
     squares = resid * resid
     for _ in range(rows.setting.maxiter):
@@ -190,14 +193,13 @@ def fitted_rung(rows: FittedRows, order: float, theta: Array, scale: float) -> N
         last, change = change, max(abs(growth), shift)
         length = order if change < min(NEAR, last) else 1.0
         if change < rows.tol:
-            converged = True
             break
-    return make_rung(rows, order, order, theta, squares, scale, converged)
+    return make_rung(rows, order, order, theta, squares, scale, change < SETTLED)
 
 
 def scale_rung(rows: FittedRows, order: float, scale: float) -> NoiseRung:
     """Return the scale of an order around the first step's parameters, from a start."""
-    squares, length, change, converged = rows.first.losses, 1.0, np.inf, False
+    squares, length, change = rows.first.losses, 1.0, np.inf
     for _ in range(rows.setting.maxiter):
         tilt, fitted = tilted(squares, scale, order), rows.first_order(scale)
         growth = log_growth(rows, squares, tilt, scale, order, fitted, length)
@@ -205,9 +207,8 @@ def scale_rung(rows: FittedRows, order: float, scale: float) -> NoiseRung:
         last, change = change, abs(growth)
         length = order if change < min(NEAR, last) else 1.0
         if change < rows.tol:
-            converged = True
             break
-    return first_rung(rows, order, scale, converged)
+    return first_rung(rows, order, scale, change < SETTLED)
 
 
 def first_rung(rows: FittedRows, order: float, scale: float, converged: bool) -> NoiseRung:
