@@ -9,11 +9,11 @@ from rrmstats.core.consistency import order_efficiency
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.losses.noise import scale_variance
-from rrmstats.losses.regression_ladder import CROWDED, crowding
+from rrmstats.losses.regression_ladder import CROWDED, EXHAUSTED, crowding
 from rrmstats.losses.residuals import FittedRows, NoiseRung, clean_scale, tilted
 
-# Most that the scale of clean data counts for.
-MOST_DOUBT = 0.7
+# What the scale of clean data counts for where rows are very few, and less for efficient fits.
+MOST_DOUBT, LESS_DOUBT = 0.7, 0.4
 
 
 def residual_cutoffs(rows: FittedRows, rung: NoiseRung, level: float) -> Array:
@@ -42,7 +42,7 @@ def residual_cutoffs(rows: FittedRows, rung: NoiseRung, level: float) -> Array:
     variance = 1 + leverage / crowded_efficiency(
         rung.fitted, rows.params_per_row(good / rows.total)
     )
-    doubt = fitted_noise(rows)
+    doubt = fitted_noise(rows, rung.fitted)
     scale = rung.scale ** (1 - doubt) * max(clean_scale(rows), rung.scale) ** doubt
     return np.sqrt(scale * variance) * out * np.exp(-(1 - doubt) * (drawn + 0.5 * grown))
 
@@ -69,11 +69,14 @@ def design_leverage(rows: FittedRows) -> Array:
     return np.einsum("ni,ni->n", reach, reach)
 
 
-def fitted_noise(rows: FittedRows) -> float:
-    """Return how far the rungs may have been fitted to the noise, from 0 to MOST_DOUBT.
+def fitted_noise(rows: FittedRows, order: float) -> float:
+    """Return how far the scale may be that of noise that was fitted, from 0 to 1.
 
-    With few rows per parameter a robust scale may be that of noise that was fitted, in which
-    other rows had no part. The scale of clean data, which corrupted rows inflate, then takes its
-    place by degrees.
+    With few rows per parameter a robust scale may be, and the scale of clean data, which
+    corrupted rows inflate, takes its place by degrees. With very few rows the scale is that of an
+    efficient fit, and the doubt is about the order of the fit whose residuals are judged.
     """
-    return float(np.clip(0.5 * (crowding(rows) / CROWDED - 1), 0.0, MOST_DOUBT))
+    found = crowding(rows)
+    if found > EXHAUSTED:
+        return MOST_DOUBT - LESS_DOUBT * order_efficiency(order)
+    return float(np.clip(0.5 * (found / CROWDED - 1), 0.0, 1.0))
