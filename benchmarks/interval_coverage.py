@@ -193,8 +193,8 @@ one where the predictors are most extreme.
 *bias* that of the slopes along the true ones, and *efficiency* the mean squared error of the
 classical fit to the clean rows divided by that of this one. *Steps* tells `fit()` from
 `fit(efficiency=0.95)`. Runs in which only the direction of the coefficients is identified, so
-that there are no intervals, are left out. With r runs a coverage of 0.95 is known to about {error:.2f} / sqrt(r):
-{at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
+that there are no intervals, are left out. With r runs a coverage of 0.95 is known to about
+{error:.2f} / sqrt(r): {at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
 
 Intervals of two steps are conditional on the rung of the ladder that the data allowed. For linear
 regression they keep their promise all the same. For logistic regression they do not where labels
