@@ -230,7 +230,8 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
         Efficiency of the last rung.
     """
     first = replace(scale_ladder(rows, None).best, pvalue=np.nan, against=-1)
-    if first.efficiency >= efficiency - LEAST_GAIN:
+    exhausted = crowding(rows) > EXHAUSTED
+    if first.efficiency >= efficiency - LEAST_GAIN and not exhausted:
         return Ladder((first,), 0, AS_EFFICIENT)
     moves = Moves(rows, first)
 
@@ -245,7 +246,7 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
         return min(equal, moves.growth_pvalue(rung, earlier, growth))
 
     orders = joint_orders(rows.setting.eps_bar, efficiency)
-    if crowding(rows) > EXHAUSTED:
+    if exhausted:
         rungs = climb(first, orders[[0, -1]], fit, lambda rung, earlier: 1.0).rungs
         told = tuple(replace(rung, pvalue=np.nan) for rung in rungs)
         return Ladder(told, len(told) - 1, FEW_ROWS)
