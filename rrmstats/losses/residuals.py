@@ -194,7 +194,7 @@ def fitted_rung(rows: FittedRows, order: float, theta: Array, scale: float) -> N
         length = order if change < min(NEAR, last) else 1.0
         if change < rows.tol:
             break
-    return make_rung(rows, order, order, theta, squares, scale, change < SETTLED)
+    return make_rung(rows, order, order, theta, squares, scale, change < max(rows.tol, SETTLED))
 
 
 def scale_rung(rows: FittedRows, order: float, scale: float) -> NoiseRung:
@@ -208,7 +208,7 @@ def scale_rung(rows: FittedRows, order: float, scale: float) -> NoiseRung:
         length = order if change < min(NEAR, last) else 1.0
         if change < rows.tol:
             break
-    return first_rung(rows, order, scale, change < SETTLED)
+    return first_rung(rows, order, scale, change < max(rows.tol, SETTLED))
 
 
 def first_rung(rows: FittedRows, order: float, scale: float, converged: bool) -> NoiseRung:
