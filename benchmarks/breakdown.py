@@ -163,9 +163,9 @@ In two steps all errors keep to it at distances of 1e3 and more, also where the 
 `eps_bar`, with one exception: a *tight* cluster of 40 % of the rows at `eps_bar = 0.4`. Such rows
 lie in one place, and together with a few others a regression or a plane fits them better than the
 clean rows, so that this is the true minimum of the risk. No search and no second step can mend
-that: choose `eps_bar` above the share that is feared. A wide cluster can turn the plane of the first
-step, and the second turns it back. At a distance of 10 bad rows overlap with the clean ones along the
-wide axes of the data.
+that: choose `eps_bar` above the share that is feared. A wide cluster can turn the plane of the
+first step, and the second turns it back. At a distance of 10 bad rows overlap with the clean ones
+along the wide axes of the data.
 
 In the regressions (three predictors and a constant) bad rows are *vertical* outliers; *good
 leverage*, predictors far out that obey the model; *bad leverage*, predictors far out in all
