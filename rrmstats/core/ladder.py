@@ -41,8 +41,6 @@ class Rung:
     converged : bool
     pvalue : float
         Least p-value of agreement with the earlier rungs; NaN for the first.
-    against : int
-        The earlier rung of that p-value; -1 for the first.
     """
 
     order: float
@@ -52,7 +50,6 @@ class Rung:
     eps_hat: float
     converged: bool = True
     pvalue: float = np.nan
-    against: int = -1
 
 
 RungT = TypeVar("RungT", bound=Rung)
@@ -130,10 +127,9 @@ def climb(
     rungs = [first]
     for order in orders:
         rung = fit(order, rungs[-1])
-        pvalues = [agreement(rung, earlier) for earlier in rungs]
-        worst = int(np.argmin(pvalues))
-        rungs.append(replace(rung, pvalue=pvalues[worst], against=worst))
-        if not pvalues[worst] >= level:
+        pvalue = float(np.min([agreement(rung, earlier) for earlier in rungs]))
+        rungs.append(replace(rung, pvalue=pvalue))
+        if not pvalue >= level:
             return Ladder(tuple(rungs), len(rungs) - 2)
     return Ladder(tuple(rungs), len(rungs) - 1)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
@@ -128,6 +129,19 @@ def tempered_influence(
     _, hessian = problem.tempered(theta, weights, lambda_)
     found = problem.gradients(theta) * relative_weights(weights, base)[:, None]
     return -found @ np.linalg.pinv(hessian, hermitian=True)
+
+
+def wald_pvalue(difference: Array, variance: Array) -> float:
+    """Return the p-value of Wald's test that a difference is chance.
+
+    Parameters
+    ----------
+    difference : ndarray, shape (k,)
+    variance : ndarray, shape (k, k)
+        Its covariance, of any rank.
+    """
+    statistic = difference @ np.linalg.pinv(variance, hermitian=True) @ difference
+    return float(chi2.sf(statistic, np.linalg.matrix_rank(variance, hermitian=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rrmstats.core.descent import Step
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
@@ -137,22 +136,9 @@ class ClassificationProblem(LogisticProblem):
         """Return the solution of a second step that leaves a part of each row."""
         spread = first.setting.spread(self.n_obs)
         weights = kept * spread / (kept @ spread)
-        used = weights > 0
-        divergence = float(weights[used] @ np.log(weights[used] / spread[used]))
         losses = self.plain.losses(theta)
-        risk, n_eff = float(weights @ losses), first.wnobs * float(np.exp(-divergence))
-        return replace(
-            first.solution,
-            theta=theta,
-            losses=losses,
-            weights=weights,
-            lambda_=lambda_,
-            divergence=divergence,
-            n_eff=n_eff,
-            risk=risk,
-            converged=converged and bool(np.isfinite(risk)),
-            trace=(*first.solution.trace, Step(risk, lambda_, n_eff, "second step")),
-        )
+        found = first.solution.continued(theta, losses, weights, lambda_, first.setting)
+        return replace(found, converged=converged and bool(np.isfinite(found.risk)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -229,7 +229,7 @@ def joint_ladder(rows: FittedRows, efficiency: float) -> Ladder[NoiseRung]:
     efficiency : float
         Efficiency of the last rung.
     """
-    first = replace(scale_ladder(rows, None).best, pvalue=np.nan, against=-1)
+    first = replace(scale_ladder(rows, None).best, pvalue=np.nan)
     exhausted = crowding(rows) > EXHAUSTED
     if first.efficiency >= efficiency - LEAST_GAIN and not exhausted:
         return Ladder((first,), 0, AS_EFFICIENT)

@@ -12,7 +12,6 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.frames import clipped_spread
 from rrmstats.core.search import global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.losses.firth import firth_fit
 from rrmstats.losses.label_fits import label_fit
 from rrmstats.losses.logistic import LogisticProblem
 
@@ -76,10 +75,11 @@ def separated_fit(
     if direction is None:
         return None
     right = ~misclassified(problem, direction)
-    strict, _ = firth_fit(problem, mass * right / mass.sum(), setting)
+    origin = np.zeros_like(theta)
+    strict = label_fit(problem, 0.0, origin, setting, mass * right).beta
     likely = mass.sum() * expit(problem.signs * problem.predictor(strict))
     kept = np.where(right, 1.0, np.minimum(1.0, likely))
-    fit = label_fit(problem, 0.0, np.zeros_like(theta), setting, mass * kept)
+    fit = label_fit(problem, 0.0, origin, setting, mass * kept)
     overlap = not separable(problem, mass * kept >= 0.5)
     influence = kept[:, None] * fit.influence
     return SeparatedFit(fit.beta, kept, overlap, influence, fit.converged and sure)

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.special import entr, expit
-from scipy.stats import bernoulli, chi2
+from scipy.stats import bernoulli
 from scipy.stats._distn_infrastructure import rv_discrete_frozen
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats import plotting
 from rrmstats.core.entropy import Array
+from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
@@ -96,8 +97,7 @@ class RRMLogitResults(RRMResults):
         moves = estimate.influence() - first.influence()
         shift = estimate.problem.design.to_params(estimate.shift)
         variance = self._inference.of_influence(estimate, moves) + np.outer(shift, shift)
-        statistic = difference @ np.linalg.pinv(variance, hermitian=True) @ difference
-        return float(chi2.sf(statistic, self._rank))
+        return wald_pvalue(difference, variance)
 
     @cached_property
     def cov_params_default(self) -> Array:

@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
 
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.results.inference import Inference
 from rrmstats.results.rows import RowResults
 
@@ -65,8 +65,7 @@ class StepResults(RowResults):
             return 1.0
         moves = self._estimate.influence() - first.influence()
         variance = self._inference.of_influence(self._estimate, moves)
-        statistic = difference @ np.linalg.pinv(variance, hermitian=True) @ difference
-        return float(chi2.sf(statistic, np.linalg.matrix_rank(variance, hermitian=True)))
+        return wald_pvalue(difference, variance)
 
     def _efficiency_text(self) -> str:
         """Return the efficiency of the reported step on clean data."""

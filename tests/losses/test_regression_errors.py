@@ -127,7 +127,7 @@ def test_errors_do_not_depend_on_units_and_coordinates():
         )
 
 
-def test_a_level_without_trusted_rows_has_no_raw_error():
+def test_a_level_without_trusted_rows_has_finite_errors():
     """All rows of a level are corrupted in other ways: its coefficient is hardly known."""
     rng = np.random.default_rng(0)
     level = np.zeros(100)

@@ -48,8 +48,6 @@ def test_the_scale_is_that_of_the_good_rows_in_both_steps():
         assert 0.8 < step.scale < 1.25
         assert abs(step.eps_hat - 0.4) < 0.02
         assert 0.005 < step.eps_hat_se < 0.05
-    # the paper's: the weighted mean of the squares, which the budget shrinks on clean data
-    assert_allclose(res.first_step.raw_scale, res.first_step.risk)
 
 
 def test_near_outliers_stop_the_ladder_before_they_come_back():
