@@ -20,6 +20,8 @@ STEPS = {
     "start": ("start", "s"),
     "newton": ("Newton step", "o"),
     "algorithm 1": ("Algorithm 1", "D"),
+    "extrapolated": ("extrapolated step", "v"),
+    "second step": ("second step", "*"),
 }
 
 
