@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -131,6 +132,12 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         return super().from_formula(  # type: ignore[misc]  # statsmodels' model
             formula, data, subset, drop_cols, eval_env=env, **kwargs
         )
+
+    def _with_eps_bar(self, eps_bar: float) -> Self:
+        """Return the same model of the same data with another bound."""
+        model = copy(self)
+        model.eps_bar = check_eps_bar(eps_bar)
+        return model
 
     def problem(self) -> ProblemT:
         """Return the losses and their weighted fit, as the core minimizes them."""

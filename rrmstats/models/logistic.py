@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ from rrmstats.models.checks import (
 )
 from rrmstats.models.classes import as_labels, check_classes
 from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Weight of the term that keeps the losses bounded, and of the ridge.
 DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
@@ -125,11 +128,22 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
         check_classes(self.endog, self.freq_weights)
-        self.alpha = DEFAULT_ALPHA[penalty] * (self.eps_bar > 0) if alpha is None else alpha
-        self.penalty = penalty
+        self.penalty, self._given_alpha = penalty, alpha
+        self.alpha = self._alpha()
         # statsmodels adds an offset, which clones would take for an unknown keyword.
         self._init_keys = [key for key in self._init_keys if key != "offset"]
         self._init_keys.extend(["alpha", "penalty"])
+
+    def _alpha(self) -> float:
+        """Return the weight of the penalty: the one given, or the default for `eps_bar`."""
+        if self._given_alpha is not None:
+            return self._given_alpha
+        return DEFAULT_ALPHA[self.penalty] * (self.eps_bar > 0)
+
+    def _with_eps_bar(self, eps_bar: float) -> Self:
+        model = super()._with_eps_bar(eps_bar)
+        model.alpha = model._alpha()
+        return model
 
     def problem(self) -> ClassificationProblem:
         """Return the cross-entropy losses with their penalty."""
