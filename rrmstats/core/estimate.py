@@ -19,6 +19,9 @@ from rrmstats.core.sandwich import (
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 
+# Differences of parameters, relative to the largest, that are rounding: at exact fits all of them.
+ROUNDING = 1e-8
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Estimate:
@@ -87,9 +90,31 @@ class Estimate:
         """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
         return influence_covariance(self.influence(), self.base, self.wnobs, dependence)
 
+    @property
+    def inference_freedom(self) -> float:
+        """Degrees of freedom of t tests; infinite for normal ones."""
+        return np.inf
+
+    def departures(self, other: Estimate) -> Array:
+        """Return how far off another estimate is, in standard errors of this one, shape (t,).
+
+        One number for each term that the model reports, NaN where there is no error to compare
+        with.
+        """
+        return standardized_departures(
+            other.params, self.params, np.sqrt(np.diag(self.covariance()))
+        )
+
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of `params` if the noise does not change, shape (k, k)."""
         raise NotImplementedError(f"{type(self).__name__} has no covariance for constant noise")
+
+
+def standardized_departures(other: Array, own: Array, error: Array) -> Array:
+    """Return ``other - own`` in units of the errors of `own`; 0 where they differ by rounding."""
+    same = np.abs(other - own) <= ROUNDING * np.abs(own).max(initial=0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(same, 0.0, (other - own) / error)
 
 
 class EstimableProblem(SmoothProblem):

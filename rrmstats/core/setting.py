@@ -41,6 +41,8 @@ class Setting:
     theta_step : callable or None
         The refit of Algorithm 1 when `accelerate` is False; None for the problem's own
         `weighted_fit`.
+    stability : bool
+        Whether results may compare the fit with one that has a larger bound.
     """
 
     eps_bar: float
@@ -51,6 +53,7 @@ class Setting:
     maxiter: int = MAXITER
     accelerate: bool = True
     theta_step: ThetaStep | None = None
+    stability: bool = True
 
     def __post_init__(self) -> None:
         check_eps_bar(self.eps_bar)

@@ -223,6 +223,14 @@ class ClassificationEstimate(Estimate):
         inverse = np.linalg.pinv(information, hermitian=True)
         return inverse if back is None else back @ inverse @ back.T
 
+    def departures(self, other: Estimate) -> Array:
+        """Return how far off another estimate is in standard errors, shape (k,).
+
+        NaN where only the direction of the coefficients is identified.
+        """
+        both = self.identified and isinstance(other, ClassificationEstimate) and other.identified
+        return super().departures(other) if both else np.full(len(self.params), np.nan)
+
     def influence(self) -> Array:
         """Return the influence functions of the coefficients, shape (n, k)."""
         moves = self.row_influence

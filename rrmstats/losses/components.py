@@ -10,9 +10,9 @@ from scipy.special import chdtrc
 
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import Estimate
+from rrmstats.core.estimate import Estimate, standardized_departures
 from rrmstats.core.ladder import Ladder, Rung
-from rrmstats.core.sandwich import minimum_influence
+from rrmstats.core.sandwich import influence_covariance, minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.covariance import NEGLIGIBLE
@@ -32,6 +32,10 @@ from rrmstats.losses.subspace import SubspaceProblem, complement
 MOST_FEEDBACK = 0.5
 # Good rows in so many are out as far as to fade, and to be left out.
 FADING, GONE = 100.0, 1e4
+
+
+# Rows per variable from which the errors of loadings can be relied on.
+ROWS_PER_VARIABLE = 5
 
 
 class ComponentsProblem(SubspaceProblem):
@@ -286,6 +290,23 @@ class ComponentsEstimate(Estimate):
         scatter = self.inner.influence()
         along = np.einsum("ij,nik,kj->nj", self.vectors, scatter, self.vectors)
         return along * self.problem.unit**2
+
+    def departures(self, other: Estimate) -> Array:
+        """Return how far off eigenvalues and loadings are in standard errors, shape (q + d q,).
+
+        NaN for the loadings of data with few rows per variable, whose errors are too small.
+        """
+        assert isinstance(other, ComponentsEstimate)
+        along = super().departures(other)
+        if self.wnobs < ROWS_PER_VARIABLE * len(self.loadings):
+            return np.r_[along, np.full(self.loadings.size, np.nan)]
+        signs = np.where(np.sum(self.loadings * other.loadings, axis=0) < 0, -1.0, 1.0)
+        influence = self.loadings_influence().reshape(self.problem.n_obs, -1)
+        variance = np.diag(influence_covariance(influence, self.base, self.wnobs))
+        turned = standardized_departures(
+            (signs * other.loadings).ravel(), self.loadings.ravel(), np.sqrt(variance)
+        )
+        return np.r_[along, turned]
 
     def loadings_influence(self) -> Array:
         """Return the influence functions of the loadings, shape (n, d, q)."""

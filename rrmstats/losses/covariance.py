@@ -272,6 +272,15 @@ class CovarianceEstimate(Estimate):
             order = precision_order(order, eps_bar, self.eps_hat, dim)
         return scatter_cutoff(level, dim, order, self.wnobs * (1 - self.eps_hat))
 
+    def departures(self, other: Estimate) -> Array:
+        """Return how far off another estimate is in standard errors, shape (k,).
+
+        NaN where the covariance is singular.
+        """
+        if self.plane is not None:
+            return np.full(len(self.params), np.nan)
+        return super().departures(other)
+
     def influence(self) -> Array:
         """Return the influence functions of the mean and the upper triangle, shape (n, k)."""
         if self.plane is not None:

@@ -45,7 +45,10 @@ class LogisticProblem(LinearProblem):
     def link_losses(self, eta: Array) -> Array:
         """Return the losses at linear predictors, shape (..., n)."""
         losses = np.logaddexp(0.0, -self.signs * eta)
-        return losses + 0.25 * self.alpha * (eta * eta) ** 2 if self.alpha else losses
+        if not self.alpha:
+            return losses
+        with np.errstate(over="ignore"):  # an infinite loss refuses the start that it is of
+            return losses + 0.25 * self.alpha * (eta * eta) ** 2
 
     def link_slopes(self, eta: Array) -> tuple[Array, Array]:
         """Return the derivatives of the losses in the linear predictor."""

@@ -96,7 +96,7 @@ class RegressionProblem(SquaresProblem):
     def _known_rung(self, solution: Solution, setting: Setting) -> NoiseRung:
         """Return the rung of data without noise, or without rows that can be corrupted."""
         total = setting.wnobs(self.n_obs)
-        good = min(float(setting.spread(self.n_obs) @ (solution.weights > 0)), 1.0)
+        lost = float(setting.spread(self.n_obs) @ (solution.weights == 0))
         noise = solution.risk * overfit(self.n_params, total) if solution.risk > 0 else 0.0
         return NoiseRung(
             order=1.0,
@@ -104,7 +104,7 @@ class RegressionProblem(SquaresProblem):
             efficiency=1.0,
             params=solution.theta,
             scale=noise,
-            eps_hat=1 - good,
+            eps_hat=lost,
         )
 
     def _rows(self, solution: Solution, setting: Setting) -> FittedRows | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -12,11 +13,21 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
+from rrmstats.core.choice import Choice
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.models.bootstrap import Bootstrap
+from rrmstats.models.bounds import (
+    AUTO,
+    EPS_BAR_MAX,
+    checked_bound,
+    checked_most,
+    checked_stability,
+    chosen_bound,
+    warn_of_bound,
+)
 from rrmstats.models.checks import check_finite, check_frame, check_required
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import (
@@ -26,6 +37,7 @@ from rrmstats.results.inference import (
     group_numbers,
     lag_number,
 )
+from rrmstats.results.stability import Stability
 from rrmstats.results.wrapper import RRMResultsWrapper
 
 if TYPE_CHECKING:
@@ -42,7 +54,11 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     `fit`. A model defines `problem` and the two classes of its results.
     """
 
-    eps_bar: float
+    #: The bound on the corrupted fraction, or "auto".
+    eps_bar: float | str
+    eps_bar_max: float
+    #: How an automatic bound was chosen; None for one that was given.
+    choice: Choice | None = None
     #: How often each row counts; None where each counts once.
     freq_weights: Array | None
     endog: Array
@@ -53,9 +69,11 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     _results_class: ClassVar[type[RRMResults]]
     _wrapper_class: ClassVar[type[RRMResultsWrapper]]
 
-    def _set_options(self, eps_bar: Any, freq_weights: Any) -> None:
+    def _set_options(
+        self, eps_bar: Any, freq_weights: Any, eps_bar_max: Any = EPS_BAR_MAX
+    ) -> None:
         """Keep `eps_bar`, and the frequency weights of the rows that statsmodels kept."""
-        self.eps_bar = check_eps_bar(eps_bar)
+        self.eps_bar, self.eps_bar_max = checked_bound(eps_bar), checked_most(eps_bar_max)
         if freq_weights is None:
             self.freq_weights = None
         else:
@@ -63,7 +81,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             check_finite("freq_weights", self.freq_weights)
             self._data_attr.append("freq_weights")
         keys = [key for key in self._init_keys if key not in ("weights", "freq_weights")]
-        self._init_keys = [*keys, "eps_bar", "freq_weights"]
+        self._init_keys = [*keys, "eps_bar", "eps_bar_max", "freq_weights"]
 
     def _check_kwargs(self, *args: object, **kwargs: object) -> None:
         """Leave the check of keywords to `check_kwargs`."""
@@ -73,7 +91,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         cls,
         formula: str,
         data: pd.DataFrame | Mapping[str, Any],
-        eps_bar: float | None = None,
+        eps_bar: float | str | None = None,
         subset: npt.ArrayLike | None = None,
         drop_cols: list[str] | None = None,
         *,
@@ -89,8 +107,9 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             one-sided, such as ``"~ a + b + np.log(c)"``, and an intercept plays no part.
         data : DataFrame or mapping
             The variables of the formula.
-        eps_bar : float
-            Upper bound on the fraction of corrupted rows, in [0, 1).
+        eps_bar : float or "auto"
+            Upper bound on the fraction of corrupted rows, in [0, 1), or "auto" to choose it from
+            the data.
         subset : array_like, optional
             Rows of `data` to use.
         drop_cols : list of str, optional
@@ -133,6 +152,15 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             formula, data, subset, drop_cols, eval_env=env, **kwargs
         )
 
+    @property
+    def _bound(self) -> float:
+        """The bound as a number."""
+        if isinstance(self.eps_bar, str):
+            raise ValueError(
+                "eps_bar='auto' has no value before fit(); use the model of its results, res.model"
+            )
+        return self.eps_bar
+
     def _with_eps_bar(self, eps_bar: float) -> Self:
         """Return the same model of the same data with another bound."""
         model = copy(self)
@@ -164,6 +192,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         cov_type: str = "sandwich",
         cov_kwds: Mapping[str, Any] | None = None,
         use_t: bool | None = None,
+        stability: bool = True,
     ) -> ResultsT:
         """Minimize the robust risk over parameters and weights together.
 
@@ -199,6 +228,9 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             `rrmstats.models.Bootstrap` takes.
         use_t : bool, optional
             Whether tests use Student's t distribution; by default for linear regression.
+        stability : bool, optional
+            Whether `summary` and `stability` of the results compare the fit with one that has a
+            larger `eps_bar`; that takes one more fit, when they are first used.
 
         Returns
         -------
@@ -226,16 +258,36 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             dependence = Dependence(maxlags=lag_number(options, len(self.endog)))
         elif cov_type == "bootstrap":
             bootstrap = Bootstrap(**options)
-        problem = self.problem()
-        theta_step = None if accelerate else self._theta_step(problem)
         setting = Setting(
-            self.eps_bar, self.freq_weights, n_starts, rng, tol, maxiter, accelerate, theta_step
+            0.0, self.freq_weights, n_starts, rng, tol, maxiter, accelerate, stability=stability
         )
-        start = None if start_params is None else self._start_theta(problem, start_params)
+        model = self._with_choice(setting)
+        problem = model.problem()
+        setting = replace(
+            setting,
+            eps_bar=model._bound,
+            theta_step=None if accelerate else model._theta_step(problem),
+        )
+        start = None if start_params is None else model._start_theta(problem, start_params)
         estimate = take_steps(problem, setting, start, efficiency)
-        self._warn(estimate)
+        warn_of_bound(problem, setting, stacklevel=3)
+        model._warn(estimate)
         replicates = None if bootstrap is None else bootstrap.run(estimate)
-        return self._results(estimate, Inference(cov_type, options, use_t, dependence, replicates))
+        found = Inference(cov_type, options, use_t, dependence, replicates)
+        return model._results(estimate, found)
+
+    def _with_choice(self, setting: Setting) -> Self:
+        """Return the model itself, or where its bound is automatic one with the chosen bound."""
+        if self.eps_bar != AUTO:
+            return self
+        choice = chosen_bound(self, setting, self.eps_bar_max)
+        model = self._with_eps_bar(choice.eps_bar)
+        model.choice = choice
+        return model
+
+    def stability_of(self, estimate: Estimate) -> Stability:
+        """Return a fit compared with one that has a larger `eps_bar`; see `Stability`."""
+        return checked_stability(self, estimate)
 
     def _warn(self, estimate: Estimate) -> None:
         """Warn where a step did not converge."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsProblem
 from rrmstats.losses.matrices import MAD_UNIT, weighted_median
+from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.multivariate import RRMMultivariate
 from rrmstats.results.components import RRMPCAResults, RRMPCAResultsWrapper, component_names
 
@@ -25,8 +26,12 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
     n_components : int or float
         Number of components, less than d; or, in (0, 1), the fraction of the variance that they
         are to explain.
-    eps_bar : float
+    eps_bar : float or "auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
+        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
+        margin.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
     demean : bool, optional
         False for components around the origin, the paper's case.
     standardize : bool, optional
@@ -57,15 +62,23 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         self,
         data: npt.ArrayLike,
         n_components: float = 1,
-        eps_bar: float | None = None,
+        eps_bar: float | str | None = None,
         *,
+        eps_bar_max: float = EPS_BAR_MAX,
         demean: bool = True,
         standardize: bool = False,
         freq_weights: npt.ArrayLike | None = None,
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
-        super().__init__(data, eps_bar, freq_weights=freq_weights, missing=missing, **kwargs)
+        super().__init__(
+            data,
+            eps_bar,
+            eps_bar_max=eps_bar_max,
+            freq_weights=freq_weights,
+            missing=missing,
+            **kwargs,
+        )
         d = self.endog.shape[1]
         whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
         if not (1 <= n_components < d if whole else 0 < n_components < 1):

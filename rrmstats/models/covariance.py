@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from rrmstats.core.entropy import Array, base_weights
 from rrmstats.losses.covariance import CovarianceProblem
+from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.multivariate import RRMMultivariate
 from rrmstats.results.covariance import RRMCovResults, RRMCovResultsWrapper
 
@@ -20,8 +21,12 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
     ----------
     data : array_like, shape (n, d)
         Observations.
-    eps_bar : float
+    eps_bar : float or "auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical estimate.
+        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
+        margin.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     missing : {"none", "drop", "raise"}, optional
@@ -47,13 +52,21 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
     def __init__(
         self,
         data: npt.ArrayLike,
-        eps_bar: float | None = None,
+        eps_bar: float | str | None = None,
         *,
+        eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: npt.ArrayLike | None = None,
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
-        super().__init__(data, eps_bar, freq_weights=freq_weights, missing=missing, **kwargs)
+        super().__init__(
+            data,
+            eps_bar,
+            eps_bar_max=eps_bar_max,
+            freq_weights=freq_weights,
+            missing=missing,
+            **kwargs,
+        )
         self.data.param_names = moment_names(self.variables)
 
     def problem(self) -> CovarianceProblem:
@@ -62,7 +75,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
 
     def _start_theta(self, problem: CovarianceProblem, start_params: npt.ArrayLike) -> Array:
         base = base_weights(self.freq_weights, problem.n_obs)
-        return problem.from_params(np.asarray(start_params, dtype=float), self.eps_bar, base)
+        return problem.from_params(np.asarray(start_params, dtype=float), self._bound, base)
 
 
 def moment_names(variables: list[str]) -> list[str]:

@@ -19,6 +19,7 @@ from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_rungs import consistent_scatter
 from rrmstats.losses.sizes import Sample
 from rrmstats.models.base import RRMModel
+from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.checks import (
     check_column,
     check_finite,
@@ -43,8 +44,12 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         Dependent variable.
     exog : array_like, shape (n, k)
         Design. An intercept is not added; see ``statsmodels.api.add_constant``.
-    eps_bar : float
+    eps_bar : float or "auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is least squares.
+        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
+        margin.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     missing : {"none", "drop", "raise"}, optional
@@ -75,8 +80,9 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         self,
         endog: npt.ArrayLike,
         exog: npt.ArrayLike | None = None,
-        eps_bar: float | None = None,
+        eps_bar: float | str | None = None,
         *,
+        eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: npt.ArrayLike | None = None,
         missing: str = "none",
         hasconst: bool | None = None,
@@ -98,7 +104,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         with readable_errors():
             super().__init__(values, exog, missing=missing, hasconst=hasconst, **counts, **kwargs)
         self.__dict__.pop("pinv_wexog", None)  # statsmodels sets None, which hides the property
-        self._set_options(eps_bar, freq_weights)
+        self._set_options(eps_bar, freq_weights, eps_bar_max)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
 
@@ -151,18 +157,18 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         exog = np.asarray(self.exog, float)
         columns = exog[:, np.ptp(exog, axis=0) > 0]
         n, d = columns.shape
-        few = (1 - self.eps_bar) * n < 2 * (d + 1)
+        few = (1 - self._bound) * n < 2 * (d + 1)
         if d == 0 or few or np.linalg.matrix_rank(columns) < d:
             return None
         center, unit = unit_spread(columns)
         scaled = (columns - center) / unit
         check_range(scaled)
         problem = ScatterProblem(scaled)
-        found = minimize(problem, self.eps_bar, freq_weights=self.freq_weights)
+        found = minimize(problem, self._bound, freq_weights=self.freq_weights)
         location, scatter = problem.split(found.theta)
         if np.linalg.eigvalsh(scatter)[0] < FLAT_DESIGN:
             return None
-        sample = Sample.of(Setting(self.eps_bar, self.freq_weights), n)
+        sample = Sample.of(Setting(self._bound, self.freq_weights), n)
         return mahalanobis(scaled, location, consistent_scatter(problem, found, sample))
 
     @cached_property

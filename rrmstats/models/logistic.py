@@ -23,6 +23,7 @@ from rrmstats.core.frames import clipped_spread
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.classification import ClassificationEstimate, ClassificationProblem
 from rrmstats.models.base import RRMModel
+from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.checks import (
     check_finite,
     check_freq_weights,
@@ -61,8 +62,12 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         Labels: 0 and 1, booleans, or two levels of which `level` names the one that counts as 1.
     exog : array_like, shape (n, k)
         Design. An intercept is not added; see ``statsmodels.api.add_constant``.
-    eps_bar : float
+    eps_bar : float or "auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
+        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
+        margin.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
     alpha : float, optional
         Weight of the penalty. By default 1e-5, or 1e-3 with `penalty`; 0 where `eps_bar` is 0.
     penalty : {None, "l2"}, optional
@@ -99,8 +104,9 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         self,
         endog: npt.ArrayLike,
         exog: npt.ArrayLike | None = None,
-        eps_bar: float | None = None,
+        eps_bar: float | str | None = None,
         *,
+        eps_bar_max: float = EPS_BAR_MAX,
         alpha: float | None = None,
         penalty: str | None = None,
         level: object = None,
@@ -124,7 +130,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
             counts = {"freq_weights": freq_weights}
         with readable_errors():
             super().__init__(labels, exog, check_rank=False, missing=missing, **counts, **kwargs)
-        self._set_options(eps_bar, freq_weights)
+        self._set_options(eps_bar, freq_weights, eps_bar_max)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
         check_classes(self.endog, self.freq_weights)
@@ -138,7 +144,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         """Return the weight of the penalty: the one given, or the default for `eps_bar`."""
         if self._given_alpha is not None:
             return self._given_alpha
-        return DEFAULT_ALPHA[self.penalty] * (self.eps_bar > 0)
+        return DEFAULT_ALPHA[self.penalty] * (self.eps_bar != 0)
 
     def _with_eps_bar(self, eps_bar: float) -> Self:
         model = super()._with_eps_bar(eps_bar)

@@ -13,6 +13,7 @@ from statsmodels.base.model import LikelihoodModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.models.base import ProblemT, ResultsT, RRMModel
+from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.checks import (
     check_finite,
     check_freq_weights,
@@ -34,8 +35,9 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
     def __init__(
         self,
         data: npt.ArrayLike,
-        eps_bar: float | None,
+        eps_bar: float | str | None,
         *,
+        eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: npt.ArrayLike | None = None,
         missing: str = "none",
         **kwargs: Any,
@@ -54,7 +56,7 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
             super().__init__(values, None, missing=missing, **counts, **kwargs)
         if self.endog.ndim == 1:
             self.endog = self.endog[:, None]
-        self._set_options(eps_bar, freq_weights)
+        self._set_options(eps_bar, freq_weights, eps_bar_max)
         check_finite("data", self.endog)
         self.nobs = float(len(self.endog))
 

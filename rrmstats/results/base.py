@@ -17,14 +17,14 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.report import write_report
 from rrmstats.results.bootstrap import Replicates
+from rrmstats.results.bound import BoundResults
 from rrmstats.results.inference import Inference, nested_restriction
 from rrmstats.results.refusals import Meaningless, refused
-from rrmstats.results.steps import StepResults
 from rrmstats.results.summary import contamination_text, make_summary, make_summary2
 from rrmstats.results.tables import Table
 
 
-class RRMResults(StepResults):
+class RRMResults(BoundResults):
     """Results of a fit by robust risk minimization.
 
     Attributes
@@ -266,6 +266,7 @@ class RRMResults(StepResults):
         """Drop the arrays as long as the data, after what needs them has been computed."""
         _ = self.cov_params_default, self._trace, self.starts, self.ladder, self.steps_pvalue
         _ = self.model.endog_names, self.model.data.row_labels
+        self.__dict__.setdefault("stability", None)  # the data are gone that it needs
         if self.first_step is not None:
             self.first_step.remove_data()
         super().remove_data()
@@ -290,7 +291,7 @@ class RRMResults(StepResults):
         table.add_table_params(self, yname=yname, xname=xname, alpha=alpha, use_t=self.use_t)
 
     def _notes(self) -> list[str]:
-        notes = [self._inference.describe()]
+        notes = [self._inference.describe(), *self._bound_notes()]
         notes += self._ladder_notes()
         if self.lambda_ == 0:
             notes.append(

@@ -74,6 +74,12 @@ class RRMPCAResults(MultivariateResults):
         return component_names(len(self._eigenvals))
 
     @property
+    def term_names(self) -> list[str]:
+        """Names of the eigenvalues and of the loadings, those of one variable together."""
+        pairs = [(name, comp) for name in self.model.variables for comp in self._components]
+        return self._components + [f"loading[{name}, {comp}]" for name, comp in pairs]
+
+    @property
     def mean(self) -> Labeled:
         """Center of the components, shape (d,)."""
         return self._by_variable(self._mean)

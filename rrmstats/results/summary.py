@@ -27,6 +27,8 @@ SLIM = (
         "Effective size (entropy):",
         "Steps:",
         "Efficiency, clean data:",
+        "Choice of eps_bar:",
+        "Stable up to eps_bar:",
     ),
 )
 
@@ -44,6 +46,7 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Iterations:", [str(results.n_iter)]),
         ("Steps:", ["one" if results.efficiency is None else "two"]),
         ("Covariance Type:", [results.cov_type]),
+        ("Choice of eps_bar:", ["given" if results.choice is None else "automatic"]),
     ]
     right: Entries = [
         ("eps_bar:", [f"{results.eps_bar:g}"]),
@@ -55,6 +58,7 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Starts:", [str(len(results.starts))]),
         ("Descents that reached the minimum:", [f"{reached} ({results.n_best} apart)"]),
         ("Efficiency, clean data:", [results._efficiency_text()]),
+        ("Stable up to eps_bar:", [stability_text(results)]),
     ]
     return left, right
 
@@ -64,6 +68,11 @@ def contamination_text(results: RRMResults) -> str:
     if np.isnan(results.eps_hat):
         return "n/a"
     return f"{results.eps_hat:.2f} ({results.eps_hat_se:.2f})"
+
+
+def stability_text(results: RRMResults) -> str:
+    """Return up to which bound the fit is the same, as far as that was checked."""
+    return "not checked" if results.stability is None else results.stability.short
 
 
 def kish_text(results: RRMResults) -> str:

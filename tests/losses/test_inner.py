@@ -30,6 +30,7 @@ def test_contamination_within_and_off_the_subspace(shift):
 
 
 @pytest.mark.parametrize("eps_bar", [0.1, 0.4])
+@pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 def test_few_rows_for_many_axes_do_not_collapse(eps_bar):
     spread = np.r_[np.arange(10, 0, -1), np.ones(50)]
     x = np.random.default_rng(0).standard_normal((40, 60)) * spread

@@ -56,6 +56,7 @@ def test_no_contamination_is_least_squares(sample, weighted):
 
 @pytest.mark.parametrize("eps_bar", [0.1, 0.4])
 @pytest.mark.parametrize("sample", [one_sided_outliers, leverage_shift, heavy_tailed_noise])
+@pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 def test_params_are_weighted_least_squares(sample, eps_bar):
     endog, exog = sample(np.random.default_rng(1))
     res = RRMOLS(endog, exog, eps_bar).fit()

@@ -38,7 +38,7 @@ def test_options_of_the_model_are_told(fits, pages):
     assert words[words.index("standardize") + 1] == "False"
     data = fits["cov"].model.endog
     weighted = rrmstats.RRMCov(data, 0.1, freq_weights=np.ones(75)).fit(
-        cov_type="bootstrap", cov_kwds={"n_boot": 10}
+        cov_type="bootstrap", cov_kwds={"n_boot": 10}, stability=False
     )
     words = Outline(page_text(weighted)).words
     assert words[words.index("Frequency weights") + 1] == "given"

@@ -10,6 +10,7 @@ import rrmstats
 from rrmstats.core.descent import Descent
 from rrmstats.core.linear import LinearProblem
 from rrmstats.results.refusals import Meaningless
+from rrmstats.results.stability import Stability
 
 from .fits import DATA, DIRTY
 
@@ -47,7 +48,12 @@ def refuse(*args, **kwargs):
 
 
 @pytest.fixture
-def without_searches(monkeypatch):
+def fitted():
+    return MODELS["ols"]().fit()
+
+
+@pytest.fixture
+def without_searches(monkeypatch, fitted):
     for name in SEARCHES:
         monkeypatch.setattr(name, refuse)
     monkeypatch.setattr(Descent, "run", refuse)
@@ -91,7 +97,8 @@ def read(res):
 @pytest.mark.parametrize("name", MODELS)
 def test_results_never_search_or_fit(name, efficiency, cov_type, request):
     kwds = {"cov_kwds": {"n_boot": 20}} if cov_type == "bootstrap" else {}
-    res = MODELS[name]().fit(efficiency=efficiency, cov_type=cov_type, **kwds)
+    model = MODELS[name]()
+    res = model.fit(efficiency=efficiency, cov_type=cov_type, stability=False, **kwds)
     request.getfixturevalue("without_searches")
     for step in (res, res.first_step):
         if step is None:
@@ -100,6 +107,13 @@ def test_results_never_search_or_fit(name, efficiency, cov_type, request):
         assert {"params", "bse", "weights", "trace", "starts", "n_kish"} <= attributes
         assert {"summary", "summary2", "conf_int", "outliers", "weight_table"} <= methods
         assert {"plot_weights", "plot_trace"} <= methods
+
+
+def test_the_check_of_eps_bar_is_asked_of_the_model(without_searches, monkeypatch, fitted):
+    """It needs one more fit, which the model makes."""
+    found = Stability(0.2, None)
+    monkeypatch.setattr(rrmstats.RRMOLS, "stability_of", lambda model, estimate: found)
+    assert fitted.stability is found
 
 
 def test_the_guard_sees_a_search(without_searches):

@@ -93,7 +93,7 @@ def test_the_price_is_the_gaussian_efficiency():
     text = str(MODELS["ols"](frame()).fit().summary())
     assert "Efficiency,cleandata:0.40" in text.replace(" ", "")
     assert "the variances are those of 40% of the rows" in text
-    text = str(RRMOLS(frame().y, frame()[["x"]], 0.0).fit().summary())
+    text = str(RRMOLS(frame().y, frame()[["x"]], 0.0).fit(stability=False).summary())
     assert "price" not in text
     assert "Efficiency,cleandata:1.00" in text.replace(" ", "")
 

@@ -70,15 +70,15 @@ class SeverModel(RRMModel[Any, Any], Generic[R]):
         if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 0:
             raise ValueError(f"rounds must be a whole number, 0 or more, got {rounds!r}")
         n = len(self.endog)
-        left = rows_left(n, self.eps_bar, rounds)
+        left = rows_left(n, self._bound, rounds)
         if left < self._rows_needed:
             raise ValueError(
-                f"eps_bar={self.eps_bar:g} leaves {left} of {n} rows after {rounds} rounds, but "
+                f"eps_bar={self._bound:g} leaves {left} of {n} rows after {rounds} rounds, but "
                 f"at least {self._rows_needed} are needed; lower eps_bar"
             )
-        kept = sever(self._gradients, n, self.eps_bar, int(rounds))
+        kept = sever(self._gradients, n, self._bound, int(rounds))
         results = self._refit(kept)
         labels = self.data.row_labels
         results.kept = kept if labels is None else pd.Series(kept, index=labels, name="kept")
-        results.eps_bar, results.rounds = self.eps_bar, int(rounds)
+        results.eps_bar, results.rounds = self._bound, int(rounds)
         return results

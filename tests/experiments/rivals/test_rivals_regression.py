@@ -47,6 +47,7 @@ def test_without_corruption_it_is_least_squares(rng):
     np.testing.assert_allclose(SeverOLS(y, x, 0).fit().params, sm.OLS(y, x).fit().params)
 
 
+@pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 def test_formula_labels_and_side_by_side(frame):
     def twice(v):
         return 2 * v

@@ -1,0 +1,111 @@
+"""The automatic choice of eps_bar: what a generous bound finds corrupted, and a margin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from rrmstats.core.comparison import compare, larger_bound
+from rrmstats.core.estimate import Estimate
+
+# Standard errors of the corrupted fraction that are added to it.
+MARGIN = 2.0
+# The chosen value is a multiple of this.
+STEP = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value of eps_bar, and why it was chosen.
+
+    Attributes
+    ----------
+    eps_bar : float
+        The value.
+    bound : float
+        The generous bound from which it was found.
+    share : float
+        Fraction of the rows that an efficient fit gives up there.
+    margin : float
+        What was added to it.
+    raised : bool
+        Whether it was raised because less robust fits disagree with more robust ones.
+    """
+
+    eps_bar: float
+    bound: float
+    share: float
+    margin: float
+    raised: bool
+
+    @property
+    def reason(self) -> str:
+        """The choice in a sentence."""
+        text = (
+            f"eps_bar = {self.eps_bar:g} was chosen automatically: an efficient fit gives up "
+            f"{max(self.share, 0.0):.1%} of the rows, and the margin for chance is "
+            f"{self.margin:.1%}"
+        )
+        if self.raised:
+            text += ", raised until the fit agrees with more robust ones"
+        if self.eps_bar >= self.bound:
+            text += "; it is the largest value allowed (eps_bar_max or the number of rows)"
+        return text + "."
+
+
+def choose(fit: Callable[[float], Estimate], bound: float) -> Choice:
+    """Choose eps_bar.
+
+    A fit at a generous bound tells how many rows are corrupted: an efficient one, because with the
+    smaller noise of its residuals they stand out. The value is that share and a margin. It is
+    raised where the fit there disagrees with more robust ones, as it does in a wrong minimum.
+
+    Parameters
+    ----------
+    fit : callable
+        Return the efficient estimate at a value of eps_bar.
+    bound : float
+        The largest value.
+    """
+    fitted = cache(fit)
+    bound = max(np.floor(round(bound / STEP, 9)) * STEP, 0.0)
+    value, share, margin = _needed(fitted(bound), bound)
+    # Where no more efficient fit agrees with the one at the bound, that one may be too noisy to
+    # tell: its own finding is a bound that it can do with.
+    found = fitted(bound)
+    while _kept_first(found) and value < found.setting.eps_bar:
+        found = fitted(value)
+        lower = _needed(found, value)
+        if lower[0] < value:
+            value, share, margin = lower
+    raised = False
+    while (larger := larger_bound(value, bound)) is not None:
+        if compare(fitted(value), fitted(larger)).agrees:
+            break
+        value, raised = rounded_up(larger, bound), True
+    return Choice(value, bound, share, margin, raised)
+
+
+def rounded_up(value: float, bound: float) -> float:
+    """Return a value as the next multiple of STEP, at most a bound."""
+    return float(min(round(np.ceil(round(value / STEP, 9)) * STEP, 9), bound))
+
+
+def _needed(estimate: Estimate, bound: float) -> tuple[float, float, float]:
+    """Return the value that an estimate needs, the share of rows that it gives up, the margin."""
+    n, share = estimate.wnobs, float(np.nan_to_num(estimate.eps_hat))
+    if not _kept_first(estimate):
+        # The weights of a fit that gives up rows in part are those of a larger bound.
+        share = max(share, 1 - estimate.solution.n_eff / n)
+    least_one = min(max(share, 1 / n), 0.5)
+    error = np.sqrt(least_one * (1 - least_one) / n)
+    margin = MARGIN * max(float(np.nan_to_num(estimate.eps_hat_se)), float(error))
+    return rounded_up(share + margin, bound), share, margin
+
+
+def _kept_first(estimate: Estimate) -> bool:
+    """Tell whether a second step stopped at the first."""
+    return estimate.ladder is not None and estimate.ladder.chosen == 0

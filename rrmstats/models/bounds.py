@@ -1,0 +1,157 @@
+"""The bound eps_bar of a model: its check, its automatic choice, whether it is large enough."""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from statsmodels.tools.sm_exceptions import ModelWarning
+
+from rrmstats.core.choice import Choice, choose
+from rrmstats.core.comparison import (
+    compare,
+    efficient_estimate,
+    efficient_fit,
+    larger_bound,
+    largest_bound,
+)
+from rrmstats.core.entropy import check_eps_bar
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.problem import Problem
+from rrmstats.core.search import DEFAULT_SEED
+from rrmstats.core.setting import Setting
+from rrmstats.results.inference import Inference
+from rrmstats.results.stability import Stability
+
+AUTO = "auto"
+# The largest value of an automatic choice.
+EPS_BAR_MAX = 0.45
+# Rows from which eps_bar is chosen and checked: a sample of larger data.
+MOST_ROWS = 100_000
+# Rows per parameter, of those that eps_bar leaves, below which a fit warns.
+FEW_ROWS = 3.0
+# Level at which rows count as outliers.
+FLAG_LEVEL = 0.975
+
+
+def checked_bound(eps_bar: Any) -> float | str:
+    """Return `eps_bar` as a number in [0, 1), or "auto"."""
+    if isinstance(eps_bar, str):
+        if eps_bar != AUTO:
+            raise TypeError(f"eps_bar must be a number in [0, 1) or 'auto', got {eps_bar!r}")
+        return AUTO
+    return check_eps_bar(eps_bar)
+
+
+def checked_most(eps_bar_max: Any) -> float:
+    """Return the largest value of an automatic choice."""
+    number = isinstance(eps_bar_max, int | float | np.number)
+    if not (number and 0 < eps_bar_max < 1):
+        raise ValueError(f"eps_bar_max must be a number in (0, 1), got {eps_bar_max!r}")
+    return float(eps_bar_max)
+
+
+def warn_of_bound(problem: Problem, setting: Setting, stacklevel: int) -> None:
+    """Warn where a bound gives up a majority, or leaves few rows for the parameters."""
+    eps_bar, k = setting.eps_bar, min(problem.n_params, problem.subset_size)
+    left = (1 - eps_bar) * setting.wnobs(problem.n_obs) / k
+    if eps_bar > 0.5:
+        warnings.warn(
+            f"eps_bar={eps_bar:g} lets the fit give up a majority of the rows: it may describe a "
+            "minority that agrees by chance. Use eps_bar <= 0.5",
+            ModelWarning,
+            stacklevel=stacklevel,
+        )
+    elif eps_bar > 0 and left < FEW_ROWS:
+        warnings.warn(
+            f"eps_bar={eps_bar:g} leaves (1 - eps_bar) * nobs / k = {left:.1f} rows per parameter "
+            f"(k = {k}), fewer than {FEW_ROWS:g}: the fit follows the noise. Lower eps_bar, drop "
+            "predictors or add data",
+            ModelWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def sampled(model: Any) -> tuple[Any, np.ndarray]:
+    """Return a model of MOST_ROWS random rows, and these; the model itself where it has fewer."""
+    n = len(model.endog)
+    if n <= MOST_ROWS:
+        return model, np.arange(n)
+    rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, MOST_ROWS, replace=False))
+    part = copy(model)
+    for name in ("endog", "exog", "freq_weights"):
+        if getattr(model, name, None) is not None:
+            setattr(part, name, getattr(model, name)[rows])
+    return part, rows
+
+
+def chosen_bound(model: Any, setting: Setting, most: float) -> Choice:
+    """Choose eps_bar for a model.
+
+    Parameters
+    ----------
+    model : RRMModel
+    setting : Setting
+        Options of the search; its own bound plays no part.
+    most : float
+        The largest value.
+    """
+    part = sampled(model)[0]._with_eps_bar(most)
+    problem, asked = part.problem(), replace(setting, freq_weights=part.freq_weights)
+
+    def fit(eps_bar: float) -> Estimate:
+        return efficient_fit(problem, replace(asked, eps_bar=eps_bar))
+
+    return choose(fit, min(most, largest_bound(problem, asked.wnobs(problem.n_obs))))
+
+
+def checked_stability(model: Any, estimate: Estimate) -> Stability:
+    """Compare a fit with one that has a larger eps_bar.
+
+    Parameters
+    ----------
+    model : RRMModel
+        The model of the fit.
+    estimate : Estimate
+        What the fit found.
+    """
+    eps_bar, (part, rows) = estimate.setting.eps_bar, sampled(model)
+    setting = replace(estimate.setting, freq_weights=part.freq_weights)
+    if part is model:
+        own = efficient_estimate(estimate) if estimate.first is None else estimate
+    else:
+        own = efficient_fit(part.problem(), setting)
+    larger = larger_bound(eps_bar, largest_bound(own.problem, own.wnobs))
+    if larger is None:
+        return Stability(eps_bar, None)
+    other = part._with_eps_bar(larger)
+    robust = efficient_fit(other.problem(), replace(setting, eps_bar=larger))
+    found = compare(own, robust)
+    if estimate.first is None and own.first is not None and robust.first is not None:
+        # The reported fit is the first step, which may be spoiled where the second is not.
+        own, robust = own.first, robust.first
+        found = min(found, compare(own, robust), key=lambda seen: seen.pvalue)
+    if found.agrees:
+        return Stability(eps_bar, larger, pvalue=found.pvalue)
+    plain = Inference("sandwich", {}, None)
+    before, after = part._results(own, plain), other._results(robust, plain)
+    flags, robust_flags = before._flags(FLAG_LEVEL), after._flags(FLAG_LEVEL)
+    return Stability(
+        eps_bar,
+        larger,
+        stable=False,
+        pvalue=found.pvalue,
+        terms=tuple(after.term_names[i] for i in found.moved),
+        gained=row_labels(model, rows[robust_flags & ~flags]),
+        lost=row_labels(model, rows[flags & ~robust_flags]),
+        contamination=(found.eps_hat, found.eps_hat_se) if found.exceeded else None,
+    )
+
+
+def row_labels(model: Any, rows: np.ndarray) -> tuple[str, ...]:
+    """Return the labels of some rows, or their positions where they have none."""
+    labels = model.data.row_labels
+    return tuple(str(i if labels is None else labels[i]) for i in rows)

@@ -1,0 +1,89 @@
+"""The finding of the check whether a larger eps_bar changes a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from statsmodels.tools.sm_exceptions import ModelWarning
+
+# Terms and rows that a sentence names.
+NAMED = 8
+
+
+class UnstableWarning(ModelWarning):
+    """A fit that a larger `eps_bar` changes by more than chance."""
+
+
+@dataclass(frozen=True)
+class Stability:
+    """A fit compared with one that has a larger `eps_bar`.
+
+    Efficient fits (in two steps) are compared, so that chance hides as little as possible, and
+    where the reported fit has one step, fits in one step too. They differ where a term is further
+    off than chance allows, in standard errors of the fit with the larger bound, or where that fit
+    finds more rows corrupted than the smaller bound allows.
+
+    Attributes
+    ----------
+    eps_bar : float
+        The bound of the reported fit.
+    larger : float or None
+        The bound that it was compared with; None where the rows allow none.
+    stable : bool
+        Whether the two fits agree.
+    pvalue : float
+        P-value of the largest difference, corrected for the number of terms.
+    terms : tuple of str
+        Terms that differ by more than chance, the largest difference first.
+    gained, lost : tuple of str
+        Labels of rows that are outliers only with the larger bound, and only with the smaller.
+    contamination : tuple of float, or None
+        The corrupted fraction found with the larger bound and its standard error, where they
+        show that `eps_bar` is too small.
+    """
+
+    eps_bar: float
+    larger: float | None
+    stable: bool = True
+    pvalue: float = 1.0
+    terms: tuple[str, ...] = ()
+    gained: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    contamination: tuple[float, float] | None = None
+
+    @property
+    def short(self) -> str:
+        """The finding for a table."""
+        if self.larger is None:
+            return "not checked"
+        return f"{self.larger:.3g}" if self.stable else f"NO, differs at {self.larger:.3g}"
+
+    @property
+    def message(self) -> str:
+        """The finding in sentences."""
+        if self.larger is None:
+            return "No larger eps_bar to compare with: the data have too few rows."
+        if self.stable:
+            return f"The fit is the same, up to chance, with eps_bar = {self.larger:.3g}."
+        text = f"The fit changes with eps_bar = {self.larger:.3g} by more than chance"
+        if self.terms:
+            text += f" in {listed(self.terms)} (p = {self.pvalue:.1g})"
+        text += "."
+        if self.gained:
+            text += f" Outliers only then: rows {listed(self.gained)}."
+        if self.lost:
+            text += f" Outliers no longer: rows {listed(self.lost)}."
+        if self.contamination is not None:
+            share, error = self.contamination
+            text += (
+                f" It finds {share:.2f} ({error:.2f}) of the rows corrupted, more than "
+                f"eps_bar = {self.eps_bar:g} allows."
+            )
+        return f"{text} Raise eps_bar, and see path() for all its values."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence, the first few of many."""
+    shown = ", ".join(names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
