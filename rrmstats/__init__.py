@@ -3,6 +3,7 @@
 from rrmstats import datasets
 from rrmstats.formula import cov, logit, ols, pca
 from rrmstats.models import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.results import UnstableWarning
 
 __version__ = "0.2.0.dev0"
 
@@ -11,6 +12,7 @@ __all__ = [
     "RRMPCA",
     "RRMCov",
     "RRMLogit",
+    "UnstableWarning",
     "__version__",
     "cov",
     "datasets",

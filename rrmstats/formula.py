@@ -18,7 +18,7 @@ Frame = pd.DataFrame | Mapping[str, Any]
 def ols(
     formula: str,
     data: Frame,
-    eps_bar: float | None = None,
+    eps_bar: float | str | None = None,
     *,
     freq_weights: npt.ArrayLike | None = None,
     subset: npt.ArrayLike | None = None,
@@ -33,8 +33,8 @@ def ols(
         Such as ``"y ~ x1 + C(group)"``.
     data : DataFrame or mapping
         The variables of the formula. Rows with missing values are dropped.
-    eps_bar : float
-        Upper bound on the fraction of corrupted rows, in [0, 1).
+    eps_bar : float or "auto"
+        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
     subset : array_like, optional
@@ -70,7 +70,7 @@ def ols(
 def logit(
     formula: str,
     data: Frame,
-    eps_bar: float | None = None,
+    eps_bar: float | str | None = None,
     *,
     alpha: float | None = None,
     penalty: str | None = None,
@@ -88,8 +88,8 @@ def logit(
         Such as ``"label ~ x1 + C(group)"``.
     data : DataFrame or mapping
         The variables of the formula. Rows with missing values are dropped.
-    eps_bar : float
-        Upper bound on the fraction of corrupted rows, in [0, 1).
+    eps_bar : float or "auto"
+        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
     alpha, penalty, level
         See `RRMLogit`.
     freq_weights : array_like, shape (n,), optional
@@ -130,7 +130,7 @@ def logit(
 def pca(
     formula: str,
     data: Frame,
-    eps_bar: float | None = None,
+    eps_bar: float | str | None = None,
     *,
     n_components: float = 1,
     demean: bool = True,
@@ -148,8 +148,8 @@ def pca(
         One-sided, such as ``"~ a + b + np.log(c)"``.
     data : DataFrame or mapping
         The variables of the formula. Rows with missing values are dropped.
-    eps_bar : float
-        Upper bound on the fraction of corrupted rows, in [0, 1).
+    eps_bar : float or "auto"
+        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
     n_components, demean, standardize
         See `RRMPCA`.
     freq_weights : array_like, shape (n,), optional
@@ -190,7 +190,7 @@ def pca(
 def cov(
     formula: str,
     data: Frame,
-    eps_bar: float | None = None,
+    eps_bar: float | str | None = None,
     *,
     freq_weights: npt.ArrayLike | None = None,
     subset: npt.ArrayLike | None = None,
@@ -205,8 +205,8 @@ def cov(
         One-sided, such as ``"~ a + b + np.log(c)"``.
     data : DataFrame or mapping
         The variables of the formula. Rows with missing values are dropped.
-    eps_bar : float
-        Upper bound on the fraction of corrupted rows, in [0, 1).
+    eps_bar : float or "auto"
+        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
     subset : array_like, optional

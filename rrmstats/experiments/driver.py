@@ -16,7 +16,7 @@ from types import ModuleType
 
 import numpy as np
 import pandas as pd
-from statsmodels.tools.sm_exceptions import ConvergenceWarning, PerfectSeparationWarning
+from statsmodels.tools.sm_exceptions import ModelWarning
 
 from rrmstats.experiments.drawing import rendered
 from rrmstats.experiments.methods import METHODS
@@ -74,9 +74,9 @@ def one_run(name: str, run: int) -> Rows:
     """Return the rows of one run of an experiment."""
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode()), run])
     with warnings.catch_warnings():
-        # Among many samples some are separated or have not converged; their errors show it.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", PerfectSeparationWarning)
+        # Among many samples some are separated, have not converged or have few rows for their
+        # parameters; their errors show it.
+        warnings.simplefilter("ignore", ModelWarning)
         return [{"run": run} | row for row in EXPERIMENTS[name].run(rng)]
 
 

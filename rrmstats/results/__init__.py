@@ -8,6 +8,7 @@ from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
 from rrmstats.results.prediction import ProbabilityPrediction
+from rrmstats.results.stability import Stability, UnstableWarning
 
 __all__ = [
     "Hyperplane",
@@ -19,4 +20,6 @@ __all__ = [
     "RRMPCAResults",
     "RRMResults",
     "Replicates",
+    "Stability",
+    "UnstableWarning",
 ]

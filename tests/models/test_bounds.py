@@ -1,0 +1,169 @@
+"""eps_bar of the models: "auto", the check against a larger value, and warnings."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from model_table import BAD, MODELS, clone, frame
+from numpy.testing import assert_allclose
+from statsmodels.tools.sm_exceptions import ModelWarning
+
+import rrmstats
+from rrmstats import RRMOLS, UnstableWarning, datasets
+from rrmstats.experiments.samples import leverage_shift, one_sided_outliers
+from rrmstats.models import bounds
+
+HBK = datasets.hbk.load_pandas().data
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_auto_is_a_fit_at_the_value_that_it_reports(name, efficiency):
+    res = MODELS[name].array(frame(), eps_bar="auto").fit(efficiency=efficiency)
+    assert 0 < res.eps_bar <= 0.45
+    assert res.choice.eps_bar == res.eps_bar == res.model.eps_bar
+    same = MODELS[name].array(frame(), eps_bar=res.eps_bar).fit(efficiency=efficiency)
+    assert_allclose(res.params, same.params, rtol=1e-12)
+    assert_allclose(res.weights, same.weights, rtol=1e-9, atol=1e-15)
+    assert same.choice is None
+    text = " ".join(str(res.summary()).split())
+    assert "Choice of eps_bar: automatic" in text
+    assert res.choice.reason in text
+    assert "Intervals are conditional on this value" in text
+
+
+@pytest.mark.parametrize("name", ["ols", "pca", "cov"])
+def test_auto_gives_up_the_bad_rows(name):
+    res = MODELS[name].array(frame(), eps_bar="auto").fit(efficiency=0.95)
+    assert 0.1 < res.eps_bar < 0.25
+    assert set(BAD) <= set(res.outliers().index[res.outliers()])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_auto_writes_nothing_on_the_model_and_survives_a_clone(name):
+    model = MODELS[name].formula(frame(), "auto", eps_bar_max=0.4)
+    first = model.fit()
+    assert (model.eps_bar, model.choice) == ("auto", None)
+    again = clone(model)
+    assert (again.eps_bar, again.eps_bar_max) == ("auto", 0.4)
+    assert again.fit().eps_bar == first.eps_bar
+
+
+def test_auto_has_its_largest_value():
+    sample = one_sided_outliers(np.random.default_rng(0), 100, share=0.2)
+    res = RRMOLS(*sample, "auto", eps_bar_max=0.1).fit()
+    assert res.eps_bar == 0.1
+    with pytest.raises(ValueError, match=r"eps_bar_max must be a number in \(0, 1\), got 1.5"):
+        RRMOLS([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], "auto", eps_bar_max=1.5)
+
+
+def test_auto_has_no_value_before_the_fit():
+    model = rrmstats.ols("y ~ x1 + x2 + x3", HBK, "auto")
+    with pytest.raises(ValueError, match=r"has no value before fit\(\); use .* res.model"):
+        model.design_distances()
+    assert model.fit().model.design_distances() is not None
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_frequencies_are_repeated_rows_to_auto(name):
+    data = frame()
+    twice = pd.concat([data, data])
+    weighted = MODELS[name].array(data, eps_bar="auto", freq_weights=np.full(len(data), 2.0))
+    repeated = MODELS[name].array(twice, eps_bar="auto").fit().eps_bar
+    assert abs(weighted.fit().eps_bar - repeated) <= 0.011
+
+
+def test_too_small_a_bound_warns_once_and_names_terms_and_rows():
+    res = rrmstats.ols("y ~ x1 + x2 + x3", HBK, 0.1).fit()
+    with pytest.warns(UnstableWarning, match="changes with eps_bar = 0.3 by more than chance"):
+        found = res.stability
+    assert not found.stable
+    assert "x3" in found.terms
+    assert set(found.gained) == {str(i) for i in range(10)}
+    assert set(found.lost) == {"10", "11", "12", "13"}
+    assert "see path()" in found.message
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = " ".join(str(res.summary()).split())
+    assert "Stable up to eps_bar: NO, differs at 0.3" in text
+    assert "Outliers only then: rows 0, 1, 2" in text
+
+
+def test_a_first_step_that_is_spoiled_warns_although_the_second_is_not():
+    res = rrmstats.cov("~ x1 + x2 + x3 + y", HBK, 0.1).fit()
+    with pytest.warns(UnstableWarning):
+        assert not res.stability.stable
+    assert rrmstats.cov("~ x1 + x2 + x3 + y", HBK, 0.1).fit(efficiency=0.95).stability.stable
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_a_sufficient_bound_is_stable(name, efficiency):
+    res = MODELS[name].array(frame(), eps_bar=0.2).fit(efficiency=efficiency)
+    assert res.stability.stable
+    assert res.stability.larger == 0.35
+    assert "Stable up to eps_bar: 0.35" in " ".join(str(res.summary()).split())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_check_can_be_left_out(name, monkeypatch):
+    res = MODELS[name].array(frame(), eps_bar=0.02).fit(stability=False)
+
+    def refuse(*args):
+        raise AssertionError("the check was made")
+
+    monkeypatch.setattr(type(res.model), "stability_of", refuse)
+    assert res.stability is None
+    assert "Stable up to eps_bar: not checked" in " ".join(str(res.summary()).split())
+
+
+def test_results_without_data_have_no_check():
+    res = rrmstats.ols("y ~ x1 + x2 + x3", HBK, 0.1).fit()
+    res.remove_data()
+    assert res.stability is None
+
+
+def test_too_few_rows_for_a_larger_bound():
+    rng = np.random.default_rng(0)
+    with pytest.warns(ModelWarning, match="rows per parameter"):
+        res = RRMOLS(rng.standard_normal(8), rng.standard_normal((8, 4)), 0.25).fit()
+    assert res.stability.larger is None
+    assert res.stability.short == "not checked"
+    assert "too few rows" in res.stability.message
+
+
+def test_large_data_are_sampled(monkeypatch):
+    monkeypatch.setattr(bounds, "MOST_ROWS", 400)
+    endog, exog = leverage_shift(np.random.default_rng(0), 1000, share=0.2)
+    data = pd.DataFrame(exog, columns=list("abcd"), index=[f"r{i}" for i in range(1000)])
+    data["y"] = endog
+    res = rrmstats.ols("y ~ b + c + d", data, 0.1).fit()
+    with pytest.warns(UnstableWarning):
+        found = res.stability
+    bad = {f"r{i}" for i in range(200)}
+    assert len(bad & set(found.gained)) / len(found.gained) > 0.9
+    assert 60 < len(found.gained) < 110
+    chosen = rrmstats.ols("y ~ b + c + d", data, "auto").fit(efficiency=0.95)
+    assert 0.2 < chosen.eps_bar < 0.3
+    assert chosen.nobs == 1000
+
+
+def test_a_majority_and_few_rows_warn():
+    endog, exog = one_sided_outliers(np.random.default_rng(0), 100)
+    with pytest.warns(ModelWarning, match="eps_bar=0.6 lets the fit give up a majority"):
+        RRMOLS(endog, exog, 0.6).fit()
+    with pytest.warns(ModelWarning, match=r"nobs / k = 2.5 rows per parameter \(k = 4\)"):
+        RRMOLS(endog[:20], np.c_[exog[:20], exog[20:40]][:, [0, 1, 2, 4]], 0.5).fit()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("eps_bar", [0.1, 0.25])
+def test_clean_samples_hardly_ever_warn(eps_bar):
+    alarms = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnstableWarning)
+        for seed in range(100):
+            sample = one_sided_outliers(np.random.default_rng([77, seed]), 100, np.ones(4), 0.0)
+            alarms += not RRMOLS(*sample, eps_bar).fit().stability.stable
+    assert alarms <= 5

