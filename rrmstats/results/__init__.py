@@ -7,6 +7,7 @@ from rrmstats.results.covariance import Hyperplane, RRMCovResults
 from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
+from rrmstats.results.path_results import RRMPath
 from rrmstats.results.prediction import ProbabilityPrediction
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "RRMLogitResults",
     "RRMOLSResults",
     "RRMPCAResults",
+    "RRMPath",
     "RRMResults",
     "Replicates",
 ]
