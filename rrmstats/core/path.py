@@ -34,10 +34,13 @@ from rrmstats.core.search import (
 from rrmstats.core.setting import Setting
 from rrmstats.core.starts import SAME_RISK, Starts, distinct
 
-# Values from one global search to the next; between them minima are only followed.
-SEARCH_EVERY = 5
+# Values from one global search to the next; between them minima are only followed. With few rows
+# there is a search at each: another minimum can be the lowest at a single value.
+FEW_ROWS, SEARCH_EVERY = 1000, 12
 # Local minima that are followed from each value to the next.
 MOST_BRANCHES = 4
+# Solutions from which the next one is extrapolated.
+EXTRAPOLATED = 4
 
 
 class SolutionPath(NamedTuple):
@@ -101,8 +104,10 @@ def solution_path(problem: Problem, setting: Setting, eps_bars: Iterable[float])
     branches = Branches(
         part, [budget if rows is None else budget.take(rows) for budget in budgets], setting
     )
-    found = _solutions(problem, robust, branches.follow(), whole=rows is None)
-    return SolutionPath(classical + found, [False] * len(classical) + branches.switched())
+    branches.follow()
+    switched = branches.switched()
+    found = _solutions(problem, robust, branches, switched)
+    return SolutionPath(classical + found, [False] * len(classical) + switched)
 
 
 class Branches:
@@ -126,25 +131,30 @@ class Branches:
         self.first = problem.weighted_fit(budgets[0].uniform(problem.n_obs))[None]
         self.ends: list[Points | None] = [None] * len(budgets)
 
-    def follow(self) -> list[Points]:
+    def known(self, i: int) -> Points:
+        """Return the minima at one bound."""
+        ends = self.ends[i]
+        assert ends is not None
+        return ends
+
+    def follow(self) -> None:
         """Search at every few bounds, follow what was found both ways, and search again."""
         last = len(self.budgets) - 1
-        for i in sorted({*range(last, -1, -SEARCH_EVERY), 0}):
+        every = 1 if self.problem.n_obs <= FEW_ROWS else SEARCH_EVERY
+        for i in sorted({*range(last, -1, -every), 0}):
             self._search(i)
         self._carry(0, 1)
         for i in self._carry(last, -1):
             self._search(i)
             self._carry(i, 1, lowered=True)
             self._carry(i, -1, lowered=True)
-        return [ends for ends in self.ends if ends is not None]
 
     def switched(self) -> list[bool]:
         """Tell at which bounds a descent from the minimum at the last one ends higher."""
         found, theta, lambda_ = [], self.first, None
-        for ends, budget in zip(self.ends, self.budgets, strict=True):
-            assert ends is not None
-            points = evaluate(self.problem, theta, budget, lambda_)
-            risk = self._run(points, budget).risk[0]
+        for i, budget in enumerate(self.budgets):
+            ends = self.known(i)
+            risk = self._run(theta, budget, lambda_).risk[0]
             found.append(bool(risk > ends.risk[0] + SAME_RISK * ends.excess[0]))
             theta, lambda_ = ends.theta[:1], ends.lambda_[:1]
         return found
@@ -170,8 +180,7 @@ class Branches:
         """
         found = []
         for i in range(start + step, len(self.budgets) if step > 0 else -1, step):
-            before = self.ends[i - step]
-            assert before is not None
+            before = self.known(i - step)
             if self._descend(i, before.theta, before.lambda_):
                 found.append(i)
             elif lowered:
@@ -180,8 +189,7 @@ class Branches:
 
     def _descend(self, i: int, theta: Array, lambda_: Array | None = None) -> bool:
         """Descend from some points; tell whether the risk is lower than it was."""
-        points = evaluate(self.problem, theta, self.budgets[i], lambda_)
-        ends = self._run(points, self.budgets[i])
+        ends = self._run(theta, self.budgets[i], lambda_)
         known = self.ends[i]
         pool = ends if known is None else joined(known, ends)
         self.ends[i] = pool[np.array([group[0] for group in distinct(pool, MOST_BRANCHES)])]
@@ -189,9 +197,10 @@ class Branches:
             return True
         return bool(ends.risk.min() < known.risk[0] - SAME_RISK * known.excess[0])
 
-    def _run(self, points: Points, budget: Budget) -> Points:
+    def _run(self, theta: Array, budget: Budget, lambda_: Array | None) -> Points:
         """Return where descents from some points end."""
         most = min(COMPARE_MAXITER, self.setting.maxiter)
+        points = evaluate(self.problem, theta.copy(), budget, lambda_)  # descents overwrite it
         return Descent(self.problem, points, budget).run(COMPARE_TOL, most, True).points
 
 
@@ -206,22 +215,65 @@ def joined(first: Points, second: Points) -> Points:
 
 
 def _solutions(
-    problem: Problem, settings: list[Setting], followed: list[Points], whole: bool
+    problem: Problem, settings: list[Setting], branches: Branches, switched: list[bool]
 ) -> list[Solution]:
     """Return the solutions on all rows from the minima that were followed on a part of them."""
     found: list[Solution] = []
-    for setting, ends in zip(settings, followed, strict=True):
-        near = ends.risk - ends.risk[0] <= COMPARE_MARGIN * ends.excess[0]
-        theta, guess = (ends.theta[:1], ends.lambda_[:1]) if whole else (ends.theta[near], None)
-        budget = setting.budget(problem.n_obs)
-        points = evaluate(problem, theta, budget, guess)
-        starts = Starts(
-            points.risk.copy(),
-            ("neighbor",) * len(theta),
-            theta,
-            np.arange(len(theta)),
-            list(points.weights[:, None]),
-        )
-        descent = Descent(problem, points, budget).run(setting.tol, setting.maxiter, True)
-        found.append(found_solution(descent, starts))
+    recent: list[tuple[float, Solution]] = []
+    for i, setting in enumerate(settings):
+        ends = branches.known(i)
+        if branches.problem is problem:
+            theta, guess = ends.theta[:1], ends.lambda_[:1]
+        else:
+            recent = [] if switched[i] else recent[-EXTRAPOLATED:]
+            theta, guess = _predicted(ends, recent, coordinate(setting.eps_bar))
+        found.append(_solution(problem, setting, theta, guess))
+        recent.append((coordinate(setting.eps_bar), found[-1]))
     return found
+
+
+def coordinate(eps_bar: float) -> float:
+    """Return a function of the bound in which solutions are smooth down to zero.
+
+    The logarithms of the weights grow with its square root.
+    """
+    return float(np.sqrt(-np.log1p(-eps_bar)))
+
+
+def _predicted(
+    ends: Points, recent: list[tuple[float, Solution]], at: float
+) -> tuple[Array, Array]:
+    """Return where to start on all rows: the extrapolated solution, and rivals of its branch."""
+    near = ends.risk - ends.risk[0] <= COMPARE_MARGIN * ends.excess[0]
+    theta, lambda_ = ends.theta[near], ends.lambda_[near]
+    sound = [each for each in recent if 0 < each[1].lambda_ < np.inf]
+    if sound:
+        weights = lagrange_weights(np.array([place for place, _ in sound]), at)
+        theta[0] = weights @ np.array([solution.theta for _, solution in sound])
+        logs = np.log([solution.lambda_ for _, solution in sound])
+        lambda_[0] = np.exp(weights @ logs)
+    return theta, lambda_
+
+
+def lagrange_weights(places: Array, at: float) -> Array:
+    """Return the weights of values at some places in their interpolation elsewhere, shape (m,)."""
+    weights = np.ones(len(places))
+    for i, place in enumerate(places):
+        others = np.delete(places, i)
+        weights[i] = np.prod((at - others) / (place - others))
+    return weights
+
+
+def _solution(problem: Problem, setting: Setting, theta: Array, lambda_: Array) -> Solution:
+    """Return the lowest end of descents from some points."""
+    budget = setting.budget(problem.n_obs)
+    points = evaluate(problem, theta.copy(), budget, lambda_)  # descents overwrite it
+    starts = Starts(
+        points.risk.copy(),
+        ("neighbor",) * len(theta),
+        theta,
+        np.arange(len(theta)),
+        list(points.weights[:, None]),
+    )
+    descent = Descent(problem, points, budget).run(setting.tol, setting.maxiter, True)
+    return found_solution(descent, starts)
