@@ -169,7 +169,7 @@ def terms_note(path: FittedPath) -> str:
 
 def finder_text(rows: Sequence[ShownRow], total: int) -> str:
     """Return the box in which a row can be found, and how many rows there are."""
-    options = "".join(f'<option value="{escape(row.name)}">' for row in rows)
+    options = "".join(f'<option value="{escape(row.name)}"></option>' for row in rows)
     note = f"All {total} rows are drawn."
     if len(rows) < total:
         note = f"{len(rows)} of {total} rows are drawn: outliers and those of smallest weight."

@@ -1,10 +1,10 @@
 """A browser that tests drive by the DevTools protocol, over pipes and without a network."""
 
 import base64
+import fcntl
 import json
 import os
 import shutil
-import subprocess
 import time
 
 CHROMIUM = shutil.which("chromium")
@@ -25,6 +25,15 @@ FLAGS = [
 PATIENCE = 30.0
 
 
+def pipe():
+    """Return the ends of a pipe, numbered so that neither is in the way of another."""
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+    for end in ends:
+        os.close(end)
+    return high
+
+
 class Browser:
     """One window of Chromium.
 
@@ -37,20 +46,20 @@ class Browser:
     """
 
     def __init__(self, folder):
-        # Chromium reads commands from descriptor 3 and writes answers to descriptor 4.
-        command_read, self.command = os.pipe()
-        self.answer, answer_write = os.pipe()
+        commands, self.command = pipe()
+        self.answer, answers = pipe()
         words = [CHROMIUM, f"--user-data-dir={folder / 'profile'}", *FLAGS]
-        script = f'exec "$@" 3<&{command_read} 4>&{answer_write}'
-        self.process = subprocess.Popen(
-            ["sh", "-c", script, "sh", *words],
-            pass_fds=(command_read, answer_write),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(command_read)
-        os.close(answer_write)
+        # Chromium reads commands from descriptor 3 and writes answers to descriptor 4.
+        descriptors = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_DUP2, commands, 3),
+            (os.POSIX_SPAWN_DUP2, answers, 4),
+        ]
+        self.process = os.posix_spawn(CHROMIUM, words, os.environ, file_actions=descriptors)
+        os.close(commands)
+        os.close(answers)
         self.left, self.count, self.session = b"", 0, None
         self.requests, self.complaints = [], []
         (page,) = [
@@ -66,7 +75,7 @@ class Browser:
     def close(self):
         self.session = None
         self.ask("Browser.close")
-        self.process.wait(PATIENCE)
+        os.waitpid(self.process, 0)
         os.close(self.command)
         os.close(self.answer)
 
