@@ -17,7 +17,7 @@ import numpy as np
 from rrmstats.core.descent import Descent
 from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget, Points, evaluate
-from rrmstats.core.problem import Problem
+from rrmstats.core.problem import Problem, SmoothProblem
 from rrmstats.core.search import (
     COMPARE_MARGIN,
     COMPARE_MAXITER,
@@ -39,6 +39,11 @@ from rrmstats.core.starts import SAME_RISK, Starts, distinct
 FEW_ROWS, SEARCH_EVERY = 1000, 12
 # Local minima that are followed from each value to the next.
 MOST_BRANCHES = 4
+# Fall of the risk, relative to its excess, past which an extrapolated start was a bad one.
+FAR_OFF = 0.01
+# Values next to a change of the lowest minimum, as a part of the rows shows it, at which all rows
+# are asked which of the two it is.
+UNSURE = 2
 # Solutions from which the next one is extrapolated.
 EXTRAPOLATED = 4
 
@@ -138,16 +143,22 @@ class Branches:
         return ends
 
     def follow(self) -> None:
-        """Search at every few bounds, follow what was found both ways, and search again."""
+        """Search at every few bounds and follow what was found, upward and then downward.
+
+        Where the downward way ends lower than the upward one, the lowest minimum is another from
+        the first of these bounds on: there is another search.
+        """
         last = len(self.budgets) - 1
         every = 1 if self.problem.n_obs <= FEW_ROWS else SEARCH_EVERY
         for i in sorted({*range(last, -1, -every), 0}):
             self._search(i)
         self._carry(0, 1)
-        for i in self._carry(last, -1):
-            self._search(i)
-            self._carry(i, 1, lowered=True)
-            self._carry(i, -1, lowered=True)
+        lowered = self._carry(last, -1)
+        for i in lowered:
+            if every > 1 and i - 1 not in lowered:
+                self._search(i)
+                self._carry(i, 1, lowered=True)
+                self._carry(i, -1, lowered=True)
 
     def switched(self) -> list[bool]:
         """Tell at which bounds a descent from the minimum at the last one ends higher."""
@@ -218,18 +229,45 @@ def _solutions(
     problem: Problem, settings: list[Setting], branches: Branches, switched: list[bool]
 ) -> list[Solution]:
     """Return the solutions on all rows from the minima that were followed on a part of them."""
+    if branches.problem is problem:
+        ends = [branches.known(i)[np.array([0])] for i in range(len(settings))]
+        return [
+            _solution(problem, setting, end.theta, end.lambda_)
+            for setting, end in zip(settings, ends, strict=True)
+        ]
     found: list[Solution] = []
-    recent: list[tuple[float, Solution]] = []
+    places = [coordinate(setting.eps_bar) for setting in settings]
+    plain = isinstance(problem, SmoothProblem) and type(problem).retract is SmoothProblem.retract
+    most = EXTRAPOLATED if plain else 1
     for i, setting in enumerate(settings):
-        ends = branches.known(i)
-        if branches.problem is problem:
-            theta, guess = ends.theta[:1], ends.lambda_[:1]
-        else:
-            recent = [] if switched[i] else recent[-EXTRAPOLATED:]
-            theta, guess = _predicted(ends, recent, coordinate(setting.eps_bar))
+        unsure = any(switched[max(i - UNSURE, 0) : i + UNSURE + 1])
+        last = max((j for j in range(i) if switched[j]), default=0)
+        known = range(max(last, i - EXTRAPOLATED), i)
+        recent, ends = [(places[j], found[j]) for j in known], branches.known(i)
+        theta, guess = _predicted(ends, recent[-most:], places[i], unsure)
+        solution = _solution(problem, setting, theta, guess)
+        if not far_off(solution):
+            found.append(solution)
+            continue
+        theta, guess = np.vstack([theta, ends.theta]), np.r_[guess, ends.lambda_]
         found.append(_solution(problem, setting, theta, guess))
-        recent.append((coordinate(setting.eps_bar), found[-1]))
+    for i in np.flatnonzero(switched):
+        for j in range(i - 1, -1, -1):
+            after = found[j + 1]
+            theta, guess = after.theta[None], np.array([after.lambda_])
+            trial = _solution(problem, settings[j], theta, guess)
+            if not trial.risk < found[j].risk * (1 - SAME_RISK):
+                break
+            found[j] = trial
     return found
+
+
+def far_off(solution: Solution) -> bool:
+    """Tell whether a descent from an extrapolated solution had farther to go than expected."""
+    if not np.isfinite(solution.risk):
+        return True
+    excess = solution.risk - solution.losses.min()
+    return bool(solution.trace[0].risk - solution.risk > FAR_OFF * excess)
 
 
 def coordinate(eps_bar: float) -> float:
@@ -241,18 +279,22 @@ def coordinate(eps_bar: float) -> float:
 
 
 def _predicted(
-    ends: Points, recent: list[tuple[float, Solution]], at: float
+    ends: Points, recent: list[tuple[float, Solution]], at: float, unsure: bool
 ) -> tuple[Array, Array]:
-    """Return where to start on all rows: the extrapolated solution, and rivals of its branch."""
+    """Return where to start on all rows: rivals on a part, the lowest of them extrapolated.
+
+    Where it is not sure that the lowest is that of the recent solutions it is kept as it is.
+    """
     near = ends.risk - ends.risk[0] <= COMPARE_MARGIN * ends.excess[0]
     theta, lambda_ = ends.theta[near], ends.lambda_[near]
     sound = [each for each in recent if 0 < each[1].lambda_ < np.inf]
-    if sound:
-        weights = lagrange_weights(np.array([place for place, _ in sound]), at)
-        theta[0] = weights @ np.array([solution.theta for _, solution in sound])
-        logs = np.log([solution.lambda_ for _, solution in sound])
-        lambda_[0] = np.exp(weights @ logs)
-    return theta, lambda_
+    if not sound:
+        return theta, lambda_
+    weights = lagrange_weights(np.array([place for place, _ in sound]), at)
+    ahead = weights @ np.array([solution.theta for _, solution in sound])
+    hotter = np.exp(weights @ np.log([solution.lambda_ for _, solution in sound]))
+    kept = slice(0 if unsure else 1, None)
+    return np.vstack([ahead, theta[kept]]), np.r_[hotter, lambda_[kept]]
 
 
 def lagrange_weights(places: Array, at: float) -> Array:
