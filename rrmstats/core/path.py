@@ -230,10 +230,10 @@ def _solutions(
 ) -> list[Solution]:
     """Return the solutions on all rows from the minima that were followed on a part of them."""
     if branches.problem is problem:
-        ends = [branches.known(i)[np.array([0])] for i in range(len(settings))]
+        lowest = [branches.known(i)[np.array([0])] for i in range(len(settings))]
         return [
             _solution(problem, setting, end.theta, end.lambda_)
-            for setting, end in zip(settings, ends, strict=True)
+            for setting, end in zip(settings, lowest, strict=True)
         ]
     found: list[Solution] = []
     places = [coordinate(setting.eps_bar) for setting in settings]
@@ -251,7 +251,7 @@ def _solutions(
             continue
         theta, guess = np.vstack([theta, ends.theta]), np.r_[guess, ends.lambda_]
         found.append(_solution(problem, setting, theta, guess))
-    for i in np.flatnonzero(switched):
+    for i in (i for i, changed in enumerate(switched) if changed):
         for j in range(i - 1, -1, -1):
             after = found[j + 1]
             theta, guess = after.theta[None], np.array([after.lambda_])

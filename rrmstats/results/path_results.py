@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from statsmodels.iolib.summary import Summary
 
+from rrmstats import plotting
 from rrmstats.core.changes import leaving_rows, left_for_good, move
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.report import write_path_report
 from rrmstats.results.inference import Inference
+from rrmstats.results.path_summary import make_path_summary
 from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
 
 # Efficiency of the fits that jumps are looked for in, and the level of the test.
@@ -62,6 +66,31 @@ class RRMPath:
             f"<{type(self).__name__} of {type(self.model).__name__}: {len(self)} values of "
             f"eps_bar from {self.eps_bars[0]:g} to {self.eps_bars[-1]:g}{steps}>"
         )
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
+
+    plot = plotting.plot_path
+    plot_weights = plotting.plot_path_weights
+    plot_residuals = plotting.plot_path_residuals
+    report = write_path_report
+
+    def summary(self) -> Summary:
+        """Return the grid, some of its fits, the jumps and what changes as tables.
+
+        Returns
+        -------
+        statsmodels.iolib.summary.Summary
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path()
+        >>> "0.04 to 0.06" in path.summary().as_text()
+        True
+        """
+        return make_path_summary(self)
 
     def _result(self, i: int) -> Any:
         if i not in self._built:
