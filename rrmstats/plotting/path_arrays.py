@@ -55,7 +55,7 @@ def row_names(path: FittedPath) -> list[str]:
 
 def ever_flagged(path: FittedPath) -> Flags:
     """Return whether each row is flagged somewhere on the path, shape (n,)."""
-    return np.asarray(path.flags.any(axis=1), dtype=bool)
+    return np.array(path.flags.any(axis=1), dtype=bool)
 
 
 def leaving_positions(path: FittedPath) -> Rows:
@@ -86,6 +86,14 @@ def leaving_groups(path: FittedPath) -> list[Group]:
     places = np.unique(at[left & (at < len(path.eps_bars))])
     groups += [Group(np.flatnonzero(left & (at == k)), int(k)) for k in places]
     return [group for group in groups if len(group.rows)]
+
+
+def flagged_that_stay(path: FittedPath) -> Flags:
+    """Return whether each row is flagged somewhere but belongs to no group, shape (n,)."""
+    stay = ever_flagged(path)
+    for group in leaving_groups(path):
+        stay[group.rows] = False
+    return stay
 
 
 def jump_places(path: FittedPath) -> Array:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Heights and distances in points.
 LANE = 1.45 * FONT_SIZE
 GAP = 5.0
+BESIDE = 3.0
 MOST_LANES = 3
 
 
@@ -91,9 +92,9 @@ def label_above(ax: Axes, labels: Sequence[Label]) -> None:
     left, right = ax.get_xlim()
     unit = wide / (right - left)
     widths = [text_width(label.text) for label in labels]
-    # A text near a side of the panel is moved inside.
+    # A text begins at its point, but does not leave the panel.
     middles = [
-        float(np.clip((label.x - left) * unit, width / 2, max(wide - width / 2, width / 2)))
+        min((label.x - left) * unit + BESIDE + width / 2, wide - width / 2)
         for label, width in zip(labels, widths, strict=True)
     ]
     lanes = free_lanes(np.array(middles), widths, MOST_LANES)

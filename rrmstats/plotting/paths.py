@@ -15,9 +15,9 @@ from rrmstats.plotting.offers import Array, FittedPath
 from rrmstats.plotting.path_arrays import (
     checked_terms,
     ever_flagged,
+    flagged_that_stay,
     jump_places,
     leaving_groups,
-    leaving_positions,
     relative_weights,
     row_names,
     rows_text,
@@ -174,10 +174,8 @@ def _draw_contamination(ax: Axes, path: FittedPath, by_value: Any) -> None:
 def _draw_weights(ax: Axes, path: FittedPath) -> None:
     """Draw the weights of the rows."""
     relative, x = relative_weights(path), path.eps_bars
-    flagged = ever_flagged(path)
-    draw_rows_in_gray(ax, x, relative[~flagged])
-    stays = flagged & (leaving_positions(path) == len(x))
-    ax.plot(x, relative[stays].T, **STAYS)
+    draw_rows_in_gray(ax, x, relative[~ever_flagged(path)])
+    ax.plot(x, relative[flagged_that_stay(path)].T, **STAYS)
     for number, group in enumerate(leaving_groups(path)):
         thin = len(group.rows) > MANY_LINES
         style: Style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
@@ -219,6 +217,8 @@ def _add_legend(fig: Figure, path: FittedPath, shown: int) -> None:
         ("eps_bar itself", CUTOFF),
         ("row never flagged", {**NEVER, "linewidth": 1.6}),
     ]
+    if flagged_that_stay(path).any():
+        entries.append(("row flagged that stays", {**STAYS, "linewidth": 1.6}))
     if len(path.jumps):
         entries.append(("jump", JUMP))
     if path.choice is not None:

@@ -38,7 +38,7 @@ BETWEEN, UNDER = 0.05, 0.3
 ROW_HEIGHT = 230
 
 
-def path_panels(path: FittedPath, rows: Sequence[ShownRow]) -> dict[str, Json]:
+def all_panels(path: FittedPath, rows: Sequence[ShownRow]) -> dict[str, Json]:
     """Return the data and layout of each panel, by name."""
     return {
         "coefficients": coefficients_panel(path),

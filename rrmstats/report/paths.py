@@ -16,7 +16,7 @@ from rrmstats.plotting.offers import FittedPath
 from rrmstats.plotting.path_arrays import row_names, rows_text
 from rrmstats.plotting.paths import MOST_TERMS
 from rrmstats.report.page import document, section
-from rrmstats.report.path_panels import path_panels
+from rrmstats.report.path_panels import all_panels
 from rrmstats.report.path_rows import ShownRow, plotly_text, positions_by_label, shown_rows
 from rrmstats.report.provenance import provenance_pairs
 from rrmstats.report.style import PATH_STYLE
@@ -121,7 +121,7 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
 def scripts_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     """Return plotly, the data and the script of the page."""
     content = {
-        "panels": path_panels(path, rows),
+        "panels": all_panels(path, rows),
         "rows": [
             {
                 "name": row.name,
