@@ -191,7 +191,8 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     _draw_band(ax, path.eps_bars, cutoff, bool((values < 0).any()), level)
     draw_rows_in_gray(ax, path.eps_bars, values[~outside.any(axis=1)])
     ax.plot(path.eps_bars, values[outside.any(axis=1) & ~outside[:, -1]].T, **STAYS)
-    ax.set(xlabel="eps_bar", ylabel=name, xlim=(path.eps_bars[0], path.eps_bars[-1]))
+    first, last = path.eps_bars[0], path.eps_bars[-1]
+    ax.set(xlabel="eps_bar", ylabel=name, xlim=(first if first < last else last - 0.01, last))
     if is_far(values, cutoff):
         ax.set_yscale("symlog", linthresh=float(cutoff.max()), linscale=1.5)
     _mark(ax, path)

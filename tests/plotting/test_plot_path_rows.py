@@ -123,6 +123,12 @@ def test_huge_residuals_do_not_flatten_the_band(paths):
     assert plotting.plot_path_residuals(paths["hbk"]).axes[0].get_yscale() == "linear"
 
 
+def test_a_path_of_one_value_has_pictures(paths):
+    path = paths["stars"].model.path([0.2])
+    for draw in (plotting.plot_path, plotting.plot_path_weights, plotting.plot_path_residuals):
+        draw(path).draw_without_rendering()
+
+
 def test_exact_fits_have_pictures():
     x = np.linspace(0, 1, 40)
     frame = pd.DataFrame({"x": x, "y": 1 + 2 * x})
