@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
 
 # Efficiency of the fits that jumps are looked for in, and the level of the test.
 JUMP_EFFICIENCY, JUMP_LEVEL = 0.95, 1e-3
+# The level where another local minimum has become the lowest. That happens on clean data too, but
+# there second steps do not follow.
+SWITCH_LEVEL = 0.05
 
 
 class RRMPath:
@@ -241,23 +245,26 @@ class RRMPath:
         corrected for the number of terms; whether another local minimum became the lowest
         (switched); the terms that moved beyond chance, the farthest first; the labels of the
         rows whose weight, in units of an equal one, falls from above 0.5 to below 0.1 there, and
-        of the rows_back. A pvalue below 0.001 makes a jump, and so does another local minimum to
-        which rows are lost: at its first bound the standard errors can be large.
+        of the rows_back. A pvalue below 0.001 makes a jump. Where `switched`, standard errors can
+        be large at the larger bound: differences are then in units of the smaller error of the
+        two, and the level is 0.05.
         """
         found, terms, labels = [], self._efficient_terms, self.weights.index
-        for i in range(1, len(self)):
-            moved = move(terms[i - 1].estimates, terms[i].estimates, terms[i].errors)
-            before, after = self._relative[:, i - 1], self._relative[:, i]
-            gone, back = leaving_rows(before, after), leaving_rows(after, before)
-            if moved.pvalue >= JUMP_LEVEL and not (self.switched[i] and len(gone)):
+        for i, (before, after) in enumerate(pairwise(terms), 1):
+            errors, level = after.errors, JUMP_LEVEL
+            if self.switched[i]:
+                errors, level = np.minimum(before.errors, errors), SWITCH_LEVEL
+            moved = move(before.estimates, after.estimates, errors)
+            if moved.pvalue >= level:
                 continue
+            old, new = self._relative[:, i - 1], self._relative[:, i]
             found.append(
                 (
                     *(self.eps_bars[i - 1], self.eps_bars[i], moved.pvalue),
                     bool(self.switched[i]),
-                    tuple(terms[i].names[j] for j in moved.beyond(JUMP_LEVEL)),
-                    tuple(labels[gone]),
-                    tuple(labels[back]),
+                    tuple(after.names[j] for j in moved.beyond(level)),
+                    tuple(labels[leaving_rows(old, new)]),
+                    tuple(labels[leaving_rows(new, old)]),
                 )
             )
         names = ["eps_bar_from", "eps_bar_to", "pvalue", "switched", "terms", "rows", "rows_back"]
