@@ -40,8 +40,8 @@ class Agreement:
         they cannot be compared.
     pvalue : float
         P-value of the largest, corrected for the number of terms (Bonferroni).
-    threshold : float
-        Size of a difference that is more than chance.
+    free : float
+        Degrees of freedom of the standard errors.
     eps_hat, eps_hat_se : float
         Contamination that the fit with the larger bound finds.
     """
@@ -50,16 +50,14 @@ class Agreement:
     larger: float
     zscores: Array
     pvalue: float
-    threshold: float
+    free: float
     eps_hat: float
     eps_hat_se: float
 
     @property
     def moved(self) -> np.ndarray:
         """Terms that differ by more than chance, the largest difference first."""
-        size = np.nan_to_num(np.abs(self.zscores), posinf=np.inf)
-        order = np.argsort(-size, kind="stable")
-        return order[size[order] > self.threshold]
+        return beyond_chance(self.zscores, LEVEL, self.free)
 
     @property
     def exceeded(self) -> bool:
@@ -80,19 +78,35 @@ def compare(estimate: Estimate, robust: Estimate) -> Agreement:
     estimate, robust : Estimate
         Fits of the same model to the same rows.
     """
-    zscores = robust.departures(estimate)
-    known = zscores[~np.isnan(zscores)]
-    tests, free = max(len(known), 1), robust.inference_freedom
-    largest = float(np.abs(known).max(initial=0.0))
+    zscores, free = robust.departures(estimate), robust.inference_freedom
     return Agreement(
         eps_bar=estimate.setting.eps_bar,
         larger=robust.setting.eps_bar,
         zscores=zscores,
-        pvalue=min(2 * tests * float(t.sf(largest, free)), 1.0),
-        threshold=float(t.isf(LEVEL / (2 * tests), free)),
+        pvalue=largest_pvalue(zscores, free),
+        free=free,
         eps_hat=robust.eps_hat,
         eps_hat_se=robust.eps_hat_se,
     )
+
+
+def largest_pvalue(zscores: Array, free: float = np.inf) -> float:
+    """Return the p-value of the largest of several z-scores, corrected for their number.
+
+    Bonferroni's correction; NaN count for nothing.
+    """
+    known = np.abs(zscores[~np.isnan(zscores)])
+    return (
+        float(min(2 * len(known) * t.sf(known.max(initial=0.0), free), 1.0)) if len(known) else 1.0
+    )
+
+
+def beyond_chance(zscores: Array, level: float, free: float = np.inf) -> np.ndarray:
+    """Return the places of the z-scores that are beyond chance by themselves, largest first."""
+    known = np.flatnonzero(~np.isnan(zscores))
+    sizes = np.abs(zscores[known])
+    order = np.argsort(-sizes, kind="stable")
+    return known[order[2 * len(known) * t.sf(sizes[order], free) < level]]
 
 
 def efficient_estimate(first: Estimate) -> Estimate:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
-from scipy.stats import f, t
+from scipy.special import stdtr
+from scipy.stats import f
 
 from rrmstats.core.entropy import Array
 
@@ -175,7 +176,7 @@ def growth_pvalue(
     """
     squares = moves * moves
     variance = float(squares.sum() if counts is None else counts @ squares) + more
-    return float(t.sf(growth / np.sqrt(variance), free)) if variance > 0 else 1.0
+    return float(stdtr(free, -growth / np.sqrt(variance))) if variance > 0 else 1.0
 
 
 def degrees_of_freedom(moves: Array, counts: Array | None) -> float:

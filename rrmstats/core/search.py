@@ -205,7 +205,7 @@ def global_minimum(
         points = evaluate(problem, theta, budget)
         starts = first_start(points, kind)
     descent = Descent(problem, points, budget, theta_step=setting.theta_step)
-    return _solution(descent.run(setting.tol, setting.maxiter, setting.accelerate), starts)
+    return found_solution(descent.run(setting.tol, setting.maxiter, setting.accelerate), starts)
 
 
 def check_size(problem: Problem, budget: Budget) -> None:
@@ -250,21 +250,9 @@ def _search(
     """
     part, part_budget = problem, budget
     if problem.n_obs > COMPARE_ROWS:
-        rows = np.sort(rng.choice(problem.n_obs, COMPARE_ROWS, replace=False, p=budget.base))
-        if not problem.determines(rows):
-            rows = problem.completed(rows, np.delete(np.arange(problem.n_obs), rows))
+        rows = compared_rows(problem, budget, rng)
         part, part_budget = problem.take(rows), budget.take(rows)
-    order = canonical_order(part, part_budget)
-    small, small_budget = part, part_budget
-    screen_rows = max(SCREEN_ROWS, 10 * problem.n_params)
-    if len(order) > screen_rows:
-        places = np.sort(rng.choice(len(order), screen_rows, replace=False))
-        rows = order[places]
-        if not part.determines(rows):
-            rows = part.completed(rows, np.delete(order, places))
-        small, small_budget = part.take(rows), part_budget.take(rows)
-        order = canonical_order(small, small_budget)
-    starts = screened_starts(small, small_budget, order, first, n_starts, rng, kind)
+    starts = screened_part(part, part_budget, first, n_starts, rng, kind)
     if part is problem:
         return starts
     points = evaluate(part, starts.theta, part_budget)
@@ -276,13 +264,44 @@ def _search(
     return starts.take(ends.theta[kept], groups)
 
 
+def compared_rows(problem: Problem, budget: Budget, rng: np.random.Generator) -> np.ndarray:
+    """Return COMPARE_ROWS rows drawn at random, and those that the parameters need besides."""
+    rows = np.sort(rng.choice(problem.n_obs, COMPARE_ROWS, replace=False, p=budget.base))
+    if problem.determines(rows):
+        return rows
+    return problem.completed(rows, np.delete(np.arange(problem.n_obs), rows))
+
+
+def screened_part(
+    part: Problem,
+    budget: Budget,
+    first: Array,
+    n_starts: int,
+    rng: np.random.Generator,
+    kind: str,
+) -> Starts:
+    """Return the starts of a problem of moderate size, screened on SCREEN_ROWS of its rows."""
+    order = canonical_order(part, budget)
+    small, small_budget = part, budget
+    screen_rows = max(SCREEN_ROWS, 10 * part.n_params)
+    if len(order) > screen_rows:
+        places = np.sort(rng.choice(len(order), screen_rows, replace=False))
+        rows = order[places]
+        if not part.determines(rows):
+            rows = part.completed(rows, np.delete(order, places))
+        small, small_budget = part.take(rows), budget.take(rows)
+        order = canonical_order(small, small_budget)
+    return screened_starts(small, small_budget, order, first, n_starts, rng, kind)
+
+
 def _rivals(ends: Points, i: int) -> bool:
     """Tell whether an end could be the global minimum, or is where the first start leads."""
     best = int(np.argmin(ends.risk))
     return i == 0 or ends.risk[i] - ends.risk[best] <= COMPARE_MARGIN * ends.excess[best]
 
 
-def _solution(descent: Descent, starts: Starts) -> Solution:
+def found_solution(descent: Descent, starts: Starts) -> Solution:
+    """Return the lowest end of descents as a solution."""
     points, budget = descent.points, descent.budget
     best = int(np.argmin(points.risk))
     with np.errstate(invalid="ignore"):  # all risks may be infinite

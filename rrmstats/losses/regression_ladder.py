@@ -139,6 +139,7 @@ class Moves:
         self.total, self.good = rows.total, rows.total * (1 - at.eps_hat)
         self.order = at.order
         self.n_params = rows.problem.n_params
+        self._log_scales: dict[float, tuple[Array, float]] = {}
 
     def tilt(self, order: float) -> Array:
         """Return the weights of an order over their sum of curvatures, shape (n,)."""
@@ -158,7 +159,17 @@ class Moves:
 
     def log_scale(self, order: float) -> Array:
         """Return the influence functions of the log scale of an order, shape (n,)."""
-        return self.tilt(order) * (order * self.resid**2 / self.scale - 1)
+        return self._log_scale(order)[0]
+
+    def freedom(self, order: float) -> float:
+        """Return the degrees of freedom of the log scale of an order."""
+        return max(self._log_scale(order)[1] - self.n_params, 1.0)
+
+    def _log_scale(self, order: float) -> tuple[Array, float]:
+        if order not in self._log_scales:
+            moves = self.tilt(order) * (order * self.resid**2 / self.scale - 1)
+            self._log_scales[order] = moves, degrees_of_freedom(moves, self.counts)
+        return self._log_scales[order]
 
     def overfit(self, order: float) -> float:
         """Return the standard deviation of the second-order part of the log scale.
@@ -176,21 +187,17 @@ class Moves:
         the growth since then is compared with the standard error of the new scale.
         """
         moves, more = self.log_scale(rung.order), self.overfit(rung.order)
-        base = moves
+        free = self.freedom(rung.order if earlier is None else earlier.order)
         if earlier is not None:
-            base = self.log_scale(earlier.order)
-            moves, more = moves - base, more - self.overfit(earlier.order)
-        return growth_pvalue(growth, moves, self.counts, self._freedom(base), more**2)
+            moves = moves - self.log_scale(earlier.order)
+            more -= self.overfit(earlier.order)
+        return growth_pvalue(growth, moves, self.counts, free, more**2)
 
     def equal_pvalue(self, rung: NoiseRung, earlier: NoiseRung) -> float:
         """Return the p-value that two joint rungs have the same parameters."""
         slopes = self.resid * (self.tilt(rung.order) - self.tilt(earlier.order))
-        free = self._freedom(self.log_scale(earlier.order))
-        difference = rung.params - earlier.params
+        free, difference = self.freedom(earlier.order), rung.params - earlier.params
         return equal_pvalue(difference, slopes[:, None] * self.directions, self.counts, free)
-
-    def _freedom(self, moves: Array) -> float:
-        return max(degrees_of_freedom(moves, self.counts) - self.n_params, 1.0)
 
 
 def scale_ladder(
@@ -208,7 +215,8 @@ def scale_ladder(
     orders = scale_orders(robust_order(eps_bar), rows.params_per_row(rows.least_good))
     if efficiency is not None:
         orders = np.r_[orders, joint_orders(eps_bar, efficiency)[1:]]
-    first = robust_scale(rows, float(orders[0]))
+    few = rows.compressed()
+    first = robust_scale(few, float(orders[0]))
     moves = Moves(rows, first)
 
     def agreement(rung: NoiseRung, earlier: NoiseRung) -> float:
@@ -216,7 +224,7 @@ def scale_ladder(
         return moves.growth_pvalue(rung, None if earlier is first else earlier, growth)
 
     return climb(
-        first, orders[1:], lambda order, last: scale_rung(rows, order, last.scale), agreement
+        first, orders[1:], lambda order, last: scale_rung(few, order, last.scale), agreement
     )
 
 

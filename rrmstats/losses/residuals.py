@@ -8,7 +8,7 @@ these are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Rung
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.losses.compression import compressed
 from rrmstats.losses.noise import residual_factor, scale_factor, share_factor
 from rrmstats.losses.squares import SquaresProblem
 
@@ -74,6 +75,11 @@ class FittedRows:
         """Return the rows of a problem."""
         n = problem.n_obs
         return cls(problem, setting, first, setting.spread(n), setting.wnobs(n))
+
+    def compressed(self) -> FittedRows:
+        """Return few rows with the same scales around the first step's parameters."""
+        losses, share = compressed(self.first.losses, self.share, self.first.risk)
+        return replace(self, first=replace(self.first, losses=losses), share=share)
 
     @property
     def tol(self) -> float:

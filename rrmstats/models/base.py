@@ -14,6 +14,7 @@ import pandas as pd
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from rrmstats.core.choice import Choice
+from rrmstats.core.comparison import efficient_estimate
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
 from rrmstats.core.sandwich import Dependence
@@ -28,7 +29,8 @@ from rrmstats.models.bounds import (
     chosen_bound,
     warn_of_bound,
 )
-from rrmstats.models.checks import check_finite, check_frame, check_required
+from rrmstats.models.checks import check_efficiency, check_finite, check_frame, check_required
+from rrmstats.models.paths import fit_path
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import (
     COV_TYPES,
@@ -37,6 +39,7 @@ from rrmstats.results.inference import (
     group_numbers,
     lag_number,
 )
+from rrmstats.results.path_results import RRMPath
 from rrmstats.results.stability import Stability
 from rrmstats.results.wrapper import RRMResultsWrapper
 
@@ -246,18 +249,9 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         >>> bool(res.bse["log_te"] < res.first_step.bse["log_te"])
         True
         """
-        check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
-        number = isinstance(efficiency, int | float | np.number)
-        if efficiency is not None and not (number and 0 < efficiency < 1):
-            raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
-        options, dependence, bootstrap = cov_kwds or {}, Dependence(), None
-        if cov_type == "cluster":
-            groups = group_numbers(options, len(self.endog), self.data.row_labels)
-            dependence = Dependence(groups=groups)
-        elif cov_type == "HAC":
-            dependence = Dependence(maxlags=lag_number(options, len(self.endog)))
-        elif cov_type == "bootstrap":
-            bootstrap = Bootstrap(**options)
+        check_efficiency(efficiency)
+        inference = self._inference(cov_type, cov_kwds or {}, use_t)
+        bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
         setting = Setting(
             0.0, self.freq_weights, n_starts, rng, tol, maxiter, accelerate, stability=stability
         )
@@ -273,21 +267,100 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         warn_of_bound(problem, setting, stacklevel=3)
         model._warn(estimate)
         replicates = None if bootstrap is None else bootstrap.run(estimate)
-        found = Inference(cov_type, options, use_t, dependence, replicates)
-        return model._results(estimate, found)
+        return model._results(estimate, replace(inference, replicates=replicates))
 
     def _with_choice(self, setting: Setting) -> Self:
         """Return the model itself, or where its bound is automatic one with the chosen bound."""
         if self.eps_bar != AUTO:
             return self
-        choice = chosen_bound(self, setting, self.eps_bar_max)
+        choice = self.chosen(setting)
         model = self._with_eps_bar(choice.eps_bar)
         model.choice = choice
         return model
 
+    def chosen(self, setting: Setting) -> Choice:
+        """Return the bound that "auto" chooses, whatever bound the model has."""
+        return chosen_bound(self, setting, self.eps_bar_max)
+
     def stability_of(self, estimate: Estimate) -> Stability:
         """Return a fit compared with one that has a larger `eps_bar`; see `Stability`."""
         return checked_stability(self, estimate)
+
+    def path(
+        self,
+        eps_bar: npt.ArrayLike | None = None,
+        efficiency: float | None = None,
+        *,
+        n_starts: int | None = None,
+        rng: int | np.random.Generator | None = None,
+        tol: float = TOL,
+        maxiter: int = MAXITER,
+        cov_type: str = "sandwich",
+        cov_kwds: Mapping[str, Any] | None = None,
+        use_t: bool | None = None,
+        progress: bool = False,
+    ) -> RRMPath:
+        """Fit the model at each of several bounds on the corrupted fraction.
+
+        Each fit is the global minimum, as `fit` finds it, at a fraction of the cost: minima are
+        followed from one bound to the next, in both directions.
+
+        Parameters
+        ----------
+        eps_bar : array_like, optional
+            The bounds, in [0, 1); by default 0, 0.02, ..., 0.5, as far as they leave as many
+            observations as parameters. The model's own `eps_bar` plays no part.
+        efficiency : float, optional
+            Efficiency on clean data of a second step; see `fit`.
+        n_starts, rng, tol, maxiter, cov_type, cov_kwds, use_t : optional
+            As `fit` takes them.
+        progress : bool, optional
+            Show a progress bar, through tqdm, where the path takes more than two seconds.
+
+        Returns
+        -------
+        RRMPath
+            The results at each bound, and what changes along them.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path()
+        >>> path.jumps[["eps_bar_from", "eps_bar_to"]]
+           eps_bar_from  eps_bar_to
+        0          0.04        0.06
+        """
+        check_efficiency(efficiency)
+        inference = self._inference(cov_type, cov_kwds or {}, use_t)
+        bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
+        setting = Setting(0.0, self.freq_weights, n_starts, rng, tol, maxiter)
+        return fit_path(
+            self._path_model(), eps_bar, efficiency, setting, inference, bootstrap, progress
+        )
+
+    def second_step(self, estimate: Estimate) -> ResultsT:
+        """Return the results of an efficient second step from the first one of an estimate."""
+        model = self._with_eps_bar(estimate.setting.eps_bar)
+        second = efficient_estimate(estimate.first or estimate)
+        return model._results(second, Inference("sandwich", {}, None))
+
+    def _path_model(self) -> Self:
+        """Return the model whose parameters are the same at all bounds."""
+        return self
+
+    def _inference(
+        self, cov_type: str, cov_kwds: Mapping[str, Any], use_t: bool | None
+    ) -> Inference:
+        """Return how standard errors are found; the bootstrap has yet to run."""
+        check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
+        dependence = Dependence()
+        if cov_type == "cluster":
+            groups = group_numbers(cov_kwds, len(self.endog), self.data.row_labels)
+            dependence = Dependence(groups=groups)
+        elif cov_type == "HAC":
+            dependence = Dependence(maxlags=lag_number(cov_kwds, len(self.endog)))
+        return Inference(cov_type, cov_kwds, use_t, dependence)
 
     def _warn(self, estimate: Estimate) -> None:
         """Warn where a step did not converge."""

@@ -25,6 +25,13 @@ def check_required(eps_bar: Any) -> None:
         )
 
 
+def check_efficiency(efficiency: Any) -> None:
+    """Raise where the efficiency asked of a second step is not a fraction."""
+    number = isinstance(efficiency, int | float | np.number)
+    if efficiency is not None and not (number and 0 < efficiency < 1):
+        raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
+
+
 def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:
     """Raise on keywords that no statsmodels interface passes."""
     if "weights" in kwargs:

@@ -142,6 +142,12 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
                 break
         return results
 
+    def _path_model(self) -> RRMPCA:
+        """Return the model with the number of components that it has at its own `eps_bar`."""
+        if self.n_components >= 1:
+            return self
+        return self._with_components(len(self.fit().eigenvals))
+
     def _with_components(self, q: int) -> RRMPCA:
         model = copy(self)
         model.data, model.n_components = copy(self.data), q

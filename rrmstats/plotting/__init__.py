@@ -9,6 +9,8 @@ from rrmstats.plotting.classification import plot_reliability, plot_separation
 from rrmstats.plotting.components import plot_biplot, plot_outlier_map, plot_scree
 from rrmstats.plotting.covariances import plot_distances, plot_ellipse
 from rrmstats.plotting.iterations import plot_trace
+from rrmstats.plotting.path_rows import plot_path_residuals, plot_path_weights
+from rrmstats.plotting.paths import plot_path
 from rrmstats.plotting.regression import plot_diagnostics, plot_fit
 from rrmstats.plotting.weights import plot_weights
 
@@ -19,6 +21,9 @@ __all__ = [
     "plot_ellipse",
     "plot_fit",
     "plot_outlier_map",
+    "plot_path",
+    "plot_path_residuals",
+    "plot_path_weights",
     "plot_reliability",
     "plot_scree",
     "plot_separation",

@@ -15,11 +15,14 @@ from rrmstats.plotting.arrays import varying_columns
 from rrmstats.plotting.offers import (
     ComponentsResults,
     CovarianceResults,
+    FittedPath,
     RegressionResults,
     Results,
 )
 
 SMALL, LARGE = (6.4, 4.4), (9.6, 7.6)
+# What all pictures of a path need.
+PATH = ("eps_bars", "frame", "residuals", "leaves", "jumps")
 
 
 class Picture(NamedTuple):
@@ -114,10 +117,13 @@ PICTURES = (
         target="fig",
         uses_rows=False,
     ),
+    Picture("plot_path", "Path", (10.4, 6.4), PATH, "model.path()", target="fig"),
+    Picture("plot_path_weights", "Weights along the path", (7.2, 7.2), PATH, "model.path()"),
+    Picture("plot_path_residuals", "Residuals along the path", (8.0, 5.0), PATH, "model.path()"),
 )
 
 
-def missing_attributes(picture: Picture, results: Results) -> list[str]:
+def missing_attributes(picture: Picture, results: Results | FittedPath) -> list[str]:
     """Return what the results lack for a picture, without computing any of it."""
     offered = set(dir(results))
     return [name for name in picture.needs if name not in offered]
@@ -132,7 +138,7 @@ def report_pictures(results: Results) -> list[Picture]:
     ]
 
 
-def checked_picture(function: str, results: Results) -> Picture:
+def checked_picture(function: str, results: Results | FittedPath) -> Picture:
     """Return the row of a picture, or raise an error if it cannot be drawn from the results."""
     (picture,) = [picture for picture in PICTURES if picture.function == function]
     missing = missing_attributes(picture, results)

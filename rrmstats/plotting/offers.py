@@ -204,3 +204,62 @@ class LabelResults(Results, Protocol):
 
     def pred_table(self) -> npt.ArrayLike:
         """Return the counts of labels by predicted label, shape (2, 2)."""
+
+
+class Choice(Protocol):
+    """A value of eps_bar chosen from a path."""
+
+    @property
+    def eps_bar(self) -> float:
+        """The value."""
+
+    @property
+    def reason(self) -> str:
+        """Why it was chosen."""
+
+
+class FittedPath(Protocol):
+    """What the fits along a grid of eps_bar offer, n rows at m values."""
+
+    @property
+    def model(self) -> Any:
+        """The model that was fitted."""
+
+    @property
+    def eps_bars(self) -> Array:
+        """The grid, in increasing order, shape (m,)."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Estimates and their intervals by eps_bar and term."""
+
+    @property
+    def weights(self) -> pd.DataFrame:
+        """Probability weights, shape (n, m)."""
+
+    @property
+    def residuals(self) -> pd.DataFrame:
+        """Standardized residuals or distances, shape (n, m)."""
+
+    @property
+    def flags(self) -> pd.DataFrame:
+        """Whether each row is an outlier, shape (n, m)."""
+
+    @property
+    def jumps(self) -> pd.DataFrame:
+        """Where estimates change abruptly, and the rows that leave there."""
+
+    @property
+    def leaves(self) -> pd.DataFrame:
+        """Where each row's relative weight falls below a half and below 1 %."""
+
+    @property
+    def signs(self) -> list[str]:
+        """What the path shows, in sentences."""
+
+    @property
+    def choice(self) -> Choice | None:
+        """The chosen value; None if none was."""
+
+    def at(self, eps_bar: float) -> Any:
+        """Return the results at one value of the grid."""

@@ -80,13 +80,24 @@ def page_text(results: ReportedResults, title: str | None = None) -> str:
     return document(heading, sections)
 
 
-def document(heading: str, sections: list[str]) -> str:
-    """Return sections as an HTML document."""
+def document(heading: str, sections: list[str], head: str = "", style: str = STYLE) -> str:
+    """Return sections as an HTML document.
+
+    Parameters
+    ----------
+    heading : str
+    sections : list of str
+        As HTML.
+    head : str, optional
+        Further elements of the head, as HTML.
+    style : str, optional
+        As CSS.
+    """
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+            f"{head}<title>{escape(heading)}</title>\n<style>{style}</style>\n</head>\n<body>",
             f"<h1>{escape(heading)}</h1>",
             *sections,
             "</body>\n</html>\n",

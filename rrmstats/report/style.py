@@ -21,3 +21,16 @@ figcaption { font-size: 0.9rem; }
 @media print { body { max-width: none; margin: 0; font-size: 10pt; } h2 { break-after: avoid; }
   tr { break-inside: avoid; } .wide { overflow: visible; } }
 """
+
+PATH_STYLE = (
+    STYLE
+    + """
+body { max-width: 90rem; }
+section > p, section > ul { max-width: 60rem; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(28rem, 1fr)); gap: 0.5rem; }
+.panel { min-width: 0; }
+button, input { font: inherit; padding: 0.1rem 0.6rem; }
+#chosen { max-height: 26rem; overflow-y: auto; } #chosen button { padding: 0 0.4rem; }
+#not-found { color: #a33; }
+"""
+)

@@ -7,6 +7,7 @@ from rrmstats.results.covariance import Hyperplane, RRMCovResults
 from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
+from rrmstats.results.path_results import RRMPath
 from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.stability import Stability, UnstableWarning
 
@@ -18,6 +19,7 @@ __all__ = [
     "RRMLogitResults",
     "RRMOLSResults",
     "RRMPCAResults",
+    "RRMPath",
     "RRMResults",
     "Replicates",
     "Stability",

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from rrmstats import RRMOLS
 from rrmstats.core.comparison import (
-    LEVEL,
+    beyond_chance,
     compare,
     efficient_fit,
     larger_bound,
     largest_bound,
+    largest_pvalue,
 )
 from rrmstats.core.estimate import EstimableProblem, standardized_departures
 from rrmstats.core.setting import Setting
@@ -52,26 +53,22 @@ def test_contamination_beyond_the_bound_disagrees_whatever_the_parameters():
     assert_allclose(found.eps_hat, 0.2, atol=0.01)
 
 
-@pytest.mark.parametrize("tests, free", [(1, np.inf), (4, np.inf)])
-def test_the_level_holds_for_all_terms_together(tests, free):
-    class Fixed:
-        setting, eps_hat, eps_hat_se = Setting(0.2), 0.0, 0.0
-        inference_freedom = free
+def test_the_largest_is_corrected_for_the_number_of_terms():
+    zscores = np.array([0.0, 2.0, -4.0])
+    assert_allclose(largest_pvalue(zscores), 3 * 2 * norm.sf(4))
+    assert_allclose(largest_pvalue(zscores, 5.0), 3 * 2 * t.sf(4, 5))
+    assert list(beyond_chance(zscores, 0.2)) == [2, 1]
+    assert list(beyond_chance(zscores, 0.01)) == [2]
+    assert list(beyond_chance(zscores, 0.01, 5.0)) == []
 
-        def departures(self, other):
-            return other
 
-    threshold = norm.isf(LEVEL / (2 * tests))
-    inside, outside = np.zeros(tests), np.zeros(tests)
-    inside[0], outside[0] = -0.999 * threshold, -1.001 * threshold
-
-    class Other(np.ndarray):
-        setting = Setting(0.1)
-
-    assert compare(inside.view(Other), Fixed()).agrees
-    found = compare(outside.view(Other), Fixed())
-    assert not found.agrees
-    assert list(found.moved) == [0]
+def test_terms_without_errors_count_neither_as_differences_nor_as_tests():
+    zscores = np.array([np.nan, 2.0])
+    assert_allclose(largest_pvalue(zscores), 2 * norm.sf(2))
+    assert list(beyond_chance(zscores, 0.05)) == [1]
+    nothing = np.full(2, np.nan)
+    assert largest_pvalue(nothing) == 1
+    assert len(beyond_chance(nothing, 0.5)) == 0
 
 
 def test_unknown_departures_count_for_nothing_and_rounding_is_no_difference():

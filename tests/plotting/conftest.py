@@ -27,4 +27,17 @@ def fits():
         "cov": rrmstats.RRMCov(hbk, eps_bar=0.2).fit(),
         "pca": rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit(),
         "logit": rrmstats.logit(formula, cancer, eps_bar=0.03).fit(),
+        "path": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).path(),
+    }
+
+
+@pytest.fixture(scope="session")
+def paths(fits):
+    """Return one path of each model; tests must not change them."""
+    grid = [0, 0.05, 0.1, 0.15, 0.2, 0.25]
+    of_models = {name: fits[name].model.path(grid) for name in ("stars", "cov", "pca")}
+    return {
+        **of_models,
+        "hbk": fits["path"],
+        "logit": fits["logit"].model.path([0, 0.01, 0.02, 0.03, 0.05]),
     }

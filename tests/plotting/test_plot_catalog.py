@@ -22,10 +22,14 @@ FITS = {
     "plot_reliability": "logit",
     "plot_trace": "stars",
     "plot_diagnostics": "hbk",
+    "plot_path": "path",
+    "plot_path_weights": "path",
+    "plot_path_residuals": "path",
 }
-ON_FIGURES = ["plot_trace", "plot_diagnostics"]
+ON_FIGURES = ["plot_trace", "plot_diagnostics", "plot_path"]
 ON_AXES = sorted(set(FITS) - set(ON_FIGURES))
-OF_ONE_MODEL = sorted(set(FITS) - {"plot_weights", "plot_trace"})
+OF_PATHS = ["plot_path", "plot_path_weights", "plot_path_residuals"]
+OF_ONE_MODEL = sorted(set(FITS) - {"plot_weights", "plot_trace", *OF_PATHS})
 
 
 def test_every_picture_has_one_row():
@@ -98,6 +102,16 @@ def test_the_error_names_what_is_missing(fits):
         "plot_distances needs results that have `mahalanobis`, such as those of RRMCov; got those "
         "of RRMOLS"
     )
+
+
+@pytest.mark.parametrize("function", OF_PATHS)
+def test_pictures_of_paths_refuse_results(function, fits):
+    message = (
+        rf"^{function} needs results that have `eps_bars` and .*, such as those of "
+        r"model.path\(\); got those of RRMCov$"
+    )
+    with pytest.raises(TypeError, match=message):
+        getattr(plotting, function)(fits["cov"])
 
 
 def test_the_check_computes_nothing():

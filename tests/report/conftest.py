@@ -3,6 +3,7 @@ import pytest
 import rrmstats
 from rrmstats import datasets
 from rrmstats.report.page import page_text
+from rrmstats.report.paths import path_page
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +25,18 @@ def fits():
 @pytest.fixture(scope="session")
 def pages(fits):
     return {name: page_text(results) for name, results in fits.items()}
+
+
+@pytest.fixture(scope="session")
+def paths(fits):
+    """Return paths of some models; tests must not change them."""
+    return {
+        "hbk": fits["hbk"].model.path([0, 0.1, 0.16, 0.18, 0.2, 0.3]),
+        "cov": fits["cov"].model.path([0, 0.1, 0.2]),
+        "logit": fits["logit"].model.path([0, 0.01, 0.03]),
+    }
+
+
+@pytest.fixture(scope="session")
+def path_pages(paths):
+    return {name: path_page(path) for name, path in paths.items()}

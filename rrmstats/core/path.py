@@ -1,0 +1,321 @@
+"""The minimum of the risk along a grid of eps_bar, each solution a start for its neighbors.
+
+The minimum moves smoothly with eps_bar, except where another local minimum becomes the lowest.
+Local minima are therefore followed in both directions, and sought anew at some values, and where
+the two directions disagree. Where the data are large this happens on a part of the rows, and all
+rows are seen only by descents from where it led.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rrmstats.core.descent import Descent
+from rrmstats.core.entropy import Array
+from rrmstats.core.points import Budget, Points, evaluate
+from rrmstats.core.problem import Problem, SmoothProblem
+from rrmstats.core.search import (
+    COMPARE_MARGIN,
+    COMPARE_MAXITER,
+    COMPARE_ROWS,
+    COMPARE_TOL,
+    DEFAULT_SEED,
+    Solution,
+    check_size,
+    compared_rows,
+    found_solution,
+    global_minimum,
+    screened_part,
+)
+from rrmstats.core.setting import Setting
+from rrmstats.core.starts import SAME_RISK, Starts, distinct
+
+# Values from one global search to the next; between them minima are only followed. With few rows
+# there is a search at each: another minimum can be the lowest at a single value.
+FEW_ROWS, SEARCH_EVERY = 1000, 12
+# Local minima that are followed from each value to the next.
+MOST_BRANCHES = 4
+# Fall of the risk, relative to its excess, past which an extrapolated start was a bad one.
+FAR_OFF = 0.01
+# Values next to a change of the lowest minimum, as a part of the rows shows it, at which all rows
+# are asked which of the two it is.
+UNSURE = 2
+# Solutions from which the next one is extrapolated.
+EXTRAPOLATED = 4
+
+
+class SolutionPath(NamedTuple):
+    """Solutions at several bounds.
+
+    Attributes
+    ----------
+    solutions : list of Solution
+        One for each bound.
+    switched : list of bool
+        Whether a descent from the solution at the bound before, or from the fit under uniform
+        weights for the first, ends higher: another local minimum has become the lowest.
+    """
+
+    solutions: list[Solution]
+    switched: list[bool]
+
+
+def solution_path(problem: Problem, setting: Setting, eps_bars: Iterable[float]) -> SolutionPath:
+    """Return the solution of least risk at each of some bounds.
+
+    Parameters
+    ----------
+    problem : Problem
+        The losses, the same for all bounds.
+    setting : Setting
+        Options of the search; its own `eps_bar` plays no part.
+    eps_bars : iterable of float
+        Bounds on the fraction of corrupted observations, increasing, in [0, 1).
+
+    Returns
+    -------
+    SolutionPath
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import FunctionProblem, Setting
+    >>> from rrmstats.core.path import solution_path
+    >>> z = np.array([1.9, 2.0, 2.1, 2.2, 1.8, 2.0, 90.0, 95.0])
+    >>> problem = FunctionProblem(
+    ...     losses=lambda theta: (z - theta[0]) ** 2,
+    ...     weighted_fit=lambda weights: np.array([weights @ z]),
+    ...     n_obs=8, n_params=1)
+    >>> path = solution_path(problem, Setting(0.0), [0, 0.2, 0.4])
+    >>> [float(found.theta[0].round(1)) for found in path.solutions]
+    [24.6, 3.5, 2.0]
+    """
+    settings = [replace(setting, eps_bar=float(value)) for value in eps_bars]
+    for each in settings:
+        check_size(problem, each.budget(problem.n_obs))
+    classical = [global_minimum(problem, each) for each in settings if each.eps_bar == 0]
+    robust = [each for each in settings if each.eps_bar > 0]
+    if not robust:
+        return SolutionPath(classical, [False] * len(classical))
+    rng = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
+    budgets, part, rows = [each.budget(problem.n_obs) for each in robust], problem, None
+    if problem.n_obs > COMPARE_ROWS:
+        rows = compared_rows(problem, budgets[0], rng)
+        part = problem.take(rows)
+    branches = Branches(
+        part, [budget if rows is None else budget.take(rows) for budget in budgets], setting
+    )
+    branches.follow()
+    switched = branches.switched()
+    found = _solutions(problem, robust, branches, switched)
+    return SolutionPath(classical + found, [False] * len(classical) + switched)
+
+
+class Branches:
+    """Local minima of the risk at each of several bounds, the lowest first.
+
+    Parameters
+    ----------
+    problem : Problem
+    budgets : list of Budget
+        The constraint at each bound, eps_bar increasing and positive.
+    setting : Setting
+
+    Attributes
+    ----------
+    ends : list of Points
+        At each bound the lowest local minima found, at most MOST_BRANCHES.
+    """
+
+    def __init__(self, problem: Problem, budgets: list[Budget], setting: Setting) -> None:
+        self.problem, self.budgets, self.setting = problem, budgets, setting
+        self.first = problem.weighted_fit(budgets[0].uniform(problem.n_obs))[None]
+        self.ends: list[Points | None] = [None] * len(budgets)
+
+    def known(self, i: int) -> Points:
+        """Return the minima at one bound."""
+        ends = self.ends[i]
+        assert ends is not None
+        return ends
+
+    def follow(self) -> None:
+        """Search at every few bounds and follow what was found, upward and then downward.
+
+        Where the downward way ends lower than the upward one, the lowest minimum is another from
+        the first of these bounds on: there is another search.
+        """
+        last = len(self.budgets) - 1
+        every = 1 if self.problem.n_obs <= FEW_ROWS else SEARCH_EVERY
+        for i in sorted({*range(last, -1, -every), 0}):
+            self._search(i)
+        self._carry(0, 1)
+        lowered = self._carry(last, -1)
+        for i in lowered:
+            if every > 1 and i - 1 not in lowered:
+                self._search(i)
+                self._carry(i, 1, lowered=True)
+                self._carry(i, -1, lowered=True)
+
+    def switched(self) -> list[bool]:
+        """Tell at which bounds a descent from the minimum at the last one ends higher."""
+        found, theta, lambda_ = [], self.first, None
+        for i, budget in enumerate(self.budgets):
+            ends = self.known(i)
+            risk = self._run(theta, budget, lambda_).risk[0]
+            found.append(bool(risk > ends.risk[0] + SAME_RISK * ends.excess[0]))
+            theta, lambda_ = ends.theta[:1], ends.lambda_[:1]
+        return found
+
+    def _search(self, i: int) -> None:
+        """Descend at a bound from the starts of a global search."""
+        rng = self.setting.rng
+        generator = np.random.default_rng(DEFAULT_SEED if rng is None else rng)
+        n_starts = self.setting.n_starts
+        if n_starts is None:
+            n_starts = self.problem.default_starts(self.budgets[i].eps_bar)
+        theta = self.first
+        if n_starts:
+            theta = screened_part(
+                self.problem, self.budgets[i], theta, n_starts, generator, "uniform"
+            ).theta
+        self._descend(i, theta)
+
+    def _carry(self, start: int, step: int, lowered: bool = False) -> list[int]:
+        """Descend at each bound from the minima of the last; return where this lowered the risk.
+
+        With `lowered` it ends where the risk is not lowered.
+        """
+        found = []
+        for i in range(start + step, len(self.budgets) if step > 0 else -1, step):
+            before = self.known(i - step)
+            if self._descend(i, before.theta, before.lambda_):
+                found.append(i)
+            elif lowered:
+                break
+        return found
+
+    def _descend(self, i: int, theta: Array, lambda_: Array | None = None) -> bool:
+        """Descend from some points; tell whether the risk is lower than it was."""
+        ends = self._run(theta, self.budgets[i], lambda_)
+        known = self.ends[i]
+        pool = ends if known is None else joined(known, ends)
+        self.ends[i] = pool[np.array([group[0] for group in distinct(pool, MOST_BRANCHES)])]
+        if known is None:
+            return True
+        return bool(ends.risk.min() < known.risk[0] - SAME_RISK * known.excess[0])
+
+    def _run(self, theta: Array, budget: Budget, lambda_: Array | None) -> Points:
+        """Return where descents from some points end."""
+        most = min(COMPARE_MAXITER, self.setting.maxiter)
+        points = evaluate(self.problem, theta.copy(), budget, lambda_)  # descents overwrite it
+        return Descent(self.problem, points, budget).run(COMPARE_TOL, most, True).points
+
+
+def joined(first: Points, second: Points) -> Points:
+    """Return two batches of points as one."""
+    return Points(
+        *(
+            np.concatenate([getattr(first, name), getattr(second, name)])
+            for name in Points.__slots__
+        )
+    )
+
+
+def _solutions(
+    problem: Problem, settings: list[Setting], branches: Branches, switched: list[bool]
+) -> list[Solution]:
+    """Return the solutions on all rows from the minima that were followed on a part of them."""
+    if branches.problem is problem:
+        lowest = [branches.known(i)[np.array([0])] for i in range(len(settings))]
+        return [
+            _solution(problem, setting, end.theta, end.lambda_)
+            for setting, end in zip(settings, lowest, strict=True)
+        ]
+    found: list[Solution] = []
+    places = [coordinate(setting.eps_bar) for setting in settings]
+    plain = isinstance(problem, SmoothProblem) and type(problem).retract is SmoothProblem.retract
+    most = EXTRAPOLATED if plain else 1
+    for i, setting in enumerate(settings):
+        unsure = any(switched[max(i - UNSURE, 0) : i + UNSURE + 1])
+        last = max((j for j in range(i) if switched[j]), default=0)
+        known = range(max(last, i - EXTRAPOLATED), i)
+        recent, ends = [(places[j], found[j]) for j in known], branches.known(i)
+        theta, guess = _predicted(ends, recent[-most:], places[i], unsure)
+        solution = _solution(problem, setting, theta, guess)
+        if not far_off(solution):
+            found.append(solution)
+            continue
+        theta, guess = np.vstack([theta, ends.theta]), np.r_[guess, ends.lambda_]
+        found.append(_solution(problem, setting, theta, guess))
+    for i in (i for i, changed in enumerate(switched) if changed):
+        for j in range(i - 1, -1, -1):
+            after = found[j + 1]
+            theta, guess = after.theta[None], np.array([after.lambda_])
+            trial = _solution(problem, settings[j], theta, guess)
+            if not trial.risk < found[j].risk * (1 - SAME_RISK):
+                break
+            found[j] = trial
+    return found
+
+
+def far_off(solution: Solution) -> bool:
+    """Tell whether a descent from an extrapolated solution had farther to go than expected."""
+    if not np.isfinite(solution.risk):
+        return True
+    excess = solution.risk - solution.losses.min()
+    return bool(solution.trace[0].risk - solution.risk > FAR_OFF * excess)
+
+
+def coordinate(eps_bar: float) -> float:
+    """Return a function of the bound in which solutions are smooth down to zero.
+
+    The logarithms of the weights grow with its square root.
+    """
+    return float(np.sqrt(-np.log1p(-eps_bar)))
+
+
+def _predicted(
+    ends: Points, recent: list[tuple[float, Solution]], at: float, unsure: bool
+) -> tuple[Array, Array]:
+    """Return where to start on all rows: rivals on a part, the lowest of them extrapolated.
+
+    Where it is not sure that the lowest is that of the recent solutions it is kept as it is.
+    """
+    near = ends.risk - ends.risk[0] <= COMPARE_MARGIN * ends.excess[0]
+    theta, lambda_ = ends.theta[near], ends.lambda_[near]
+    sound = [each for each in recent if 0 < each[1].lambda_ < np.inf]
+    if not sound:
+        return theta, lambda_
+    weights = lagrange_weights(np.array([place for place, _ in sound]), at)
+    ahead = weights @ np.array([solution.theta for _, solution in sound])
+    hotter = np.exp(weights @ np.log([solution.lambda_ for _, solution in sound]))
+    kept = slice(0 if unsure else 1, None)
+    return np.vstack([ahead, theta[kept]]), np.r_[hotter, lambda_[kept]]
+
+
+def lagrange_weights(places: Array, at: float) -> Array:
+    """Return the weights of values at some places in their interpolation elsewhere, shape (m,)."""
+    weights = np.ones(len(places))
+    for i, place in enumerate(places):
+        others = np.delete(places, i)
+        weights[i] = np.prod((at - others) / (place - others))
+    return weights
+
+
+def _solution(problem: Problem, setting: Setting, theta: Array, lambda_: Array) -> Solution:
+    """Return the lowest end of descents from some points."""
+    budget = setting.budget(problem.n_obs)
+    points = evaluate(problem, theta.copy(), budget, lambda_)  # descents overwrite it
+    starts = Starts(
+        points.risk.copy(),
+        ("neighbor",) * len(theta),
+        theta,
+        np.arange(len(theta)),
+        list(points.weights[:, None]),
+    )
+    descent = Descent(problem, points, budget).run(setting.tol, setting.maxiter, True)
+    return found_solution(descent, starts)

@@ -1,0 +1,96 @@
+"""The path of a model: its fits along a grid of eps_bar."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.path import solution_path
+from rrmstats.core.setting import Setting
+from rrmstats.models.bootstrap import Bootstrap
+from rrmstats.optional import require
+from rrmstats.results.inference import Inference
+from rrmstats.results.path_results import RRMPath
+
+# The grid where none is given.
+LARGEST, STEPS = 0.5, 25
+# Seconds before a progress bar appears.
+BAR_DELAY = 2.0
+
+
+def check_grid(eps_bar: npt.ArrayLike) -> Array:
+    """Return the values of a grid in increasing order, or say what is wrong with them."""
+    values = np.atleast_1d(np.asarray(eps_bar, dtype=object))
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"eps_bar must be a list of numbers in [0, 1), got {eps_bar!r}")
+    return np.unique([check_eps_bar(value) for value in values])
+
+
+def default_grid(n_params: int, wnobs: float) -> Array:
+    """Return 0, 0.02, ..., 0.5, as far as they leave as many observations as parameters."""
+    grid = LARGEST * np.arange(STEPS + 1) / STEPS
+    return grid[(1 - grid) * wnobs >= n_params * (1 - 1e-12)]
+
+
+def fit_path(
+    model: Any,
+    eps_bar: npt.ArrayLike | None,
+    efficiency: float | None,
+    setting: Setting,
+    inference: Inference,
+    bootstrap: Bootstrap | None,
+    progress: bool,
+) -> RRMPath:
+    """Return the fits of a model at each bound of a grid; see `RRMModel.path`.
+
+    The losses may differ between the classical fit and the others, but not among the others.
+    """
+    robust = model._with_eps_bar(LARGEST).problem()
+    if eps_bar is None:
+        grid = default_grid(robust.n_params, setting.wnobs(robust.n_obs))
+    else:
+        grid = check_grid(eps_bar)
+    parts = [(robust, grid[grid > 0])]
+    if grid[0] == 0:
+        parts.insert(0, (model._with_eps_bar(0.0).problem(), grid[:1]))
+    found, switched = [], []
+    for problem, values in parts:
+        path = solution_path(problem, setting, values)
+        found += [(problem, solution) for solution in path.solutions]
+        switched += path.switched
+    estimates, inferences = [], []
+    for value, (problem, solution) in zip(_shown(grid, progress), found, strict=True):
+        first = problem.consistent(solution, replace(setting, eps_bar=float(value)))
+        estimates.append(first if efficiency is None else problem.efficient(first, efficiency))
+        replicates = None if bootstrap is None else bootstrap.run(estimates[-1])
+        inferences.append(replace(inference, replicates=replicates))
+    warn_once(model, estimates)
+    return RRMPath(model, grid, estimates, inferences, np.array(switched))
+
+
+def _shown(grid: Array, progress: bool) -> Iterable[float]:
+    if not progress:
+        return grid
+    return require("tqdm", "parallel").tqdm(grid, desc="path", unit="fit", delay=BAR_DELAY)
+
+
+def warn_once(model: Any, estimates: Sequence[Estimate]) -> None:
+    """Give each warning of the fits once, with the bounds that it concerns."""
+    found: dict[tuple[type[Warning], str], list[float]] = {}
+    for estimate in estimates:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model._warn(estimate)
+        for each in caught:
+            key = each.category, str(each.message)
+            found.setdefault(key, []).append(estimate.setting.eps_bar)
+    for (category, message), values in found.items():
+        where = ", ".join(f"{value:g}" for value in values)
+        warnings.warn(f"at eps_bar = {where}: {message}", category, stacklevel=4)

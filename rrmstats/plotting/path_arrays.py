@@ -1,0 +1,205 @@
+"""What pictures of a path show, as functions of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import chi2
+
+from rrmstats.plotting.offers import Array, FittedPath, Flags
+
+Rows = npt.NDArray[np.intp]
+# A text names at most so many runs of rows, and calls the others "more".
+MOST_RUNS = 4
+# A run of at least so many rows is written as its first and last row.
+SHORTEST_RUN = 3
+# An explicit list of rows longer than this gives way to their number.
+LONGEST_TEXT = 24
+# Residuals this many times the cutoff are drawn on an axis that is logarithmic outside the band.
+FAR = 20.0
+# Values of eps_bar that differ by less are equal.
+TINY = 1e-9
+
+
+class Group(NamedTuple):
+    """Rows that are drawn and labeled together.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their positions, in increasing order.
+    at : int
+        Position on the grid of the value at which they leave.
+    """
+
+    rows: Rows
+    at: int
+
+
+def relative_weights(path: FittedPath) -> Array:
+    """Return weights in units of equal weights, or of the frequency weights, shape (n, m)."""
+    weights = np.asarray(path.weights, dtype=float)
+    counts = path.model.freq_weights
+    base = np.full(len(weights), 1 / len(weights)) if counts is None else counts / counts.sum()
+    return weights / np.where(base > 0, base, 1.0)[:, None]
+
+
+def row_names(path: FittedPath) -> list[str]:
+    """Return the labels of the rows."""
+    return [str(label) for label in path.weights.index]
+
+
+def ever_flagged(path: FittedPath) -> Flags:
+    """Return whether each row is flagged somewhere on the path, shape (n,)."""
+    return np.array(path.flags.any(axis=1), dtype=bool)
+
+
+def leaving_positions(path: FittedPath) -> Rows:
+    """Return the position on the grid where each row loses half its weight; m if nowhere."""
+    below = path.leaves["below_half"].to_numpy(float)
+    m = len(path.eps_bars)
+    found = np.searchsorted(path.eps_bars, below - TINY)
+    return np.where(np.isnan(below), m, np.minimum(found, m - 1))
+
+
+def leaving_groups(path: FittedPath) -> list[Group]:
+    """Return the rows that are flagged somewhere, grouped by where they leave.
+
+    Rows of the first jump come first, then those of the next, then the rows of no jump by the
+    value at which they lose half their weight. Flagged rows that keep it belong to no group.
+    """
+    at, left = leaving_positions(path), ever_flagged(path)
+    gone = path.leaves["below_1pct"].to_numpy(float)
+    groups = []
+    steps = path.jumps[["eps_bar_from", "eps_bar_to"]].to_numpy(float) + TINY
+    for (after, until), labels in zip(steps, path.jumps["rows"], strict=True):
+        named = path.weights.index.isin(list(labels))
+        # A row that lost some of its weight before the jump, and the rest there, belongs to it.
+        rows = left & (named | ((gone > after) & (gone <= until)))
+        end = int(np.searchsorted(path.eps_bars, until)) - 1
+        groups.append(Group(np.flatnonzero(rows), end))
+        left = left & ~rows
+    places = np.unique(at[left & (at < len(path.eps_bars))])
+    groups += [Group(np.flatnonzero(left & (at == k)), int(k)) for k in places]
+    return [group for group in groups if len(group.rows)]
+
+
+def flagged_that_stay(path: FittedPath) -> Flags:
+    """Return whether each row is flagged somewhere but belongs to no group, shape (n,)."""
+    stay = ever_flagged(path)
+    for group in leaving_groups(path):
+        stay[group.rows] = False
+    return stay
+
+
+def jump_places(path: FittedPath) -> Array:
+    """Return the middle of the step of the grid at which each jump happens."""
+    ends = path.jumps[["eps_bar_from", "eps_bar_to"]].to_numpy(float)
+    return ends.mean(axis=1)
+
+
+def rows_text(rows: Sequence[int] | Rows, names: Sequence[str]) -> str:
+    """Return the names of rows in a few words.
+
+    Examples
+    --------
+    >>> from rrmstats.plotting.path_arrays import rows_text
+    >>> names = [str(i) for i in range(30)]
+    >>> rows_text(range(10), names), rows_text([3, 5, 7, 8, 9, 18], names)
+    ('0-9', '3, 5, 7-9, 18')
+    """
+    if not len(rows):
+        return "none"
+    runs = _runs(np.asarray(rows, dtype=int))
+    shown = runs if len(runs) <= MOST_RUNS else runs[: MOST_RUNS - 1]
+    text = ", ".join("-".join(names[row] for row in sorted({run[0], run[-1]})) for run in shown)
+    if len(text) > LONGEST_TEXT and len(rows) > 1:
+        return f"{len(rows)} rows"
+    left = len(rows) - sum(len(run) for run in shown)
+    return f"{text} and {left} more" if left else text
+
+
+def _runs(rows: Rows) -> list[Rows]:
+    """Return rows as runs of consecutive ones; runs of two count as single rows."""
+    runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
+    return [
+        part
+        for run in runs
+        for part in ([run] if len(run) >= SHORTEST_RUN else np.split(run, len(run)))
+    ]
+
+
+def most_changing_terms(frame: pd.DataFrame, most: int) -> list[str]:
+    """Return the terms whose estimates move most in standard errors, in their own order."""
+    by_term = frame.groupby("term", sort=False)
+    spread = by_term["estimate"].max() - by_term["estimate"].min()
+    unit = by_term["std_err"].median()
+    change = (spread / unit.where(unit > 0)).fillna(0.0)
+    kept = set(change.sort_values(ascending=False, kind="stable").index[:most])
+    return [term for term in change.index if term in kept]
+
+
+def checked_terms(frame: pd.DataFrame, terms: Sequence[str] | None, most: int) -> list[str]:
+    """Return the terms to draw: those asked for, or those that change most."""
+    known = list(frame["term"].unique())
+    if terms is None:
+        return most_changing_terms(frame, most)
+    asked = [terms] if isinstance(terms, str) else list(terms)
+    if not asked or set(asked) - set(known):
+        raise ValueError(f"terms must be some of {', '.join(known)}, got {terms!r}")
+    return asked
+
+
+def smallest_weights_first(path: FittedPath, most: int) -> Rows:
+    """Return at most so many rows, those whose weights are smallest somewhere, as positions.
+
+    Rows that are flagged somewhere come before others, and rows that leave early before rows
+    that leave late.
+    """
+    least = relative_weights(path).min(axis=1)
+    order = np.lexsort((least, leaving_positions(path), ~ever_flagged(path)))
+    return order[:most]
+
+
+def residual_kind(path: FittedPath, level: float) -> tuple[str, Array]:
+    """Return what the residuals are called and their cutoff at each value, shape (m,)."""
+    m = len(path.eps_bars)
+    offered = set(dir(path.at(float(path.eps_bars[0]))))
+    if "pred_table" in offered:
+        # The deviance residual of a label that has the probability 1 - level.
+        return "deviance residual", np.full(m, np.sqrt(-2 * np.log(1 - level)))
+    if "score_cutoff" in offered:
+        return "larger distance / its cutoff", np.ones(m)
+    if "mahalanobis" in offered:
+        return "robust distance", np.array(
+            [path.at(float(e)).cutoff(level) for e in path.eps_bars]
+        )
+    return "standardized residual", np.full(m, np.sqrt(chi2.ppf(level, 1)))
+
+
+def is_far(values: Array, cutoff: Array) -> bool:
+    """Return whether some residual is so large that it would flatten the band of clean rows."""
+    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return bool(largest > FAR * cutoff.max())
+
+
+def merged_places(values: Array, gap: float) -> list[Rows]:
+    """Return positions of values in groups, whose means are at least a gap apart.
+
+    Parameters
+    ----------
+    values : ndarray, shape (p,)
+    gap : float
+    """
+    groups = [np.array([i]) for i in np.argsort(values, kind="stable")]
+    while True:
+        means = np.array([values[group].mean() for group in groups])
+        distances = np.diff(means)
+        if not len(distances) or distances.min() >= gap:
+            return [np.sort(group) for group in groups]
+        k = int(distances.argmin())
+        groups[k : k + 2] = [np.concatenate(groups[k : k + 2])]

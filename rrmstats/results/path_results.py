@@ -1,0 +1,277 @@
+"""Results along a grid of eps_bar: what depends on the choice of the bound, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from statsmodels.iolib.summary import Summary
+
+from rrmstats import plotting
+from rrmstats.core.changes import leaving_rows, left_for_good
+from rrmstats.core.choice import Choice
+from rrmstats.core.comparison import EFFICIENCY, LEVEL, beyond_chance, largest_pvalue
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate, standardized_departures
+from rrmstats.report import write_path_report
+from rrmstats.results.inference import Inference
+from rrmstats.results.path_summary import make_path_summary
+from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
+
+# The level where another local minimum has become the lowest. That happens on clean data too, but
+# there second steps do not follow.
+SWITCH_LEVEL = 0.05
+
+
+class RRMPath:
+    """Fits of a model at each of several bounds on the corrupted fraction.
+
+    Attributes
+    ----------
+    model : model
+        The model, without regard to its own `eps_bar`.
+    eps_bars : ndarray, shape (m,)
+        The bounds, increasing.
+    efficiency : float or None
+        Efficiency asked of the second step; None where there was none.
+    switched : ndarray of bool, shape (m,)
+        Where another local minimum is the lowest than at the bound before.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        eps_bars: Array,
+        estimates: Sequence[Estimate],
+        inferences: Sequence[Inference],
+        switched: np.ndarray,
+    ) -> None:
+        self.model, self.eps_bars, self.switched = model, eps_bars, switched
+        self.efficiency = estimates[0].efficiency
+        self._estimates, self._inferences = tuple(estimates), tuple(inferences)
+        self._built: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.eps_bars)
+
+    def __repr__(self) -> str:
+        steps = "" if self.efficiency is None else f", efficiency={self.efficiency:g}"
+        return (
+            f"<{type(self).__name__} of {type(self.model).__name__}: {len(self)} values of "
+            f"eps_bar from {self.eps_bars[0]:g} to {self.eps_bars[-1]:g}{steps}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
+
+    plot = plotting.plot_path
+    plot_weights = plotting.plot_path_weights
+    plot_residuals = plotting.plot_path_residuals
+    report = write_path_report
+
+    def summary(self) -> Summary:
+        """Return the grid, some of its fits, the jumps and what changes as tables.
+
+        Returns
+        -------
+        statsmodels.iolib.summary.Summary
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path()
+        >>> "0.04 to 0.06" in path.summary().as_text()
+        True
+        """
+        return make_path_summary(self)
+
+    def _result(self, i: int) -> Any:
+        if i not in self._built:
+            model = self.model._with_eps_bar(self.eps_bars[i])
+            self._built[i] = model._results(self._estimates[i], self._inferences[i])
+        return self._built[i]
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        """The results at each bound, with all that a fit offers."""
+        return tuple(self._result(i) for i in range(len(self)))
+
+    def at(self, eps_bar: float) -> Any:
+        """Return the results at one bound of the grid.
+
+        Parameters
+        ----------
+        eps_bar : float
+            One of `eps_bars`.
+
+        Returns
+        -------
+        RRMResults
+            As `fit` returns them.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path([0, 0.1, 0.2])
+        >>> bool(path.at(0.2).params["log_te"] > 0)
+        True
+        """
+        distance = np.abs(self.eps_bars - eps_bar)
+        i = int(np.argmin(distance))
+        if not distance[i] <= 1e-9:
+            near = np.sort(self.eps_bars[np.argsort(distance, kind="stable")[:3]])
+            raise ValueError(
+                f"eps_bar={eps_bar:g} is not on the grid of the path; the nearest values are "
+                f"{', '.join(f'{value:g}' for value in near)}"
+            )
+        return self._result(i)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The bound that ``eps_bar="auto"`` chooses; the model makes it when it is first asked.
+
+        It need not be on the grid.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> path = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).path([0.1, 0.2, 0.3])
+        >>> path.choice.eps_bar
+        0.22
+        """
+        return self.model.chosen(self._estimates[0].setting)
+
+    @cached_property
+    def _terms(self) -> list[Terms]:
+        return aligned_terms(list(self.results))
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Estimates at each bound, one row per bound and term.
+
+        Columns are eps_bar, term, estimate, std_err, the 95 % interval (lower, upper), and what
+        concerns the whole fit: risk, lambda_, scale (NaN where the model has none), eps_hat,
+        n_kish and n_flagged. The terms of principal components are the eigenvalues and the
+        loadings, whose signs are aligned along the path.
+        """
+        blocks = []
+        for i, terms in enumerate(self._terms):
+            results = self._result(i)
+            blocks.append(
+                pd.DataFrame(
+                    {
+                        "eps_bar": self.eps_bars[i],
+                        "term": terms.names,
+                        "estimate": terms.estimates,
+                        "std_err": terms.errors,
+                        "lower": terms.bounds[:, 0],
+                        "upper": terms.bounds[:, 1],
+                        "risk": results.risk,
+                        "lambda_": results.lambda_,
+                        "scale": getattr(self._estimates[i], "scale", np.nan),
+                        "eps_hat": results.eps_hat,
+                        "n_kish": results.n_kish,
+                        "n_flagged": int(np.sum(np.asarray(results.outliers()))),
+                    }
+                )
+            )
+        return pd.concat(blocks, ignore_index=True)
+
+    def _by_row(self, columns: list[npt.NDArray[Any]]) -> pd.DataFrame:
+        labels = self.model.data.row_labels
+        eps_bars = pd.Index(self.eps_bars, name="eps_bar")
+        return pd.DataFrame(np.column_stack(columns), index=labels, columns=eps_bars)
+
+    @cached_property
+    def weights(self) -> pd.DataFrame:
+        """Probability weights of the rows, one column per bound."""
+        return self._by_row([estimate.solution.weights for estimate in self._estimates])
+
+    @cached_property
+    def residuals(self) -> pd.DataFrame:
+        """Standardized residuals or distances of the rows, one column per bound."""
+        return self._by_row([np.asarray(each._distances()) for each in self.results])
+
+    @cached_property
+    def flags(self) -> pd.DataFrame:
+        """Which rows are outliers, one column per bound; see `RRMResults.outliers`."""
+        return self._by_row([np.asarray(each.outliers()) for each in self.results])
+
+    @cached_property
+    def _relative(self) -> Array:
+        """Weights in units of equal ones, or of the frequency weights, shape (n, m)."""
+        return np.column_stack([each.relative_weights for each in self.results])
+
+    @cached_property
+    def leaves(self) -> pd.DataFrame:
+        """The bound at which each row leaves the fit.
+
+        Columns `below_half` and `below_1pct` hold the smallest eps_bar of the grid from which on
+        the row's weight, in units of an equal one, stays below 0.5 and 0.01 to the end of the
+        grid; NaN where it is not below at the end.
+        """
+        grid = np.r_[self.eps_bars, np.nan]
+        columns = {
+            name: grid[left_for_good(self._relative, threshold)]
+            for name, threshold in (("below_half", 0.5), ("below_1pct", 0.01))
+        }
+        return pd.DataFrame(columns, index=self.weights.index)
+
+    @cached_property
+    def signs(self) -> list[str]:
+        """Sentences on where terms lose or gain significance (5 %), or change their sign.
+
+        A crossing that comes back at the next bound is left out, and so is a change of sign of
+        a term that is significant neither before nor after it.
+        """
+        return change_sentences(self.frame)
+
+    @cached_property
+    def _efficient_terms(self) -> list[Terms]:
+        """The terms of second steps, which nearly coincide along the path on clean data."""
+        if self.efficiency == EFFICIENCY:
+            return self._terms
+        return aligned_terms([self.model.second_step(estimate) for estimate in self._estimates])
+
+    @cached_property
+    def jumps(self) -> pd.DataFrame:
+        """Where the fit moves from one bound to the next by more than its errors allow.
+
+        One row per jump: eps_bar_from and eps_bar_to; the pvalue of the largest difference of
+        the second steps (efficiency 0.95) in units of the standard errors at the larger bound,
+        corrected for the number of terms; whether another local minimum became the lowest
+        (switched); the terms that moved beyond chance, the farthest first; the labels of the
+        rows whose weight, in units of an equal one, falls from above 0.5 to below 0.1 there, and
+        of the rows_back. A pvalue below 0.001 makes a jump. Where `switched`, standard errors can
+        be large at the larger bound: differences are then in units of the smaller error of the
+        two, and the level is 0.05.
+        """
+        found, terms, labels = [], self._efficient_terms, self.weights.index
+        for i, (before, after) in enumerate(pairwise(terms), 1):
+            errors, level = after.errors, LEVEL
+            if self.switched[i]:
+                errors, level = np.minimum(before.errors, errors), SWITCH_LEVEL
+            moved = standardized_departures(before.estimates, after.estimates, errors)
+            pvalue = largest_pvalue(moved)
+            if pvalue >= level:
+                continue
+            old, new = self._relative[:, i - 1], self._relative[:, i]
+            found.append(
+                (
+                    *(self.eps_bars[i - 1], self.eps_bars[i], pvalue),
+                    bool(self.switched[i]),
+                    tuple(after.names[j] for j in beyond_chance(moved, level)),
+                    tuple(labels[leaving_rows(old, new)]),
+                    tuple(labels[leaving_rows(new, old)]),
+                )
+            )
+        names = ["eps_bar_from", "eps_bar_to", "pvalue", "switched", "terms", "rows", "rows_back"]
+        return pd.DataFrame(found, columns=names)

@@ -1,0 +1,85 @@
+"""Summary of a path: its grid, the choice among it, its jumps, and terms that change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_base
+
+if TYPE_CHECKING:
+    from rrmstats.results.path_results import RRMPath
+
+# Labels of terms or rows that a cell names.
+SHOWN = 3
+# Bounds whose fits the summary shows.
+SHOWN_FITS = 6
+# Sentences that the summary shows.
+SHOWN_SENTENCES = 12
+
+
+def make_path_summary(path: RRMPath) -> Summary:
+    """Return the tables of `RRMPath.summary`."""
+    summary = Summary()
+    summary.tables.append(_top(path))
+    summary.tables.append(_fits(path))
+    if len(path.jumps):
+        summary.tables.append(_jumps(path))
+    summary.add_extra_txt([f"[{i}] {note}" for i, note in enumerate(_notes(path), 1)])
+    return summary
+
+
+def _top(path: RRMPath) -> SimpleTable:
+    steps = "one" if path.efficiency is None else f"two, efficiency {path.efficiency:g}"
+    chosen = "none" if path.choice is None else f"{path.choice.eps_bar:g}"
+    grid = f"{len(path)} values, {path.eps_bars[0]:g} to {path.eps_bars[-1]:g}"
+    cells = [
+        ["Model:", type(path.model).__name__, "eps_bar:", grid],
+        ["No. Observations:", str(len(path.model.endog)), "Chosen eps_bar:", chosen],
+        ["Steps:", steps, "Jumps:", str(len(path.jumps))],
+    ]
+    return SimpleTable(cells, None, None, "Robust Risk Minimization: Path", txt_fmt=fmt_base)
+
+
+def _fits(path: RRMPath) -> SimpleTable:
+    """Return what concerns whole fits, at bounds spread over the grid."""
+    places = np.unique(np.linspace(0, len(path) - 1, SHOWN_FITS).round().astype(int))
+    fits = path.frame.drop_duplicates("eps_bar").iloc[places]
+    cells = [
+        [f"{row.risk:.4g}", f"{row.eps_hat:.3f}", f"{row.n_kish:.1f}", str(row.n_flagged)]
+        for row in fits.itertuples()
+    ]
+    headers = ["risk", "eps_hat", "n_kish", "flagged"]
+    stubs = [f"{value:g}" for value in fits["eps_bar"]]
+    return SimpleTable(cells, headers, stubs, "Fits by eps_bar", txt_fmt=fmt_base)
+
+
+def _jumps(path: RRMPath) -> SimpleTable:
+    cells = [
+        [
+            *(f"{row.pvalue:.1g}", "another" if row.switched else "same"),
+            *(listed(labels) for labels in (row.terms, row.rows, row.rows_back)),
+        ]
+        for row in path.jumps.itertuples()
+    ]
+    stubs = [f"{row.eps_bar_from:g} to {row.eps_bar_to:g}" for row in path.jumps.itertuples()]
+    headers = ["p-value", "minimum", "terms", "rows that leave", "rows back"]
+    return SimpleTable(cells, headers, stubs, "Jumps", txt_fmt=fmt_base)
+
+
+def listed(labels: Any) -> str:
+    """Return the first labels, and how many more there are."""
+    names = [str(label) for label in labels]
+    more = [] if len(names) <= SHOWN else [f"+{len(names) - SHOWN} more"]
+    return ", ".join([*names[:SHOWN], *more]) or "-"
+
+
+def _notes(path: RRMPath) -> list[str]:
+    notes = [] if path.choice is None else [str(path.choice.reason)]
+    if not len(path.jumps):
+        notes.append("No jump: the fit moves along the path by no more than chance allows.")
+    left = len(path.signs) - SHOWN_SENTENCES
+    notes += [f"{sentence}." for sentence in path.signs[:SHOWN_SENTENCES]]
+    return notes if left <= 0 else [*notes, f"{left} more changes of terms: see signs."]

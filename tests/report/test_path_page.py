@@ -1,0 +1,153 @@
+import copy
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rrmstats.report import write_path_report
+from rrmstats.report.paths import path_page
+
+from .html_outline import Outline
+
+MODELS = ["hbk", "cov", "logit"]
+PANELS = ["coefficients", "weights", "residuals", "fit"]
+
+
+def content(text):
+    """Return the data of a page as its script reads them."""
+    return json.loads(re.search(r'id="path-data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def section(text, heading):
+    return re.search(rf"<h2>{heading}</h2>(.*?)</section>", text, re.DOTALL)[1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pages_are_whole_and_need_nothing_else(name, path_pages):
+    text = path_pages[name]
+    outline = Outline(text)
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert outline.tags.count("script") == text.count("</script>") == 3
+    assert not {"link", "img", "iframe", "object", "base", "form"} & set(outline.tags)
+    assert not {"src", "href", "action", "srcset"} & {key for key, _ in outline.attributes}
+    (policy,) = [value for key, value in outline.attributes if key == "content" and ";" in value]
+    assert policy.startswith("default-src 'none';") and "http" not in policy
+    assert set(PANELS) <= set(outline.ids) and len(outline.ids) == len(set(outline.ids))
+    own = text[: text.index("<script>")] + text[text.index('id="path-data"') :]
+    assert "http:" not in own and "https:" not in own and "@import" not in own
+
+
+def test_panels_show_the_path(paths, path_pages):
+    path, found = paths["hbk"], content(path_pages["hbk"])
+    panels = found["panels"]
+    assert list(panels) == PANELS
+    estimates = [trace for trace in panels["coefficients"]["data"] if "customdata" in trace]
+    assert [trace["meta"] for trace in estimates] == ["Intercept", "x1", "x2", "x3"]
+    x1 = path.frame[path.frame["term"] == "x1"]
+    np.testing.assert_allclose(estimates[1]["y"], x1["estimate"], rtol=1e-5)
+    np.testing.assert_allclose(estimates[1]["customdata"], x1[["lower", "upper"]], rtol=1e-5)
+    assert [row["name"] for row in found["rows"]] == [str(i) for i in range(75)]
+    for panel, values in (("weights", path.weights * 75), ("residuals", path.residuals)):
+        drawn = panels[panel]["data"]
+        assert len(drawn) == 75
+        for row in (0, 3, 74):
+            np.testing.assert_allclose(drawn[row]["customdata"], values.iloc[row], rtol=1e-5)
+            assert drawn[row]["meta"].startswith(f"<b>row {row}</b><br>x1 = ")
+    colors = [trace["line"]["color"] for trace in panels["weights"]["data"]]
+    flagged = path.flags.any(axis=1)
+    assert len(set(colors)) == 2
+    assert {color for color, bad in zip(colors, flagged, strict=True) if bad} == {"#D55E00"}
+
+
+def test_jumps_are_in_every_panel(paths, path_pages):
+    middles = paths["hbk"].jumps[["eps_bar_from", "eps_bar_to"]].mean(axis=1)
+    assert len(middles) >= 1
+    for name, panel in content(path_pages["hbk"])["panels"].items():
+        axes = [key for key in panel["layout"] if key.startswith("xaxis")]
+        shapes = [shape for shape in panel["layout"]["shapes"] if shape["type"] == "line"]
+        found = sorted(shape["x0"] for shape in shapes)
+        np.testing.assert_allclose(found, np.repeat(middles, len(axes)), err_msg=name)
+
+
+def test_the_chosen_value_and_its_reason(paths):
+    path = copy.copy(paths["hbk"])
+    path.choice = SimpleNamespace(eps_bar=0.2, reason="eps_hat < 0.2 & stable")
+    text = path_page(path)
+    words = " ".join(Outline(text).words)
+    assert "Chosen: eps_bar = 0.2 : eps_hat < 0.2 & stable" in words
+    for panel in content(text)["panels"].values():
+        places = {shape.get("x0") for shape in panel["layout"]["shapes"]}
+        assert 0.2 in places
+    assert 'id="choice"' not in path_page(paths["hbk"])
+
+
+def test_the_table_of_jumps_and_the_changes(paths, path_pages):
+    path, text = paths["hbk"], path_pages["hbk"]
+    jumps = section(text, "Jumps")
+    assert jumps.count("<tr>") == 1 + len(path.jumps)
+    assert "<td>0.16</td><td>0.18</td>" in jumps
+    numbers = re.findall(r'data-rows="([^"]*)"', jumps)
+    assert [tuple(json.loads(rows)) for rows in numbers] == [
+        rows for rows in path.jumps["rows"] if rows
+    ]
+    assert numbers
+    changes = section(text, "What changes along the path")
+    words = [word for word in Outline(changes).words if word.strip()]
+    assert words == path.signs and words
+
+
+def test_a_path_without_jumps_says_so(path_pages):
+    assert "There are none: no estimate changes abruptly." in section(path_pages["logit"], "Jumps")
+
+
+def test_of_many_rows_and_terms_some_are_drawn(paths, path_pages):
+    text = path_pages["logit"]
+    assert "300 of 699 rows are drawn: outliers and those of smallest weight." in text
+    found = content(text)
+    assert len(found["rows"]) == len(found["panels"]["weights"]["data"]) == 300
+    flagged = paths["logit"].flags.any(axis=1)
+    names = {str(label) for label in paths["logit"].weights.index[flagged]}
+    assert names <= {row["name"] for row in found["rows"]}
+    assert "12 of 14 coefficients, those that change most." in path_pages["cov"]
+    assert "All 75 rows are drawn." in path_pages["cov"]
+
+
+def test_without_plotly_it_says_how_to_install_it(paths, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    with pytest.raises(ImportError) as error:
+        write_path_report(paths["hbk"], tmp_path / "path.html")
+    assert str(error.value) == (
+        "plotly is not installed; install it with: pip install 'rrmstats[interactive]'"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_of_one_fit_are_refused(fits, tmp_path):
+    with pytest.raises(TypeError, match=r"such as those of model.path\(\); got those of RRMOLS"):
+        write_path_report(fits["hbk"], tmp_path / "path.html")
+
+
+@pytest.mark.parametrize("broken", ["pathlib.Path.replace", "rrmstats.report.paths.path_page"])
+def test_an_error_leaves_the_old_file_and_nothing_else(broken, paths, tmp_path, monkeypatch):
+    target = tmp_path / "path.html"
+    target.write_text("old")
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(broken, fail)
+        write_path_report(paths["hbk"], target)
+    assert [path.name for path in tmp_path.iterdir()] == ["path.html"]
+    assert target.read_text() == "old"
+    assert write_path_report(paths["hbk"], str(target), title="Stable?") == target
+    assert "<h1>Stable?</h1>" in target.read_text(encoding="utf-8")
+
+
+def test_a_bad_path_is_reported_before_the_page_is_made(paths, tmp_path, monkeypatch):
+    monkeypatch.setattr("rrmstats.report.paths.path_page", lambda *args: pytest.fail("too late"))
+    with pytest.raises(FileNotFoundError, match=r"the directory .*none does not exist; create"):
+        write_path_report(paths["hbk"], tmp_path / "none" / "path.html")

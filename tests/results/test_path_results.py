@@ -1,0 +1,185 @@
+"""What a path tells: jumps, rows that leave, terms that change, and its summary."""
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from model_table import BAD, LABELS, MODELS, frame
+from numpy.testing import assert_allclose
+
+import rrmstats
+from rrmstats.results.path_terms import Terms, change_sentences
+
+
+@pytest.fixture(scope="module")
+def stars():
+    data = rrmstats.datasets.stars_cyg.load_pandas().data
+    return rrmstats.ols("log_light ~ log_te", data, eps_bar=0.2).path()
+
+
+@pytest.fixture(scope="module")
+def components():
+    return MODELS["pca"].array(frame(), eps_bar=0.2).path([0.0, 0.04, 0.08, 0.1, 0.2, 0.4])
+
+
+def clean():
+    rng = np.random.default_rng(11)
+    data = pd.DataFrame(rng.standard_normal((100, 2)), columns=["x", "z"])
+    data["y"] = data.x + 0.5 * data.z + rng.standard_normal(100)
+    return rrmstats.ols("y ~ x + z", data, eps_bar=0.2)
+
+
+def table(estimates, errors, term="x"):
+    estimates, errors = np.array(estimates, float), np.array(errors, float)
+    return pd.DataFrame(
+        {
+            "eps_bar": np.arange(len(estimates)) / 10,
+            "term": term,
+            "estimate": estimates,
+            "lower": estimates - 2 * errors,
+            "upper": estimates + 2 * errors,
+        }
+    )
+
+
+def test_the_giant_stars_make_the_jump(stars):
+    assert stars.jumps[["eps_bar_from", "eps_bar_to"]].round(2).values.tolist() == [[0.04, 0.06]]
+    jump = stars.jumps.iloc[0]
+    assert jump.switched
+    assert "log_te" in jump.terms
+    assert set(jump.rows) <= {10, 19, 29, 33}
+    assert len(jump.rows)
+    assert jump.rows_back == ()
+    assert jump.pvalue < 0.05
+
+
+def test_rows_off_the_line_jump_in_the_second_step():
+    path = MODELS["ols"].array(frame(), eps_bar=0.2).path()
+    assert_allclose(path.jumps[["eps_bar_from", "eps_bar_to"]], [[0.08, 0.1]])
+    assert path.jumps.pvalue[0] < 1e-3
+    assert "x" in path.jumps.terms[0]
+
+
+def test_a_jump_names_the_rows_that_leave_and_those_that_come_back():
+    path = MODELS["ols"].array(frame(), eps_bar=0.2).path([0.0, 0.2])
+    jump = path.jumps.iloc[0]
+    before, after = path.weights[0.0] * 80, path.weights[0.2] * 80
+    assert set(jump.rows) == set(path.weights.index[(before > 0.5) & (after < 0.1)])
+    assert set(BAD) <= set(jump.rows)
+    assert jump.rows_back == ()
+
+
+def test_clean_data_do_not_jump():
+    path = clean().path()
+    assert len(path.jumps) == 0
+    assert list(path.jumps.columns)[:3] == ["eps_bar_from", "eps_bar_to", "pvalue"]
+    assert "No jump" in str(path.summary())
+
+
+def test_jumps_do_not_depend_on_the_step_that_is_reported(stars):
+    two = stars.model.path(efficiency=0.95)
+    pd.testing.assert_frame_equal(two.jumps, stars.jumps, rtol=1e-4)
+
+
+def test_a_value_off_the_grid_is_refused_with_its_neighbors(stars):
+    with pytest.raises(ValueError, match=r"eps_bar=0\.247 is not on .* 0\.22, 0\.24, 0\.26$"):
+        stars.at(0.247)
+    assert stars.at(0.1 + 0.2) is stars.at(0.3)
+
+
+def test_signs_of_the_stars(stars):
+    changes = "log_te changes sign from eps_bar = 0.06 on: negative before, positive after"
+    assert changes in stars.signs
+    assert any(s.startswith("log_te becomes significant from eps_bar = 0.1") for s in stars.signs)
+
+
+def test_terms_lose_and_regain_significance():
+    found = change_sentences(table([3, 3, 1, 1, 3, 3], np.ones(6)))
+    assert found == [
+        "x loses significance from eps_bar = 0.2 on",
+        "x becomes significant from eps_bar = 0.4 on",
+    ]
+
+
+def test_flutter_makes_no_sentence():
+    assert change_sentences(table([3, 3, 1, 3, 3, 3], np.ones(6))) == []
+
+
+def test_a_term_that_is_never_significant_has_no_sign():
+    assert change_sentences(table([-1, -1, 1, 1], np.full(4, 5.0))) == []
+    assert change_sentences(table([-9, -9, 9, 9], np.ones(4))) == [
+        "x changes sign from eps_bar = 0.2 on: negative before, positive after"
+    ]
+
+
+def test_terms_without_errors_are_passed_over():
+    assert change_sentences(table([3, 3, 3, 3], [1, 1, np.nan, np.nan])) == []
+
+
+def test_loadings_are_terms_with_aligned_signs(components):
+    loadings = components.frame[components.frame.term.str.startswith("loading")]
+    assert "loading[x, comp_1]" in set(loadings.term)
+    by_value = [part.estimate.to_numpy().reshape(3, 2) for _, part in loadings.groupby("eps_bar")]
+    for before, after in pairwise(by_value):
+        assert ((before * after).sum(axis=0) >= 0).all()
+    for eps_bar, found in zip(components.eps_bars, by_value, strict=True):
+        res = components.at(eps_bar)
+        assert_allclose(np.abs(found), np.abs(res.loadings))
+        part = loadings[loadings.eps_bar == eps_bar]
+        assert_allclose(part.std_err, np.ravel(res.loadings_bse))
+        assert (part.lower <= part.estimate).all()
+        assert (part.estimate <= part.upper).all()
+
+
+def test_a_loading_of_the_other_sign_is_turned_with_its_interval():
+    axes = np.array([[0.6], [0.8]])
+    bounds = np.array([[1.0, 3.0], [0.5, 0.7], [0.7, 0.9]])
+    before = Terms(["comp_1", "a", "b"], np.array([2.0, 0.6, 0.8]), np.ones(3), bounds, axes)
+    turned = np.array([[1.0, 3.0], [-0.7, -0.5], [-0.9, -0.7]])
+    after = Terms(["comp_1", "a", "b"], np.array([2.0, -0.6, -0.8]), np.ones(3), turned, -axes)
+    found = after.aligned(before)
+    assert_allclose(found.estimates, before.estimates)
+    assert_allclose(found.bounds, before.bounds)
+
+
+def test_scale_is_that_of_regressions_alone(stars, components):
+    assert_allclose(stars.frame.scale.iloc[-1], stars.at(0.5).scale)
+    assert components.frame.scale.isna().all()
+
+
+def test_summary_and_displays(stars):
+    text = str(stars.summary())
+    for part in ("26 values, 0 to 0.5", "0.04 to 0.06", "29, 33", f"{stars.at(0.5).risk:.4g}"):
+        assert part in text
+    assert all(sentence in text for sentence in stars.signs)
+    assert "0.04 to 0.06" in stars._repr_html_()
+    assert repr(stars) == "<RRMPath of RRMOLS: 26 values of eps_bar from 0 to 0.5>"
+    assert len(stars) == 26
+
+
+def test_a_choice_is_told():
+    path = clean().path([0.0, 0.1])
+    assert path.choice is None
+    path.choice = SimpleNamespace(eps_bar=0.1, reason="Fits from 0.1 on agree.")
+    text = str(path.summary())
+    assert "Fits from 0.1 on agree." in text
+    assert "Chosen eps_bar:" in text
+
+
+def test_results_are_made_once(stars):
+    assert stars.results[3] is stars.at(stars.eps_bars[3])
+    assert len(stars.results) == 26
+
+
+def test_labels_of_the_table_of_leaving(stars):
+    assert list(stars.leaves.columns) == ["below_half", "below_1pct"]
+    relative = stars.weights * len(stars.weights)
+    for label in stars.leaves.index:
+        at = stars.leaves.below_half[label]
+        late = relative.loc[label, relative.columns >= at] if at == at else relative.loc[label, []]
+        assert (late < 0.5).all()
+        earlier = relative.loc[label, relative.columns < at] if at == at else relative.loc[label]
+        assert not len(earlier) or earlier.iloc[-1] >= 0.5
+    assert LABELS[0] not in stars.leaves.index
