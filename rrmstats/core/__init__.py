@@ -3,6 +3,7 @@
 import warnings
 from typing import TYPE_CHECKING
 
+from rrmstats.core.choice import Choice
 from rrmstats.core.descent import Step
 from rrmstats.core.entropy import EntropyWeights, entropy_weights
 from rrmstats.core.estimate import EstimableProblem, Estimate
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "Choice",
     "EntropyWeights",
     "EstimableProblem",
     "Estimate",

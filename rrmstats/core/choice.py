@@ -71,7 +71,7 @@ def choose(fit: Callable[[float], Estimate], bound: float) -> Choice:
         The largest value.
     """
     fitted = cache(fit)
-    bound = max(np.floor(round(bound / STEP, 9)) * STEP, 0.0)
+    bound = max(round(float(np.floor(round(bound / STEP, 9))) * STEP, 9), 0.0)
     value, share, margin = _needed(fitted(bound), bound)
     # Where no more efficient fit agrees with the one at the bound, that one may be too noisy to
     # tell: its own finding is a bound that it can do with.

@@ -106,9 +106,7 @@ def frame_shape(axis: int) -> Json:
 def places_shapes(path: FittedPath, axis: int) -> list[Json]:
     """Return the jumps and the chosen value as vertical lines on one pair of axes."""
     shapes = [vertical_line(float(x), axis, "black", "dash", 1) for x in jump_places(path)]
-    if path.choice is not None:
-        shapes.append(vertical_line(float(path.choice.eps_bar), axis, GREEN, "solid", 2.5))
-    return shapes
+    return [*shapes, vertical_line(float(path.choice.eps_bar), axis, GREEN, "solid", 2.5)]
 
 
 def base_layout(path: FittedPath, titles: Sequence[str], per_row: int, height: int) -> Json:

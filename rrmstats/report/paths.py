@@ -145,10 +145,7 @@ def scripts_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
 
 def choice_text(path: FittedPath) -> str:
     """Return the chosen value with its reason."""
-    if path.choice is None:
-        return ""
-    reason = escape(str(path.choice.reason))
-    return f'<p id="choice"><b>Chosen: eps_bar = {path.choice.eps_bar:g}</b>: {reason}</p>'
+    return f'<p id="choice">{escape(path.choice.reason)}</p>'
 
 
 def signs_text(path: FittedPath) -> str:

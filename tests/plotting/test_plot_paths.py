@@ -112,12 +112,12 @@ def test_jumps_and_the_chosen_value_are_in_every_panel(paths):
     assert "chosen: 0.2" in names and "jump" in names
 
 
-def test_without_jumps_or_choice_the_legend_does_not_name_them(paths):
+def test_without_jumps_the_legend_does_not_name_them(paths):
     path = copy.copy(paths["hbk"])
     path.__dict__["jumps"] = path.jumps.iloc[:0]
     (legend,) = plotting.plot_path(path).legends
     names = [text.get_text() for text in legend.get_texts()]
-    assert "jump" not in names and not any(name.startswith("chosen") for name in names)
+    assert "jump" not in names
 
 
 def test_of_many_terms_those_that_change_most_are_shown(paths):

@@ -1,7 +1,6 @@
 """What a path tells: jumps, rows that leave, terms that change, and its summary."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ from model_table import BAD, LABELS, MODELS, frame
 from numpy.testing import assert_allclose
 
 import rrmstats
+from rrmstats.core.setting import Setting
 from rrmstats.results.path_terms import Terms, change_sentences
 
 
@@ -160,12 +160,13 @@ def test_summary_and_displays(stars):
 
 
 def test_a_choice_is_told():
-    path = clean().path([0.0, 0.1])
-    assert path.choice is None
-    path.choice = SimpleNamespace(eps_bar=0.1, reason="Fits from 0.1 on agree.")
-    text = str(path.summary())
-    assert "Fits from 0.1 on agree." in text
-    assert "Chosen eps_bar:" in text
+    model = clean()
+    path = model.path([0.0, 0.1])
+    chosen = model._with_eps_bar(0.3).chosen(Setting(0.0))
+    assert path.choice == chosen
+    text = " ".join(str(path.summary()).split())
+    assert path.choice.reason in text
+    assert f"Chosen eps_bar: {chosen.eps_bar:g}" in text
 
 
 def test_results_are_made_once(stars):
