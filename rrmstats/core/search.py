@@ -61,7 +61,7 @@ class Solution:
         spectral ones. Those of large data are compared on a part of the rows. Infinite where a
         start gave no fit.
     start_kinds : tuple of str, length m
-        "uniform", "given", "subset" or "spectral".
+        "uniform", "given", "subset" or "spectral"; "neighbor" along a path.
     final_risks : ndarray, shape (f,)
         Risks at the ends of the descents that were run to convergence on all rows.
     n_reached : int
