@@ -158,7 +158,7 @@ class RRMPath:
         """Estimates at each bound, one row per bound and term.
 
         Columns are eps_bar, term, estimate, std_err, the 95 % interval (lower, upper), and what
-        concerns the whole fit: risk, lambda_, scale (NaN where the model has none), eps_hat,
+        concerns the whole fit: risk, ``lambda_``, scale (NaN where the model has none), eps_hat,
         n_kish and n_flagged. The terms of principal components are the eigenvalues and the
         loadings, whose signs are aligned along the path.
         """
