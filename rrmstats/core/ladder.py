@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
-from scipy.special import stdtr
-from scipy.stats import f
+from scipy.special import chdtrc, fdtrc, stdtr
 
 from rrmstats.core.entropy import Array
 
@@ -154,7 +153,10 @@ def equal_pvalue(difference: Array, moves: Array, counts: Array | None, free: fl
     unit[unit == 0] = np.inf
     scaled = difference / unit
     inverse = np.linalg.pinv(variance / np.outer(unit, unit), hermitian=True)
-    return float(f.sf(scaled @ inverse @ scaled / len(difference), len(difference), free))
+    statistic, terms = float(scaled @ inverse @ scaled), len(difference)
+    if np.isinf(free):
+        return float(chdtrc(terms, statistic))
+    return float(fdtrc(terms, free, statistic / terms))
 
 
 def growth_pvalue(

@@ -8,7 +8,7 @@ rows are seen only by descents from where it led.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from rrmstats.core.search import (
     DEFAULT_SEED,
     Solution,
     check_size,
-    compared_rows,
+    drawn_rows,
     found_solution,
     global_minimum,
     screened_part,
@@ -36,7 +36,9 @@ from rrmstats.core.starts import SAME_RISK, Starts, distinct
 
 # Values from one global search to the next; between them minima are only followed. With few rows
 # there is a search at each: another minimum can be the lowest at a single value.
-FEW_ROWS, SEARCH_EVERY = 1000, 12
+FEW_ROWS, SEARCH_EVERY = 1000, 24
+# Rows on which minima of larger data are followed, and at least 20 per parameter.
+FOLLOW_ROWS = 4000
 # Local minima that are followed from each value to the next.
 MOST_BRANCHES = 4
 # Fall of the risk, relative to its excess, past which an extrapolated start was a bad one.
@@ -64,7 +66,12 @@ class SolutionPath(NamedTuple):
     switched: list[bool]
 
 
-def solution_path(problem: Problem, setting: Setting, eps_bars: Iterable[float]) -> SolutionPath:
+def solution_path(
+    problem: Problem,
+    setting: Setting,
+    eps_bars: Iterable[float],
+    shown: Callable[[list[int]], Iterable[int]] = iter,
+) -> SolutionPath:
     """Return the solution of least risk at each of some bounds.
 
     Parameters
@@ -75,6 +82,8 @@ def solution_path(problem: Problem, setting: Setting, eps_bars: Iterable[float])
         Options of the search; its own `eps_bar` plays no part.
     eps_bars : iterable of float
         Bounds on the fraction of corrupted observations, increasing, in [0, 1).
+    shown : callable, optional
+        Goes through the places of the global searches, for example with a progress bar.
 
     Returns
     -------
@@ -104,12 +113,13 @@ def solution_path(problem: Problem, setting: Setting, eps_bars: Iterable[float])
     rng = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
     budgets, part, rows = [each.budget(problem.n_obs) for each in robust], problem, None
     if problem.n_obs > COMPARE_ROWS:
-        rows = compared_rows(problem, budgets[0], rng)
+        size = max(FOLLOW_ROWS, 20 * problem.n_params)
+        rows = drawn_rows(problem, budgets[0], rng, min(size, COMPARE_ROWS))
         part = problem.take(rows)
     branches = Branches(
         part, [budget if rows is None else budget.take(rows) for budget in budgets], setting
     )
-    branches.follow()
+    branches.follow(shown)
     switched = branches.switched()
     found = _solutions(problem, robust, branches, switched)
     return SolutionPath(classical + found, [False] * len(classical) + switched)
@@ -135,6 +145,9 @@ class Branches:
         self.problem, self.budgets, self.setting = problem, budgets, setting
         self.first = problem.weighted_fit(budgets[0].uniform(problem.n_obs))[None]
         self.ends: list[Points | None] = [None] * len(budgets)
+        #: At each bound the theta that descents from the bound below last started from, and the
+        #: risk at the end of the one from its lowest minimum.
+        self._upward: list[tuple[Array, float] | None] = [None] * len(budgets)
 
     def known(self, i: int) -> Points:
         """Return the minima at one bound."""
@@ -142,7 +155,7 @@ class Branches:
         assert ends is not None
         return ends
 
-    def follow(self) -> None:
+    def follow(self, shown: Callable[[list[int]], Iterable[int]] = iter) -> None:
         """Search at every few bounds and follow what was found, upward and then downward.
 
         Where the downward way ends lower than the upward one, the lowest minimum is another from
@@ -150,7 +163,7 @@ class Branches:
         """
         last = len(self.budgets) - 1
         every = 1 if self.problem.n_obs <= FEW_ROWS else SEARCH_EVERY
-        for i in sorted({*range(last, -1, -every), 0}):
+        for i in shown(sorted({*range(last, -1, -every), 0})):
             self._search(i)
         self._carry(0, 1)
         lowered = self._carry(last, -1)
@@ -164,8 +177,11 @@ class Branches:
         """Tell at which bounds a descent from the minimum at the last one ends higher."""
         found, theta, lambda_ = [], self.first, None
         for i, budget in enumerate(self.budgets):
-            ends = self.known(i)
-            risk = self._run(theta, budget, lambda_).risk[0]
+            ends, upward = self.known(i), self._upward[i]
+            if upward is not None and np.array_equal(upward[0], theta[0]):
+                risk = upward[1]
+            else:
+                risk = float(self._run(theta, budget, lambda_).risk[0])
             found.append(bool(risk > ends.risk[0] + SAME_RISK * ends.excess[0]))
             theta, lambda_ = ends.theta[:1], ends.lambda_[:1]
         return found
@@ -182,7 +198,7 @@ class Branches:
             theta = screened_part(
                 self.problem, self.budgets[i], theta, n_starts, generator, "uniform"
             ).theta
-        self._descend(i, theta)
+        self._add(i, self._run(theta, self.budgets[i], None))
 
     def _carry(self, start: int, step: int, lowered: bool = False) -> list[int]:
         """Descend at each bound from the minima of the last; return where this lowered the risk.
@@ -192,15 +208,17 @@ class Branches:
         found = []
         for i in range(start + step, len(self.budgets) if step > 0 else -1, step):
             before = self.known(i - step)
-            if self._descend(i, before.theta, before.lambda_):
+            ends = self._run(before.theta, self.budgets[i], before.lambda_)
+            if step > 0:
+                self._upward[i] = before.theta[0], float(ends.risk[0])
+            if self._add(i, ends):
                 found.append(i)
             elif lowered:
                 break
         return found
 
-    def _descend(self, i: int, theta: Array, lambda_: Array | None = None) -> bool:
-        """Descend from some points; tell whether the risk is lower than it was."""
-        ends = self._run(theta, self.budgets[i], lambda_)
+    def _add(self, i: int, ends: Points) -> bool:
+        """Add ends of descents to the minima at a bound; tell whether the lowest is lower now."""
         known = self.ends[i]
         pool = ends if known is None else joined(known, ends)
         self.ends[i] = pool[np.array([group[0] for group in distinct(pool, MOST_BRANCHES)])]

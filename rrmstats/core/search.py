@@ -250,7 +250,7 @@ def _search(
     """
     part, part_budget = problem, budget
     if problem.n_obs > COMPARE_ROWS:
-        rows = compared_rows(problem, budget, rng)
+        rows = drawn_rows(problem, budget, rng)
         part, part_budget = problem.take(rows), budget.take(rows)
     starts = screened_part(part, part_budget, first, n_starts, rng, kind)
     if part is problem:
@@ -264,9 +264,11 @@ def _search(
     return starts.take(ends.theta[kept], groups)
 
 
-def compared_rows(problem: Problem, budget: Budget, rng: np.random.Generator) -> np.ndarray:
-    """Return COMPARE_ROWS rows drawn at random, and those that the parameters need besides."""
-    rows = np.sort(rng.choice(problem.n_obs, COMPARE_ROWS, replace=False, p=budget.base))
+def drawn_rows(
+    problem: Problem, budget: Budget, rng: np.random.Generator, size: int = COMPARE_ROWS
+) -> np.ndarray:
+    """Return some rows drawn at random, and those that the parameters need besides."""
+    rows = np.sort(rng.choice(problem.n_obs, size, replace=False, p=budget.base))
     if problem.determines(rows):
         return rows
     return problem.completed(rows, np.delete(np.arange(problem.n_obs), rows))

@@ -64,7 +64,7 @@ FEW_ROWS = (
     "back."
 )
 # Rows from which the variances of differences are estimated.
-VARIANCE_ROWS = 20_000
+VARIANCE_ROWS = 5_000
 
 
 def robust_order(eps_bar: float) -> float:

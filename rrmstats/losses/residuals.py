@@ -266,7 +266,8 @@ def eps_hat_error(rows: FittedRows, rung: NoiseRung) -> float:
     are corrupted counts as random too.
     """
     order, good = rung.order, 1 - rung.eps_hat
-    square = rows.problem.losses(rung.params) / rung.scale
+    known = rung.params is rows.first.theta
+    square = (rows.first.losses if known else rows.problem.losses(rung.params)) / rung.scale
     tilt = tilted(square, 1.0, order)
     log_scale = tilt * (order * square - 1) / (good * order**-1.5)
     moves = np.sqrt(order) * tilt - good + good * (order - 1) / (2 * order) * log_scale

@@ -298,7 +298,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         cov_type: str = "sandwich",
         cov_kwds: Mapping[str, Any] | None = None,
         use_t: bool | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> RRMPath:
         """Fit the model at each of several bounds on the corrupted fraction.
 
@@ -315,7 +315,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         n_starts, rng, tol, maxiter, cov_type, cov_kwds, use_t : optional
             As `fit` takes them.
         progress : bool, optional
-            Show a progress bar, through tqdm, where the path takes more than two seconds.
+            Show a progress bar, through tqdm, where the path takes more than two seconds; by
+            default on a terminal where tqdm is installed.
 
         Returns
         -------

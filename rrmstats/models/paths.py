@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,7 @@ def fit_path(
     setting: Setting,
     inference: Inference,
     bootstrap: Bootstrap | None,
-    progress: bool,
+    progress: bool | None,
 ) -> RRMPath:
     """Return the fits of a model at each bound of a grid; see `RRMModel.path`.
 
@@ -62,11 +64,11 @@ def fit_path(
         parts.insert(0, (model._with_eps_bar(0.0).problem(), grid[:1]))
     found, switched = [], []
     for problem, values in parts:
-        path = solution_path(problem, setting, values)
+        path = solution_path(problem, setting, values, partial(_shown, progress, "searches"))
         found += [(problem, solution) for solution in path.solutions]
         switched += path.switched
     estimates, inferences = [], []
-    for value, (problem, solution) in zip(_shown(grid, progress), found, strict=True):
+    for value, (problem, solution) in zip(_shown(progress, "fits", grid), found, strict=True):
         first = problem.consistent(solution, replace(setting, eps_bar=float(value)))
         estimates.append(first if efficiency is None else problem.efficient(first, efficiency))
         replicates = None if bootstrap is None else bootstrap.run(estimates[-1])
@@ -75,10 +77,13 @@ def fit_path(
     return RRMPath(model, grid, estimates, inferences, np.array(switched))
 
 
-def _shown(grid: Array, progress: bool) -> Iterable[float]:
-    if not progress:
-        return grid
-    return require("tqdm", "parallel").tqdm(grid, desc="path", unit="fit", delay=BAR_DELAY)
+def _shown(progress: bool | None, unit: str, values: Any) -> Any:
+    """Return values with a progress bar; without being asked for, on a terminal that has tqdm."""
+    if progress is False or (progress is None and find_spec("tqdm") is None):
+        return values
+    tqdm = require("tqdm", "parallel").tqdm
+    quiet = None if progress is None else False  # None: only on a terminal
+    return tqdm(values, desc="path", unit=f" {unit}", delay=BAR_DELAY, disable=quiet)
 
 
 def warn_once(model: Any, estimates: Sequence[Estimate]) -> None:
