@@ -122,6 +122,8 @@ def solution_path(
     branches.follow(shown)
     switched = branches.switched()
     found = _solutions(problem, robust, branches, switched)
+    if rows is not None:
+        switched = _confirmed(problem, robust, found, switched)
     return SolutionPath(classical + found, [False] * len(classical) + switched)
 
 
@@ -278,6 +280,23 @@ def _solutions(
                 break
             found[j] = trial
     return found
+
+
+def _confirmed(
+    problem: Problem, settings: list[Setting], found: list[Solution], switched: list[bool]
+) -> list[bool]:
+    """Tell where all rows switch, of the bounds near those where a part of them did."""
+    confirmed = switched[:1]
+    for i in range(1, len(found)):
+        before, near = found[i - 1], any(switched[max(i - UNSURE, 0) : i + UNSURE + 1])
+        higher = False
+        if near:
+            guess = np.array([before.lambda_])
+            carried = _solution(problem, settings[i], before.theta[None], guess)
+            excess = found[i].risk - found[i].losses.min()
+            higher = carried.risk > found[i].risk + SAME_RISK * excess
+        confirmed.append(bool(higher))
+    return confirmed
 
 
 def far_off(solution: Solution) -> bool:
