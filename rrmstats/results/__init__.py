@@ -4,15 +4,19 @@ from rrmstats.results.base import RRMResults
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.components import RRMPCAResults
 from rrmstats.results.covariance import Hyperplane, RRMCovResults
+from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
+from rrmstats.results.means import MeanPrediction
 from rrmstats.results.prediction import ProbabilityPrediction
 
 __all__ = [
     "Hyperplane",
+    "MeanPrediction",
     "ProbabilityPrediction",
     "RRMCovResults",
+    "RRMGLMResults",
     "RRMInfluence",
     "RRMLogitResults",
     "RRMOLSResults",
