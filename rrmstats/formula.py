@@ -175,7 +175,12 @@ def glm(
     >>> bool(res.params["log_te"] > 0)
     True
     """
-    given = {"offset": offset, "exposure": exposure, "var_weights": var_weights}
+    given: dict[str, Any] = {
+        "offset": offset,
+        "exposure": exposure,
+        "var_weights": var_weights,
+        "freq_weights": freq_weights,
+    }
     return RRMGLM.from_formula(
         formula,
         data,
@@ -184,7 +189,6 @@ def glm(
         family=family,
         eval_env=caller(eval_env),
         **{name: values for name, values in given.items() if values is not None},
-        **counted(freq_weights),
         **kwargs,
     )
 
@@ -232,7 +236,11 @@ def poisson(
     >>> res.outliers().to_numpy().nonzero()[0]
     array([6])
     """
-    given = {"offset": offset, "exposure": exposure}
+    given: dict[str, Any] = {
+        "offset": offset,
+        "exposure": exposure,
+        "freq_weights": freq_weights,
+    }
     return RRMPoisson.from_formula(
         formula,
         data,
@@ -240,7 +248,6 @@ def poisson(
         subset,
         eval_env=caller(eval_env),
         **{name: values for name, values in given.items() if values is not None},
-        **counted(freq_weights),
         **kwargs,
     )
 

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.families import FAINT, MORE, REACH, Family, Moments
+from rrmstats.losses.counts import FAINT, MORE, REACH
+from rrmstats.losses.families import Family, Moments
 from rrmstats.losses.lattices import joined, sum_moments
 
 # Nodes of the integral over positive responses.
@@ -76,7 +77,7 @@ class Tweedie(Family):
     def _integrals(self, mu: Array, size: Array, order: float, most: int) -> Moments:
         """Return the expectations of a block of rows, with sums of up to `most` jumps."""
         shape = (2.0 - self.power) / (self.power - 1.0)
-        jumps, unit = self.jumps(mu, size)[:, None], None
+        jumps = self.jumps(mu, size)[:, None]
         scale = ((self.power - 1.0) * mu ** (self.power - 1.0) / size)[:, None]
         spread = np.sqrt(self.variance(mu) / size)[:, None]
         top = mu[:, None] + REACH * spread + FAINT * scale

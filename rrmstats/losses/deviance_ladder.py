@@ -9,9 +9,10 @@ import numpy as np
 from rrmstats.core.consistency import order_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder, Rung, climb, equal_pvalue, growth_pvalue
-from rrmstats.losses.deviance_fits import Sample, TiltedFit, TiltedRows, tilted_fit
+from rrmstats.losses.deviance_fits import TiltedFit, tilted_fit
 from rrmstats.losses.noise import share_factor
-from rrmstats.losses.regression_ladder import joint_orders
+from rrmstats.losses.regression_ladder import AS_EFFICIENT, joint_orders
+from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
 # P-value below which two rungs disagree.
 LEVEL = 1e-3
@@ -126,4 +127,7 @@ def deviance_ladder(
         return min(moves.equal_pvalue(rung, earlier), grown)
 
     orders = joint_orders(sample.setting.eps_bar, efficiency)
-    return climb(bottom, orders[orders < bottom.order], fit, agreement, LEVEL)
+    orders = orders[orders < bottom.order]
+    if not len(orders):
+        return Ladder((bottom,), 0, AS_EFFICIENT)
+    return climb(bottom, orders, fit, agreement, LEVEL)

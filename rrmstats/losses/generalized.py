@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
@@ -13,9 +14,7 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.deviance_fits import (
-    Sample,
     TiltedFit,
-    TiltedRows,
     budget_dispersion,
     dispersion_fit,
     tilted_fit,
@@ -24,6 +23,7 @@ from rrmstats.losses.deviance_ladder import bad_share, deviance_ladder
 from rrmstats.losses.families import Family
 from rrmstats.losses.means import MeanFunction
 from rrmstats.losses.regression_ladder import robust_order
+from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
 # Means within this factor of the bounds are at the boundary.
 AT_BOUND = 10.0
@@ -58,7 +58,7 @@ class GeneralizedProblem(DevianceProblem):
         dispersion, settled = 1.0, True
         if self.family.dispersed:
             dispersion, settled = first_dispersion(sample, solution)
-        order = 1.0 + dispersion / lambda_
+        order = first_order(dispersion, lambda_, setting.eps_bar)
         fit = tilted_fit(sample, solution.theta, dispersion, order, dispersed=False)
         sound = solution.converged and fit.converged and settled
         return self._estimate(replace(solution, converged=sound), fit, sample)
@@ -71,9 +71,8 @@ class GeneralizedProblem(DevianceProblem):
             return replace(first, efficiency=efficiency, first=first)
         sample = Sample(self, first.setting)
         ladder = deviance_ladder(sample, first.fit, efficiency, self.design.back)
-        told = {"efficiency": efficiency, "first": first, "ladder": ladder}
         if ladder.chosen == 0:
-            return replace(first, **told)
+            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
         fit = ladder.best.fit
         rows = fit.rows
         mass = first.setting.spread(self.n_obs) * rows.weights
@@ -85,13 +84,16 @@ class GeneralizedProblem(DevianceProblem):
             first.setting,
         )
         found = replace(found, converged=first.solution.converged and fit.converged)
-        return replace(self._estimate(found, fit, sample), **told)
+        estimate = self._estimate(found, fit, sample)
+        return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
 
     def at_boundary(self, rows: TiltedRows) -> bool:
         """Tell whether rows with weight have means that only the bounds keep apart from 0 or 1."""
         low, high = self.mean.bounds()
         near = (rows.mu <= low * AT_BOUND) & (low > 0)
-        top = (1.0 - rows.mu <= (1.0 - high) * AT_BOUND) if high < 1 else rows.mu >= high / AT_BOUND
+        top = (
+            (1.0 - rows.mu <= (1.0 - high) * AT_BOUND) if high < 1 else rows.mu >= high / AT_BOUND
+        )
         weight = rows.weights / max(float(rows.weights.mean()), np.finfo(float).tiny)
         bounded = bool(np.isfinite(self.mean.low) or np.isfinite(self.mean.high))
         return bounded and bool(((near | top) & (weight > HAS_WEIGHT)).any())
@@ -110,9 +112,7 @@ class GeneralizedProblem(DevianceProblem):
         free = sample.total - self.n_params
         return total / free if total > 0 and free > 0 else 1.0
 
-    def _estimate(
-        self, solution: Solution, fit: TiltedFit, sample: Sample
-    ) -> GeneralizedEstimate:
+    def _estimate(self, solution: Solution, fit: TiltedFit, sample: Sample) -> GeneralizedEstimate:
         rows = fit.rows
         sure = rows.order == 1.0
         boundary = self.at_boundary(rows)
@@ -129,6 +129,14 @@ class GeneralizedProblem(DevianceProblem):
             fit=fit,
             boundary=boundary,
         )
+
+
+def first_order(dispersion: float, lambda_: float, eps_bar: float) -> float:
+    """Return the order of a first step's weights, at most that of clean data.
+
+    Counts near zero, and labels, can be fitted so closely that lambda tells nothing.
+    """
+    return min(1.0 + dispersion / lambda_, 1.0 / second_moment_ratio(eps_bar))
 
 
 def first_dispersion(sample: Sample, solution: Solution) -> tuple[float, bool]:

@@ -11,7 +11,8 @@ from rrmstats.core.entropy import Array
 from rrmstats.losses.families import Moments
 
 if TYPE_CHECKING:
-    from rrmstats.losses.families import Counts, Family
+    from rrmstats.losses.counts import Counts
+    from rrmstats.losses.families import Family
 
 # Counts that are summed one by one; a longer range is integrated at N_NODES nodes.
 ONE_BY_ONE, N_NODES = 64, 96
@@ -44,7 +45,7 @@ def lattice_moments(family: Counts, mu: Array, size: Array, order: float) -> Mom
 def lattice_tail(family: Counts, y: Array, mu: Array, size: Array) -> Array:
     """Return the probability of a deviance at least as large as each row's, shape (n,)."""
     parts = []
-    for rows, nodes, mass, m, s in laws(family, mu, size):
+    for rows, nodes, mass, m, _ in laws(family, mu, size):
         least = family.deviance(y[rows, None], m) * (1.0 - TIES)
         parts.append(np.sum(mass * (family.deviance(nodes, m) >= least), axis=-1))
     return np.minimum(np.concatenate(parts), 1.0)

@@ -12,16 +12,8 @@ from statsmodels.genmod.families import links
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.compound import Tweedie
-from rrmstats.losses.families import (
-    Binomial,
-    DispersedPoisson,
-    Family,
-    Gamma,
-    Gaussian,
-    InverseGaussian,
-    NegativeBinomial,
-    Poisson,
-)
+from rrmstats.losses.counts import Binomial, DispersedPoisson, NegativeBinomial, Poisson
+from rrmstats.losses.families import Family, Gamma, Gaussian, InverseGaussian
 from rrmstats.losses.means import Link, MeanFunction
 
 
@@ -112,7 +104,10 @@ def check_responses(name: str, family: Family, endog: Array) -> None:
     what, advice = (
         ("must not be negative", "fix or drop these rows")
         if family.zeros
-        else ("must be positive", "fix or drop these rows, or use a Tweedie family, which has zeros")
+        else (
+            "must be positive",
+            "fix or drop these rows, or use a Tweedie family, which has zeros",
+        )
     )
     raise ValueError(
         f"endog {what} for the {name} family, got {int(bad.sum())} such rows, the smallest "

@@ -194,8 +194,8 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
             )
             warnings.warn(
                 "predictors separate some rows with weight whose responses are all at the edge of "
-                "what the family allows, so that no finite parameters are best; these were stopped "
-                f"where the means there are at the edge to rounding. Lower eps_bar; {remedy}",
+                "what the family allows, so that no finite parameters are best; these were "
+                f"stopped where the means are at the edge to rounding. Lower eps_bar; {remedy}",
                 PerfectSeparationWarning,
                 stacklevel=3,
             )
@@ -273,7 +273,9 @@ def _per_row(name: str, values: Any, nobs: int, positive: bool = False) -> Any:
     check_numbers(name, values)
     array = np.asarray(values, dtype=float)
     if array.shape != (nobs,):
-        raise ValueError(f"{name} must have one number per row, shape ({nobs},), got {array.shape}")
+        raise ValueError(
+            f"{name} must have one number per row, shape ({nobs},), got {array.shape}"
+        )
     if positive and (array <= 0).any():
         raise ValueError(f"{name} must be positive, got {np.nanmin(array):g}")
     return values if isinstance(values, pd.Series) else array
