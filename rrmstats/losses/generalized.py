@@ -19,7 +19,7 @@ from rrmstats.losses.deviance_fits import (
     dispersion_fit,
     tilted_fit,
 )
-from rrmstats.losses.deviance_ladder import bad_share, deviance_ladder
+from rrmstats.losses.deviance_rungs import bad_share, deviance_ladder
 from rrmstats.losses.families import Family
 from rrmstats.losses.means import MeanFunction
 from rrmstats.losses.regression_ladder import robust_order

@@ -30,7 +30,7 @@ class Link:
     @classmethod
     def identity(cls) -> Link:
         """Return the link whose mean is the linear predictor."""
-        return cls(lambda mu: mu, lambda eta: eta, np.ones_like, np.zeros_like)
+        return cls(np.positive, np.positive, np.ones_like, np.zeros_like)
 
     @classmethod
     def log(cls) -> Link:
