@@ -8,16 +8,18 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.counts import FAINT, MORE, REACH
+from rrmstats.losses.counts import FAINT, REACH
 from rrmstats.losses.families import Family, Moments
 from rrmstats.losses.lattices import joined, sum_moments
 
 # Nodes of the integral over positive responses.
-N_NODES = 96
+N_NODES = 48
 # Entries of the arrays that a block of rows works on.
 BLOCK = 400_000
 # Jumps expected from which weights merely change the size, as they do for a gamma law.
-MANY_JUMPS = 100.0
+MANY_JUMPS = 50.0
+# Standard deviations, and jumps more, within which a sum over jumps runs.
+JUMP_REACH, MORE_JUMPS = 6.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,11 @@ class Tweedie(Family):
         jumps = self.jumps(mu, size)
         found = super().moments(mu, size, order)
         few = np.flatnonzero(jumps < MANY_JUMPS)
-        most = int(jumps[few].max() + REACH * np.sqrt(jumps[few].max()) + MORE) if len(few) else 1
-        step = max(1, BLOCK // (N_NODES * most))
-        blocks = [few[i : i + step] for i in range(0, len(few), step)]
-        if blocks:
+        if len(few):
+            top = float(jumps[few].max())
+            most = int(top + JUMP_REACH * np.sqrt(top) + MORE_JUMPS)
+            step = max(1, BLOCK // (N_NODES * most))
+            blocks = [few[i : i + step] for i in range(0, len(few), step)]
             parts = joined([self._integrals(mu[b], size[b], order, most) for b in blocks])
             for column, part in zip(found, parts, strict=True):
                 column[few] = part
@@ -89,9 +92,9 @@ class Tweedie(Family):
         steps = top * bend * t ** (bend - 1.0) * 0.5 * rule
         count = np.arange(1.0, most + 1.0)
         ways = -jumps + xlogy(count, jumps) - gammaln(count + 1.0) - gammaln(shape * count)
-        log_y = np.log(y / scale)
-        density = np.exp(ways[:, None, :] + shape * count * log_y[:, :, None]).sum(axis=-1)
-        density *= np.exp(-y / scale) / y
+        ratio = y / scale
+        log_terms = shape * count * np.log(ratio)[:, :, None] - ratio[:, :, None]
+        density = np.exp(ways[:, None, :] + log_terms).sum(axis=-1) / y
         values = np.concatenate([np.zeros_like(jumps), y], axis=1)
         mass = np.concatenate([np.exp(-jumps), steps * density], axis=1)
         return sum_moments(self, values, mass, mu[:, None], size[:, None], order)

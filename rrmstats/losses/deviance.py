@@ -13,6 +13,8 @@ from rrmstats.losses.means import MeanFunction
 
 # Fraction of its rows that a kind, such as counts above zero, keeps at least under the weights.
 KEPT_FRACTION = 0.1
+# Least eigenvalue of a matrix of unit diagonal that counts as positive definite.
+LEAST_EIGENVALUE = 1e-8
 
 
 class DevianceProblem(LinearProblem):
@@ -73,12 +75,17 @@ class DevianceProblem(LinearProblem):
         return off * per_unit, expected, off * bend / variance
 
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
-        """Return gradients (b, k) and expected Hessians (b, k, k) of the weighted losses.
+        """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses.
 
-        Those observed need not be positive definite where the link is not canonical.
+        Hessians are the expected ones where the observed are not positive definite, as happens
+        where the link is not canonical.
         """
-        first, expected, _ = self.score_parts(self.predictor(theta))
-        hessian, moments = self.gram(weights * expected, (-weights * first)[:, None, :])
+        first, expected, swing = self.score_parts(self.predictor(theta))
+        hessian, moments = self.gram(weights * (expected - swing), (-weights * first)[:, None, :])
+        bad = ~positive_definite(hessian)
+        if bad.any():
+            none = np.empty((int(bad.sum()), 0, self.n_obs))
+            hessian[bad] = self.gram((weights * expected)[bad], none)[0]
         return moments[:, 0, :], hessian
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
@@ -123,3 +130,13 @@ class DevianceProblem(LinearProblem):
             self.var_weights[rows],
         )
         return self._with_columns(part, rows)
+
+
+def positive_definite(matrices: Array) -> np.ndarray:
+    """Tell which matrices, shape (b, k, k), are positive definite whatever the units, (b,)."""
+    diagonal = np.einsum("bii->bi", matrices)
+    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scaled = matrices / (unit[:, :, None] * unit[:, None, :])
+    sound = (diagonal > 0).all(axis=-1) & np.isfinite(scaled).all(axis=(-1, -2))
+    scaled[~sound] = 0.0
+    return sound & (np.linalg.eigvalsh(scaled)[:, 0] > LEAST_EIGENVALUE)

@@ -65,7 +65,8 @@ def tilted_fit(
         length = max(0.5 * length, 0.05) if change > 0.9 * last else min(1.0, 1.5 * length)
         factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
         theta = theta + factor * step
-        dispersion *= float(np.exp(growth))
+        near = abs(growth) < NEAR and change < last
+        dispersion *= float(np.exp(order * growth if near else growth))
         rows = sample.at(theta, dispersion, order)
         if change < tol:
             break

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rrmstats.core.consistency import order_efficiency
+from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder, Rung, climb, equal_pvalue, growth_pvalue
 from rrmstats.losses.deviance_fits import TiltedFit, tilted_fit
@@ -70,7 +71,8 @@ class Moves:
         if order not in self._found:
             first = self._rows
             rows = first.sample.at(first.theta, first.dispersion, order)
-            moved = rows.sample.problem.exog @ np.linalg.pinv(rows.bread, hermitian=True)
+            root = inverse_root(rows.bread)
+            moved = rows.sample.problem.exog @ root.T @ root
             good = float(self._counts @ rows.ratio)
             wanted = rows.moments.deviance / rows.moments.mass
             unit = order**1.5 / max(good, 1.0)

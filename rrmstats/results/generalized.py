@@ -81,33 +81,40 @@ class RRMGLMResults(RRMResults):
     mu = fittedvalues
 
     @property
-    def resid_response(self) -> Array:
-        """Responses less means, shape (n,)."""
+    def _off(self) -> Array:
         return self.model.endog - self.fittedvalues
+
+    @property
+    def resid_response(self) -> Array:
+        """Responses less means, of binomial counts in successes, shape (n,)."""
+        return self.model.n_trials * self._off
 
     @property
     def resid_pearson(self) -> Array:
         """Residuals over the standard deviation at dispersion one, shape (n,)."""
         mu = self.fittedvalues
         spread = np.sqrt(self.family.variance(mu) / self.model.row_sizes)
-        return self.resid_response / spread
+        return self._off / spread
 
     @property
     def resid_working(self) -> Array:
         """Residuals on the scale of the linear predictor, shape (n,)."""
-        return self.resid_response * self.family.link.deriv(self.fittedvalues)
+        return self._off * self.family.link.deriv(self.fittedvalues)
 
     @property
     def resid_deviance(self) -> Array:
         """Signed roots of the deviances, shape (n,)."""
-        return np.sign(self.resid_response) * np.sqrt(self._deviances)
+        return np.sign(self._off) * np.sqrt(self._deviances)
 
     @property
     def resid_anscombe(self) -> Array:
-        """Anscombe residuals, shape (n,)."""
+        """Anscombe residuals in units of the root of the dispersion, shape (n,)."""
         return np.asarray(
             self.family.resid_anscombe(
-                self.model.endog, self.fittedvalues, var_weights=self.model.var_weights
+                self.model.endog,
+                self.fittedvalues,
+                var_weights=self.model.var_weights,
+                scale=self.scale,
             )
         )
 
