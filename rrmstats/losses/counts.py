@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, xlog1py, xlogy
+from scipy.special import expit, gammaln, logit, xlog1py, xlogy
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.families import Family, Moments
@@ -41,6 +41,14 @@ class Counts(Family):
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
         raise NotImplementedError
+
+    def coordinate(self, mu: Array) -> Array:
+        """Return a coordinate of the means in which expectations are smooth."""
+        return np.log(mu)
+
+    def from_coordinate(self, at: Array) -> Array:
+        """Return the means of coordinates."""
+        return np.exp(at)
 
     def near_means(self, y: Array, size: Array) -> Array:
         """Return means near the responses at which every link is finite."""
@@ -113,6 +121,14 @@ class Binomial(Counts):
         p, rest = mean / size, trials - count
         choices = gammaln(trials + 1.0) - gammaln(count + 1.0) - gammaln(rest + 1.0)
         return choices + xlogy(count, p) + xlog1py(rest, -p)
+
+    def coordinate(self, mu: Array) -> Array:
+        """Return the log-odds of the means."""
+        return np.asarray(logit(mu))
+
+    def from_coordinate(self, at: Array) -> Array:
+        """Return the means of log-odds."""
+        return np.asarray(expit(at))
 
     def mean_bounds(self, y: Array) -> tuple[float, float]:
         """Return the least and the largest probability that is computed with."""

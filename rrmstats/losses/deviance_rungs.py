@@ -123,6 +123,8 @@ def deviance_ladder(
         return make_rung(found, to_params)
 
     def agreement(rung: DevianceRung, earlier: DevianceRung) -> float:
+        if not rung.converged:  # a root of the equation vanishes where bad rows come back
+            return 0.0
         grown = moves.growth_pvalue(rung, earlier) if dispersed else 1.0
         if earlier is bottom:
             return grown

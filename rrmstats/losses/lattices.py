@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.families import Moments
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 ONE_BY_ONE, N_NODES = 64, 96
 # Entries of the arrays that a block of rows works on.
 BLOCK = 400_000
+# Rows of one size from which expectations are interpolated, between this many points.
+MANY_ROWS, N_GRID = 1500, 500
 # Deviances that differ by this fraction are ties.
 TIES = 1e-9
 
@@ -36,10 +39,44 @@ def lattice_moments(family: Counts, mu: Array, size: Array, order: float) -> Mom
     -------
     Moments
     """
-    parts = [
-        sum_moments(family, y, mass, m, s, order) for _, y, mass, m, s in laws(family, mu, size)
-    ]
-    return joined(parts)
+    sizes, which = np.unique(size, return_inverse=True)
+    if len(mu) <= MANY_ROWS * len(sizes):
+        return summed(family, mu, size, order)
+    found = Moments(*(np.empty_like(mu) for _ in Moments._fields))
+    for i, value in enumerate(sizes):
+        rows = np.flatnonzero(which == i)
+        part = interpolated(family, mu[rows], float(value), order)
+        for column, values in zip(found, part, strict=True):
+            column[rows] = values
+    return found
+
+
+def summed(family: Counts, mu: Array, size: Array, order: float) -> Moments:
+    """Return the expectations as sums at every row."""
+    return joined(
+        [sum_moments(family, y, mass, m, s, order) for _, y, mass, m, s in laws(family, mu, size)]
+    )
+
+
+def interpolated(family: Counts, mu: Array, size: float, order: float) -> Moments:
+    """Return the expectations of many rows of one size, from sums at a grid of means.
+
+    In units of the standard deviation they are smooth functions of the logarithm of the mean, or
+    of the odds.
+    """
+    at = family.coordinate(mu)
+    low, high = float(at.min()), float(at.max())
+    if high <= low:
+        one = summed(family, mu[:1], np.array([size]), order)
+        return Moments(*(np.full_like(mu, column[0]) for column in one))
+    grid = np.linspace(low, high, N_GRID)
+    means = np.clip(family.from_coordinate(grid), mu.min(), mu.max())
+    sums = summed(family, means, np.full(N_GRID, size), order)
+    unit = np.sqrt(family.variance(means) / size)
+    smooth = np.c_[sums.mass, sums.first / unit, sums.second / unit**2, sums.deviance]
+    mass, first, second, deviance = CubicSpline(grid, smooth)(at).T
+    unit = np.sqrt(family.variance(mu) / size)
+    return Moments(mass, first * unit, second * unit**2, deviance)
 
 
 def lattice_tail(family: Counts, y: Array, mu: Array, size: Array) -> Array:

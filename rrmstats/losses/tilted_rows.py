@@ -22,6 +22,8 @@ from rrmstats.losses.noise import scale_factor, share_factor
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)
+# Derivative, relative to the expected one, from which Newton's steps are taken.
+LEAST_SLOPE = 0.05
 # Leverage past which a row's influence is not raised further.
 LEVERAGE_MAX = 0.9
 
@@ -195,12 +197,12 @@ class TiltedRows:
     def step(self) -> tuple[Array, float]:
         """Return a step towards the root of the equation, and its size in standard errors.
 
-        Newton's where the derivative is near what it is expected to be, else that of scoring.
+        Newton's in directions in which the derivative has the sign that is expected, else that of
+        scoring.
         """
         pull = (self.sample.mass * self.scores) @ self.sample.problem.exog
         values, axes = self._relative_bread
-        near = bool((values > BREAD[0]).all())
-        scaled = axes @ pull / (values if near else 1.0)
+        scaled = axes @ pull / np.where(values > LEAST_SLOPE, values, 1.0)
         return axes.T @ scaled, float(np.sqrt(scaled @ scaled))
 
     def log_growth(self, fitted: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -160,9 +160,9 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         return problem.design.from_params(params)
 
     def _theta_step(self, problem: GeneralizedProblem) -> ThetaStep:
-        family = type(self.family)
-        kind = families.Binomial(self.family.link, check_link=False)
-        plain = kind if family is families.Binomial else self.family
+        plain = self.family
+        if isinstance(plain, families.Binomial):  # without the numbers of trials that it keeps
+            plain = families.Binomial(plain.link, check_link=False)
 
         def refit(weights: Array, theta: Array) -> Array:
             used = weights > 0
@@ -184,6 +184,13 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
             return problem.design.from_params(np.asarray(fit.params))
 
         return refit
+
+    def fit_constrained(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: statsmodels' constrained fit would ignore `eps_bar`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no fit_constrained: it would ignore eps_bar; use fit() "
+            "and wald_test()"
+        )
 
     def _warn(self, estimate: Estimate) -> None:
         if isinstance(estimate, GeneralizedEstimate) and estimate.boundary:

@@ -19,6 +19,10 @@ from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
 
 
+# Share of eps_bar from which the estimated contamination counts as all of it.
+ALL_SPENT = 0.99
+
+
 class RRMGLMResults(RRMResults):
     """Results of a generalized linear model; see `RRMResults` for what all models share.
 
@@ -214,7 +218,14 @@ class RRMGLMResults(RRMResults):
         return super()._efficiency_text() if two else f"{gaussian_efficiency(self.eps_bar):.2f}"
 
     def _notes(self) -> list[str]:
-        notes = super()._notes()
+        family, link = type(self.family).__name__, type(self.family.link).__name__
+        notes = [f"{family} family, {link} link, dispersion {self.scale:.4g}.", *super()._notes()]
+        if self.eps_bar > 0 and self.eps_hat > ALL_SPENT * self.eps_bar:
+            notes.append(
+                "The estimated contamination is all that eps_bar allows: more rows may be bad, or "
+                "good ones vary more than the family says. Try a larger eps_bar, or a family with "
+                "a dispersion or a larger one."
+            )
         if self.efficiency is None and self.eps_bar > 0:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "

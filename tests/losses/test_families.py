@@ -112,6 +112,23 @@ def test_rows_in_blocks_are_rows_in_one(monkeypatch):
         assert_allclose(one, other, rtol=1e-10)
 
 
+@pytest.mark.parametrize("family", [Poisson(), Binomial(), NegativeBinomial(0.5)])
+@pytest.mark.parametrize("order", [1.2, 3.0])
+def test_many_rows_are_interpolated(family, order):
+    rng = np.random.default_rng(0)
+    mu, size = np.exp(rng.uniform(-18, 8, 4000)), np.repeat([1.0, 20.0], 2000)
+    if isinstance(family, Binomial):
+        mu = np.clip(mu / (1 + mu), 1e-10, 1 - 1e-10)
+    found = family.moments(mu, size, order)
+    rows = np.arange(0, 4000, 50)
+    exact = family.moments(mu[rows], size[rows], order)
+    unit = np.sqrt(family.variance(mu[rows]) / size[rows])
+    assert_allclose(found.mass[rows], exact.mass, rtol=1e-4)
+    assert_allclose(found.first[rows] / unit, exact.first / unit, atol=2e-3 * exact.mass.max())
+    assert_allclose(found.second[rows] / unit**2, exact.second / unit**2, rtol=5e-3, atol=1e-4)
+    assert_allclose(found.deviance[rows], exact.deviance, rtol=1e-3, atol=1e-4)
+
+
 def test_compound_sums_are_simulated_ones():
     power, mu, size, n = 1.6, 1.5, 2.0, 400_000
     family, rng = Tweedie(power), np.random.default_rng(0)
