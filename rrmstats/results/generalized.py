@@ -18,7 +18,6 @@ from rrmstats.results.means import MeanPrediction
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
 
-
 # Share of eps_bar from which the estimated contamination counts as all of it.
 ALL_SPENT = 0.99
 
