@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, gammaln, logit, xlog1py, xlogy
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.families import Family, Moments
+from rrmstats.losses.families import NEAR_EDGE, Family, Moments
 from rrmstats.losses.lattices import lattice_moments, lattice_tail
 
 # Standard deviations, and counts more, within which a sum over counts runs.
@@ -133,6 +133,10 @@ class Binomial(Counts):
     def mean_bounds(self, y: Array) -> tuple[float, float]:
         """Return the least and the largest probability that is computed with."""
         return LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY
+
+    def at_edge(self, mu: Array, low: float, high: float) -> np.ndarray:
+        """Tell which probabilities are 0 or 1 but for their bounds, shape (n,)."""
+        return np.minimum(mu, 1.0 - mu) <= NEAR_EDGE * LEAST_PROBABILITY
 
     def near_means(self, y: Array, size: Array) -> Array:
         """Return probabilities near the shares that are not 0 or 1."""

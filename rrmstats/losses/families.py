@@ -20,6 +20,8 @@ from rrmstats.core.entropy import Array
 
 # Means are kept within this factor of the smallest and the largest response.
 MEAN_REACH = 1e8
+# Means within this factor of a bound are at the edge.
+NEAR_EDGE = 10.0
 
 
 class Moments(NamedTuple):
@@ -95,6 +97,12 @@ class Family:
         if not len(size):
             return 1.0 / MEAN_REACH, MEAN_REACH
         return float(size.min()) / MEAN_REACH, float(size.max()) * MEAN_REACH
+
+    def at_edge(self, mu: Array, low: float, high: float) -> np.ndarray:
+        """Tell which means are near bounds that only keep them finite, shape (n,)."""
+        if not self.positive:
+            return np.zeros(len(mu), dtype=bool)
+        return (mu <= low * NEAR_EDGE) | (mu >= high / NEAR_EDGE)
 
     def near_means(self, y: Array, size: Array) -> Array:
         """Return means near the responses at which every link is finite."""

@@ -10,6 +10,7 @@ from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.ladder import Ladder
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.deviance import DevianceProblem
@@ -19,14 +20,12 @@ from rrmstats.losses.deviance_fits import (
     dispersion_fit,
     tilted_fit,
 )
-from rrmstats.losses.deviance_rungs import bad_share, deviance_ladder
+from rrmstats.losses.deviance_rungs import bad_share, deviance_ladder, make_rung
 from rrmstats.losses.families import Family
 from rrmstats.losses.means import MeanFunction
 from rrmstats.losses.regression_ladder import robust_order
 from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
-# Means within this factor of the bounds are at the boundary.
-AT_BOUND = 10.0
 # Weight, relative to equal ones, from which a row with a mean at the boundary counts.
 HAS_WEIGHT = 0.1
 
@@ -51,10 +50,13 @@ class GeneralizedProblem(DevianceProblem):
         """Return the estimate of the first step, its parameters and dispersion corrected."""
         sample = Sample(self, setting)
         lambda_ = solution.lambda_
-        if not 0 < lambda_ < np.inf:
+        exact = lambda_ == 0 and self.family.dispersed
+        if exact or lambda_ == np.inf:
             dispersion = self._plain_dispersion(solution, sample)
             rows = sample.at(solution.theta, dispersion, 1.0)
-            return self._estimate(solution, TiltedFit(rows, True), sample)
+            estimate = self._estimate(solution, TiltedFit(rows, True), sample)
+            good = float(setting.spread(self.n_obs) @ (solution.weights > 0))
+            return replace(estimate, exact=exact, eps_hat=1.0 - min(good, 1.0) if exact else 0.0)
         dispersion, settled = 1.0, True
         if self.family.dispersed:
             dispersion, settled = first_dispersion(sample, solution)
@@ -67,10 +69,11 @@ class GeneralizedProblem(DevianceProblem):
         """Return the most efficient fit up to a given one that agrees with more robust ones."""
         if not isinstance(first, GeneralizedEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
-        if not 0 < first.solution.lambda_ < np.inf:
-            return replace(first, efficiency=efficiency, first=first)
         sample = Sample(self, first.setting)
-        ladder = deviance_ladder(sample, first.fit, efficiency, self.design.back)
+        if first.order == 1.0:  # equal weights, or an exact fit
+            ladder = Ladder((make_rung(first.fit, self.design.back),), 0)
+        else:
+            ladder = deviance_ladder(sample, first.fit, efficiency, self.design.back)
         if ladder.chosen == 0:
             return replace(first, efficiency=efficiency, first=first, ladder=ladder)
         fit = ladder.best.fit
@@ -88,20 +91,15 @@ class GeneralizedProblem(DevianceProblem):
         return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
 
     def at_boundary(self, rows: TiltedRows) -> bool:
-        """Tell whether rows with weight have means that only the bounds keep apart from 0 or 1."""
-        low, high = self.mean.bounds()
-        near = (rows.mu <= low * AT_BOUND) & (low > 0)
-        top = (
-            (1.0 - rows.mu <= (1.0 - high) * AT_BOUND) if high < 1 else rows.mu >= high / AT_BOUND
-        )
+        """Tell whether rows with weight have means that only bounds keep from the edge."""
         weight = rows.weights / max(float(rows.weights.mean()), np.finfo(float).tiny)
-        bounded = bool(np.isfinite(self.mean.low) or np.isfinite(self.mean.high))
-        return bounded and bool(((near | top) & (weight > HAS_WEIGHT)).any())
+        edge = self.family.at_edge(rows.mu, *self.mean.bounds())
+        return bool((edge & (weight > HAS_WEIGHT)).any())
 
     def _plain_dispersion(self, solution: Solution, sample: Sample) -> float:
         """Return Pearson's estimate of the dispersion, for rows of equal weight.
 
-        At an exact fit it is zero, and one stands for it.
+        At an exact fit one stands for it.
         """
         if not self.family.dispersed:
             return 1.0
@@ -136,7 +134,8 @@ def first_order(dispersion: float, lambda_: float, eps_bar: float) -> float:
 
     Counts near zero, and labels, can be fitted so closely that lambda tells nothing.
     """
-    return min(1.0 + dispersion / lambda_, 1.0 / second_moment_ratio(eps_bar))
+    clean = 1.0 / second_moment_ratio(eps_bar)
+    return min(1.0 + dispersion / lambda_, clean) if lambda_ > 0 else clean
 
 
 def first_dispersion(sample: Sample, solution: Solution) -> tuple[float, bool]:
@@ -162,16 +161,19 @@ class GeneralizedEstimate(Estimate):
         `params` and the dispersion in the coordinates of the problem, with the rows there.
     boundary : bool
         Whether rows with weight have means at the boundary, where no parameters are finite.
+    exact : bool
+        Whether the rows with weight have no dispersion at all.
     """
 
     problem: GeneralizedProblem
     fit: TiltedFit
     boundary: bool = False
+    exact: bool = False
 
     @property
     def scale(self) -> float:
-        """Consistent dispersion; one where the family has none."""
-        return self.fit.rows.dispersion
+        """Consistent dispersion; one where the family has none, zero at an exact fit."""
+        return 0.0 if self.exact else self.fit.rows.dispersion
 
     @property
     def order(self) -> float:
@@ -181,10 +183,14 @@ class GeneralizedEstimate(Estimate):
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""
         moves = self.wnobs * self.fit.rows.influence
+        if self.exact:
+            moves = np.zeros_like(moves)
         back = self.problem.design.back
         return moves if back is None else moves @ back.T
 
     def tail(self) -> Array:
         """Return the probability of a deviance as large as each row's, shape (n,)."""
         rows = self.fit.rows
+        if self.exact:
+            return (self.solution.weights > 0).astype(float)
         return self.problem.family.tail(self.problem.endog, rows.mu, rows.size)

@@ -15,6 +15,7 @@ from rrmstats.losses.generalized import GeneralizedEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
+from rrmstats.results.outliers import standardized
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
 
@@ -127,7 +128,7 @@ class RRMGLMResults(RRMResults):
         return rows.deviance * rows.dispersion
 
     def _distances(self) -> Array:
-        return self.resid_deviance / np.sqrt(self.scale)
+        return standardized(self.resid_deviance, self.scale)
 
     def _flags(self, level: float) -> np.ndarray:
         return self._estimate.tail() < 1 - level

@@ -86,6 +86,7 @@ def test_without_contamination_it_is_statsmodels_fit(name, link):
     assert res.eps_hat == 0
     two = RRMGLM(endog, exog, 0, family=family).fit(efficiency=0.95)
     assert_allclose(two.params, res.params)
+    assert (two.efficiency_reached, two.steps_pvalue) == (1, 1)
 
 
 @pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.DomainWarning")
@@ -183,6 +184,28 @@ def test_a_change_of_units_and_columns_changes_nothing_else():
     assert twice.rank == 4
     assert_allclose(twice.params[1] + twice.params[4], res.params[1], rtol=1e-6)
     assert_allclose(twice.fittedvalues, res.fittedvalues, rtol=1e-6)
+
+
+def test_an_exact_fit():
+    rng = np.random.default_rng(7)
+    exog = np.c_[np.ones(60), rng.standard_normal(60)]
+    endog = np.exp(exog @ [1.0, 0.5])
+    endog[:6] *= [10, 0.1, 20, 0.5, 3, 4]
+    res = RRMGLM(endog, exog, 0.2, family=F.Gamma(L.Log())).fit(efficiency=0.95)
+    assert_allclose(res.params, [1.0, 0.5], atol=1e-5)
+    assert np.flatnonzero(res.outliers()).tolist() == list(range(6))
+    assert_allclose(res.eps_hat, 0.1, atol=0.02)
+    assert (res.bse < 1e-4).all()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_units_of_the_response_move_only_the_intercept(unit):
+    endog, exog = dirty_responses(np.random.default_rng(8), "gamma", "high", 100)
+    family = F.Gamma(L.Log())
+    plain, moved = (RRMGLM(y, exog, 0.2, family=family).fit() for y in (endog, unit * endog))
+    assert_allclose(moved.params - plain.params, [np.log(unit), 0, 0, 0], atol=1e-6)
+    assert_allclose(moved.bse, plain.bse, rtol=1e-5)
+    assert moved.converged
 
 
 def test_separated_successes_are_told():
