@@ -260,3 +260,28 @@ def test_the_family_of_the_user_stays_as_it_is():
     endog, exog = dirty_responses(np.random.default_rng(0), "binomial", "clean", 60)
     RRMGLM(endog, exog, 0.1, family=family).fit()
     assert family.n == 1
+
+
+def test_a_clone_of_counts_keeps_their_trials():
+    endog, exog = dirty_responses(np.random.default_rng(9), "binomial", "high", 80)
+    model = RRMGLM(endog, exog, 0.2, family=F.Binomial())
+    again = RRMGLM(model.endog, model.exog, **model._get_init_kwds())
+    assert_allclose(again.fit().params, model.fit().params, rtol=1e-9)
+    assert_allclose(again.row_sizes, 20)
+
+
+def test_fits_that_would_ignore_eps_bar_are_refused():
+    model = RRMPoisson(*dirty_responses(np.random.default_rng(0), "poisson", "clean", 40), 0.1)
+    for name in ("fit_constrained", "fit_regularized"):
+        with pytest.raises(NotImplementedError, match="ignore eps_bar"):
+            getattr(model, name)()
+
+
+def test_counts_that_vary_more_than_the_family_says_are_told():
+    rng = np.random.default_rng(10)
+    exog = np.c_[np.ones(200), rng.standard_normal(200)]
+    endog = rng.poisson(20 * np.exp(0.3 * exog[:, 1]) * rng.gamma(2, 0.5, 200)).astype(float)
+    said = "all that eps_bar allows"
+    assert said in str(RRMPoisson(endog, exog, 0.1).fit().summary())
+    family = F.NegativeBinomial(alpha=0.5)
+    assert said not in str(RRMGLM(endog, exog, 0.1, family=family).fit().summary())

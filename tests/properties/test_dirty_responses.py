@@ -31,7 +31,7 @@ def likelihood(name, endog, exog):
 @pytest.mark.parametrize("kind", DIRT)
 def test_errors_are_near_those_of_the_good_rows(name, kind):
     found = []
-    for seed in range(20):
+    for seed in range(12):
         endog, exog = dirty_responses(np.random.default_rng([61, seed]), name, kind)
         good = slice(0 if kind == "clean" else 30, None)
         res = RRMGLM(endog, exog, 0.2, family=FAMILIES[name]).fit(efficiency=0.95)
@@ -52,13 +52,13 @@ def test_errors_are_near_those_of_the_good_rows(name, kind):
 @pytest.mark.parametrize("kind", ["clean", "high", "leverage"])
 def test_intervals_cover(name, kind):
     truth, covered = np.array(RESPONSE_PARAMS[name])[1:], []
-    for seed in range(60):
+    for seed in range(40):
         endog, exog = dirty_responses(np.random.default_rng([62, seed]), name, kind, 500, 0.05)
         res = RRMGLM(endog, exog, 0.1, family=FAMILIES[name]).fit(efficiency=0.95)
         low, high = res.conf_int()[1:].T
         covered.append((low <= truth) & (truth <= high))
-    # 180 intervals: 0.95 is known to 0.016.
-    assert 0.9 <= np.mean(covered) <= 0.99
+    # 120 intervals: 0.95 is known to 0.02.
+    assert 0.89 <= np.mean(covered) <= 0.995
 
 
 @pytest.mark.parametrize("name", FAMILIES)
