@@ -140,7 +140,9 @@ def peer_errors(cell: Cell, runs: int, seed: int) -> pd.DataFrame:
             np.savetxt(f"{folder}/{i}.csv", np.c_[endog, exog[:, 1:]], delimiter=",")
         truth = ",".join(str(value) for value in cell.truth)
         command = ["Rscript", str(FOLDER / "glm.R"), folder, cell.family, str(runs), truth]
-        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        # MT keeps a file of its own in the working directory
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        text = done.stdout
     values = [
         [float(v) for v in line.replace("NA", "nan").split(",")] for line in text.splitlines()
     ]
@@ -252,9 +254,9 @@ def main() -> None:
     parts["consistency"] = consistency_table(args.seed)
     text = PAGE.read_text(encoding="utf-8")
     for name, lines in parts.items():
-        start, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
+        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         head, rest = text.split(start)
-        text = head + start + "\n" + table(lines) + "\n" + end + rest.split(end)[1]
+        text = f"{head}{start}\n\n{table(lines)}\n\n{end}{rest.split(end)[1]}"
     PAGE.write_text(text, encoding="utf-8")
 
 
