@@ -3,6 +3,8 @@
 from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.losses.components import ComponentsProblem
 from rrmstats.losses.covariance import CovarianceProblem
+from rrmstats.losses.deviance import DevianceProblem
+from rrmstats.losses.generalized import GeneralizedProblem
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionProblem
 from rrmstats.losses.scatter import ScatterProblem
@@ -13,6 +15,8 @@ __all__ = [
     "ClassificationProblem",
     "ComponentsProblem",
     "CovarianceProblem",
+    "DevianceProblem",
+    "GeneralizedProblem",
     "LogisticProblem",
     "RegressionProblem",
     "ScatterProblem",

@@ -68,6 +68,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     data: Any
     _init_keys: list[str]
     _data_attr: list[str]
+    #: Arrays of the model with one entry or row per row of the data.
+    _row_arrays: ClassVar[tuple[str, ...]] = ("endog", "exog", "freq_weights")
     _cov_types: ClassVar[tuple[str, ...]] = COV_TYPES
     _results_class: ClassVar[type[RRMResults]]
     _wrapper_class: ClassVar[type[RRMResultsWrapper]]

@@ -82,9 +82,10 @@ def sampled(model: Any) -> tuple[Any, np.ndarray]:
         return model, np.arange(n)
     rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, MOST_ROWS, replace=False))
     part = copy(model)
-    for name in ("endog", "exog", "freq_weights"):
-        if getattr(model, name, None) is not None:
-            setattr(part, name, getattr(model, name)[rows])
+    for name in model._row_arrays:
+        values = getattr(model, name, None)
+        if values is not None and np.ndim(values) > 0:
+            setattr(part, name, values[rows])
     return part, rows
 
 

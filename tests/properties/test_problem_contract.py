@@ -10,7 +10,11 @@ from rrmstats.core import minimize
 from rrmstats.core.descent import Descent
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.experiments.samples import logistic_labels, one_sided_outliers, shifted_cluster
+from rrmstats.losses.counts import Poisson
+from rrmstats.losses.deviance import DevianceProblem
+from rrmstats.losses.families import Gamma
 from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.means import Link, MeanFunction
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.squares import SquaresProblem
 from rrmstats.losses.subspace import SubspaceProblem
@@ -21,6 +25,15 @@ BATCH = 3
 
 def regression(kind, sample, rng, n, **kwargs):
     return kind(*sample(rng, n), **kwargs)
+
+
+def generalized(family, rng, n):
+    exog = np.c_[np.ones(n), rng.standard_normal((n, 2))]
+    mean = np.exp(exog @ [2.5, 0.4, -0.4])
+    endog = rng.poisson(mean) + 1.0 if isinstance(family, Poisson) else rng.gamma(5, mean / 5)
+    endog[: n // 20] *= 3
+    mean_of = MeanFunction.between(Link.log(), *family.mean_bounds(endog))
+    return DevianceProblem(endog, exog, family, mean_of, 0.1 * exog[:, 1], 1.0 + exog[:, 2] ** 2)
 
 
 def multivariate(kind, rng, n, d=4, **kwargs):
@@ -35,6 +48,8 @@ PROBLEMS = {
     "logit": partial(regression, LogisticProblem, labels),
     "logit alpha": partial(regression, LogisticProblem, labels, alpha=0.05),
     "logit ridge": partial(regression, LogisticProblem, labels, ridge=RIDGE),
+    "poisson": partial(generalized, Poisson()),
+    "gamma": partial(generalized, Gamma()),
     "subspace": partial(multivariate, SubspaceProblem, q=2),
     "subspace origin": partial(multivariate, SubspaceProblem, q=2, demean=False),
     "scatter": partial(multivariate, ScatterProblem, d=3),

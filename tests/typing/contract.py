@@ -13,6 +13,7 @@ from rrmstats.losses import RegressionProblem, SquaresProblem
 from rrmstats.results import (
     ProbabilityPrediction,
     RRMCovResults,
+    RRMGLMResults,
     RRMInfluence,
     RRMLogitResults,
     RRMOLSResults,
@@ -28,6 +29,8 @@ def models(endog: np.ndarray, exog: np.ndarray) -> None:
     assert_type(ols.problem(), RegressionProblem)
     assert_type(ols.fit(), RRMOLSResults)
     assert_type(rrmstats.RRMLogit(endog, exog, 0.1).fit(efficiency=0.95), RRMLogitResults)
+    assert_type(rrmstats.RRMGLM(endog, exog, 0.1).fit(), RRMGLMResults)
+    assert_type(rrmstats.RRMPoisson(endog, exog, 0.1).fit(), RRMGLMResults)
     assert_type(rrmstats.RRMPCA(exog, 2, 0.1).fit(), RRMPCAResults)
     assert_type(rrmstats.RRMCov(exog, 0.1).fit(n_starts=10), RRMCovResults)
 
@@ -36,6 +39,8 @@ def formulas(frame: pd.DataFrame) -> None:
     assert_type(rrmstats.ols("y ~ x", frame, 0.1), rrmstats.RRMOLS)
     assert_type(rrmstats.ols("y ~ x", frame, 0.1).fit(), RRMOLSResults)
     assert_type(rrmstats.logit("y ~ x", frame, 0.1).fit(), RRMLogitResults)
+    assert_type(rrmstats.glm("y ~ x", frame, 0.1), rrmstats.RRMGLM)
+    assert_type(rrmstats.poisson("y ~ x", frame, 0.1), rrmstats.RRMPoisson)
     assert_type(rrmstats.pca("~ x + y", frame, 0.1).fit(), RRMPCAResults)
     assert_type(rrmstats.cov("~ x + y", frame, 0.1).fit(), RRMCovResults)
     assert_type(rrmstats.RRMOLS.from_formula("y ~ x", frame, 0.1), rrmstats.RRMOLS)

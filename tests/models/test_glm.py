@@ -1,0 +1,287 @@
+"""Generalized linear models: statsmodels' fit without contamination, data of every kind."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+from statsmodels.tools.sm_exceptions import DomainWarning, PerfectSeparationWarning
+
+import rrmstats
+from rrmstats import RRMGLM, RRMOLS, RRMPoisson
+from rrmstats.experiments.samples import dirty_responses
+
+F, L = sm.families, sm.families.links
+N = 150
+# Families and links, and parameters that keep the means in their domain.
+LINKS = {
+    "gaussian": (F.Gaussian, [L.Identity, L.Log, L.InversePower], (1.0, 0.5, 0.3)),
+    "poisson": (F.Poisson, [L.Log, L.Identity, L.Sqrt], (1.0, 0.5, 0.3)),
+    "gamma": (F.Gamma, [L.InversePower, L.Log, L.Identity], (1.0, 0.5, 0.3)),
+    "inverse gaussian": (
+        F.InverseGaussian,
+        [L.InverseSquared, L.InversePower, L.Identity, L.Log],
+        (1.0, 0.5, 0.3),
+    ),
+    "binomial": (
+        F.Binomial,
+        [L.Logit, L.Probit, L.Cauchy, L.CLogLog, L.LogLog],
+        (-0.5, 1.0, -0.5),
+    ),
+    "small binomial": (F.Binomial, [L.Log, L.LogC], (-1.5, 0.5, -0.3)),
+    "shares": (F.Binomial, [L.Identity], (0.3, 0.2, 0.1)),
+    "negative binomial": (
+        lambda link: F.NegativeBinomial(link, alpha=0.5),
+        [L.Log, L.Identity, L.Sqrt],
+        (1.0, 0.5, 0.3),
+    ),
+    "tweedie": (lambda link: F.Tweedie(link, var_power=1.5), [L.Log, L.Sqrt], (1.0, 0.5, 0.3)),
+    "tweedie 1": (lambda link: F.Tweedie(link, var_power=1.0), [L.Log], (1.0, 0.5, 0.3)),
+    "tweedie 2": (lambda link: F.Tweedie(link, var_power=2.0), [L.Log], (1.0, 0.5, 0.3)),
+}
+CASES = [(name, link) for name, (_, links, _) in LINKS.items() for link in links]
+
+
+def draw(name, link, rng):
+    """Return family, endog and exog."""
+    make, _, params = LINKS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DomainWarning)
+        family = make(link())
+    exog = np.c_[np.ones(N), rng.uniform(0, 1, (N, 2))]
+    mu = family.link.inverse(exog @ params)
+    if isinstance(family, F.Binomial):
+        success = rng.binomial(12, mu)
+        return family, np.c_[success, 12 - success].astype(float), exog
+    if isinstance(family, F.Poisson | F.NegativeBinomial):
+        return family, rng.poisson(mu * rng.gamma(5, 0.2, N)).astype(float), exog
+    if isinstance(family, F.Gaussian):
+        return family, mu + 0.1 * rng.standard_normal(N), exog
+    jumps = rng.poisson(mu)
+    if isinstance(family, F.Tweedie) and family.var_power == 1.5:
+        return family, rng.gamma(np.maximum(2 * jumps, 1), 0.5) * (jumps > 0), exog
+    return family, rng.gamma(4, mu / 4), exog
+
+
+def close(model, reference):
+    res = model.fit()
+    assert res.converged
+    unit = np.asarray(reference.bse)
+    assert_allclose(res.params / unit, reference.params / unit, atol=1e-6)
+    assert_allclose(res.scale, reference.scale, rtol=1e-6)
+    return res
+
+
+def reference(endog, exog, **kwargs):
+    return sm.GLM(endog, exog, **kwargs).fit(tol=1e-13, tol_criterion="params", maxiter=500)
+
+
+@pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.DomainWarning")
+@pytest.mark.parametrize(("name", "link"), CASES)
+def test_without_contamination_it_is_statsmodels_fit(name, link):
+    family, endog, exog = draw(name, link, np.random.default_rng(0))
+    res = close(RRMGLM(endog, exog, 0, family=family), reference(endog, exog, family=family))
+    assert res.eps_hat == 0
+    two = RRMGLM(endog, exog, 0, family=family).fit(efficiency=0.95)
+    assert_allclose(two.params, res.params)
+    assert (two.efficiency_reached, two.steps_pvalue) == (1, 1)
+
+
+@pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.DomainWarning")
+@pytest.mark.parametrize(("name", "link"), CASES)
+def test_gross_errors_do_not_move_it_far(name, link):
+    rng = np.random.default_rng(1)
+    family, endog, exog = draw(name, link, rng)
+    clean = reference(endog[10:], exog[10:], family=family)
+    if endog.ndim > 1:
+        endog[:10] = [12.0, 0.0] if name != "binomial" else [0.0, 12.0]
+        exog[:10, 1] = 0.0 if name != "binomial" else 1.0
+    else:
+        endog[:10] = 60.0
+    res = RRMGLM(endog, exog, 0.15, family=family).fit()
+    assert (np.abs(res.params - clean.params) < 3.5 * clean.bse).all()
+    assert res.relative_weights[:10].max() < 0.2
+
+
+def test_weights_and_offsets_are_statsmodels():
+    rng = np.random.default_rng(2)
+    exog = np.c_[np.ones(N), rng.standard_normal((N, 2))]
+    exposure, offset = rng.uniform(1, 5, N), 0.3 * rng.standard_normal(N)
+    freq, var = 1.0 + rng.integers(0, 3, N), rng.uniform(0.5, 3, N)
+    mu = exposure * np.exp(offset + exog @ [0.5, 0.4, -0.2])
+    given = {"exposure": exposure, "offset": offset, "freq_weights": freq}
+    for family, endog in (
+        (F.Poisson(), rng.poisson(mu).astype(float)),
+        (F.Gamma(L.Log()), rng.gamma(3, mu / 3)),
+    ):
+        expected = reference(endog, exog, family=family, **given)
+        res = close(RRMGLM(endog, exog, 0, family=family, **given), expected)
+        assert_allclose(res.fittedvalues, expected.fittedvalues, rtol=1e-7)
+        rows = exog[:3]
+        new = {"exposure": [2.0, 1.0, 1.0], "offset": [0.0, 0.5, 0.0]}
+        assert_allclose(res.predict(rows, **new), expected.predict(rows, **new), rtol=1e-7)
+        varied = given | {"var_weights": var}
+        close(
+            RRMGLM(endog, exog, 0, family=family, **varied),
+            reference(endog, exog, family=family, **varied),
+        )
+
+
+def test_binomial_responses_in_three_forms_are_one():
+    rng = np.random.default_rng(3)
+    endog, exog = dirty_responses(rng, "binomial", "high", 120)
+    data = pd.DataFrame({"s": endog[:, 0], "f": endog[:, 1], "x": exog[:, 1]})
+    trials = endog.sum(axis=1)
+    design = exog[:, :2]
+    columns = RRMGLM(endog, design, 0.2, family=F.Binomial()).fit(efficiency=0.95)
+    shares = RRMGLM(
+        endog[:, 0] / trials, design, 0.2, family=F.Binomial(), var_weights=trials
+    ).fit(efficiency=0.95)
+    formula = rrmstats.glm("s + f ~ x", data, 0.2, family=F.Binomial()).fit(efficiency=0.95)
+    for other in (shares, formula):
+        assert_allclose(other.params, columns.params, rtol=1e-8)
+        assert_allclose(other.bse, columns.bse, rtol=1e-7)
+        assert_allclose(other.weights, columns.weights, rtol=1e-7)
+
+
+def test_the_short_form_for_counts_is_the_long_one():
+    endog, exog = dirty_responses(np.random.default_rng(4), "poisson", "high", 150)
+    data = pd.DataFrame({"count": endog, "x": exog[:, 1], "time": 1.0 + np.arange(150) % 4})
+    short = rrmstats.poisson("count ~ x", data, 0.2, exposure=data["time"]).fit()
+    long = rrmstats.glm(
+        "count ~ x", data, 0.2, family=F.Poisson(), offset=np.log(data["time"])
+    ).fit()
+    assert isinstance(short.model, RRMPoisson)
+    assert_allclose(short.params, long.params, rtol=1e-8)
+    with pytest.raises(TypeError, match="no family"):
+        RRMPoisson(endog, exog, 0.2, family=F.Poisson())
+
+
+def test_gaussian_is_linear_regression():
+    rng = np.random.default_rng(5)
+    exog = np.c_[np.ones(200), rng.standard_normal((200, 2))]
+    endog = exog @ [1.0, 2.0, -1.0] + rng.standard_normal(200)
+    endog[:20] += 12
+    ours, ols = RRMGLM(endog, exog, 0.2).fit(), RRMOLS(endog, exog, 0.2).fit()
+    assert_allclose(ours.params, ols.params, rtol=1e-6)
+    assert_allclose(ours.weights, ols.weights, rtol=1e-5, atol=1e-9)
+    assert_allclose(ours.scale, ols.scale, rtol=0.1)
+    assert_allclose(ours.eps_hat, ols.eps_hat, atol=0.03)
+
+
+def test_a_change_of_units_and_columns_changes_nothing_else():
+    endog, exog = dirty_responses(np.random.default_rng(6), "gamma", "high", 150)
+    family = F.Gamma(L.Log())
+    res = RRMGLM(endog, exog, 0.2, family=family).fit(efficiency=0.95)
+    scaled = RRMGLM(1e6 * endog, exog * [1, 1e-5, 1, 1e4], 0.2, family=family).fit(efficiency=0.95)
+    assert_allclose(scaled.params[1:] * [1e-5, 1, 1e4], res.params[1:], rtol=1e-5, atol=1e-7)
+    assert_allclose(scaled.params[0] - np.log(1e6), res.params[0], rtol=1e-6)
+    assert_allclose(scaled.scale, res.scale, rtol=1e-6)
+    assert_allclose(scaled.weights, res.weights, rtol=1e-5, atol=1e-10)
+    twice = RRMGLM(endog, np.c_[exog, exog[:, 1]], 0.2, family=family).fit(efficiency=0.95)
+    assert twice.rank == 4
+    assert_allclose(twice.params[1] + twice.params[4], res.params[1], rtol=1e-6)
+    assert_allclose(twice.fittedvalues, res.fittedvalues, rtol=1e-6)
+
+
+def test_an_exact_fit():
+    rng = np.random.default_rng(7)
+    exog = np.c_[np.ones(60), rng.standard_normal(60)]
+    endog = np.exp(exog @ [1.0, 0.5])
+    endog[:6] *= [10, 0.1, 20, 0.5, 3, 4]
+    res = RRMGLM(endog, exog, 0.2, family=F.Gamma(L.Log())).fit(efficiency=0.95)
+    assert_allclose(res.params, [1.0, 0.5], atol=1e-5)
+    assert np.flatnonzero(res.outliers()).tolist() == list(range(6))
+    assert_allclose(res.eps_hat, 0.1, atol=0.02)
+    assert (res.bse < 1e-4).all()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_units_of_the_response_move_only_the_intercept(unit):
+    endog, exog = dirty_responses(np.random.default_rng(8), "gamma", "high", 100)
+    family = F.Gamma(L.Log())
+    plain, moved = (RRMGLM(y, exog, 0.2, family=family).fit() for y in (endog, unit * endog))
+    assert_allclose(moved.params - plain.params, [np.log(unit), 0, 0, 0], atol=1e-6)
+    assert_allclose(moved.bse, plain.bse, rtol=1e-5)
+    assert moved.converged
+
+
+def test_separated_successes_are_told():
+    x = np.linspace(-1, 1, 60)
+    endog = (x > 0).astype(float)
+    model = RRMGLM(endog, sm.add_constant(x), 0.0, family=F.Binomial())
+    with pytest.warns(PerfectSeparationWarning, match="RRMLogit"):
+        res = model.fit()
+    assert not res.converged
+    assert np.isfinite(res.params).all()
+
+
+def refused(match, kind=ValueError, endog=None, **kwargs):
+    rng = np.random.default_rng(0)
+    exog = np.c_[np.ones(30), rng.standard_normal(30)]
+    endog = rng.poisson(3.0, 30).astype(float) if endog is None else endog
+    with pytest.raises(kind, match=match):
+        RRMGLM(endog, exog, 0.1, **kwargs)
+
+
+def test_data_that_a_family_cannot_have_are_refused():
+    counts = np.arange(30.0)
+    refused(
+        r"must be positive for the Gamma .* 1 such rows", endog=counts, family=F.Gamma(L.Log())
+    )
+    refused("must be positive for the InverseGaussian", endog=counts, family=F.InverseGaussian())
+    refused("must not be negative for the Poisson", endog=counts - 3, family=F.Poisson())
+    refused("Tweedie", endog=counts - 3, family=F.Tweedie(var_power=1.5))
+    refused("all zeros", endog=np.zeros(30), family=F.Poisson())
+    refused(r"shares in \[0, 1\]", endog=counts, family=F.Binomial())
+    refused("one outcome only", endog=np.ones(30), family=F.Binomial())
+    refused("one column", endog=np.ones((30, 2)), family=F.Poisson())
+
+
+def test_families_that_are_not_offered_are_refused():
+    refused("such as sm.families.Poisson", TypeError, family=F.Poisson)
+    refused("Gaussian, Binomial, Poisson", TypeError, family="poisson")
+    refused("var_power from 1 to 2", family=F.Tweedie(var_power=2.5))
+    refused("alpha > 0", family=F.NegativeBinomial(alpha=0.0))
+
+
+@pytest.mark.parametrize("name", ["offset", "exposure", "var_weights"])
+def test_numbers_of_the_rows_are_checked(name):
+    refused(rf"{name} must have one number per row", family=F.Poisson(), **{name: np.ones(3)})
+    refused(r"data\['t'\]", TypeError, family=F.Poisson(), **{name: "t"})
+    if name != "offset":
+        refused("must be positive", family=F.Poisson(), **{name: np.zeros(30)})
+
+
+def test_the_family_of_the_user_stays_as_it_is():
+    family = F.Binomial()
+    endog, exog = dirty_responses(np.random.default_rng(0), "binomial", "clean", 60)
+    RRMGLM(endog, exog, 0.1, family=family).fit()
+    assert family.n == 1
+
+
+def test_a_clone_of_counts_keeps_their_trials():
+    endog, exog = dirty_responses(np.random.default_rng(9), "binomial", "high", 80)
+    model = RRMGLM(endog, exog, 0.2, family=F.Binomial())
+    again = RRMGLM(model.endog, model.exog, **model._get_init_kwds())
+    assert_allclose(again.fit().params, model.fit().params, rtol=1e-9)
+    assert_allclose(again.row_sizes, 20)
+
+
+def test_fits_that_would_ignore_eps_bar_are_refused():
+    model = RRMPoisson(*dirty_responses(np.random.default_rng(0), "poisson", "clean", 40), 0.1)
+    for name in ("fit_constrained", "fit_regularized"):
+        with pytest.raises(NotImplementedError, match="ignore eps_bar"):
+            getattr(model, name)()
+
+
+def test_counts_that_vary_more_than_the_family_says_are_told():
+    rng = np.random.default_rng(10)
+    exog = np.c_[np.ones(200), rng.standard_normal(200)]
+    endog = rng.poisson(20 * np.exp(0.3 * exog[:, 1]) * rng.gamma(2, 0.5, 200)).astype(float)
+    said = "all that eps_bar allows"
+    assert said in str(RRMPoisson(endog, exog, 0.1).fit().summary())
+    family = F.NegativeBinomial(alpha=0.5)
+    assert said not in str(RRMGLM(endog, exog, 0.1, family=family).fit().summary())

@@ -1,0 +1,68 @@
+"""Generalized linear models on dirty data: errors and coverage, in small versions.
+
+`benchmarks/glm.py` has the large ones.
+"""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+from rrmstats import RRMGLM
+from rrmstats.experiments.samples import DIRT, RESPONSE_PARAMS, dirty_responses
+
+pytestmark = pytest.mark.slow
+
+FAMILIES = {
+    "poisson": sm.families.Poisson(),
+    "gamma": sm.families.Gamma(sm.families.links.Log()),
+    "binomial": sm.families.Binomial(),
+}
+
+
+def error(params, name):
+    return np.linalg.norm(params - np.array(RESPONSE_PARAMS[name]))
+
+
+def likelihood(name, endog, exog):
+    return sm.GLM(endog, exog, family=FAMILIES[name]).fit().params
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("kind", DIRT)
+def test_errors_are_near_those_of_the_good_rows(name, kind):
+    found = []
+    for seed in range(12):
+        endog, exog = dirty_responses(np.random.default_rng([61, seed]), name, kind)
+        good = slice(0 if kind == "clean" else 30, None)
+        res = RRMGLM(endog, exog, 0.2, family=FAMILIES[name]).fit(efficiency=0.95)
+        fits = (
+            likelihood(name, endog[good], exog[good]),
+            likelihood(name, endog, exog),
+            res.first_step.params,
+            res.params,
+        )
+        found.append([error(params, name) for params in fits])
+    good, everything, one, two = np.mean(found, axis=0)
+    assert two < (1.15 if kind == "clean" else 1.6) * good
+    assert one < 2.2 * good
+    assert kind == "clean" or everything > 3 * good
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("kind", ["clean", "high", "leverage"])
+def test_intervals_cover(name, kind):
+    truth, covered = np.array(RESPONSE_PARAMS[name])[1:], []
+    for seed in range(40):
+        endog, exog = dirty_responses(np.random.default_rng([62, seed]), name, kind, 500, 0.05)
+        res = RRMGLM(endog, exog, 0.1, family=FAMILIES[name]).fit(efficiency=0.95)
+        low, high = res.conf_int()[1:].T
+        covered.append((low <= truth) & (truth <= high))
+    # 120 intervals: 0.95 is known to 0.02.
+    assert 0.89 <= np.mean(covered) <= 0.995
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_consistent_parameters_come_to_the_true_ones(name):
+    endog, exog = dirty_responses(np.random.default_rng([63]), name, "clean", 20_000)
+    res = RRMGLM(endog, exog, 0.2, family=FAMILIES[name]).fit()
+    assert (np.abs(res.params - np.array(RESPONSE_PARAMS[name])) < 4 * res.bse).all()
