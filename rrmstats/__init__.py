@@ -1,22 +1,26 @@
 """Robust risk minimization in the manner of statsmodels."""
 
 from rrmstats import datasets
-from rrmstats.formula import cov, logit, ols, pca
-from rrmstats.models import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.formula import cov, glm, logit, ols, pca, poisson
+from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 from rrmstats.results import UnstableWarning
 
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "RRMGLM",
     "RRMOLS",
     "RRMPCA",
     "RRMCov",
     "RRMLogit",
+    "RRMPoisson",
     "UnstableWarning",
     "__version__",
     "cov",
     "datasets",
+    "glm",
     "logit",
     "ols",
     "pca",
+    "poisson",
 ]

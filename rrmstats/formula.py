@@ -8,9 +8,9 @@ from typing import Any
 import numpy.typing as npt
 import pandas as pd
 
-from rrmstats.models import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 
-__all__ = ["cov", "logit", "ols", "pca"]
+__all__ = ["cov", "glm", "logit", "ols", "pca", "poisson"]
 
 Frame = pd.DataFrame | Mapping[str, Any]
 
@@ -123,6 +123,131 @@ def logit(
         level=level,
         eval_env=caller(eval_env),
         **counted(freq_weights),
+        **kwargs,
+    )
+
+
+def glm(
+    formula: str,
+    data: Frame,
+    eps_bar: float | None = None,
+    *,
+    family: Any = None,
+    offset: npt.ArrayLike | None = None,
+    exposure: npt.ArrayLike | None = None,
+    freq_weights: npt.ArrayLike | None = None,
+    var_weights: npt.ArrayLike | None = None,
+    subset: npt.ArrayLike | None = None,
+    eval_env: Any = 0,
+    **kwargs: Any,
+) -> RRMGLM:
+    """Return a generalized linear model that bad rows cannot spoil; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"count ~ x1 + C(group)"``; for binomial counts ``"success + failure ~ x"``.
+    data : DataFrame or mapping
+        The variables of the formula. Rows with missing values are dropped.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1).
+    family : statsmodels family, optional
+        Such as ``sm.families.Poisson()``; Gaussian by default.
+    offset, exposure, freq_weights, var_weights : array_like, shape (n,), optional
+        See `RRMGLM`.
+    subset : array_like, optional
+        Rows of `data` to use.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+    **kwargs
+        Passed on to `RRMGLM`.
+
+    Returns
+    -------
+    RRMGLM
+
+    Examples
+    --------
+    >>> import rrmstats, statsmodels.api as sm
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> family = sm.families.Gamma(sm.families.links.Log())
+    >>> res = rrmstats.glm("log_light ~ log_te", stars, eps_bar=0.2, family=family).fit()
+    >>> bool(res.params["log_te"] > 0)
+    True
+    """
+    given: dict[str, Any] = {
+        "offset": offset,
+        "exposure": exposure,
+        "var_weights": var_weights,
+        "freq_weights": freq_weights,
+    }
+    return RRMGLM.from_formula(
+        formula,
+        data,
+        eps_bar,
+        subset,
+        family=family,
+        eval_env=caller(eval_env),
+        **{name: values for name, values in given.items() if values is not None},
+        **kwargs,
+    )
+
+
+def poisson(
+    formula: str,
+    data: Frame,
+    eps_bar: float | None = None,
+    *,
+    offset: npt.ArrayLike | None = None,
+    exposure: npt.ArrayLike | None = None,
+    freq_weights: npt.ArrayLike | None = None,
+    subset: npt.ArrayLike | None = None,
+    eval_env: Any = 0,
+    **kwargs: Any,
+) -> RRMPoisson:
+    """Return a Poisson regression that bad counts cannot spoil; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"count ~ x1 + C(group)"``.
+    data : DataFrame or mapping
+        The variables of the formula. Rows with missing values are dropped.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1).
+    offset, exposure, freq_weights : array_like, shape (n,), optional
+        See `RRMGLM`.
+    subset : array_like, optional
+        Rows of `data` to use.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+    **kwargs
+        Passed on to `RRMPoisson`.
+
+    Returns
+    -------
+    RRMPoisson
+
+    Examples
+    --------
+    >>> import pandas as pd, rrmstats
+    >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+    >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+    >>> res.outliers().to_numpy().nonzero()[0]
+    array([6])
+    """
+    given: dict[str, Any] = {
+        "offset": offset,
+        "exposure": exposure,
+        "freq_weights": freq_weights,
+    }
+    return RRMPoisson.from_formula(
+        formula,
+        data,
+        eps_bar,
+        subset,
+        eval_env=caller(eval_env),
+        **{name: values for name, values in given.items() if values is not None},
         **kwargs,
     )
 

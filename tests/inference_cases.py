@@ -3,9 +3,11 @@
 from functools import partial
 
 import numpy as np
+import statsmodels.api as sm
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 from rrmstats.experiments.samples import (
+    dirty_responses,
     logistic_labels,
     one_sided_outliers,
     shifted_cluster,
@@ -35,6 +37,14 @@ WEIGHTED = {
     "logit": lambda rng: (
         partial(RRMLogit, eps_bar=0.1),
         logistic_labels(rng, 200, (0.2, 1.0, -0.5)),
+    ),
+    "poisson": lambda rng: (
+        partial(RRMPoisson, eps_bar=0.2),
+        dirty_responses(rng, "poisson", "high", 100),
+    ),
+    "gamma": lambda rng: (
+        partial(RRMGLM, eps_bar=0.2, family=sm.families.Gamma(sm.families.links.Log())),
+        dirty_responses(rng, "gamma", "high", 100),
     ),
     "cov": lambda rng: (partial(RRMCov, eps_bar=0.2), (cloud(rng),)),
     "pca": lambda rng: (partial(RRMPCA, n_components=2, eps_bar=0.2), (cloud(rng),)),

@@ -8,7 +8,7 @@ import pandas as pd
 import statsmodels.api as sm
 
 import rrmstats
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 
 N = 80
 
@@ -18,14 +18,20 @@ BAD = LABELS[:8]
 
 VARIABLES = ["x", "z", "y"]
 
+RESPONSES = ["y", "label", "count", "amount"]
+
 
 def frame():
-    """Return a frame with labelled rows, whose first eight are wrong in y and in the label."""
+    """Return a frame with labelled rows, whose first eight are wrong in every response."""
     rng = np.random.default_rng(2)
     data = pd.DataFrame(rng.standard_normal((N, 2)), index=LABELS, columns=["x", "z"])
     data["y"] = 1 + 2 * data.x - data.z + 0.3 * rng.standard_normal(N)
     data["label"] = (rng.random(N) < 1 / (1 + np.exp(-2 * data.x))).astype(float)
     data.loc[BAD, ["x", "y", "label"]] = np.c_[3 + rng.random(8), -9 + rng.random(8), np.zeros(8)]
+    mean = np.exp(1 + 0.7 * data.x - 0.3 * data.z)
+    data["count"] = rng.poisson(mean).astype(float)
+    data["amount"] = rng.gamma(4.0, mean / 4.0)
+    data.loc[BAD, ["count", "amount"]] = [0.0, 0.01]
     return data
 
 
@@ -53,6 +59,14 @@ def logit_reference(data):
     return sm.Logit(data.label, exog).fit(disp=0, method="newton", tol=1e-14).params
 
 
+GAMMA = sm.families.Gamma(sm.families.links.Log())
+
+
+def glm_reference(response, family, data):
+    model = sm.GLM(data[response], sm.add_constant(data[["x", "z"]]), family=family)
+    return model.fit(tol=1e-14, tol_criterion="params").params
+
+
 MODELS = {
     "ols": SimpleNamespace(
         array=partial(regression, RRMOLS, "y"),
@@ -69,6 +83,22 @@ MODELS = {
         rows=["weights", "losses", "fittedvalues"],
         columns={"params": ["x", "z"], "raw_params": ["x", "z"]},
         options=[{"alpha": 0.02}, {"alpha": 0.0}, {"penalty": "l2"}],
+    ),
+    "poisson": SimpleNamespace(
+        array=partial(regression, RRMPoisson, "count"),
+        formula=partial(rrmstats.poisson, "count ~ x + z"),
+        classical=partial(glm_reference, "count", sm.families.Poisson()),
+        rows=["weights", "losses", "fittedvalues", "resid_pearson", "resid_deviance"],
+        columns={"params": ["x", "z"], "raw_params": ["x", "z"]},
+        options=[{}],
+    ),
+    "glm": SimpleNamespace(
+        array=partial(regression, RRMGLM, "amount", family=GAMMA),
+        formula=partial(rrmstats.glm, "amount ~ x + z", family=GAMMA),
+        classical=partial(glm_reference, "amount", GAMMA),
+        rows=["weights", "losses", "fittedvalues", "resid_response", "resid_anscombe"],
+        columns={"params": ["x", "z"], "raw_params": ["x", "z"]},
+        options=[{}, {"var_weights": 1.0 + np.arange(N) % 3}],
     ),
     "pca": SimpleNamespace(
         array=partial(multivariate, RRMPCA, n_components=2),

@@ -7,11 +7,13 @@ from model_table import MODELS, frame
 from numpy.testing import assert_allclose
 
 import rrmstats
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 
 CASES = {
     "ols": (rrmstats.ols, RRMOLS, "y ~ {}(x)", {}),
     "logit": (rrmstats.logit, RRMLogit, "label ~ {}(x)", {}),
+    "glm": (rrmstats.glm, RRMGLM, "y ~ {}(x)", {}),
+    "poisson": (rrmstats.poisson, RRMPoisson, "count ~ {}(x)", {}),
     "pca": (rrmstats.pca, RRMPCA, "~ {}(x) + y", {"n_components": 1}),
     "cov": (rrmstats.cov, RRMCov, "~ {}(x) + y", {}),
 }

@@ -4,7 +4,17 @@ from rrmstats.models.base import RRMModel
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.components import RRMPCA
 from rrmstats.models.covariance import RRMCov
+from rrmstats.models.generalized import RRMGLM, RRMPoisson
 from rrmstats.models.linear import RRMOLS
 from rrmstats.models.logistic import RRMLogit
 
-__all__ = ["RRMOLS", "RRMPCA", "Bootstrap", "RRMCov", "RRMLogit", "RRMModel"]
+__all__ = [
+    "RRMGLM",
+    "RRMOLS",
+    "RRMPCA",
+    "Bootstrap",
+    "RRMCov",
+    "RRMLogit",
+    "RRMModel",
+    "RRMPoisson",
+]

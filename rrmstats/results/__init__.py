@@ -4,16 +4,20 @@ from rrmstats.results.base import RRMResults
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.components import RRMPCAResults
 from rrmstats.results.covariance import Hyperplane, RRMCovResults
+from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
+from rrmstats.results.means import MeanPrediction
 from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.stability import Stability, UnstableWarning
 
 __all__ = [
     "Hyperplane",
+    "MeanPrediction",
     "ProbabilityPrediction",
     "RRMCovResults",
+    "RRMGLMResults",
     "RRMInfluence",
     "RRMLogitResults",
     "RRMOLSResults",

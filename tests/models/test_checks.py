@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from model_table import LABELS, N, frame
+from model_table import LABELS, RESPONSES, N, frame
 from numpy.testing import assert_allclose
 from statsmodels.tools.sm_exceptions import MissingDataError
 
@@ -12,7 +12,7 @@ from statsmodels.tools.sm_exceptions import MissingDataError
 def test_missing_rows_are_dropped_with_their_weights(build, weighted):
     data, counts = frame(), pd.Series(1.0 + np.arange(N) % 3, index=LABELS)
     gone = ["row 3", "row 20", "row 79"]
-    data.loc[gone[:2], "x"] = data.loc[gone[2], ["y", "label"]] = np.nan
+    data.loc[gone[:2], "x"] = data.loc[gone[2], RESPONSES] = np.nan
     left = data.drop(gone)
 
     def fitted(rows, weights):

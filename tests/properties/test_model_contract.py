@@ -95,7 +95,7 @@ def test_clones_keep_eps_bar_and_options(entry):
         again = clone(model)
         assert again.eps_bar == 0.25
         for name, value in options.items():
-            assert getattr(again, name) == value
+            assert np.all(getattr(again, name) == value)
         assert_allclose(again.fit().params, model.fit().params, rtol=1e-9)
 
 

@@ -20,6 +20,7 @@ def frame(seed=0):
     )
     data["y"] = 1 + 2 * data.x1 - data.x2 + 0.5 * rng.standard_normal(N)
     data["label"] = (rng.random(N) < 1 / (1 + np.exp(-data.x1))).astype(float)
+    data["count"] = rng.poisson(np.exp(1 + 0.5 * data.x1)).astype(float)
     return data
 
 
@@ -32,6 +33,10 @@ FITS = {
     "ols, two steps": lambda: rrmstats.ols("y ~ x1 + C(g)", DIRTY, 0.2).fit(efficiency=0.95),
     "logit": lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0.05).fit(),
     "logit, two steps": lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0.05).fit(efficiency=0.95),
+    "poisson": lambda: rrmstats.poisson("count ~ x1 + C(g)", DATA, 0.2).fit(),
+    "poisson, two steps": lambda: rrmstats.poisson("count ~ x1 + C(g)", DATA, 0.2).fit(
+        efficiency=0.95
+    ),
     "cov": lambda: rrmstats.cov("~ x1 + x2 + y", DIRTY, 0.2).fit(),
     "pca": lambda: rrmstats.pca("~ x1 + x2 + y", DIRTY, 0.2, n_components=1).fit(),
 }

@@ -33,17 +33,31 @@ from rrmstats.experiments.samples.parts import (
     student_points,
 )
 from rrmstats.experiments.samples.points import other_subspace, shifted_cluster
+from rrmstats.experiments.samples.responses import (
+    DIRT,
+    FAMILY_NAMES,
+    RESPONSE_PARAMS,
+    Dirt,
+    FamilyName,
+    dirty_responses,
+)
 
 __all__ = [
+    "DIRT",
+    "FAMILY_NAMES",
     "KINDS",
+    "RESPONSE_PARAMS",
     "TRUE_AXIS",
     "TRUE_COV",
     "TRUE_PLANE",
+    "Dirt",
+    "FamilyName",
     "Kind",
     "Regression",
     "changing_noise",
     "correlated_points",
     "count_bad",
+    "dirty_responses",
     "distant_points",
     "distant_regression",
     "extreme_flips",

@@ -1,0 +1,167 @@
+"""Families of counts, whose expectations are sums over whole numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
+
+from rrmstats.core.entropy import Array
+from rrmstats.losses.families import Family, Moments
+from rrmstats.losses.lattices import lattice_moments, lattice_tail
+
+# Standard deviations, and counts more, within which a sum over counts runs.
+REACH, MORE = 9.0, 25.0
+# Minus the logarithm of a probability that is not worth a term.
+FAINT = 36.0
+# Probabilities are kept this far from 0 and 1.
+LEAST_PROBABILITY = 1e-10
+
+
+@dataclass(frozen=True)
+class Counts(Family):
+    """Families of counts: N y has a distribution on whole numbers."""
+
+    dispersed = False
+    zeros = True
+
+    def moments(self, mu: Array, size: Array, order: float) -> Moments:
+        """Return expectations under weights of an order, by sums over the counts."""
+        return lattice_moments(self, mu, size, order)
+
+    def tail(self, y: Array, mu: Array, size: Array) -> Array:
+        """Return the probability of a deviance at least as large as each row's, shape (n,)."""
+        return lattice_tail(self, y, mu, size)
+
+    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the least and the largest count that have a probability worth a term."""
+        raise NotImplementedError
+
+    def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
+        """Return the log-probabilities of counts, given their means."""
+        raise NotImplementedError
+
+    def near_means(self, y: Array, size: Array) -> Array:
+        """Return means near the responses at which every link is finite."""
+        return y + (y == 0) * 0.25 / size
+
+    def kept_kinds(self, y: Array) -> list[np.ndarray]:
+        """Return the rows that are not zero."""
+        return [y > 0]
+
+
+@dataclass(frozen=True)
+class Poisson(Counts):
+    """Poisson distributions."""
+
+    def variance(self, mu: Array) -> Array:
+        """Return V(mu)."""
+        return mu
+
+    def variance_slope(self, mu: Array) -> Array:
+        """Return the derivative of V."""
+        return np.ones_like(mu)
+
+    def deviance(self, y: Array, mu: Array) -> Array:
+        """Return the unit deviance of each response."""
+        return 2.0 * (xlogy(y, y / mu) - (y - mu))
+
+    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the least and the largest count that have a probability worth a term."""
+        reach = REACH * np.sqrt(mean)
+        return np.floor(np.maximum(mean - reach, 0.0)), np.ceil(mean + reach + MORE)
+
+    def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
+        """Return the log-probabilities of counts, given their means."""
+        return xlogy(count, mean) - mean - gammaln(count + 1.0)
+
+
+@dataclass(frozen=True)
+class DispersedPoisson(Poisson):
+    """Poisson distributions in units of an unknown dispersion."""
+
+    dispersed = True
+
+
+@dataclass(frozen=True)
+class Binomial(Counts):
+    """Shares of successes; the size is the number of trials."""
+
+    def variance(self, mu: Array) -> Array:
+        """Return V(mu)."""
+        return mu * (1.0 - mu)
+
+    def variance_slope(self, mu: Array) -> Array:
+        """Return the derivative of V."""
+        return 1.0 - 2.0 * mu
+
+    def deviance(self, y: Array, mu: Array) -> Array:
+        """Return the unit deviance of each response."""
+        rest = 1.0 - y
+        return 2.0 * (xlogy(y, y / mu) + xlogy(rest, rest / (1.0 - mu)))
+
+    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the least and the largest count that have a probability worth a term."""
+        reach = REACH * np.sqrt(mean * (1.0 - mean / size)) + MORE
+        trials = np.maximum(np.round(size), 1.0)
+        return np.floor(np.maximum(mean - reach, 0.0)), np.minimum(np.ceil(mean + reach), trials)
+
+    def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
+        """Return the log-probabilities of counts, given their means."""
+        trials = np.maximum(np.round(size), 1.0)
+        p, rest = mean / size, trials - count
+        choices = gammaln(trials + 1.0) - gammaln(count + 1.0) - gammaln(rest + 1.0)
+        return choices + xlogy(count, p) + xlog1py(rest, -p)
+
+    def mean_bounds(self, y: Array) -> tuple[float, float]:
+        """Return the least and the largest probability that is computed with."""
+        return LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY
+
+    def near_means(self, y: Array, size: Array) -> Array:
+        """Return probabilities near the shares that are not 0 or 1."""
+        return (y * size + 0.5) / (size + 1.0)
+
+    def kept_kinds(self, y: Array) -> list[np.ndarray]:
+        """Return the rows with a success, and those with a failure."""
+        return [y > 0, y < 1]
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(Counts):
+    """Negative binomial distributions with variance mu + alpha mu^2.
+
+    Parameters
+    ----------
+    alpha : float
+        Positive.
+    """
+
+    alpha: float = 1.0
+
+    def variance(self, mu: Array) -> Array:
+        """Return V(mu)."""
+        return mu * (1.0 + self.alpha * mu)
+
+    def variance_slope(self, mu: Array) -> Array:
+        """Return the derivative of V."""
+        return 1.0 + 2.0 * self.alpha * mu
+
+    def deviance(self, y: Array, mu: Array) -> Array:
+        """Return the unit deviance of each response."""
+        # Near y = mu the two terms cancel, and rounding may leave less than nothing.
+        log_ratio = np.log1p(self.alpha * (y - mu) / (1.0 + self.alpha * mu))
+        return np.maximum(2.0 * (xlogy(y, y / mu) - (y + 1.0 / self.alpha) * log_ratio), 0.0)
+
+    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the least and the largest count that have a probability worth a term."""
+        spread = np.sqrt(mean * (1.0 + self.alpha * mean / size))
+        fall = np.log1p(size / (self.alpha * mean))
+        low = np.floor(np.maximum(mean - REACH * spread, 0.0))
+        return low, np.ceil(mean + REACH * spread + MORE + FAINT / fall)
+
+    def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
+        """Return the log-probabilities of counts, given their means."""
+        shape = size / self.alpha
+        ways = gammaln(count + shape) - gammaln(shape) - gammaln(count + 1.0)
+        return ways - shape * np.log1p(mean / shape) + xlogy(count, mean / (mean + shape))

@@ -1,0 +1,125 @@
+"""Half the unit deviance: the loss of generalized linear models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rrmstats.core.design import exact_fit
+from rrmstats.core.entropy import Array
+from rrmstats.core.frames import independent_rows
+from rrmstats.core.linear import LinearProblem
+from rrmstats.losses.families import Family
+from rrmstats.losses.means import MeanFunction
+
+# Fraction of its rows that a kind, such as counts above zero, keeps at least under the weights.
+KEPT_FRACTION = 0.1
+
+
+class DevianceProblem(LinearProblem):
+    """Half the unit deviances of responses, times their variance weights.
+
+    Parameters
+    ----------
+    endog : ndarray, shape (n,)
+        Responses; of binomial counts the shares of successes.
+    exog : ndarray, shape (n, k)
+    family : Family
+    mean : MeanFunction
+    offset : ndarray, shape (n,), optional
+        Added to the linear predictor.
+    var_weights : ndarray, shape (n,), optional
+        Variance weights; of binomial counts the numbers of trials.
+    """
+
+    def __init__(
+        self,
+        endog: Array,
+        exog: Array,
+        family: Family,
+        mean: MeanFunction,
+        offset: Array | None = None,
+        var_weights: Array | None = None,
+    ) -> None:
+        super().__init__(endog, exog)
+        self.family, self.mean = family, mean
+        self.offset = np.zeros(self.n_obs) if offset is None else offset
+        self.var_weights = np.ones(self.n_obs) if var_weights is None else var_weights
+        self._kinds = family.kept_kinds(endog)
+
+    def link_losses(self, eta: Array) -> Array:
+        """Return the losses at linear predictors, shape (..., n)."""
+        mu = self.mean.mean(eta + self.offset)
+        return 0.5 * self.var_weights * self.family.deviance(self.endog, mu)
+
+    def link_slopes(self, eta: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the losses in the linear predictor."""
+        first, expected, swing = self.score_parts(eta)
+        return -first, expected - swing
+
+    def score_parts(self, eta: Array) -> tuple[Array, Array, Array]:
+        """Return the score of each row in its linear predictor, and two parts of its derivative.
+
+        Scores are those of dispersion one. Their derivative is minus the second answer, the
+        information, plus the third, which has expectation zero.
+        """
+        eta = eta + self.offset
+        mu = self.mean.mean(eta)
+        slope, curvature = self.mean.slopes(eta)
+        variance = self.family.variance(mu)
+        per_unit = self.var_weights * slope / variance
+        off = self.endog - mu
+        expected = per_unit * slope
+        bend = self.var_weights * curvature - expected * self.family.variance_slope(mu)
+        return off * per_unit, expected, off * bend / variance
+
+    def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
+        """Return gradients (b, k) and expected Hessians (b, k, k) of the weighted losses.
+
+        Those observed need not be positive definite where the link is not canonical.
+        """
+        first, expected, _ = self.score_parts(self.predictor(theta))
+        hessian, moments = self.gram(weights * expected, (-weights * first)[:, None, :])
+        return moments[:, 0, :], hessian
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the minimizer of the weighted loss by scoring steps, shape (..., k)."""
+        if theta is None:
+            theta = self.weighted_least_squares(weights, self._target)
+        return super().weighted_fit(weights, theta)
+
+    @property
+    def _target(self) -> Array:
+        """Linear predictors, without the offset, at which the means are near the responses."""
+        near = self.family.near_means(self.endog, self.var_weights)
+        return self.mean.link.forward(near) - self.offset
+
+    def admissible(self, weights: Array) -> np.ndarray | None:
+        """Tell which weights keep some rows of each kind.
+
+        Where counts above zero are rarer than eps_bar, the least risk of all leaves them out.
+        """
+        if not self._kinds:
+            return None
+        kept = [weights @ kind >= KEPT_FRACTION * kind.mean() for kind in self._kinds]
+        return np.logical_and.reduce(kept)
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return least squares fits to the links of responses in subsets of rows."""
+        return self.subset_solutions(subsets, self._target)
+
+    def determined_fit(self, drawn: np.ndarray) -> Array:
+        """Return the fit to the first rows of full rank, shape (k,)."""
+        rows = drawn[independent_rows(self.exog[drawn])]
+        return exact_fit(self.exog[rows], self._target[rows])
+
+    def take(self, rows: np.ndarray) -> DevianceProblem:
+        """Return the problem restricted to some rows."""
+        part = DevianceProblem(
+            self.endog[rows],
+            self.exog[rows],
+            self.family,
+            self.mean,
+            self.offset[rows],
+            self.var_weights[rows],
+        )
+        return self._with_columns(part, rows)

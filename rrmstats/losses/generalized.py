@@ -1,0 +1,190 @@
+"""Estimates of generalized linear models: consistent parameters, and the second step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.design import Design
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.search import Solution
+from rrmstats.core.setting import Setting
+from rrmstats.losses.deviance import DevianceProblem
+from rrmstats.losses.deviance_fits import (
+    TiltedFit,
+    budget_dispersion,
+    dispersion_fit,
+    tilted_fit,
+)
+from rrmstats.losses.deviance_rungs import bad_share, deviance_ladder
+from rrmstats.losses.families import Family
+from rrmstats.losses.means import MeanFunction
+from rrmstats.losses.regression_ladder import robust_order
+from rrmstats.losses.tilted_rows import Sample, TiltedRows
+
+# Means within this factor of the bounds are at the boundary.
+AT_BOUND = 10.0
+# Weight, relative to equal ones, from which a row with a mean at the boundary counts.
+HAS_WEIGHT = 0.1
+
+
+class GeneralizedProblem(DevianceProblem):
+    """Half the unit deviances on a design of any rank and scale, and their estimates."""
+
+    def __init__(
+        self,
+        endog: Array,
+        exog: Array,
+        family: Family,
+        mean: MeanFunction,
+        offset: Array | None = None,
+        var_weights: Array | None = None,
+    ) -> None:
+        self.design = Design(exog)
+        super().__init__(endog, self.design.exog, family, mean, offset, var_weights)
+        self.columns = exog
+
+    def consistent(self, solution: Solution, setting: Setting) -> GeneralizedEstimate:
+        """Return the estimate of the first step, its parameters and dispersion corrected."""
+        sample = Sample(self, setting)
+        lambda_ = solution.lambda_
+        if not 0 < lambda_ < np.inf:
+            dispersion = self._plain_dispersion(solution, sample)
+            rows = sample.at(solution.theta, dispersion, 1.0)
+            return self._estimate(solution, TiltedFit(rows, True), sample)
+        dispersion, settled = 1.0, True
+        if self.family.dispersed:
+            dispersion, settled = first_dispersion(sample, solution)
+        order = first_order(dispersion, lambda_, setting.eps_bar)
+        fit = tilted_fit(sample, solution.theta, dispersion, order, dispersed=False)
+        sound = solution.converged and fit.converged and settled
+        return self._estimate(replace(solution, converged=sound), fit, sample)
+
+    def efficient(self, first: Estimate, efficiency: float) -> GeneralizedEstimate:
+        """Return the most efficient fit up to a given one that agrees with more robust ones."""
+        if not isinstance(first, GeneralizedEstimate):
+            raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
+        if not 0 < first.solution.lambda_ < np.inf:
+            return replace(first, efficiency=efficiency, first=first)
+        sample = Sample(self, first.setting)
+        ladder = deviance_ladder(sample, first.fit, efficiency, self.design.back)
+        if ladder.chosen == 0:
+            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+        fit = ladder.best.fit
+        rows = fit.rows
+        mass = first.setting.spread(self.n_obs) * rows.weights
+        found = first.solution.continued(
+            rows.theta,
+            self.losses(rows.theta),
+            mass / mass.sum(),
+            rows.dispersion / (rows.order - 1.0),
+            first.setting,
+        )
+        found = replace(found, converged=first.solution.converged and fit.converged)
+        estimate = self._estimate(found, fit, sample)
+        return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
+
+    def at_boundary(self, rows: TiltedRows) -> bool:
+        """Tell whether rows with weight have means that only the bounds keep apart from 0 or 1."""
+        low, high = self.mean.bounds()
+        near = (rows.mu <= low * AT_BOUND) & (low > 0)
+        top = (
+            (1.0 - rows.mu <= (1.0 - high) * AT_BOUND) if high < 1 else rows.mu >= high / AT_BOUND
+        )
+        weight = rows.weights / max(float(rows.weights.mean()), np.finfo(float).tiny)
+        bounded = bool(np.isfinite(self.mean.low) or np.isfinite(self.mean.high))
+        return bounded and bool(((near | top) & (weight > HAS_WEIGHT)).any())
+
+    def _plain_dispersion(self, solution: Solution, sample: Sample) -> float:
+        """Return Pearson's estimate of the dispersion, for rows of equal weight.
+
+        At an exact fit it is zero, and one stands for it.
+        """
+        if not self.family.dispersed:
+            return 1.0
+        rows = sample.at(solution.theta, 1.0, 1.0)
+        squares = (self.endog - rows.mu) ** 2 * self.var_weights / self.family.variance(rows.mu)
+        used = solution.weights > 0
+        total = float(sample.mass[used] @ squares[used])
+        free = sample.total - self.n_params
+        return total / free if total > 0 and free > 0 else 1.0
+
+    def _estimate(self, solution: Solution, fit: TiltedFit, sample: Sample) -> GeneralizedEstimate:
+        rows = fit.rows
+        sure = rows.order == 1.0
+        boundary = self.at_boundary(rows)
+        found = replace(solution, converged=solution.converged and not boundary)
+        return GeneralizedEstimate(
+            problem=self,
+            setting=sample.setting,
+            solution=found,
+            params=self.design.to_params(rows.theta),
+            raw_params=self.design.to_params(solution.theta),
+            eps_hat=0.0 if sure else bad_share(rows),
+            eps_hat_se=0.0 if sure else rows.share_error(),
+            loss_unit=1.0 / rows.dispersion,
+            fit=fit,
+            boundary=boundary,
+        )
+
+
+def first_order(dispersion: float, lambda_: float, eps_bar: float) -> float:
+    """Return the order of a first step's weights, at most that of clean data.
+
+    Counts near zero, and labels, can be fitted so closely that lambda tells nothing.
+    """
+    return min(1.0 + dispersion / lambda_, 1.0 / second_moment_ratio(eps_bar))
+
+
+def first_dispersion(sample: Sample, solution: Solution) -> tuple[float, bool]:
+    """Return the dispersion around a first step, and whether it converged.
+
+    Many bad rows can leave two fixed points, of which the lower is the robust one: it starts from
+    the least that the budget allows.
+    """
+    order = robust_order(sample.setting.eps_bar)
+    left = 1.0 - sample.setting.eps_bar
+    theta, lambda_ = solution.theta, solution.lambda_
+    least = budget_dispersion(sample, theta, order, left, lambda_)
+    return dispersion_fit(sample, theta, order, least, lambda_)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GeneralizedEstimate(Estimate):
+    """The estimate of a generalized linear model.
+
+    Attributes
+    ----------
+    fit : TiltedFit
+        `params` and the dispersion in the coordinates of the problem, with the rows there.
+    boundary : bool
+        Whether rows with weight have means at the boundary, where no parameters are finite.
+    """
+
+    problem: GeneralizedProblem
+    fit: TiltedFit
+    boundary: bool = False
+
+    @property
+    def scale(self) -> float:
+        """Consistent dispersion; one where the family has none."""
+        return self.fit.rows.dispersion
+
+    @property
+    def order(self) -> float:
+        """Order of the weights."""
+        return self.fit.rows.order
+
+    def influence(self) -> Array:
+        """Return the influence functions of the parameters, shape (n, k)."""
+        moves = self.wnobs * self.fit.rows.influence
+        back = self.problem.design.back
+        return moves if back is None else moves @ back.T
+
+    def tail(self) -> Array:
+        """Return the probability of a deviance as large as each row's, shape (n,)."""
+        rows = self.fit.rows
+        return self.problem.family.tail(self.problem.endog, rows.mu, rows.size)

@@ -1,0 +1,84 @@
+"""Means as functions of a linear predictor: links, kept within the domain of a family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link function and its inverse.
+
+    Attributes
+    ----------
+    forward : callable
+        Linear predictor of a mean.
+    inverse, slope, curvature : callable
+        Mean of a linear predictor, and its first and second derivative.
+    """
+
+    forward: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    curvature: Callable[[Array], Array]
+
+    @classmethod
+    def identity(cls) -> Link:
+        """Return the link whose mean is the linear predictor."""
+        return cls(np.positive, np.positive, np.ones_like, np.zeros_like)
+
+    @classmethod
+    def log(cls) -> Link:
+        """Return the link whose mean is the exponential of the linear predictor."""
+        return cls(np.log, np.exp, np.exp, np.exp)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanFunction:
+    """The mean of a linear predictor, constant beyond some bounds.
+
+    A search tries fits to very few rows, at which others may have any linear predictor. Beyond the
+    bounds a mean is not defined, or too large or too small to compute with.
+
+    Attributes
+    ----------
+    link : Link
+    low, high : float
+        Bounds of the linear predictor.
+    """
+
+    link: Link
+    low: float = -np.inf
+    high: float = np.inf
+
+    @classmethod
+    def between(cls, link: Link, least: float, most: float) -> MeanFunction:
+        """Return the mean function of a link with bounds of the mean."""
+        with np.errstate(all="ignore"):
+            ends = link.forward(np.array([least, most]))
+        return cls(link, float(ends.min()), float(ends.max()))
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the least and the largest mean."""
+        ends = self.link.inverse(np.array([self.low, self.high]))
+        return float(ends.min()), float(ends.max())
+
+    def inside(self, eta: Array) -> np.ndarray:
+        """Tell which linear predictors are within the bounds."""
+        return (eta >= self.low) & (eta <= self.high)
+
+    def mean(self, eta: Array) -> Array:
+        """Return the means at linear predictors of any shape."""
+        return self.link.inverse(np.clip(eta, self.low, self.high))
+
+    def slopes(self, eta: Array) -> tuple[Array, Array]:
+        """Return the first and second derivative of the mean; zero beyond the bounds."""
+        kept = np.clip(eta, self.low, self.high)
+        inside = self.inside(eta)
+        first, second = self.link.slope(kept), self.link.curvature(kept)
+        return np.where(inside, first, 0.0), np.where(inside, second, 0.0)

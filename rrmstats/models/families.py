@@ -1,0 +1,130 @@
+"""Families and links of statsmodels as the losses know them, and checks of their data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from statsmodels.genmod import families
+from statsmodels.genmod.families import links
+
+from rrmstats.core.entropy import Array
+from rrmstats.losses.compound import Tweedie
+from rrmstats.losses.counts import Binomial, DispersedPoisson, NegativeBinomial, Poisson
+from rrmstats.losses.families import Family, Gamma, Gaussian, InverseGaussian
+from rrmstats.losses.means import Link, MeanFunction
+
+
+def _tweedie(family: Any) -> Family:
+    power = float(family.var_power)
+    whole: dict[float, Family] = {
+        0.0: Gaussian(),
+        1.0: DispersedPoisson(),
+        2.0: Gamma(),
+        3.0: InverseGaussian(),
+    }
+    if power in whole:
+        return whole[power]
+    if not 1 < power < 2:
+        raise ValueError(
+            f"Tweedie needs var_power from 1 to 2, or 0 or 3, got {power:g}: no other has a "
+            "distribution that expectations can be taken over"
+        )
+    return Tweedie(power)
+
+
+def _negative_binomial(family: Any) -> Family:
+    alpha = float(family.alpha)
+    if not alpha > 0:
+        raise ValueError(f"NegativeBinomial needs alpha > 0, got {alpha:g}; 0 is Poisson")
+    return NegativeBinomial(alpha)
+
+
+#: The families offered, by those of statsmodels.
+FAMILIES: dict[type, Callable[[Any], Family]] = {
+    families.Gaussian: lambda _: Gaussian(),
+    families.Binomial: lambda _: Binomial(),
+    families.Poisson: lambda _: Poisson(),
+    families.Gamma: lambda _: Gamma(),
+    families.InverseGaussian: lambda _: InverseGaussian(),
+    families.NegativeBinomial: _negative_binomial,
+    families.Tweedie: _tweedie,
+}
+
+
+def check_family(family: Any) -> Any:
+    """Return a copy of a family of statsmodels, Gaussian where none is given.
+
+    A copy, because statsmodels keeps the numbers of trials on it.
+    """
+    if family is None:
+        return families.Gaussian()
+    offered = ", ".join(kind.__name__ for kind in FAMILIES)
+    if isinstance(family, type):
+        raise TypeError(
+            f"family must be an instance, such as sm.families.Poisson(), got the class "
+            f"{family.__name__}"
+        )
+    if type(family) not in FAMILIES:
+        raise TypeError(f"family must be one of statsmodels' {offered}, got {family!r}")
+    return copy.copy(family)
+
+
+def loss_family(family: Any) -> Family:
+    """Return the deviance and distribution of a family of statsmodels."""
+    return FAMILIES[type(family)](family)
+
+
+def mean_function(link: Any, family: Family, endog: Array) -> MeanFunction:
+    """Return the inverse of a link of statsmodels within the domain of a family."""
+    functions = Link(link.__call__, link.inverse, link.inverse_deriv, link.inverse_deriv2)
+    if isinstance(link, links.Power) and link.power == 1:
+        functions = Link.identity()
+        if not family.positive:
+            return MeanFunction(functions)
+    elif isinstance(link, links.Log):
+        functions = Link.log()
+    return MeanFunction.between(functions, *family.mean_bounds(endog))
+
+
+def check_responses(name: str, family: Family, endog: Array) -> None:
+    """Raise where a deviance is not defined for some responses."""
+    if not family.positive:
+        return
+    if isinstance(family, Binomial):
+        _check_shares(endog)
+        return
+    bad = endog < 0 if family.zeros else endog <= 0
+    if not bad.any():
+        if not (endog > 0).any():
+            raise ValueError(f"endog is all zeros; {name} needs some positive responses")
+        return
+    what, advice = (
+        ("must not be negative", "fix or drop these rows")
+        if family.zeros
+        else (
+            "must be positive",
+            "fix or drop these rows, or use a Tweedie family, which has zeros",
+        )
+    )
+    raise ValueError(
+        f"endog {what} for the {name} family, got {int(bad.sum())} such rows, the smallest "
+        f"{endog.min():g}; {advice}"
+    )
+
+
+def _check_shares(endog: Array) -> None:
+    """Raise where binomial responses are not shares of successes."""
+    bad = (endog < 0) | (endog > 1)
+    if bad.any():
+        raise ValueError(
+            f"endog must be 0 and 1 or shares in [0, 1] for the Binomial family, got "
+            f"{int(bad.sum())} rows outside, such as {endog[bad][0]:g}; give counts as two "
+            "columns, successes and failures"
+        )
+    if np.ptp(endog) == 0 and endog[0] in (0.0, 1.0):
+        raise ValueError(
+            f"endog has one outcome only, all {endog[0]:g}: a binomial model needs both"
+        )

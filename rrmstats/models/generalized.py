@@ -1,0 +1,281 @@
+"""Generalized linear models by robust risk minimization."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from statsmodels.genmod import families
+from statsmodels.genmod.generalized_linear_model import GLM
+from statsmodels.tools.sm_exceptions import DomainWarning, PerfectSeparationWarning
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.setting import ThetaStep
+from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem
+from rrmstats.models.base import RRMModel
+from rrmstats.models.checks import (
+    check_column,
+    check_finite,
+    check_freq_weights,
+    check_kwargs,
+    check_numbers,
+    check_required,
+    readable_errors,
+)
+from rrmstats.models.families import check_family, check_responses, loss_family, mean_function
+from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
+
+# Steps and tolerance of statsmodels' weighted fit in a step of Algorithm 1.
+GLM_STEPS, GLM_TOL = 100, 1e-13
+
+
+class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
+    """Generalized linear model when some of the rows may be wrong.
+
+    The loss of a row is half its unit deviance times its variance weight, over the dispersion
+    where the family has one.
+
+    Parameters
+    ----------
+    endog : array_like, shape (n,) or (n, 2)
+        Response. For the binomial family 0 and 1, shares of successes, or two columns of counts:
+        successes and failures.
+    exog : array_like, shape (n, k)
+        Design. An intercept is not added; see ``statsmodels.api.add_constant``.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
+    family : statsmodels family, optional
+        Gaussian by default; Binomial, Poisson, Gamma, InverseGaussian, NegativeBinomial with its
+        alpha given, or Tweedie, each with any link.
+    offset : array_like, shape (n,), optional
+        Added to the linear predictor.
+    exposure : array_like, shape (n,), optional
+        Positive; its logarithm is added to the linear predictor. For the log link only.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    var_weights : array_like, shape (n,), optional
+        Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
+        of successes the numbers of trials.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    **kwargs
+        What statsmodels' formula interface passes on.
+
+    Examples
+    --------
+    >>> import numpy as np, statsmodels.api as sm
+    >>> from rrmstats import RRMGLM
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(300)
+    >>> y = rng.poisson(np.exp(1 + 0.5 * x))
+    >>> y[x > 1.5] = 0
+    >>> model = RRMGLM(y, sm.add_constant(x), eps_bar=0.2, family=sm.families.Poisson())
+    >>> model.fit(efficiency=0.95).params.round(1)
+    array([1. , 0.5])
+    """
+
+    exog: Array
+    _results_class = RRMGLMResults
+    _wrapper_class = RRMGLMResultsWrapper
+
+    def __init__(
+        self,
+        endog: npt.ArrayLike,
+        exog: npt.ArrayLike | None = None,
+        eps_bar: float | None = None,
+        *,
+        family: Any = None,
+        offset: npt.ArrayLike | None = None,
+        exposure: npt.ArrayLike | None = None,
+        freq_weights: npt.ArrayLike | None = None,
+        var_weights: npt.ArrayLike | None = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        check_required(eps_bar)
+        trials = {"n_trials": kwargs.pop("n_trials")} if "n_trials" in kwargs else {}
+        check_kwargs(type(self).__name__, kwargs)
+        family = check_family(family)
+        values: Any = check_numbers("endog", endog)
+        if not isinstance(family, families.Binomial):
+            check_column("endog", values)
+        if exog is None:
+            raise ValueError("exog is required; for an intercept alone use a column of ones")
+        exog = check_numbers("exog", exog)
+        given = kwargs.get("missing_idx")
+        nobs = len(values) if given is None else len(given)
+        if freq_weights is not None:
+            check_freq_weights(freq_weights, nobs)
+        offset = _per_row("offset", offset, nobs)
+        exposure = _per_row("exposure", exposure, nobs, positive=True)
+        var_weights = _per_row("var_weights", var_weights, nobs, positive=True)
+        with readable_errors():
+            super().__init__(
+                values,
+                exog,
+                family=family,
+                offset=offset,
+                exposure=exposure,
+                freq_weights=freq_weights,
+                var_weights=var_weights,
+                missing=missing,
+                **trials,
+                **kwargs,
+            )
+        self._set_options(eps_bar, freq_weights)
+        check_finite("endog", self.endog)
+        check_finite("exog", self.exog)
+        check_responses(type(family).__name__, loss_family(family), self.endog)
+
+    def problem(self) -> GeneralizedProblem:
+        """Return half the unit deviances."""
+        family = loss_family(self.family)
+        endog = np.asarray(self.endog, float)
+        offset = np.broadcast_to(np.asarray(self._offset_exposure, float), endog.shape)
+        return GeneralizedProblem(
+            endog,
+            np.asarray(self.exog, float),
+            family,
+            mean_function(self.family.link, family, endog),
+            offset.copy(),
+            self.row_sizes,
+        )
+
+    @property
+    def row_sizes(self) -> Array:
+        """Variance weights times numbers of trials, shape (n,)."""
+        return np.asarray(self.var_weights, float) * np.asarray(self.n_trials, float)
+
+    def _start_theta(self, problem: GeneralizedProblem, start_params: npt.ArrayLike) -> Array:
+        params = np.asarray(start_params, dtype=float)
+        if params.shape != (self.exog.shape[1],):
+            raise ValueError(
+                f"start_params must be {self.exog.shape[1]} numbers, one per column of exog, got "
+                f"shape {params.shape}"
+            )
+        return problem.design.from_params(params)
+
+    def _theta_step(self, problem: GeneralizedProblem) -> ThetaStep:
+        family = type(self.family)
+        kind = families.Binomial(self.family.link, check_link=False)
+        plain = kind if family is families.Binomial else self.family
+
+        def refit(weights: Array, theta: Array) -> Array:
+            used = weights > 0
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DomainWarning)
+                warnings.simplefilter("ignore", PerfectSeparationWarning)
+                fit = GLM(
+                    problem.endog[used],
+                    self.exog[used],
+                    family=plain,
+                    offset=problem.offset[used],
+                    var_weights=(weights * problem.var_weights)[used] * self.nobs,
+                ).fit(
+                    start_params=problem.design.to_params(theta) if theta.any() else None,
+                    tol=GLM_TOL,
+                    tol_criterion="params",
+                    maxiter=GLM_STEPS,
+                )
+            return problem.design.from_params(np.asarray(fit.params))
+
+        return refit
+
+    def _warn(self, estimate: Estimate) -> None:
+        if isinstance(estimate, GeneralizedEstimate) and estimate.boundary:
+            remedy = (
+                "RRMLogit bounds them"
+                if isinstance(self.family, families.Binomial)
+                else "drop the predictors that single such rows out"
+            )
+            warnings.warn(
+                "predictors separate some rows with weight whose responses are all at the edge of "
+                "what the family allows, so that no finite parameters are best; these were "
+                f"stopped where the means are at the edge to rounding. Lower eps_bar; {remedy}",
+                PerfectSeparationWarning,
+                stacklevel=3,
+            )
+        else:
+            super()._warn(estimate)
+
+
+class RRMPoisson(RRMGLM):
+    """Poisson regression when some of the rows may be wrong: `RRMGLM` with a log link.
+
+    Parameters
+    ----------
+    endog : array_like, shape (n,)
+        Counts.
+    exog : array_like, shape (n, k)
+        Design. An intercept is not added; see ``statsmodels.api.add_constant``.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
+    offset, exposure, freq_weights : array_like, shape (n,), optional
+        See `RRMGLM`.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    **kwargs
+        What `RRMGLM` and statsmodels' formula interface take.
+
+    Examples
+    --------
+    >>> import numpy as np, statsmodels.api as sm
+    >>> from rrmstats import RRMPoisson
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(300)
+    >>> y = rng.poisson(np.exp(1 + 0.5 * x))
+    >>> y[:20] = 100
+    >>> RRMPoisson(y, sm.add_constant(x), eps_bar=0.1).fit().params.round(1)
+    array([1. , 0.5])
+    """
+
+    def __init__(
+        self,
+        endog: npt.ArrayLike,
+        exog: npt.ArrayLike | None = None,
+        eps_bar: float | None = None,
+        *,
+        offset: npt.ArrayLike | None = None,
+        exposure: npt.ArrayLike | None = None,
+        freq_weights: npt.ArrayLike | None = None,
+        missing: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        if "family" in kwargs:
+            raise TypeError("RRMPoisson has no family=; use RRMGLM for another family or link")
+        super().__init__(
+            endog,
+            exog,
+            eps_bar,
+            family=families.Poisson(),
+            offset=offset,
+            exposure=exposure,
+            freq_weights=freq_weights,
+            missing=missing,
+            **kwargs,
+        )
+        self._init_keys = [key for key in self._init_keys if key != "family"]
+
+
+def _per_row(name: str, values: Any, nobs: int, positive: bool = False) -> Any:
+    """Return numbers, one per row, or None; raise where they are something else."""
+    if values is None:
+        return None
+    if isinstance(values, str):
+        raise TypeError(
+            f"{name} must be numbers, one per row, got {values!r}; for a column of a data frame "
+            f"give data[{values!r}]"
+        )
+    check_numbers(name, values)
+    array = np.asarray(values, dtype=float)
+    if array.shape != (nobs,):
+        raise ValueError(
+            f"{name} must have one number per row, shape ({nobs},), got {array.shape}"
+        )
+    if positive and (array <= 0).any():
+        raise ValueError(f"{name} must be positive, got {np.nanmin(array):g}")
+    return values if isinstance(values, pd.Series) else array

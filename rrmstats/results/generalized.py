@@ -1,0 +1,225 @@
+"""Results of a generalized linear model."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from statsmodels.discrete.discrete_margins import DiscreteMargins
+
+from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
+from rrmstats.core.entropy import Array
+from rrmstats.losses.generalized import GeneralizedEstimate
+from rrmstats.results.base import RRMResults
+from rrmstats.results.inference import Inference
+from rrmstats.results.means import MeanPrediction
+from rrmstats.results.refusals import refused
+from rrmstats.results.wrapper import wrapper_of
+
+
+class RRMGLMResults(RRMResults):
+    """Results of a generalized linear model; see `RRMResults` for what all models share.
+
+    Attributes
+    ----------
+    params : ndarray, shape (k,)
+        Consistent parameters: on clean data the weighted scores have expectation zero at the true
+        ones.
+    raw_params : ndarray, shape (k,)
+        The paper's, the minimizer of the risk.
+    scale : float
+        Dispersion of the good rows; 1 where the family has none. Losses, risk and lambda are in
+        units of it.
+    family : statsmodels family
+    rank : int
+        Rank of the design.
+    """
+
+    _estimate: GeneralizedEstimate
+    first_step: RRMGLMResults | None
+    _title = "Robust Risk Minimization: Generalized Linear Model"
+    _row_attrs = (
+        *RRMResults._row_attrs,
+        *("fittedvalues", "mu", "resid_response", "resid_pearson", "resid_deviance"),
+        *("resid_anscombe", "resid_working"),
+    )
+    _meaningless: ClassVar[dict[str, str]] = refused(
+        likelihood=(
+            *("llf", "llnull", "llf_scaled", "aic", "bic", "bic_llf", "bic_deviance"),
+            *("info_criteria", "pseudo_rsquared", "score_test"),
+        ),
+        squares=("deviance", "null_deviance", "null", "pearson_chi2"),
+        optimizer=("fit_history", "method", "fit_options"),
+        no_influence=("get_influence", "get_hat_matrix_diag"),
+        elsewhere=("plot_added_variable", "plot_partial_residuals", "plot_ceres_residuals"),
+    )
+
+    def __init__(
+        self,
+        model: Any,
+        estimate: GeneralizedEstimate,
+        inference: Inference,
+        first_step: RRMGLMResults | None = None,
+    ) -> None:
+        super().__init__(model, estimate, inference, first_step)
+        self.scale = estimate.scale
+        self.family = model.family
+        self.rank = estimate.problem.n_params
+
+    @property
+    def n_kish_clean(self) -> float:
+        """Kish's effective sample size that clean data would have in the first step, nearly."""
+        return self.wnobs * kish_fraction(self.eps_bar)
+
+    @property
+    def fittedvalues(self) -> Array:
+        """Means of all rows, shape (n,)."""
+        return np.asarray(self.model.predict(np.asarray(self.params)))
+
+    mu = fittedvalues
+
+    @property
+    def resid_response(self) -> Array:
+        """Responses less means, shape (n,)."""
+        return self.model.endog - self.fittedvalues
+
+    @property
+    def resid_pearson(self) -> Array:
+        """Residuals over the standard deviation at dispersion one, shape (n,)."""
+        mu = self.fittedvalues
+        spread = np.sqrt(self.family.variance(mu) / self.model.row_sizes)
+        return self.resid_response / spread
+
+    @property
+    def resid_working(self) -> Array:
+        """Residuals on the scale of the linear predictor, shape (n,)."""
+        return self.resid_response * self.family.link.deriv(self.fittedvalues)
+
+    @property
+    def resid_deviance(self) -> Array:
+        """Signed roots of the deviances, shape (n,)."""
+        return np.sign(self.resid_response) * np.sqrt(self._deviances)
+
+    @property
+    def resid_anscombe(self) -> Array:
+        """Anscombe residuals, shape (n,)."""
+        return np.asarray(
+            self.family.resid_anscombe(
+                self.model.endog, self.fittedvalues, var_weights=self.model.var_weights
+            )
+        )
+
+    @property
+    def _deviances(self) -> Array:
+        rows = self._estimate.fit.rows
+        return rows.deviance * rows.dispersion
+
+    def _distances(self) -> Array:
+        return self.resid_deviance / np.sqrt(self.scale)
+
+    def _flags(self, level: float) -> np.ndarray:
+        return self._estimate.tail() < 1 - level
+
+    @property
+    def df_model(self) -> float:
+        """Rank of the design less its constant."""
+        return float(self.rank - self.model.k_constant)
+
+    @property
+    def df_resid(self) -> float:
+        """Number of observations less the rank of the design."""
+        return self.nobs - self.rank
+
+    def get_prediction(
+        self,
+        exog: pd.DataFrame | npt.ArrayLike | None = None,
+        transform: bool = True,
+        *,
+        offset: npt.ArrayLike | None = None,
+        exposure: npt.ArrayLike | None = None,
+    ) -> MeanPrediction:
+        """Predict means with confidence intervals.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit, with their offset and exposure.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        offset, exposure : array_like, optional
+            Those of the rows to predict; by default 0 and 1.
+
+        Returns
+        -------
+        MeanPrediction
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.glm("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
+        >>> res.get_prediction(hbk.head(2)).summary_frame().columns.tolist()
+        ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
+        """
+        rows, labels = self._rows_to_predict(exog, transform)
+        linear = self.model.predict(
+            np.asarray(self.params),
+            None if exog is None else rows,
+            offset=offset,
+            exposure=exposure,
+            which="linear",
+        )
+        variance = np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows)
+        link = self.family.link
+        free = self.df_resid if self.use_t else np.inf
+        return MeanPrediction(
+            np.asarray(linear), np.sqrt(variance), link.inverse, link.inverse_deriv, free, labels
+        )
+
+    def get_margeff(
+        self, at: str = "overall", method: str = "dydx", **kwargs: Any
+    ) -> DiscreteMargins:
+        """Return marginal effects; see statsmodels' `GLMResults.get_margeff`.
+
+        Parameters
+        ----------
+        at : str, optional
+            Where the effects are taken.
+        method : str, optional
+            Kind of effect.
+        **kwargs
+            `atexog`, `dummy` and `count` of statsmodels.
+
+        Returns
+        -------
+        statsmodels DiscreteMargins
+        """
+        if np.any(self.model._offset_exposure):
+            raise NotImplementedError(
+                "marginal effects with an offset or exposure are not available"
+            )
+        return DiscreteMargins(self, (at, method), kwargs)
+
+    def _efficiency_text(self) -> str:
+        two = self.efficiency is not None
+        return super()._efficiency_text() if two else f"{gaussian_efficiency(self.eps_bar):.2f}"
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        if self.efficiency is None and self.eps_bar > 0:
+            notes.append(
+                f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
+                f"those of {gaussian_efficiency(self.eps_bar):.0%} of the rows. "
+                "fit(efficiency=0.95) makes it 95%."
+            )
+        if self.rank < len(self.params):
+            notes.append(
+                f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
+                "parameters of smallest norm."
+            )
+        return notes
+
+
+RRMGLMResultsWrapper = wrapper_of(RRMGLMResults)
