@@ -2,7 +2,7 @@
 
 from rrmstats import datasets
 from rrmstats.formula import cov, glm, logit, ols, pca, poisson
-from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
+from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLikelihood, RRMLogit, RRMPoisson, robustify
 from rrmstats.results import UnstableWarning
 
 __version__ = "0.2.0.dev0"
@@ -12,6 +12,7 @@ __all__ = [
     "RRMOLS",
     "RRMPCA",
     "RRMCov",
+    "RRMLikelihood",
     "RRMLogit",
     "RRMPoisson",
     "UnstableWarning",
@@ -23,4 +24,5 @@ __all__ = [
     "ols",
     "pca",
     "poisson",
+    "robustify",
 ]

@@ -5,6 +5,7 @@ from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.components import RRMPCA
 from rrmstats.models.covariance import RRMCov
 from rrmstats.models.generalized import RRMGLM, RRMPoisson
+from rrmstats.models.likelihood import RRMLikelihood, robustify
 from rrmstats.models.linear import RRMOLS
 from rrmstats.models.logistic import RRMLogit
 
@@ -14,7 +15,9 @@ __all__ = [
     "RRMPCA",
     "Bootstrap",
     "RRMCov",
+    "RRMLikelihood",
     "RRMLogit",
     "RRMModel",
     "RRMPoisson",
+    "robustify",
 ]

@@ -167,6 +167,14 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         model.eps_bar = check_eps_bar(eps_bar)
         return model
 
+    def _part(self, rows: np.ndarray) -> Self:
+        """Return the model of some rows."""
+        part = copy(self)
+        for name in ("endog", "exog", "freq_weights"):
+            if getattr(self, name, None) is not None:
+                setattr(part, name, getattr(self, name)[rows])
+        return part
+
     def problem(self) -> ProblemT:
         """Return the losses and their weighted fit, as the core minimizes them."""
         raise NotImplementedError

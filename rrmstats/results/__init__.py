@@ -6,6 +6,7 @@ from rrmstats.results.components import RRMPCAResults
 from rrmstats.results.covariance import Hyperplane, RRMCovResults
 from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.influence import RRMInfluence
+from rrmstats.results.likelihood import RRMLikelihoodResults
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
 from rrmstats.results.means import MeanPrediction
@@ -19,6 +20,7 @@ __all__ = [
     "RRMCovResults",
     "RRMGLMResults",
     "RRMInfluence",
+    "RRMLikelihoodResults",
     "RRMLogitResults",
     "RRMOLSResults",
     "RRMPCAResults",
