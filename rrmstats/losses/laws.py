@@ -49,6 +49,8 @@ class Likelihood:
     largest : callable or None
         Takes responses, shape (..., n), and returns the largest log-likelihood that each could
         have; None where it is not known.
+    lower : ndarray, shape (k,), or None
+        Least values of the parameters.
     endog : ndarray, shape (n,)
         Responses as `largest` and `law` take them.
     law : Law or None
@@ -67,6 +69,7 @@ class Likelihood:
     scores: Callable[[Array], Array] | None = None
     hessian: Callable[[Array, Array], Array] | None = None
     largest: Callable[[Array], Array] | None = None
+    lower: Array | None = None
     endog: Array
     law: Law | None = None
     classes: bool = False

@@ -46,6 +46,7 @@ class LikelihoodProblem(NumericalProblem):
             kinds=likelihood.kinds,
             gradients=None if scores is None else lambda theta: -scores(theta),
             hessian=None if hessian is None else lambda theta, w: -hessian(theta, w),
+            lower=likelihood.lower,
         )
 
     @property
@@ -168,8 +169,9 @@ class LikelihoodEstimate(Estimate):
         raw = minimum_influence(
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         )
+        free = found.theta > self.problem.lower
         return self.wnobs * self.rows.influence(
-            raw.theta / self.wnobs, raw.log_lambda / self.wnobs
+            np.where(free, raw.theta, 0.0) / self.wnobs, raw.log_lambda / self.wnobs
         )
 
     def tail(self) -> Array | None:

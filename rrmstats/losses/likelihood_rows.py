@@ -92,6 +92,11 @@ class LawRows:
     ) -> None:
         self.sample, self.theta, self.order, self.anchor = sample, theta, order, anchor
 
+    def shifted(self, step: Array) -> LawRows:
+        """Return the rows a step away, at least at the lower bounds of the parameters."""
+        theta, lower = self.theta + step, self.sample.likelihood.lower
+        return self.moved(theta if lower is None else np.maximum(theta, lower))
+
     def moved(self, theta: Array) -> LawRows:
         """Return the rows at other parameters, under weights of the same order and anchor."""
         return LawRows(self.sample, theta, self.order, self.anchor)
@@ -254,8 +259,14 @@ class LawRows:
 
     def step(self) -> tuple[Array, float]:
         """Return a step of scoring, and its size in standard errors."""
-        root = inverse_root(self.bread)
-        scaled = root @ self.pull
+        pull, bread, lower = self.pull, self.bread, self.sample.likelihood.lower
+        if lower is not None:
+            held = (self.theta <= lower) & (pull < 0)
+            free = ~held
+            pull = np.where(free, pull, 0.0)
+            bread = np.where(np.outer(free, free), bread, np.diag(held))
+        root = inverse_root(bread)
+        scaled = root @ pull
         return root.T @ scaled, float(np.sqrt(scaled @ scaled))
 
     @cached_property

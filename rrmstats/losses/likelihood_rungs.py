@@ -61,7 +61,7 @@ def _within(rows: LawRows, step: Array) -> LawRows:
     """Return the rows a step away, or part of it, where the rows with weight are defined."""
     used = rows.weights > 0
     for _ in range(HALVINGS):
-        moved = rows.moved(rows.theta + step)
+        moved = rows.shifted(step)
         if np.isfinite(moved.losses[used]).all() and np.isfinite(moved.bread).all():
             return moved
         step = 0.5 * step

@@ -222,6 +222,8 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         ``gradients(theta)`` returns the gradients of the losses, shape (n, k).
     hessian : callable, optional
         ``hessian(theta, weights)`` returns the weighted sum of their Hessians, shape (k, k).
+    lower : ndarray, shape (k,), optional
+        Least values of the parameters.
     """
 
     def __init__(
@@ -234,9 +236,11 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         *,
         gradients: Gradients | None = None,
         hessian: Hessian | None = None,
+        lower: Array | None = None,
     ) -> None:
         super().__init__(losses, start, n_obs, weighted_fit, kinds)
         self._gradients, self._hessian = gradients, hessian
+        self.lower = np.full(len(start), -np.inf) if lower is None else lower
         self.unit = parameter_units(self._curvature, start)
 
     def _curvature(self, theta: Array, unit: Array) -> Array:
@@ -273,6 +277,20 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         slope = differences(lambda t: weights[used] @ self.gradients(t)[used], theta, self.unit)
         return 0.5 * (slope + slope.T)
 
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return the parameters a step away, at least the lower bounds, shape (..., k)."""
+        return np.maximum(theta + step, self.lower)
+
+    def concentrated(
+        self, theta: Array, losses: Array, weights: Array, lambda_: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the derivatives of the concentrated risk in the parameters that can move."""
+        gradient, hessian, drift = super().concentrated(theta, losses, weights, lambda_)
+        for i, held in enumerate((theta <= self.lower) & (gradient > 0)):
+            gradient[i], hessian[i] = without_held(gradient[i], hessian[i], held)
+            drift[i, held] = 0.0
+        return gradient, hessian, drift
+
     def rough_hessian(self, theta: Array, weights: Array) -> Array:
         """Return what serves for the Hessian far from the end, where steps need not be exact."""
         return self.hessian(theta, weights)
@@ -289,7 +307,9 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         for _ in range(steps):
             gradient = weights[used] @ self.gradients(theta)[used]
             curvature = self.hessian if steps == FIT_STEPS else self.rough_hessian
-            step = -_curbed_solution(curvature(theta, weights), gradient)
+            held = (theta <= self.lower) & (gradient > 0)
+            gradient, bend = without_held(gradient, curvature(theta, weights), held)
+            step = -_curbed_solution(bend, gradient)
             decrease = -float(gradient @ step)
             if not decrease > DECREASE_TOL * abs(here):
                 break
@@ -304,7 +324,7 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
     ) -> tuple[Array, float | None]:
         """Return the end of the longest part of a step that does not raise the value."""
         for _ in range(HALVINGS):
-            trial = theta + step
+            trial = self.retract(theta, step)
             new = self.value(trial, weights)
             if new <= here + VALUE_NOISE * abs(here):
                 return trial, new
@@ -324,6 +344,7 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
             hessian=None
             if hessian is None
             else lambda theta, weights: hessian(theta, self._spread(rows, weights)),
+            lower=self.lower,
         )
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
@@ -333,6 +354,14 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
 
 # Step of the second differences from which units are found, in units of the parameter.
 SECOND_UNITS = 1e-3
+
+
+def without_held(gradient: Array, hessian: Array, held: np.ndarray) -> tuple[Array, Array]:
+    """Return a gradient and a Hessian in which some parameters are held at their bounds."""
+    if not held.any():
+        return gradient, hessian
+    free = ~held
+    return np.where(free, gradient, 0.0), np.where(np.outer(free, free), hessian, np.diag(held))
 
 
 def _curbed_solution(hessian: Array, gradient: Array) -> Array:

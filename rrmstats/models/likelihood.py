@@ -35,8 +35,8 @@ from rrmstats.results.likelihood import RRMLikelihoodResults, RRMLikelihoodResul
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Random subsets of the fit that finds the dispersion of the largest log-likelihoods.
-ASIDE_STARTS = 20
+# Random subsets, tolerance and steps of the fit that finds the dispersion of the largest log-likelihoods.
+ASIDE_STARTS, ASIDE_TOL, ASIDE_STEPS = 20, 1e-4, 50
 
 
 def robustify(
@@ -155,7 +155,9 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
             return first
         # The model's own dispersion is that of all rows: the largest log-likelihoods are to have
         # that of the good ones.
-        setting = Setting(bound, self.freq_weights, n_starts=ASIDE_STARTS)
+        setting = Setting(
+            bound, self.freq_weights, ASIDE_STARTS, tol=ASIDE_TOL, maxiter=ASIDE_STEPS
+        )
         return self._problem_aside(take_steps(first, setting).params)
 
     def _problem_aside(self, aside: Array) -> LikelihoodProblem:

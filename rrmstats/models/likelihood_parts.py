@@ -29,6 +29,10 @@ OVERDISPERSED = (NegativeBinomial, NegativeBinomialP, ZeroInflatedNegativeBinomi
 DIFFERENT = 1e-3
 # Accuracy of the fit to start from: statsmodels' own tolerances are left as they are.
 PILOT_STEPS = 500
+# Fits that are tried until one converges; the best serves where none does.
+OPTIMIZERS: tuple[dict[str, Any], ...] = (
+    *({}, {"method": "newton"}, {"method": "bfgs"}, {"method": "nm"}),
+)
 
 
 class ModelFunctions:
@@ -47,6 +51,8 @@ class ModelFunctions:
             model._transparams = False
         self.model = model
         self._columns = int(model.J) - 1 if isinstance(model, MNLogit) else None
+        # Its scores are complex steps of its likelihood, ten times as slow as differences.
+        self.slow_scores = isinstance(model, NegativeBinomial)
         self._bounded = isinstance(model, OVERDISPERSED) and (
             getattr(model, "loglike_method", "") != "geometric"
         )
@@ -56,6 +62,13 @@ class ModelFunctions:
         if self._columns is None or theta.ndim == 2:
             return theta
         return theta.reshape(-1, self._columns, order="F")
+
+    def lower(self, k: int) -> Array:
+        """Return the least values of k parameters."""
+        least = np.full(k, -np.inf)
+        if self._bounded:
+            least[-1] = LEAST_ALPHA
+        return least
 
     def log_likelihood(self, theta: Array) -> Array:
         """Return the log-likelihoods of the rows, shape (n,)."""
@@ -93,22 +106,41 @@ def pilot(model: Any) -> Array:
 
     The fit is of a copy, so that nothing is written on the model.
     """
-    functions, own = ModelFunctions(model), detached(model)
-    with warnings.catch_warnings(), quiet():
-        warnings.simplefilter("ignore")
-        try:
-            found = own.fit(disp=0, maxiter=PILOT_STEPS)
-            theta = np.asarray(found.params, dtype=float).ravel(order="F")
-        except Exception:  # statsmodels raises many kinds of errors where a fit fails
-            theta = np.asarray(getattr(model, "start_params", None), dtype=float).ravel(order="F")
+    functions = ModelFunctions(model)
+    theta, best = np.empty(0), -np.inf
+    for options in OPTIMIZERS:
+        found, converged = _own_fit(model, options)
+        with quiet():
+            value = np.sum(functions.log_likelihood(found)) if found.size else np.nan
+        if value > best:
+            theta, best = found, float(value)
+        if converged and np.isfinite(best):
+            break
+    if not theta.size:
+        theta = np.atleast_1d(np.asarray(getattr(model, "start_params", np.nan), dtype=float))
+        theta = theta.ravel(order="F")
     if not (theta.ndim == 1 and theta.size and np.isfinite(theta).all()):
         raise ValueError(
             f"{type(model).__name__}.fit() found no finite parameters to start from; set "
             "start_params on the model"
         )
+    theta = np.maximum(theta, functions.lower(len(theta)))
     values = functions.log_likelihood(theta)
     check_log_likelihood(type(model).__name__, values, len(model.endog))
     return theta
+
+
+def _own_fit(model: Any, options: dict[str, Any]) -> tuple[Array, bool]:
+    """Return the parameters of a fit, none where it failed, and whether it says it converged."""
+    with warnings.catch_warnings(), quiet():
+        warnings.simplefilter("ignore")
+        try:
+            found = detached(model).fit(disp=0, maxiter=PILOT_STEPS, **options)
+            theta = np.asarray(found.params, dtype=float).ravel(order="F")
+        except Exception:  # statsmodels raises many kinds of errors where a fit fails
+            return np.empty(0), False
+    kept = getattr(found, "mle_retvals", None) or {}
+    return theta, bool(kept.get("converged", True))
 
 
 def detached(model: Any) -> Any:
@@ -178,6 +210,7 @@ def likelihood_of(
         scores=own_scores,
         hessian=None if own_scores is None else _checked_hessian(functions, theta),
         largest=largest,
+        lower=functions.lower(len(theta)),
         endog=endog,
         law=law_of(model, functions, theta),
         classes=isinstance(model, (*CLASSES, BinaryModel)),
@@ -212,7 +245,7 @@ def _checked_scores(
     functions: ModelFunctions, theta: Array
 ) -> Callable[[Array], Array] | None:
     """Return the scores of a model where they are its own and right."""
-    if not hasattr(functions.model, "score_obs"):
+    if functions.slow_scores or not hasattr(functions.model, "score_obs"):
         return None
     at = theta + 1e-3 * np.maximum(np.abs(theta), 0.1)
     probe = copy.copy(functions.model)
