@@ -10,6 +10,7 @@ from rrmstats.results.likelihood import RRMLikelihoodResults
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
 from rrmstats.results.means import MeanPrediction
+from rrmstats.results.own_loss import RRMCustomResults
 from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.stability import Stability, UnstableWarning
 
@@ -18,6 +19,7 @@ __all__ = [
     "MeanPrediction",
     "ProbabilityPrediction",
     "RRMCovResults",
+    "RRMCustomResults",
     "RRMGLMResults",
     "RRMInfluence",
     "RRMLikelihoodResults",
