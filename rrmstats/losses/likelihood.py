@@ -38,16 +38,26 @@ class LikelihoodProblem(NumericalProblem):
         self.largest: Array | float = 0.0
         if likelihood.largest is not None:
             self.largest = likelihood.largest(likelihood.endog)
-        scores, hessian = likelihood.scores, likelihood.hessian
         super().__init__(
-            lambda theta: self.largest - likelihood.log_likelihood(theta),
+            self._own_losses,  # methods, not lambdas: results are pickled with their problem
             likelihood.start,
             likelihood.n_obs,
             kinds=likelihood.kinds,
-            gradients=None if scores is None else lambda theta: -scores(theta),
-            hessian=None if hessian is None else lambda theta, w: -hessian(theta, w),
+            gradients=None if likelihood.scores is None else self._own_gradients,
+            hessian=None if likelihood.hessian is None else self._own_hessian,
             lower=likelihood.lower,
         )
+
+    def _own_losses(self, theta: Array) -> Array:
+        return self.largest - self.likelihood.log_likelihood(theta)
+
+    def _own_gradients(self, theta: Array) -> Array:
+        assert self.likelihood.scores is not None
+        return -self.likelihood.scores(theta)
+
+    def _own_hessian(self, theta: Array, weights: Array) -> Array:
+        assert self.likelihood.hessian is not None
+        return -self.likelihood.hessian(theta, weights)
 
     @property
     def corrected(self) -> bool:
@@ -82,6 +92,11 @@ class LikelihoodProblem(NumericalProblem):
         order, raw = self._first_order(solution.lambda_, setting.eps_bar), solution.theta
         if order is not None:
             rows, root = law_fit(sample.at(raw, order, anchor=raw))
+            if rows.flat:
+                # A raw parameter at the end of its range, such as a share of zeros, stays there.
+                other, found_root = law_fit(sample.at(self.start, order, anchor=raw))
+                if found_root and other.tilted_likelihood > rows.tilted_likelihood:
+                    rows, root = other, True
         else:
             highest = 1.0 / second_moment_ratio(setting.eps_bar)
             rows, root = law_fit(sample.at(self.start, highest))

@@ -27,6 +27,8 @@ from rrmstats.losses.laws import Likelihood
 BREAD = (0.5, 2.0)
 # Leverage past which a row's influence is not raised further.
 LEVERAGE_MAX = 0.9
+# Information on a parameter per row, in its unit, below which there is none.
+FLAT = 1e-4
 # Entries of the arrays that a block of responses works on.
 BLOCK = 400_000
 # Losses that differ by this are ties.
@@ -193,6 +195,19 @@ class LawRows:
     def pull(self) -> Array:
         """The estimating equation, shape (k,)."""
         return self.sample.mass @ self.scores
+
+    @property
+    def tilted_likelihood(self) -> float:
+        """Weighted log-likelihood of the tilted law, which the root maximizes at a fixed anchor."""
+        used = (self.weights > 0) & (self.sample.mass > 0)
+        mass = (self.sample.mass * self.weights)[used]
+        gain = -self.losses[used] - np.log(self.moments[0][used])
+        return float(mass @ gain)
+
+    @cached_property
+    def flat(self) -> bool:
+        """Whether the rows tell nothing about some parameter."""
+        return bool((np.diag(self.bread) * self.sample.unit**2 < FLAT * self.sample.total).any())
 
     @cached_property
     def bread(self) -> Array:

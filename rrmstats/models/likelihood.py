@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -165,8 +166,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
 
     @property
     def _given_largest(self) -> Callable[[Array], Array] | None:
-        given = self.saturated
-        return None if given is None else lambda y: np.broadcast_to(given, np.shape(y))
+        return None if self.saturated is None else partial(_repeated, self.saturated)
 
     def _start_theta(self, problem: LikelihoodProblem, start_params: npt.ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float).ravel(order="F")
@@ -242,6 +242,11 @@ def check_likelihood(model: Any) -> None:
             f"robustify needs a model with loglikeobs(params), the log-likelihood of each row, "
             f"and {name} has none{instead}"
         )
+
+
+def _repeated(values: Array, y: Array) -> Array:
+    """Return values of the rows for responses of shape (..., n)."""
+    return np.broadcast_to(values, np.shape(y))
 
 
 def _checked_saturated(saturated: npt.ArrayLike | None, nobs: int) -> Array | None:

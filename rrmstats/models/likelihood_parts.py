@@ -5,12 +5,17 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
-from statsmodels.discrete.count_model import ZeroInflatedNegativeBinomialP
+from statsmodels.discrete.count_model import (
+    ZeroInflatedGeneralizedPoisson,
+    ZeroInflatedNegativeBinomialP,
+)
 from statsmodels.discrete.discrete_model import (
     BinaryModel,
+    GeneralizedPoisson,
     MNLogit,
     NegativeBinomial,
     NegativeBinomialP,
@@ -25,6 +30,7 @@ from rrmstats.models.saturation import largest_of
 # Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
 LEAST_ALPHA = 1e-6
 OVERDISPERSED = (NegativeBinomial, NegativeBinomialP, ZeroInflatedNegativeBinomialP)
+GENERALIZED = (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)
 # Difference of a function from what it must equal, relative to its size, that is no rounding.
 DIFFERENT = 1e-3
 # Accuracy of the fit to start from: statsmodels' own tolerances are left as they are.
@@ -76,7 +82,18 @@ class ModelFunctions:
             return np.full(len(self.model.endog), np.nan)
         with quiet():
             found = np.asarray(self.model.loglikeobs(self.shaped(theta)), dtype=float)
-        return found.sum(axis=1) if found.ndim == 2 else found
+            found = found.sum(axis=1) if found.ndim == 2 else found
+            if isinstance(self.model, GENERALIZED):
+                found = np.where(self._in_domain(theta), found, -np.inf)
+        return found
+
+    def _in_domain(self, theta: Array) -> np.ndarray:
+        """Tell which counts a generalized Poisson distribution has; statsmodels clips others."""
+        main = getattr(self.model, "model_main", self.model)
+        options = {} if main is self.model else {"which": "mean-main"}
+        mean = np.asarray(self.model.predict(theta, **options), dtype=float)
+        spread = theta[-1] * mean ** float(main.parameterization)
+        return (1.0 + spread > 0) & (mean + spread * self.model.endog > 0)
 
     def scores(self, theta: Array) -> Array:
         """Return the scores of the rows, shape (n, k)."""
@@ -197,12 +214,6 @@ def likelihood_of(
     largest = saturated if saturated is not None else largest_of(model, aside)
     endog = np.asarray(model.endog, dtype=float)
 
-    def part(rows: np.ndarray) -> Likelihood | None:
-        if saturated is not None:
-            return None
-        some = part_of(model, rows, functions, theta)
-        return None if some is None else likelihood_of(some, theta, aside, None)
-
     return Likelihood(
         n_obs=len(endog),
         start=theta,
@@ -215,8 +226,16 @@ def likelihood_of(
         law=law_of(model, functions, theta),
         classes=isinstance(model, (*CLASSES, BinaryModel)),
         kinds=kinds_of(model, endog),
-        part=part,
+        part=None if saturated is not None else partial(_part_likelihood, functions, theta, aside),
     )
+
+
+def _part_likelihood(
+    functions: ModelFunctions, theta: Array, aside: Array, rows: np.ndarray
+) -> Likelihood | None:
+    """Return the likelihood of some rows; None where it cannot be built from arrays alone."""
+    some = part_of(functions.model, rows, functions, theta)
+    return None if some is None else likelihood_of(some, theta, aside, None)
 
 
 def part_of(model: Any, rows: np.ndarray, functions: ModelFunctions, theta: Array) -> Any:
