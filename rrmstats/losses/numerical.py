@@ -377,5 +377,6 @@ def _curbed_solution(hessian: Array, gradient: Array) -> Array:
     least = np.finfo(float).eps * len(size)
     if values[0] < 0:
         least = LEAST_CURVATURE
-    values = np.maximum(np.abs(values), least * np.abs(values).max(initial=1e-300))
+    most = float(np.abs(values).max())
+    values = np.maximum(np.abs(values), least * (most if most > 0 else 1.0 / least))
     return vectors @ ((vectors.T @ (gradient / size)) / values) / size
