@@ -125,7 +125,7 @@ class LikelihoodProblem(NumericalProblem):
         if self.likelihood.classes:
             raise NotImplementedError(
                 "there is no second step for labels: no single one is improbable enough to tell "
-                "a wrong label from chance. Fit without efficiency=, or use RRMLogit for two classes"
+                "a wrong label from chance. Fit without efficiency=, or use RRMLogit"
             )
         if not 0 < first.solution.lambda_ < np.inf:
             return replace(first, efficiency=efficiency, first=first)
@@ -190,6 +190,5 @@ class LikelihoodEstimate(Estimate):
         )
 
     def tail(self) -> Array | None:
-        """Return the probability of a loss as large as each row's, shape (n,); None without a law.
-        """
+        """Return the probability of a loss as large as each row's, (n,); None without a law."""
         return None if self.rows is None else self.rows.tail()

@@ -13,7 +13,7 @@ parameters would give weights that resist less.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
 from rrmstats.losses.differences import differences
-from rrmstats.losses.laws import Likelihood
+from rrmstats.losses.laws import Law, Likelihood
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)
@@ -160,13 +160,9 @@ class LawRows:
         size = max(1, BLOCK // n)
         for i in range(0, len(y), size):
             some, chance = y[i : i + size], probability[i : i + size]
-            tilted = chance * np.exp(
-                -(self.order - 1.0) * self._node_losses(self._weighing, some)
-            )
+            tilted = chance * np.exp(-(self.order - 1.0) * self._node_losses(self._weighing, some))
             tilted = np.where(np.isfinite(tilted), tilted, 0.0)
-            scores = differences(
-                lambda theta, at=some: law.log_density(theta, at), self.theta, sample.unit
-            )
+            scores = differences(partial(_log_density, law, some), self.theta, sample.unit)
             scores = np.where((tilted > 0) & np.isfinite(scores), scores, 0.0)
             pulled = tilted * scores
             mass += tilted.sum(axis=0)
@@ -198,7 +194,7 @@ class LawRows:
 
     @property
     def tilted_likelihood(self) -> float:
-        """Weighted log-likelihood of the tilted law, which the root maximizes at a fixed anchor."""
+        """Weighted log-likelihood of the tilted law; the root of an anchor maximizes it."""
         used = (self.weights > 0) & (self.sample.mass > 0)
         mass = (self.sample.mass * self.weights)[used]
         gain = -self.losses[used] - np.log(self.moments[0][used])
@@ -314,3 +310,8 @@ class LawRows:
             far = self._node_losses(self.theta, y[i : i + size]) >= least
             found += (far * probability[i : i + size]).sum(axis=0)
         return np.minimum(found, 1.0)
+
+
+def _log_density(law: Law, y: Array, theta: Array) -> Array:
+    """Return the log-likelihoods of responses as a function of theta."""
+    return law.log_density(theta, y)

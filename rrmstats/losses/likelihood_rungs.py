@@ -9,7 +9,7 @@ import numpy as np
 from rrmstats.core.consistency import order_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder, Rung, climb, equal_pvalue
-from rrmstats.losses.likelihood_rows import LawRows, LawSample
+from rrmstats.losses.likelihood_rows import LawRows
 from rrmstats.losses.noise import share_factor
 from rrmstats.losses.regression_ladder import AS_EFFICIENT, joint_orders
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize as scipy_minimize
@@ -33,7 +34,7 @@ ROWS_PER_PARAM, MORE_ROWS = 2, 2
 MOST_SUBSETS = 60
 # Newton steps of a weighted fit, of a fit to a subset, and of one that only improves a start.
 FIT_STEPS, SUBSET_STEPS, IMPROVING_STEPS = 60, 15, 2
-# Least curvature of a direction, relative to the largest, where a Hessian is not positive definite.
+# Least curvature of a direction, relative to the largest, where some curvature is negative.
 LEAST_CURVATURE = 1e-3
 # Predicted decrease, relative to the value, at which a fit stops.
 DECREASE_TOL = 1e-18
@@ -133,11 +134,12 @@ class FunctionLoss(Problem):
 
     def _searched_fit(self, weights: Array, theta: Array, steps: int) -> Array:
         """Return the end of scipy's search without derivatives."""
-        found = scipy_minimize(
+        calls = 20 * steps * self.n_params
+        found: Any = scipy_minimize(
             lambda t: self.value(t, weights),
             theta,
             method="Nelder-Mead",
-            options={"maxfev": 20 * steps * self.n_params, "xatol": 1e-8, "fatol": 1e-10},
+            options={"maxfev": calls, "xatol": 1e-8, "fatol": 1e-10},  # type: ignore[call-overload]
         )
         lower = self.value(found.x, weights) < self.value(theta, weights)
         return np.asarray(found.x if lower else theta, dtype=float)
@@ -305,7 +307,7 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         """Return parameters of lower weighted loss, after at most `steps` Newton steps."""
         here, used = self.value(theta, weights), weights > 0
         for _ in range(steps):
-            gradient = weights[used] @ self.gradients(theta)[used]
+            gradient: Array = weights[used] @ self.gradients(theta)[used]
             curvature = self.hessian if steps == FIT_STEPS else self.rough_hessian
             held = (theta <= self.lower) & (gradient > 0)
             gradient, bend = without_held(gradient, curvature(theta, weights), held)
@@ -374,9 +376,7 @@ def _curbed_solution(hessian: Array, gradient: Array) -> Array:
     size = np.sqrt(np.abs(np.diag(hessian)))
     size[size == 0] = 1.0
     values, vectors = np.linalg.eigh(hessian / np.outer(size, size))
-    least = np.finfo(float).eps * len(size)
-    if values[0] < 0:
-        least = LEAST_CURVATURE
+    least = LEAST_CURVATURE if values[0] < 0 else float(np.finfo(float).eps) * len(size)
     most = float(np.abs(values).max())
     values = np.maximum(np.abs(values), least * (most if most > 0 else 1.0 / least))
     return vectors @ ((vectors.T @ (gradient / size)) / values) / size

@@ -36,7 +36,7 @@ from rrmstats.results.likelihood import RRMLikelihoodResults, RRMLikelihoodResul
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Random subsets, tolerance and steps of the fit that finds the dispersion of the largest log-likelihoods.
+# Random subsets, tolerance and steps of the fit whose dispersion the largest log-likelihoods have.
 ASIDE_STARTS, ASIDE_TOL, ASIDE_STEPS = 20, 1e-4, 50
 
 
@@ -183,8 +183,8 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
             if likelihood.law is None or likelihood.classes:
                 raise NotImplementedError(
                     f"eps_bar='auto' needs a second step, which {self.kind} does not have: it "
-                    "takes the distribution of a response that is no label, from get_distribution; "
-                    "give a number, and try others"
+                    "takes the distribution of a response that is no label, get_distribution. "
+                    "Give a number, and try others"
                 )
         return super()._with_choice(setting)
 

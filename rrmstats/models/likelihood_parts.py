@@ -124,7 +124,8 @@ def pilot(model: Any) -> Array:
     The fit is of a copy, so that nothing is written on the model.
     """
     functions = ModelFunctions(model)
-    theta, best = np.empty(0), -np.inf
+    theta: Array = np.empty(0)
+    best = -np.inf
     for options in OPTIMIZERS:
         found, converged = _own_fit(model, options)
         with quiet():
@@ -260,9 +261,7 @@ def part_of(model: Any, rows: np.ndarray, functions: ModelFunctions, theta: Arra
     return some if same else None
 
 
-def _checked_scores(
-    functions: ModelFunctions, theta: Array
-) -> Callable[[Array], Array] | None:
+def _checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array], Array] | None:
     """Return the scores of a model where they are its own and right."""
     if functions.slow_scores or not hasattr(functions.model, "score_obs"):
         return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def custom(
     losses: Callable[[Array], npt.ArrayLike],
     theta0: npt.ArrayLike,
-    eps_bar: float | None = None,
+    eps_bar: float | str | None = None,
     *,
     gradients: Callable[[Array], npt.ArrayLike] | None = None,
     hessian: Callable[[Array, Array], npt.ArrayLike] | None = None,
@@ -134,7 +134,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         self,
         losses: Callable[[Array], npt.ArrayLike],
         theta0: npt.ArrayLike,
-        eps_bar: float | None = None,
+        eps_bar: float | str | None = None,
         *,
         gradients: Callable[[Array], npt.ArrayLike] | None = None,
         hessian: Callable[[Array, Array], npt.ArrayLike] | None = None,
@@ -239,8 +239,8 @@ def check_losses(values: Array, n: int | None, theta: Array) -> None:
         raise ValueError(f"losses(theta) must return {wanted}, got shape {values.shape}")
     if (values == -np.inf).any():
         raise ValueError(
-            f"losses(theta) is -inf in row {int(np.argmin(values))} at theta = {theta}; a loss must "
-            "be bounded below, or the risk has no minimum"
+            f"losses(theta) is -inf in row {int(np.argmin(values))} at theta = {theta}; a loss "
+            "must be bounded below, or the risk has no minimum"
         )
 
 

@@ -21,9 +21,9 @@ NO_SATURATED = (
     "robustify(saturated=) takes the largest values."
 )
 NOT_CORRECTED = (
-    "The parameters are those of least risk, not corrected: the model has no get_distribution that "
-    "gives one distribution per row. On clean data the weights prefer rows near the fit, so that "
-    "parameters of scale come out too small."
+    "The parameters are those of least risk, not corrected: the model has no get_distribution "
+    "that gives one distribution per row. On clean data the weights prefer rows near the fit, so "
+    "that parameters of scale come out too small."
 )
 
 

@@ -13,7 +13,9 @@ def test_the_page_prints_what_it_says():
     test = doctest.DocTestParser().get_doctest(session, {}, PAGE.name, str(PAGE), 0)
     assert len(test.examples) > 30
     report = []
-    failed = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(
-        test, out=report.append
-    ).failed
+    failed = (
+        doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+        .run(test, out=report.append)
+        .failed
+    )
     assert not failed, "".join(report)
