@@ -13,7 +13,7 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.laws import Likelihood
+from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.likelihood_rows import LawRows, LawSample
 from rrmstats.losses.likelihood_rungs import bad_share, law_fit, likelihood_ladder
 from rrmstats.losses.numerical import NumericalProblem, with_infinite_losses

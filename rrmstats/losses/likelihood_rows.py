@@ -20,8 +20,8 @@ import numpy as np
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
-from rrmstats.losses.differences import differences
-from rrmstats.losses.laws import Law, Likelihood
+from rrmstats.losses.finite_differences import differences
+from rrmstats.losses.likelihood_laws import Law, Likelihood
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)

@@ -16,7 +16,7 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import affordable_starts
-from rrmstats.losses.differences import differences, parameter_units, second_differences
+from rrmstats.losses.finite_differences import differences, parameter_units, second_differences
 
 #: Losses (n,) at parameters (k,).
 Losses = Callable[[Array], Array]

@@ -22,8 +22,8 @@ from statsmodels.discrete.discrete_model import (
 )
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.differences import differences
-from rrmstats.losses.laws import Likelihood
+from rrmstats.losses.finite_differences import differences
+from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.models.response_laws import CLASSES, kinds_of, law_of
 from rrmstats.models.saturation import largest_of
 

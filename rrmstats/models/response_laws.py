@@ -9,7 +9,7 @@ from statsmodels.discrete.discrete_model import BinaryModel, CountModel, MNLogit
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.laws import Law, count_cells, probability_nodes
+from rrmstats.losses.likelihood_laws import Law, count_cells, probability_nodes
 
 if TYPE_CHECKING:
     from rrmstats.models.likelihood_parts import ModelFunctions

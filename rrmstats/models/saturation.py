@@ -36,7 +36,7 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.othermod.betareg import BetaModel
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.laws import highest
+from rrmstats.losses.likelihood_laws import highest
 
 Largest = Callable[[Array], Array]
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import beta, nbinom, norm, poisson
 
-from rrmstats.losses.laws import count_cells, highest, probability_nodes
+from rrmstats.losses.likelihood_laws import count_cells, highest, probability_nodes
 
 
 @pytest.mark.parametrize("mean", [0.01, 0.7, 12.0, 300.0, 1e5])

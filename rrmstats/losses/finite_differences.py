@@ -35,7 +35,7 @@ def differences(function: Callable[[Array], Array], theta: Array, unit: Array) -
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.losses.differences import differences
+    >>> from rrmstats.losses.finite_differences import differences
     >>> found = differences(lambda t: np.array([t[0] ** 2, t[0] * t[1]]), np.array([3.0, 2.0]),
     ...                     np.ones(2))
     >>> found.round(6)
@@ -68,7 +68,7 @@ def second_differences(function: Callable[[Array], float], theta: Array, unit: A
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.losses.differences import second_differences
+    >>> from rrmstats.losses.finite_differences import second_differences
     >>> second_differences(lambda t: t[0] ** 2 * t[1], np.array([3.0, 2.0]), np.ones(2)).round(4)
     array([[4., 6.],
            [6., 0.]])

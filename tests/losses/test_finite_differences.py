@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from rrmstats.losses.differences import differences, parameter_units, second_differences
+from rrmstats.losses.finite_differences import differences, parameter_units, second_differences
 
 
 def curve(theta):

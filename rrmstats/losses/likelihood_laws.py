@@ -92,7 +92,7 @@ def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:
     --------
     >>> import numpy as np
     >>> from scipy.stats import poisson
-    >>> from rrmstats.losses.laws import count_cells
+    >>> from rrmstats.losses.likelihood_laws import count_cells
     >>> mean = np.array([0.5, 3000.0])
     >>> counts, widths = count_cells(mean, np.sqrt(mean))
     >>> (widths * poisson(mean).pmf(counts)).sum(axis=0).round(3)
@@ -118,7 +118,7 @@ def probability_nodes() -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> from rrmstats.losses.laws import probability_nodes
+    >>> from rrmstats.losses.likelihood_laws import probability_nodes
     >>> at, weight = probability_nodes()
     >>> import numpy as np
     >>> bool(abs(weight @ np.log(at) + 1) < 1e-8)
@@ -144,7 +144,7 @@ def highest(function: Callable[[Array], Array], low: Array, high: Array) -> Arra
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.losses.laws import highest
+    >>> from rrmstats.losses.likelihood_laws import highest
     >>> peaks = np.array([1.0, 2.5])
     >>> highest(lambda t: peaks - (t - peaks) ** 2, np.zeros(2), np.full(2, 9.0)).round(6)
     array([1. , 2.5])
