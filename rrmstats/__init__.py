@@ -2,7 +2,19 @@
 
 from rrmstats import datasets
 from rrmstats.formula import cov, glm, logit, ols, pca, poisson
-from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
+from rrmstats.models import (
+    RRMGLM,
+    RRMOLS,
+    RRMPCA,
+    RRMCov,
+    RRMCustom,
+    RRMLikelihood,
+    RRMLogit,
+    RRMPoisson,
+    custom,
+    robust_weights,
+    robustify,
+)
 from rrmstats.results import UnstableWarning
 
 __version__ = "0.2.0.dev0"
@@ -12,15 +24,20 @@ __all__ = [
     "RRMOLS",
     "RRMPCA",
     "RRMCov",
+    "RRMCustom",
+    "RRMLikelihood",
     "RRMLogit",
     "RRMPoisson",
     "UnstableWarning",
     "__version__",
     "cov",
+    "custom",
     "datasets",
     "glm",
     "logit",
     "ols",
     "pca",
     "poisson",
+    "robust_weights",
+    "robustify",
 ]

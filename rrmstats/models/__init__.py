@@ -5,8 +5,10 @@ from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.components import RRMPCA
 from rrmstats.models.covariance import RRMCov
 from rrmstats.models.generalized import RRMGLM, RRMPoisson
+from rrmstats.models.likelihood import RRMLikelihood, robustify
 from rrmstats.models.linear import RRMOLS
 from rrmstats.models.logistic import RRMLogit
+from rrmstats.models.own_loss import RRMCustom, custom, robust_weights
 
 __all__ = [
     "RRMGLM",
@@ -14,7 +16,12 @@ __all__ = [
     "RRMPCA",
     "Bootstrap",
     "RRMCov",
+    "RRMCustom",
+    "RRMLikelihood",
     "RRMLogit",
     "RRMModel",
     "RRMPoisson",
+    "custom",
+    "robust_weights",
+    "robustify",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
@@ -13,22 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
-from rrmstats.core.choice import Choice
-from rrmstats.core.comparison import efficient_estimate
-from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.models.bootstrap import Bootstrap
-from rrmstats.models.bounds import (
-    AUTO,
-    EPS_BAR_MAX,
-    checked_bound,
-    checked_most,
-    checked_stability,
-    chosen_bound,
-    warn_of_bound,
-)
+from rrmstats.models.bounded import BoundedModel
+from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound, checked_most, warn_of_bound
 from rrmstats.models.checks import check_efficiency, check_finite, check_frame, check_required
 from rrmstats.models.paths import fit_path
 from rrmstats.results.base import RRMResults
@@ -40,7 +30,6 @@ from rrmstats.results.inference import (
     lag_number,
 )
 from rrmstats.results.path_results import RRMPath
-from rrmstats.results.stability import Stability
 from rrmstats.results.wrapper import RRMResultsWrapper
 
 if TYPE_CHECKING:
@@ -50,26 +39,19 @@ ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 
 
-class RRMModel(Generic[ProblemT, ResultsT]):
+class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
     """Mixin for models fitted by robust risk minimization.
 
     It stands before a statsmodels model among the bases of a class, adds `eps_bar` and replaces
     `fit`. A model defines `problem` and the two classes of its results.
     """
 
-    #: The bound on the corrupted fraction, or "auto".
-    eps_bar: float | str
-    eps_bar_max: float
-    #: How an automatic bound was chosen; None for one that was given.
-    choice: Choice | None = None
     #: How often each row counts; None where each counts once.
     freq_weights: Array | None
     endog: Array
     data: Any
     _init_keys: list[str]
     _data_attr: list[str]
-    #: Arrays of the model with one entry or row per row of the data.
-    _row_arrays: ClassVar[tuple[str, ...]] = ("endog", "exog", "freq_weights")
     _cov_types: ClassVar[tuple[str, ...]] = COV_TYPES
     _results_class: ClassVar[type[RRMResults]]
     _wrapper_class: ClassVar[type[RRMResultsWrapper]]
@@ -156,21 +138,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         return super().from_formula(  # type: ignore[misc]  # statsmodels' model
             formula, data, subset, drop_cols, eval_env=env, **kwargs
         )
-
-    @property
-    def _bound(self) -> float:
-        """The bound as a number."""
-        if isinstance(self.eps_bar, str):
-            raise ValueError(
-                "eps_bar='auto' has no value before fit(); use the model of its results, res.model"
-            )
-        return self.eps_bar
-
-    def _with_eps_bar(self, eps_bar: float) -> Self:
-        """Return the same model of the same data with another bound."""
-        model = copy(self)
-        model.eps_bar = check_eps_bar(eps_bar)
-        return model
 
     def problem(self) -> ProblemT:
         """Return the losses and their weighted fit, as the core minimizes them."""
@@ -271,23 +238,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         replicates = None if bootstrap is None else bootstrap.run(estimate)
         return model._results(estimate, replace(inference, replicates=replicates))
 
-    def _with_choice(self, setting: Setting) -> Self:
-        """Return the model itself, or where its bound is automatic one with the chosen bound."""
-        if self.eps_bar != AUTO:
-            return self
-        choice = self.chosen(setting)
-        model = self._with_eps_bar(choice.eps_bar)
-        model.choice = choice
-        return model
-
-    def chosen(self, setting: Setting) -> Choice:
-        """Return the bound that "auto" chooses, whatever bound the model has."""
-        return chosen_bound(self, setting, self.eps_bar_max)
-
-    def stability_of(self, estimate: Estimate) -> Stability:
-        """Return a fit compared with one that has a larger `eps_bar`; see `Stability`."""
-        return checked_stability(self, estimate)
-
     def path(
         self,
         eps_bar: npt.ArrayLike | None = None,
@@ -341,12 +291,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         return fit_path(
             self._path_model(), eps_bar, efficiency, setting, inference, bootstrap, progress
         )
-
-    def second_step(self, estimate: Estimate) -> ResultsT:
-        """Return the results of an efficient second step from the first one of an estimate."""
-        model = self._with_eps_bar(estimate.setting.eps_bar)
-        second = efficient_estimate(estimate.first or estimate)
-        return model._results(second, Inference("sandwich", {}, None))
 
     def _path_model(self) -> Self:
         """Return the model whose parameters are the same at all bounds."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -81,12 +80,7 @@ def sampled(model: Any) -> tuple[Any, np.ndarray]:
     if n <= MOST_ROWS:
         return model, np.arange(n)
     rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, MOST_ROWS, replace=False))
-    part = copy(model)
-    for name in model._row_arrays:
-        values = getattr(model, name, None)
-        if values is not None and np.ndim(values) > 0:
-            setattr(part, name, values[rows])
-    return part, rows
+    return model._part(rows), rows
 
 
 def chosen_bound(model: Any, setting: Setting, most: float) -> Choice:

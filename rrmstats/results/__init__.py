@@ -6,9 +6,11 @@ from rrmstats.results.components import RRMPCAResults
 from rrmstats.results.covariance import Hyperplane, RRMCovResults
 from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.influence import RRMInfluence
+from rrmstats.results.likelihood import RRMLikelihoodResults
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
 from rrmstats.results.means import MeanPrediction
+from rrmstats.results.own_loss import RRMCustomResults
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.stability import Stability, UnstableWarning
@@ -18,8 +20,10 @@ __all__ = [
     "MeanPrediction",
     "ProbabilityPrediction",
     "RRMCovResults",
+    "RRMCustomResults",
     "RRMGLMResults",
     "RRMInfluence",
+    "RRMLikelihoodResults",
     "RRMLogitResults",
     "RRMOLSResults",
     "RRMPCAResults",

@@ -1,0 +1,108 @@
+"""Derivatives by central differences, one-sided at the edge of a domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+
+# Step of a central difference, in units of the parameter: the cube root of the rounding error.
+STEP = float(np.finfo(float).eps ** (1 / 3))
+# Step of a second difference of values, which has a fourth root.
+SECOND_STEP = float(np.finfo(float).eps ** (1 / 4))
+# Unit of a parameter at zero, where its own size tells nothing.
+LEAST_UNIT = 0.1
+
+
+def differences(function: Callable[[Array], Array], theta: Array, unit: Array) -> Array:
+    """Return the derivative of a function of a vector, shape (k, ...).
+
+    Parameters
+    ----------
+    function : callable
+        Takes theta (k,) and returns an array of any shape.
+    theta : ndarray, shape (k,)
+    unit : ndarray, shape (k,)
+        Changes of the parameters over which the function bends.
+
+    Returns
+    -------
+    ndarray, shape (k, ...)
+        Where one side has no finite value, the derivative is one-sided; NaN where neither has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.losses.finite_differences import differences
+    >>> found = differences(lambda t: np.array([t[0] ** 2, t[0] * t[1]]), np.array([3.0, 2.0]),
+    ...                     np.ones(2))
+    >>> found.round(6)
+    array([[6., 2.],
+           [0., 3.]])
+    """
+    center = None
+    slopes = []
+    for j in range(len(theta)):
+        step = np.zeros_like(theta)
+        step[j] = STEP * unit[j]
+        up, down = theta + step, theta - step
+        with np.errstate(all="ignore"):
+            above, below = np.asarray(function(up)), np.asarray(function(down))
+            slope = (above - below) / (up[j] - down[j])
+        odd = ~np.isfinite(slope)
+        if odd.any():
+            center = np.asarray(function(theta)) if center is None else center
+            with np.errstate(all="ignore"):
+                forward = (above - center) / (up[j] - theta[j])
+                backward = (center - below) / (theta[j] - down[j])
+            slope = np.where(odd, np.where(np.isfinite(forward), forward, backward), slope)
+        slopes.append(slope)
+    return np.array(slopes)
+
+
+def second_differences(function: Callable[[Array], float], theta: Array, unit: Array) -> Array:
+    """Return the Hessian of a number that depends on a vector, shape (k, k).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.losses.finite_differences import second_differences
+    >>> second_differences(lambda t: t[0] ** 2 * t[1], np.array([3.0, 2.0]), np.ones(2)).round(4)
+    array([[4., 6.],
+           [6., 0.]])
+    """
+    k = len(theta)
+    step = np.diag(SECOND_STEP * unit)
+    found = np.empty((k, k))
+    with np.errstate(all="ignore"):
+        for i in range(k):
+            for j in range(i + 1):
+                corners = (
+                    function(theta + step[i] + step[j])
+                    - function(theta + step[i] - step[j])
+                    - function(theta - step[i] + step[j])
+                    + function(theta - step[i] - step[j])
+                )
+                found[i, j] = found[j, i] = corners / (4 * step[i, i] * step[j, j])
+    return found
+
+
+def parameter_units(curvature: Callable[[Array, Array], Array], theta: Array) -> Array:
+    """Return a unit of each parameter: the change that bends the mean loss by about one.
+
+    Parameters
+    ----------
+    curvature : callable
+        Takes theta (k,) and units (k,) and returns the second derivatives of the mean loss (k,).
+    theta : ndarray, shape (k,)
+    """
+    unit = np.maximum(np.abs(theta), LEAST_UNIT)
+    for _ in range(2):
+        bend = curvature(theta, unit)
+        known = np.isfinite(bend) & (bend > 0)
+        unit = np.where(known, np.where(known, bend, 1.0) ** -0.5, unit)
+        # A unit below the rounding of its parameter would give no difference at all.
+        unit = np.maximum(unit, 1e-6 * np.abs(theta))
+    return unit

@@ -1,0 +1,194 @@
+"""Any likelihood that is a sum over rows: its loss, its consistent estimate, its second step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.problem import Problem
+from rrmstats.core.sandwich import minimum_influence
+from rrmstats.core.search import Solution
+from rrmstats.core.setting import Setting
+from rrmstats.losses.likelihood_laws import Likelihood
+from rrmstats.losses.likelihood_rows import LawRows, LawSample
+from rrmstats.losses.likelihood_rungs import bad_share, law_fit, likelihood_ladder
+from rrmstats.losses.numerical import NumericalProblem, with_infinite_losses
+
+# Lambda down to which the raw parameters of labels tell more than a direction.
+LEAST_LAMBDA = 1.05
+
+
+class LikelihoodProblem(NumericalProblem):
+    """Minus log-likelihoods, above those that each row could have at most.
+
+    Rows whose likelihoods have different largest values can only be compared once these are
+    subtracted: otherwise rows with a large mean look bad whatever their response is.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    """
+
+    def __init__(self, likelihood: Likelihood) -> None:
+        self.likelihood = likelihood
+        self.largest: Array | float = 0.0
+        if likelihood.largest is not None:
+            self.largest = likelihood.largest(likelihood.endog)
+        super().__init__(
+            self._own_losses,  # methods, not lambdas: results are pickled with their problem
+            likelihood.start,
+            likelihood.n_obs,
+            kinds=likelihood.kinds,
+            gradients=None if likelihood.scores is None else self._own_gradients,
+            hessian=None if likelihood.hessian is None else self._own_hessian,
+            lower=likelihood.lower,
+        )
+
+    def _own_losses(self, theta: Array) -> Array:
+        return self.largest - self.likelihood.log_likelihood(theta)
+
+    def _own_gradients(self, theta: Array) -> Array:
+        assert self.likelihood.scores is not None
+        return -self.likelihood.scores(theta)
+
+    def _own_hessian(self, theta: Array, weights: Array) -> Array:
+        assert self.likelihood.hessian is not None
+        return -self.likelihood.hessian(theta, weights)
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the law of the responses is known, so that estimates are consistent."""
+        return self.likelihood.law is not None
+
+    def rough_hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the outer products of the scores, which have the expectation of the Hessians."""
+        if self.likelihood.hessian is not None:
+            return self.hessian(theta, weights)
+        used = weights > 0
+        gradients = self.gradients(theta)[used]
+        return gradients.T @ (weights[used, None] * gradients)
+
+    def take(self, rows: np.ndarray) -> Problem:
+        """Return the problem restricted to some rows."""
+        part = None if self.likelihood.part is None else self.likelihood.part(rows)
+        return super().take(rows) if part is None else LikelihoodProblem(part)
+
+    def sample(self, setting: Setting) -> LawSample:
+        """Return the rows with what a fit was asked for."""
+        return LawSample(self.likelihood, setting, self.unit)
+
+    def consistent(self, solution: Solution, setting: Setting) -> LikelihoodEstimate:
+        """Return the estimate of the first step, corrected where the law is known."""
+        found = with_infinite_losses(solution)
+        if not self.corrected:
+            return self._estimate(found, setting, None, solution.theta)
+        sample = self.sample(setting)
+        if not 0 < solution.lambda_ < np.inf:
+            return self._estimate(found, setting, sample.at(solution.theta, 1.0), solution.theta)
+        order, raw = self._first_order(solution.lambda_, setting.eps_bar), solution.theta
+        if order is not None:
+            rows, root = law_fit(sample.at(raw, order, anchor=raw))
+            if rows.flat:
+                # A raw parameter at the end of its range, such as a share of zeros, stays there.
+                other, found_root = law_fit(sample.at(self.start, order, anchor=raw))
+                if found_root and other.tilted_likelihood > rows.tilted_likelihood:
+                    rows, root = other, True
+        else:
+            highest = 1.0 / second_moment_ratio(setting.eps_bar)
+            rows, root = law_fit(sample.at(self.start, highest))
+        found = replace(found, converged=solution.converged and root)
+        return self._estimate(found, setting, rows, solution.theta)
+
+    def _first_order(self, lambda_: float, eps_bar: float) -> float | None:
+        """Return the order of a first step's weights; None where these tell nothing.
+
+        Labels that may have probability one are fitted better and better as lambda falls to one.
+        Counts near zero can be fitted so closely that their order is above that of clean data.
+        """
+        if self.likelihood.classes:
+            return 1.0 + 1.0 / lambda_ if lambda_ > LEAST_LAMBDA else None
+        return min(1.0 + 1.0 / lambda_, 1.0 / second_moment_ratio(eps_bar))
+
+    def efficient(self, first: Estimate, efficiency: float) -> LikelihoodEstimate:
+        """Return the most efficient fit up to a given one that agrees with more robust ones."""
+        if not isinstance(first, LikelihoodEstimate):
+            raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
+        if first.rows is None:
+            raise NotImplementedError(
+                "the second step needs the distribution of the responses, get_distribution of the "
+                "model, and it has none; fit without efficiency="
+            )
+        if self.likelihood.classes:
+            raise NotImplementedError(
+                "there is no second step for labels: no single one is improbable enough to tell "
+                "a wrong label from chance. Fit without efficiency=, or use RRMLogit"
+            )
+        if not 0 < first.solution.lambda_ < np.inf:
+            return replace(first, efficiency=efficiency, first=first)
+        ladder = likelihood_ladder(first.rows, first.influence() / first.wnobs, efficiency)
+        if ladder.chosen == 0:
+            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+        rows = ladder.best.rows
+        mass = first.setting.spread(self.n_obs) * rows.weights
+        found = first.solution.continued(
+            rows.theta, rows.losses, mass / mass.sum(), 1.0 / (rows.order - 1.0), first.setting
+        )
+        found = replace(found, converged=first.solution.converged and ladder.best.converged)
+        estimate = self._estimate(found, first.setting, rows, first.raw_params)
+        return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
+
+    def _estimate(
+        self, solution: Solution, setting: Setting, rows: LawRows | None, raw: Array
+    ) -> LikelihoodEstimate:
+        share = error = np.nan
+        if rows is not None:
+            sure = rows.order == 1.0
+            share = 0.0 if sure else bad_share(rows)
+            error = 0.0 if sure else rows.share_error()
+        return LikelihoodEstimate(
+            problem=self,
+            setting=setting,
+            solution=solution,
+            params=solution.theta if rows is None else rows.theta,
+            raw_params=raw,
+            eps_hat=share,
+            eps_hat_se=error,
+            rows=rows,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LikelihoodEstimate(Estimate):
+    """The estimate of a likelihood.
+
+    Attributes
+    ----------
+    rows : LawRows or None
+        The rows at `params`; None where the law of the responses is not known.
+    """
+
+    problem: LikelihoodProblem
+    rows: LawRows | None = None
+
+    def influence(self) -> Array:
+        """Return the influence functions of the parameters, shape (n, k)."""
+        if self.rows is None or self.rows.order == 1.0:
+            return super().influence()
+        if self.rows.anchor is None:
+            return self.wnobs * self.rows.influence()
+        found = (self.first or self).solution
+        raw = minimum_influence(
+            self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
+        )
+        free = found.theta > self.problem.lower
+        return self.wnobs * self.rows.influence(
+            np.where(free, raw.theta, 0.0) / self.wnobs, raw.log_lambda / self.wnobs
+        )
+
+    def tail(self) -> Array | None:
+        """Return the probability of a loss as large as each row's, (n,); None without a law."""
+        return None if self.rows is None else self.rows.tail()

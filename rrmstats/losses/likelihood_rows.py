@@ -1,0 +1,317 @@
+"""Rows of a likelihood under weights of an order, and what their law expects of them.
+
+Weights ``w = exp(-(a - 1) l)`` of order a, with l the loss, tilt the law of good rows. The mean
+score under the tilted law, c = E(w u) / E(w), is found from the law of each row, so that
+``sum w (u - c) = 0`` is solved by the true parameters (Fisher consistency). Rows without weight
+play no part in it. See `rrmstats.losses.tilted_rows` for the same with closed forms.
+
+The weights of a first step are those at its raw parameters, the anchor, and stay so while the
+equation is solved: what they are a function of does not matter for consistency, and other
+parameters would give weights that resist less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from rrmstats.core.design import inverse_root
+from rrmstats.core.entropy import Array
+from rrmstats.core.setting import Setting
+from rrmstats.losses.finite_differences import differences
+from rrmstats.losses.likelihood_laws import Law, Likelihood
+
+# Eigenvalues of the observed bread, relative to the expected one, are kept between these.
+BREAD = (0.5, 2.0)
+# Leverage past which a row's influence is not raised further.
+LEVERAGE_MAX = 0.9
+# Information on a parameter per row, in its unit, below which there is none.
+FLAT = 1e-4
+# Entries of the arrays that a block of responses works on.
+BLOCK = 400_000
+# Losses that differ by this are ties.
+TIES = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class LawSample:
+    """Rows of a likelihood, with what a fit was asked for.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+        With a law.
+    setting : Setting
+    unit : ndarray, shape (k,)
+        Units of the parameters, for differences.
+    """
+
+    likelihood: Likelihood
+    setting: Setting
+    unit: Array
+
+    @cached_property
+    def mass(self) -> Array:
+        """How often each row counts, shape (n,)."""
+        counts = self.setting.freq_weights
+        return np.ones(self.likelihood.n_obs) if counts is None else np.asarray(counts, float)
+
+    @property
+    def total(self) -> float:
+        """Number of observations that the rows stand for."""
+        return self.setting.wnobs(self.likelihood.n_obs)
+
+    def taken(self, good: float) -> float:
+        """Return parameters per good row, given the share of the good."""
+        return len(self.unit) / max(self.total * good, 1.0)
+
+    def at(self, theta: Array, order: float, anchor: Array | None = None) -> LawRows:
+        """Return the rows under weights of an order."""
+        return LawRows(self, theta, order, anchor)
+
+    def largest(self, y: Array) -> Array | float:
+        """Return the largest log-likelihoods of responses, 0 where they are not known."""
+        largest = self.likelihood.largest
+        return 0.0 if largest is None else largest(y)
+
+
+class LawRows:
+    """Rows under weights of an order at some parameters.
+
+    Parameters
+    ----------
+    sample : LawSample
+    theta : ndarray, shape (k,)
+    order : float
+    anchor : ndarray, shape (k,), optional
+        Parameters at which the weights are taken; by default `theta`.
+    """
+
+    def __init__(
+        self, sample: LawSample, theta: Array, order: float, anchor: Array | None = None
+    ) -> None:
+        self.sample, self.theta, self.order, self.anchor = sample, theta, order, anchor
+
+    def shifted(self, step: Array) -> LawRows:
+        """Return the rows a step away, at least at the lower bounds of the parameters."""
+        theta, lower = self.theta + step, self.sample.likelihood.lower
+        return self.moved(theta if lower is None else np.maximum(theta, lower))
+
+    def moved(self, theta: Array) -> LawRows:
+        """Return the rows at other parameters, under weights of the same order and anchor."""
+        return LawRows(self.sample, theta, self.order, self.anchor)
+
+    @property
+    def _weighing(self) -> Array:
+        return self.theta if self.anchor is None else self.anchor
+
+    def _losses_at(self, theta: Array) -> Array:
+        likelihood = self.sample.likelihood
+        with np.errstate(all="ignore"):
+            found = self.sample.largest(likelihood.endog) - likelihood.log_likelihood(theta)
+        return np.where(np.isnan(found), np.inf, found)
+
+    @cached_property
+    def losses(self) -> Array:
+        """Losses of the rows, shape (n,); +inf outside of the domain."""
+        return self._losses_at(self.theta)
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights of the rows, shape (n,)."""
+        return np.exp(-(self.order - 1.0) * self._losses_at(self._weighing))
+
+    @cached_property
+    def observed_scores(self) -> Array:
+        """Scores of the rows, shape (n, k); zero where they are not defined."""
+        likelihood = self.sample.likelihood
+        with np.errstate(all="ignore"):
+            found = (
+                differences(likelihood.log_likelihood, self.theta, self.sample.unit).T
+                if likelihood.scores is None
+                else np.asarray(likelihood.scores(self.theta), dtype=float)
+            )
+        return np.where(np.isfinite(found), found, 0.0)
+
+    @cached_property
+    def _responses(self) -> tuple[Array, Array]:
+        law = self.sample.likelihood.law
+        assert law is not None
+        with np.errstate(all="ignore"):
+            return law.quadrature(self.theta)
+
+    def _node_losses(self, theta: Array, y: Array) -> Array:
+        law = self.sample.likelihood.law
+        assert law is not None
+        with np.errstate(all="ignore"):
+            found = self.sample.largest(y) - law.log_density(theta, y)
+        return np.where(np.isnan(found), np.inf, found)
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array, Array]:
+        """E(w), shape (n,), E(w u), shape (n, k), and E(w u u'), shape (n, k, k)."""
+        sample, law = self.sample, self.sample.likelihood.law
+        assert law is not None
+        n, k = sample.likelihood.n_obs, len(self.theta)
+        mass, first, second = np.zeros(n), np.zeros((n, k)), np.zeros((n, k, k))
+        y, probability = self._responses
+        size = max(1, BLOCK // n)
+        for i in range(0, len(y), size):
+            some, chance = y[i : i + size], probability[i : i + size]
+            tilted = chance * np.exp(-(self.order - 1.0) * self._node_losses(self._weighing, some))
+            tilted = np.where(np.isfinite(tilted), tilted, 0.0)
+            scores = differences(partial(_log_density, law, some), self.theta, sample.unit)
+            scores = np.where((tilted > 0) & np.isfinite(scores), scores, 0.0)
+            pulled = tilted * scores
+            mass += tilted.sum(axis=0)
+            first += pulled.sum(axis=1).T
+            second += np.einsum("imn,jmn->nij", pulled, scores)
+        return np.maximum(mass, np.finfo(float).tiny), first, second
+
+    @cached_property
+    def center(self) -> Array:
+        """Mean score of each row under the tilted law, shape (n, k)."""
+        mass, first, _ = self.moments
+        return first / mass[:, None]
+
+    @cached_property
+    def spread(self) -> Array:
+        """Covariance of a row's score under the tilted law, shape (n, k, k)."""
+        mass, _, second = self.moments
+        return second / mass[:, None, None] - self.center[:, :, None] * self.center[:, None, :]
+
+    @cached_property
+    def scores(self) -> Array:
+        """Contributions of the rows to the estimating equation, shape (n, k)."""
+        return self.weights[:, None] * (self.observed_scores - self.center)
+
+    @cached_property
+    def pull(self) -> Array:
+        """The estimating equation, shape (k,)."""
+        return self.sample.mass @ self.scores
+
+    @property
+    def tilted_likelihood(self) -> float:
+        """Weighted log-likelihood of the tilted law; the root of an anchor maximizes it."""
+        used = (self.weights > 0) & (self.sample.mass > 0)
+        mass = (self.sample.mass * self.weights)[used]
+        gain = -self.losses[used] - np.log(self.moments[0][used])
+        return float(mass @ gain)
+
+    @cached_property
+    def flat(self) -> bool:
+        """Whether the rows tell nothing about some parameter."""
+        return bool((np.diag(self.bread) * self.sample.unit**2 < FLAT * self.sample.total).any())
+
+    @cached_property
+    def bread(self) -> Array:
+        """Minus the expected derivative of the equation at rows with weight, shape (k, k)."""
+        return np.tensordot(self.sample.mass * self.weights, self.spread, 1)
+
+    @cached_property
+    def observed_bread(self) -> Array:
+        """Minus the derivative of the equation, shape (k, k)."""
+        slope = -differences(lambda t: self.moved(t).pull, self.theta, self.sample.unit)
+        return 0.5 * (slope + slope.T)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """Inverse of the observed bread, kept near the expected one, shape (k, k)."""
+        root = inverse_root(self.bread)
+        observed = np.nan_to_num(self.observed_bread)
+        values, vectors = np.linalg.eigh(root @ observed @ root.T)
+        axes = vectors.T @ root
+        return (axes.T / np.clip(values, *BREAD)) @ axes
+
+    @cached_property
+    def expected_influence(self) -> Array:
+        """Influence functions of theta with the expected bread, shape (n, k)."""
+        root = inverse_root(self.bread)
+        return self.scores @ (root.T @ root)
+
+    def influence(self, raw: Array | None = None, log_lambda: Array | None = None) -> Array:
+        """Return the influence functions of theta, with HC3's factors: it moves by the sum.
+
+        Parameters
+        ----------
+        raw : ndarray, shape (n, k), optional
+            Those of the anchor, which moves by their sum too.
+        log_lambda : ndarray, shape (n,), optional
+            Those of the logarithm of lambda, where the order is 1 + 1 / lambda.
+
+        Returns
+        -------
+        ndarray, shape (n, k)
+        """
+        reach = np.einsum("ij,nij->n", self.inverse, self.spread) * self.weights
+        leverage = np.clip(reach, 0.0, LEVERAGE_MAX)
+        moved = self.scores / (1.0 - leverage)[:, None]
+        if raw is not None and log_lambda is not None:
+            by_anchor, by_lambda = self._anchor_slopes
+            moved = moved + raw @ by_anchor + np.outer(log_lambda, by_lambda)
+        return moved @ self.inverse
+
+    @cached_property
+    def _anchor_slopes(self) -> tuple[Array, Array]:
+        """Derivatives of the equation in the anchor (k, k) and in ln(lambda) (k,)."""
+        sample, theta, order = self.sample, self.theta, self.order
+
+        def pull(weighing: Array, log_lambda: float) -> Array:
+            tilt = (order - 1.0) * float(np.exp(-log_lambda))
+            return LawRows(sample, theta, 1.0 + tilt, weighing).pull
+
+        by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, sample.unit)
+        by_lambda = differences(
+            lambda at: pull(self._weighing, float(at[0])), np.zeros(1), np.ones(1)
+        )[0]
+        return np.nan_to_num(by_anchor), np.nan_to_num(by_lambda)
+
+    def step(self) -> tuple[Array, float]:
+        """Return a step of scoring, and its size in standard errors."""
+        pull, bread, lower = self.pull, self.bread, self.sample.likelihood.lower
+        if lower is not None:
+            held = (self.theta <= lower) & (pull < 0)
+            free = ~held
+            pull = np.where(free, pull, 0.0)
+            bread = np.where(np.outer(free, free), bread, np.diag(held))
+        root = inverse_root(bread)
+        scaled = root @ pull
+        return root.T @ scaled, float(np.sqrt(scaled @ scaled))
+
+    @cached_property
+    def ratio(self) -> Array:
+        """Weights over their expectations, shape (n,): mean one at good rows, zero at bad ones."""
+        return self.weights / self.moments[0]
+
+    def good(self, factor: float = 1.0) -> float:
+        """Return the share of good rows, at least what the budget leaves."""
+        found = float(self.sample.mass @ self.ratio) / self.sample.total / factor
+        return float(np.clip(found, 1.0 - self.sample.setting.eps_bar, 1.0))
+
+    def share_error(self) -> float:
+        """Return the standard error of the share of good rows."""
+        mass, total = self.sample.mass, self.sample.total
+        change = -self.center
+        if self.anchor is None:
+            change = (self.order - 1.0) * self.observed_scores - self.order * self.center
+        slope = (mass * self.ratio) @ change / total
+        mean = float(mass @ self.ratio) / total
+        moved = (self.ratio - mean) / total + self.influence() @ slope
+        return float(np.sqrt(mass @ moved**2))
+
+    def tail(self) -> Array:
+        """Return the probability of a loss at least as large as each row's, shape (n,)."""
+        y, probability = self._responses
+        found, size = np.zeros(len(self.losses)), max(1, BLOCK // len(self.losses))
+        least = self.losses - TIES * (1.0 + np.abs(self.losses))
+        for i in range(0, len(y), size):
+            far = self._node_losses(self.theta, y[i : i + size]) >= least
+            found += (far * probability[i : i + size]).sum(axis=0)
+        return np.minimum(found, 1.0)
+
+
+def _log_density(law: Law, y: Array, theta: Array) -> Array:
+    """Return the log-likelihoods of responses as a function of theta."""
+    return law.log_density(theta, y)

@@ -1,0 +1,382 @@
+"""Problems given by functions of one parameter vector; what they lack is found numerically."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize as scipy_minimize
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import EstimableProblem, Estimate
+from rrmstats.core.frames import typical_spread
+from rrmstats.core.problem import Problem
+from rrmstats.core.search import Solution
+from rrmstats.core.setting import Setting
+from rrmstats.core.subsets import affordable_starts
+from rrmstats.losses.finite_differences import differences, parameter_units, second_differences
+
+#: Losses (n,) at parameters (k,).
+Losses = Callable[[Array], Array]
+#: Gradients of the losses (n, k) at parameters (k,).
+Gradients = Callable[[Array], Array]
+#: Weighted sum of the Hessians of the losses (k, k) at parameters (k,) under weights (n,).
+Hessian = Callable[[Array, Array], Array]
+#: Parameters (k,) of least weighted loss under weights (n,).
+WeightedFit = Callable[[Array], Array]
+
+# Rows of a random subset: so many for each parameter, and a few more, because a likelihood has no
+# maximum on rows that it fits exactly.
+ROWS_PER_PARAM, MORE_ROWS = 2, 2
+# Random subsets at most: each is fitted on its own.
+MOST_SUBSETS = 60
+# Newton steps of a weighted fit, of a fit to a subset, and of one that only improves a start.
+FIT_STEPS, SUBSET_STEPS, IMPROVING_STEPS = 60, 15, 2
+# Least curvature of a direction, relative to the largest, where some curvature is negative.
+LEAST_CURVATURE = 1e-3
+# Predicted decrease, relative to the value, at which a fit stops.
+DECREASE_TOL = 1e-18
+# What rounding may add to a value, relative to it.
+VALUE_NOISE = 1e-14
+HALVINGS = 25
+# What an infinite loss counts as: a step to where all are is then no error, but no step either.
+BEYOND = 1e100
+
+
+class FunctionLoss(Problem):
+    """Losses of one parameter vector, given by a function.
+
+    Parameters
+    ----------
+    losses : callable
+        ``losses(theta)`` returns the n losses of one theta; not finite outside of its domain.
+    start : ndarray, shape (k,)
+        Parameters within the domain.
+    n_obs : int
+    weighted_fit : callable, optional
+        ``weighted_fit(weights)`` returns the theta of least weighted loss.
+    kinds : sequence of ndarray, optional
+        Masks of rows, each of which weights must keep a part of, such as the labels of one class.
+    """
+
+    #: Share of its rows that each kind keeps at least under the weights.
+    kept_fraction = 0.1
+
+    def __init__(
+        self,
+        losses: Losses,
+        start: Array,
+        n_obs: int,
+        weighted_fit: WeightedFit | None = None,
+        kinds: tuple[np.ndarray, ...] = (),
+    ) -> None:
+        self._losses, self.start, self._weighted_fit = losses, start, weighted_fit
+        self.n_obs, self.n_params, self.kinds = n_obs, len(start), kinds
+
+    def losses(self, theta: Array) -> Array:
+        """Return the losses, BEYOND where they are infinite or not defined, shape (..., n)."""
+        batch = theta.reshape(-1, self.n_params)
+        return np.array([self._row_losses(one) for one in batch]).reshape(
+            *theta.shape[:-1], self.n_obs
+        )
+
+    def _row_losses(self, theta: Array) -> Array:
+        with np.errstate(all="ignore"):
+            found = np.asarray(self._losses(theta), dtype=float)
+        return np.where(np.isnan(found) | (found > BEYOND), BEYOND, found)
+
+    def value(self, theta: Array, weights: Array) -> float:
+        """Return the weighted loss at one theta; rows without weight play no part."""
+        used = weights > 0
+        return float(weights[used] @ self._row_losses(theta)[used])
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the minimizer of the weighted loss, shape (..., k)."""
+        return self._each(weights, theta, FIT_STEPS)
+
+    def improved(self, weights: Array, theta: Array) -> Array:
+        """Return parameters of lower weighted loss, shape (b, k)."""
+        return self._each(weights, theta, IMPROVING_STEPS)
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return the fits to subsets of rows, shape (m, k)."""
+        weights = np.zeros((len(subsets), self.n_obs))
+        np.put_along_axis(weights, subsets, 1.0 / subsets.shape[1], axis=1)
+        return self._each(weights, None, SUBSET_STEPS)
+
+    def _each(self, weights: Array, theta: Array | None, steps: int) -> Array:
+        """Fit one theta after the other: the functions take no batches."""
+        batch = weights.reshape(-1, self.n_obs)
+        start = self.start if theta is None else theta
+        starts = np.broadcast_to(start, (*weights.shape[:-1], self.n_params))
+        found = [
+            self._one_fit(w, t, steps)
+            for w, t in zip(batch, starts.reshape(-1, self.n_params), strict=True)
+        ]
+        return np.array(found).reshape(*weights.shape[:-1], self.n_params)
+
+    def _one_fit(self, weights: Array, theta: Array, steps: int) -> Array:
+        if self._weighted_fit is not None:
+            return self._given_fit(weights)
+        return self._searched_fit(weights, theta, steps)
+
+    def _given_fit(self, weights: Array) -> Array:
+        assert self._weighted_fit is not None
+        found = np.asarray(self._weighted_fit(weights), dtype=float)
+        if found.shape != (self.n_params,):
+            raise ValueError(
+                f"weighted_fit must return {self.n_params} parameters, as theta0 has, got shape "
+                f"{found.shape}"
+            )
+        return found
+
+    def _searched_fit(self, weights: Array, theta: Array, steps: int) -> Array:
+        """Return the end of scipy's search without derivatives."""
+        calls = 20 * steps * self.n_params
+        found: Any = scipy_minimize(
+            lambda t: self.value(t, weights),
+            theta,
+            method="Nelder-Mead",
+            options={"maxfev": calls, "xatol": 1e-8, "fatol": 1e-10},  # type: ignore[call-overload]
+        )
+        lower = self.value(found.x, weights) < self.value(theta, weights)
+        return np.asarray(found.x if lower else theta, dtype=float)
+
+    def admissible(self, weights: Array) -> np.ndarray | None:
+        """Tell which weights keep some rows of each kind."""
+        if not self.kinds:
+            return None
+        kept = [weights @ kind >= self.kept_fraction * kind.mean() for kind in self.kinds]
+        return np.logical_and.reduce(kept)
+
+    def default_starts(self, eps_bar: float) -> int:
+        """Return how many random subsets to try where the user does not say."""
+        return affordable_starts(self.subset_size, eps_bar, MOST_SUBSETS)
+
+    @property
+    def subset_size(self) -> int:
+        """Rows of a random subset."""
+        return min(ROWS_PER_PARAM * self.n_params + MORE_ROWS, self.n_obs)
+
+    def take(self, rows: np.ndarray) -> Problem:
+        """Return the problem restricted to some rows, at the cost of the whole."""
+        return FunctionLoss(
+            lambda theta: self._losses(theta)[rows],
+            self.start,
+            len(rows),
+            self._part_fit(rows),
+            self._part_kinds(rows),
+        )
+
+    def _part_fit(self, rows: np.ndarray) -> WeightedFit | None:
+        if self._weighted_fit is None:
+            return None
+        return lambda weights: self._given_fit(self._spread(rows, weights))
+
+    def _part_kinds(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(kind[rows] for kind in self.kinds if kind[rows].any())
+
+    def _spread(self, rows: np.ndarray, weights: Array) -> Array:
+        """Return weights of some rows as weights of all, shape (n,)."""
+        spread = np.zeros(self.n_obs)
+        spread[rows] = weights
+        return spread
+
+    def consistent(self, solution: Solution, setting: Setting) -> Estimate:
+        """Return the parameters of least risk as an estimate, without influence functions."""
+        return RoughEstimate(
+            problem=self,  # type: ignore[arg-type]  # no derivatives are asked of it
+            setting=setting,
+            solution=with_infinite_losses(solution),
+            params=solution.theta,
+            raw_params=solution.theta,
+        )
+
+    def efficient(self, first: Estimate, efficiency: float) -> Estimate:
+        """Refuse: nothing is known of the distribution of the losses."""
+        raise NotImplementedError("this loss has no second step; fit without efficiency=")
+
+
+def with_infinite_losses(solution: Solution) -> Solution:
+    """Return a solution whose losses are infinite where they are not defined."""
+    losses = solution.losses
+    return replace(solution, losses=np.where(losses >= BEYOND, np.inf, losses))
+
+
+class RoughEstimate(Estimate):
+    """The estimate of a loss without derivatives: it has no influence functions."""
+
+    def influence(self) -> Array:
+        """Return NaN, shape (n, k)."""
+        return np.full((self.problem.n_obs, len(self.params)), np.nan)
+
+
+class NumericalProblem(FunctionLoss, EstimableProblem):
+    """Smooth losses of one parameter vector; derivatives that are not given are differences.
+
+    Parameters
+    ----------
+    losses, start, n_obs, weighted_fit, kinds
+        See `FunctionLoss`.
+    gradients : callable, optional
+        ``gradients(theta)`` returns the gradients of the losses, shape (n, k).
+    hessian : callable, optional
+        ``hessian(theta, weights)`` returns the weighted sum of their Hessians, shape (k, k).
+    lower : ndarray, shape (k,), optional
+        Least values of the parameters.
+    """
+
+    def __init__(
+        self,
+        losses: Losses,
+        start: Array,
+        n_obs: int,
+        weighted_fit: WeightedFit | None = None,
+        kinds: tuple[np.ndarray, ...] = (),
+        *,
+        gradients: Gradients | None = None,
+        hessian: Hessian | None = None,
+        lower: Array | None = None,
+    ) -> None:
+        super().__init__(losses, start, n_obs, weighted_fit, kinds)
+        self._gradients, self._hessian = gradients, hessian
+        self.lower = np.full(len(start), -np.inf) if lower is None else lower
+        self.unit = parameter_units(self._curvature, start)
+
+    def _curvature(self, theta: Array, unit: Array) -> Array:
+        """Return the second derivatives of the mean loss in each parameter, shape (k,)."""
+        step = SECOND_UNITS * unit
+        weights = np.full(self.n_obs, 1.0 / self.n_obs)
+        here = self.value(theta, weights)
+        bend = np.empty_like(theta)
+        for j in range(len(theta)):
+            move = np.zeros_like(theta)
+            move[j] = step[j]
+            ends = self.value(theta + move, weights) + self.value(theta - move, weights)
+            bend[j] = (ends - 2 * here) / step[j] ** 2
+        return bend
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss, shape (n, k); zero where it is not defined."""
+        with np.errstate(all="ignore"):
+            found = (
+                differences(self._losses, theta, self.unit).T
+                if self._gradients is None
+                else np.array(self._gradients(theta), dtype=float)
+            )
+        return np.where(np.isfinite(found), found, 0.0)
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        if self._hessian is not None:
+            with np.errstate(all="ignore"):
+                return np.asarray(self._hessian(theta, weights), dtype=float)
+        if self._gradients is None:
+            return second_differences(lambda t: self.value(t, weights), theta, self.unit)
+        used = weights > 0
+        slope = differences(lambda t: weights[used] @ self.gradients(t)[used], theta, self.unit)
+        return 0.5 * (slope + slope.T)
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return the parameters a step away, at least the lower bounds, shape (..., k)."""
+        return np.maximum(theta + step, self.lower)
+
+    def concentrated(
+        self, theta: Array, losses: Array, weights: Array, lambda_: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the derivatives of the concentrated risk in the parameters that can move."""
+        gradient, hessian, drift = super().concentrated(theta, losses, weights, lambda_)
+        for i, held in enumerate((theta <= self.lower) & (gradient > 0)):
+            gradient[i], hessian[i] = without_held(gradient[i], hessian[i], held)
+            drift[i, held] = 0.0
+        return gradient, hessian, drift
+
+    def rough_hessian(self, theta: Array, weights: Array) -> Array:
+        """Return what serves for the Hessian far from the end, where steps need not be exact."""
+        return self.hessian(theta, weights)
+
+    def pulls(self, theta: Array) -> Array:
+        """Return the gradients in units of their typical sizes, shape (n, k)."""
+        found = self.gradients(theta)
+        size = typical_spread(found)
+        return found / np.where(size > 0, size, 1.0)
+
+    def _searched_fit(self, weights: Array, theta: Array, steps: int) -> Array:
+        """Return parameters of lower weighted loss, after at most `steps` Newton steps."""
+        here, used = self.value(theta, weights), weights > 0
+        for _ in range(steps):
+            gradient: Array = weights[used] @ self.gradients(theta)[used]
+            curvature = self.hessian if steps == FIT_STEPS else self.rough_hessian
+            held = (theta <= self.lower) & (gradient > 0)
+            gradient, bend = without_held(gradient, curvature(theta, weights), held)
+            step = -_curbed_solution(bend, gradient)
+            decrease = -float(gradient @ step)
+            if not decrease > DECREASE_TOL * abs(here):
+                break
+            theta, new = self._shortened(weights, theta, step, here)
+            if new is None:
+                break
+            here = new
+        return theta
+
+    def _shortened(
+        self, weights: Array, theta: Array, step: Array, here: float
+    ) -> tuple[Array, float | None]:
+        """Return the end of the longest part of a step that does not raise the value."""
+        for _ in range(HALVINGS):
+            trial = self.retract(theta, step)
+            new = self.value(trial, weights)
+            if new <= here + VALUE_NOISE * abs(here):
+                return trial, new
+            step = 0.5 * step
+        return theta, None
+
+    def take(self, rows: np.ndarray) -> Problem:
+        """Return the problem restricted to some rows, at the cost of the whole."""
+        given, hessian = self._gradients, self._hessian
+        return NumericalProblem(
+            lambda theta: self._losses(theta)[rows],
+            self.start,
+            len(rows),
+            self._part_fit(rows),
+            self._part_kinds(rows),
+            gradients=None if given is None else lambda theta: given(theta)[rows],
+            hessian=None
+            if hessian is None
+            else lambda theta, weights: hessian(theta, self._spread(rows, weights)),
+            lower=self.lower,
+        )
+
+    def consistent(self, solution: Solution, setting: Setting) -> Estimate:
+        """Return the parameters of least risk as an estimate."""
+        return EstimableProblem.consistent(self, with_infinite_losses(solution), setting)
+
+
+# Step of the second differences from which units are found, in units of the parameter.
+SECOND_UNITS = 1e-3
+
+
+def without_held(gradient: Array, hessian: Array, held: np.ndarray) -> tuple[Array, Array]:
+    """Return a gradient and a Hessian in which some parameters are held at their bounds."""
+    if not held.any():
+        return gradient, hessian
+    free = ~held
+    return np.where(free, gradient, 0.0), np.where(np.outer(free, free), hessian, np.diag(held))
+
+
+def _curbed_solution(hessian: Array, gradient: Array) -> Array:
+    """Return the solution of a Newton system whose directions of negative curvature are turned.
+
+    Zero where the system has entries that are not finite.
+    """
+    if not (np.isfinite(hessian).all() and np.isfinite(gradient).all()):
+        return np.zeros_like(gradient)
+    size = np.sqrt(np.abs(np.diag(hessian)))
+    size[size == 0] = 1.0
+    values, vectors = np.linalg.eigh(hessian / np.outer(size, size))
+    least = LEAST_CURVATURE if values[0] < 0 else float(np.finfo(float).eps) * len(size)
+    most = float(np.abs(values).max())
+    values = np.maximum(np.abs(values), least * (most if most > 0 else 1.0 / least))
+    return vectors @ ((vectors.T @ (gradient / size)) / values) / size

@@ -1,0 +1,261 @@
+"""Any statsmodels model with a likelihood per row, by robust risk minimization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+from statsmodels.base.model import Results
+from statsmodels.base.wrapper import ResultsWrapper
+from statsmodels.duration.hazard_regression import PHReg
+from statsmodels.genmod.generalized_linear_model import GLM
+from statsmodels.regression.linear_model import RegressionModel
+from statsmodels.tsa.base.tsa_model import TimeSeriesModel
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import take_steps
+from rrmstats.core.setting import Setting
+from rrmstats.losses.likelihood import LikelihoodProblem
+from rrmstats.models.base import RRMModel
+from rrmstats.models.bounds import AUTO, EPS_BAR_MAX
+from rrmstats.models.checks import check_freq_weights, check_required
+from rrmstats.models.likelihood_parts import (
+    ModelFunctions,
+    detached,
+    likelihood_of,
+    parameter_names,
+    part_of,
+    pilot,
+)
+from rrmstats.models.saturation import depends_on_dispersion, largest_of
+from rrmstats.results.likelihood import RRMLikelihoodResults, RRMLikelihoodResultsWrapper
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Random subsets, tolerance and steps of the fit whose dispersion the largest log-likelihoods have.
+ASIDE_STARTS, ASIDE_TOL, ASIDE_STEPS = 20, 1e-4, 50
+
+
+def robustify(
+    model: Any,
+    eps_bar: float | str | None = None,
+    *,
+    freq_weights: npt.ArrayLike | None = None,
+    saturated: npt.ArrayLike | None = None,
+    eps_bar_max: float = EPS_BAR_MAX,
+) -> RRMLikelihood:
+    """Return a statsmodels model that bad rows cannot spoil; call its `fit`.
+
+    Parameters
+    ----------
+    model : statsmodels model
+        An instance with `loglikeobs`: `Poisson`, `NegativeBinomial`, `GeneralizedPoisson`,
+        `Probit`, `MNLogit`, `OrderedModel`, `BetaModel`, zero-inflated counts, a
+        `GenericLikelihoodModel` of your own, and others.
+    eps_bar : float or "auto"
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the model's own fit.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    saturated : array_like, shape (n,), optional
+        Largest log-likelihood that each row could have; known for statsmodels' models of counts,
+        classes and shares.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+
+    Returns
+    -------
+    RRMLikelihood
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats, statsmodels.api as sm
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(200)
+    >>> count = rng.poisson(rng.gamma(2.0, np.exp(1 + 0.5 * x) / 2.0))
+    >>> count[:10] = 300
+    >>> model = sm.NegativeBinomial(count, sm.add_constant(x))
+    >>> res = rrmstats.robustify(model, eps_bar=0.1).fit()
+    >>> int(res.outliers()[:10].sum()), len(res.params)
+    (10, 3)
+    """
+    return RRMLikelihood(
+        model, eps_bar, freq_weights=freq_weights, saturated=saturated, eps_bar_max=eps_bar_max
+    )
+
+
+class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
+    """A statsmodels model with a likelihood per row, when some of the rows may be wrong.
+
+    The loss of a row is minus its log-likelihood, above the largest that it could have where that
+    is known. See `rrmstats.robustify` for the parameters.
+
+    Attributes
+    ----------
+    model : statsmodels model
+        The model that was given; nothing is written on it.
+    start : ndarray, shape (k,)
+        Its own fit.
+    """
+
+    _results_class = RRMLikelihoodResults
+    _wrapper_class = RRMLikelihoodResultsWrapper
+
+    def __init__(
+        self,
+        model: Any,
+        eps_bar: float | str | None = None,
+        *,
+        freq_weights: npt.ArrayLike | None = None,
+        saturated: npt.ArrayLike | None = None,
+        eps_bar_max: float = EPS_BAR_MAX,
+    ) -> None:
+        check_required(eps_bar)
+        check_likelihood(model)
+        self.model, self.endog = model, np.asarray(model.endog)
+        nobs = len(self.endog)
+        self._init_keys, self._data_attr = ["saturated"], []
+        if freq_weights is not None:
+            check_freq_weights(freq_weights, nobs)
+            self.freq_weights = np.asarray(freq_weights, float)
+        self._set_options(eps_bar, freq_weights, eps_bar_max)
+        self.saturated = _checked_saturated(saturated, nobs)
+        self.start = pilot(model)
+        self.data = detached(model).data
+        self.data.param_names = parameter_names(model, len(self.start))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "model" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    @property
+    def exog_names(self) -> list[str]:
+        """Names of all parameters."""
+        return list(self.data.param_names)
+
+    @property
+    def kind(self) -> str:
+        """Name of the class of the model that was given."""
+        return type(self.model).__name__
+
+    def predict(self, params: npt.ArrayLike, *args: Any, **kwargs: Any) -> Any:
+        """Return what the model predicts at parameters, flat as those of the results."""
+        shaped = ModelFunctions(self.model).shaped(np.asarray(params, dtype=float))
+        return self.model.predict(shaped, *args, **kwargs)
+
+    def problem(self) -> LikelihoodProblem:
+        """Return minus the log-likelihoods, above the largest that they could have."""
+        first = self._problem_aside(self.start)
+        bound = self.eps_bar_max if self.eps_bar == AUTO else self._bound
+        known = self.saturated is None and largest_of(self.model, self.start) is not None
+        if bound == 0 or not (known and depends_on_dispersion(self.model)):
+            return first
+        # The model's own dispersion is that of all rows: the largest log-likelihoods are to have
+        # that of the good ones.
+        setting = Setting(
+            bound, self.freq_weights, ASIDE_STARTS, tol=ASIDE_TOL, maxiter=ASIDE_STEPS
+        )
+        return self._problem_aside(take_steps(first, setting).params)
+
+    def _problem_aside(self, aside: Array) -> LikelihoodProblem:
+        return LikelihoodProblem(likelihood_of(self.model, self.start, aside, self._given_largest))
+
+    @property
+    def _given_largest(self) -> Callable[[Array], Array] | None:
+        return None if self.saturated is None else partial(_repeated, self.saturated)
+
+    def _start_theta(self, problem: LikelihoodProblem, start_params: npt.ArrayLike) -> Array:
+        params = np.asarray(start_params, dtype=float).ravel(order="F")
+        if params.shape != self.start.shape:
+            raise ValueError(
+                f"start_params must be {len(self.start)} numbers, for "
+                f"{', '.join(self.exog_names)}, got {params.size}"
+            )
+        return params
+
+    def _with_choice(self, setting: Setting) -> Self:
+        if self.eps_bar == AUTO:
+            likelihood = self._problem_aside(self.start).likelihood
+            if likelihood.law is None or likelihood.classes:
+                raise NotImplementedError(
+                    f"eps_bar='auto' needs a second step, which {self.kind} does not have: it "
+                    "takes the distribution of a response that is no label, get_distribution. "
+                    "Give a number, and try others"
+                )
+        return super()._with_choice(setting)
+
+    def _part(self, rows: np.ndarray) -> Self:
+        """Return the model of some rows."""
+        some = part_of(self.model, rows, ModelFunctions(self.model), self.start)
+        if some is None:
+            raise NotImplementedError(
+                f"{self.kind} has {len(self.endog)} rows and cannot be built from a sample of "
+                "them, which eps_bar='auto' and stability need; give eps_bar= and stability=False"
+            )
+        part = super()._part(rows)
+        part.model = some
+        if self.saturated is not None:
+            part.saturated = self.saturated[rows]
+        return part
+
+    @classmethod
+    def from_formula(cls, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: the statsmodels model has its own."""
+        raise NotImplementedError(
+            "make the model by its own from_formula, and give it to rrmstats.robustify"
+        )
+
+
+def check_likelihood(model: Any) -> None:
+    """Raise where something is not an instance of a model with a likelihood per row."""
+    name = type(model).__name__
+    if isinstance(model, type):
+        raise TypeError(
+            f"robustify takes an instance of a model, got the class {model.__name__}; give "
+            f"{model.__name__}(endog, exog)"
+        )
+    if isinstance(model, (Results, ResultsWrapper)):
+        raise TypeError(f"robustify takes a model, got the results {name}; give their .model")
+    if isinstance(model, RRMModel):
+        raise TypeError(f"{name} is robust already; call its fit()")
+    if isinstance(model, PHReg):
+        raise TypeError(
+            "PHReg has a partial likelihood, in which each event is compared with all rows at "
+            "risk: it is no sum over rows, and a row cannot be weighted out of it"
+        )
+    if isinstance(model, TimeSeriesModel):
+        raise TypeError(
+            f"the likelihood of {name} in each row is given all earlier rows: a corrupted row "
+            "spoils those after it, and weights cannot leave it out"
+        )
+    if not (hasattr(model, "loglikeobs") and hasattr(model, "endog")):
+        instead = ""
+        if isinstance(model, GLM):
+            instead = "; use RRMGLM or rrmstats.glm"
+        elif isinstance(model, RegressionModel):
+            instead = "; use RRMOLS or rrmstats.ols"
+        raise TypeError(
+            f"robustify needs a model with loglikeobs(params), the log-likelihood of each row, "
+            f"and {name} has none{instead}"
+        )
+
+
+def _repeated(values: Array, y: Array) -> Array:
+    """Return values of the rows for responses of shape (..., n)."""
+    return np.broadcast_to(values, np.shape(y))
+
+
+def _checked_saturated(saturated: npt.ArrayLike | None, nobs: int) -> Array | None:
+    """Return largest log-likelihoods, one per row, or None."""
+    if saturated is None:
+        return None
+    values = np.asarray(saturated, dtype=float)
+    if values.shape != (nobs,) or not np.isfinite(values).all():
+        raise ValueError(
+            f"saturated must be {nobs} finite numbers, one per row, got shape {values.shape}"
+        )
+    return values

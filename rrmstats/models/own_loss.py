@@ -1,0 +1,277 @@
+"""A user's own loss by robust risk minimization, and the weights alone for one's own loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from statsmodels.base.data import handle_data
+
+from rrmstats.core.entropy import Array, entropy_weights
+from rrmstats.core.setting import Setting
+from rrmstats.losses.numerical import FunctionLoss, NumericalProblem
+from rrmstats.models.base import RRMModel
+from rrmstats.models.bounds import AUTO
+from rrmstats.models.checks import check_freq_weights, check_required
+from rrmstats.results.labels import Labeled, labeled
+from rrmstats.results.own_loss import RRMCustomResults, RRMCustomResultsWrapper
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def custom(
+    losses: Callable[[Array], npt.ArrayLike],
+    theta0: npt.ArrayLike,
+    eps_bar: float | str | None = None,
+    *,
+    gradients: Callable[[Array], npt.ArrayLike] | None = None,
+    hessian: Callable[[Array, Array], npt.ArrayLike] | None = None,
+    weighted_fit: Callable[[Array], npt.ArrayLike] | None = None,
+    smooth: bool = True,
+    names: Sequence[str] | None = None,
+    freq_weights: npt.ArrayLike | None = None,
+) -> RRMCustom:
+    """Return a loss of your own as a model that bad rows cannot spoil; call its `fit`.
+
+    Parameters
+    ----------
+    losses : callable
+        ``losses(theta)`` returns the loss of each of the n rows at parameters of shape (k,). NaN
+        and +inf mean that theta is outside of the domain of a row. A Series labels the rows.
+    theta0 : array_like, shape (k,)
+        Parameters to start from, with finite losses. A Series names them.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1).
+    gradients : callable, optional
+        ``gradients(theta)`` returns the gradient of each loss, shape (n, k); by default central
+        differences.
+    hessian : callable, optional
+        ``hessian(theta, weights)`` returns the weighted sum of the Hessians, shape (k, k); by
+        default differences.
+    weighted_fit : callable, optional
+        ``weighted_fit(weights)`` returns the theta of least weighted loss; by default Newton's
+        method, or scipy's Nelder-Mead where the losses are not smooth.
+    smooth : bool, optional
+        Whether the losses have two derivatives. Without them there are no standard errors.
+    names : sequence of str, optional
+        Names of the parameters.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    RRMCustom
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats
+    >>> z = np.r_[np.random.default_rng(0).standard_normal(90), np.full(10, 50.0)]
+    >>> res = rrmstats.custom(lambda theta: (z - theta[0]) ** 2, [z.mean()], eps_bar=0.2).fit()
+    >>> bool(abs(res.params[0]) < 0.3), int(res.outliers()[90:].sum())
+    (True, 10)
+    """
+    return RRMCustom(
+        losses,
+        theta0,
+        eps_bar,
+        gradients=gradients,
+        hessian=hessian,
+        weighted_fit=weighted_fit,
+        smooth=smooth,
+        names=names,
+        freq_weights=freq_weights,
+    )
+
+
+def robust_weights(
+    losses: npt.ArrayLike, eps_bar: float, freq_weights: npt.ArrayLike | None = None
+) -> Labeled:
+    """Return the weights of least risk of given losses, for a training loop of your own.
+
+    Parameters
+    ----------
+    losses : array_like, shape (n,)
+        Losses of the rows; +inf has weight zero.
+    eps_bar : float
+        Upper bound on the fraction of corrupted rows, in [0, 1).
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    ndarray or Series, shape (n,)
+        Weights that sum to one, with the index of the losses where they are a Series.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> rrmstats.robust_weights([0.1, 0.2, 0.3, 50.0], eps_bar=0.25).round(2)
+    array([0.34, 0.33, 0.33, 0.  ])
+    """
+    values = np.asarray(losses, dtype=float)
+    if values.ndim != 1:
+        raise ValueError(f"losses must be one number per row, shape (n,), got {values.shape}")
+    found = entropy_weights(values, eps_bar, freq_weights=freq_weights)
+    return labeled(found.weights, losses.index if isinstance(losses, pd.Series) else None)
+
+
+class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
+    """A loss of your own, when some of the rows may be wrong.
+
+    See `rrmstats.custom` for the parameters.
+    """
+
+    _results_class = RRMCustomResults
+    _wrapper_class = RRMCustomResultsWrapper
+    #: The loss has no design.
+    exog = None
+
+    def __init__(
+        self,
+        losses: Callable[[Array], npt.ArrayLike],
+        theta0: npt.ArrayLike,
+        eps_bar: float | str | None = None,
+        *,
+        gradients: Callable[[Array], npt.ArrayLike] | None = None,
+        hessian: Callable[[Array, Array], npt.ArrayLike] | None = None,
+        weighted_fit: Callable[[Array], npt.ArrayLike] | None = None,
+        smooth: bool = True,
+        names: Sequence[str] | None = None,
+        freq_weights: npt.ArrayLike | None = None,
+    ) -> None:
+        check_required(eps_bar)
+        if eps_bar == AUTO:
+            raise NotImplementedError(
+                "eps_bar='auto' needs a second step, which a loss of your own does not have; give "
+                "a number, and try others"
+            )
+        for name, given in (("losses", losses), ("gradients", gradients), ("hessian", hessian)):
+            if not (callable(given) or (given is None and name != "losses")):
+                raise TypeError(f"{name} must be a function of theta, got {type(given).__name__}")
+        self.start = _vector("theta0", theta0)
+        at_start = losses(self.start.copy())
+        labels = at_start.index if isinstance(at_start, pd.Series) else None
+        values = np.asarray(at_start, dtype=float)
+        check_losses(values, None, self.start)
+        if not np.isfinite(values).all():
+            bad = np.flatnonzero(~np.isfinite(values))
+            raise ValueError(
+                f"losses(theta0) is NaN or infinite in {len(bad)} rows, such as row {bad[0]}; "
+                "start from a theta0 where all are finite, and fix or drop bad rows"
+            )
+        self._functions = (losses, gradients, hessian, weighted_fit)
+        self.smooth, self.endog = bool(smooth), values
+        self._init_keys, self._data_attr = [], ["endog"]
+        if freq_weights is not None:
+            check_freq_weights(freq_weights, len(values))
+            self.freq_weights = np.asarray(freq_weights, float)
+        self._set_options(eps_bar, freq_weights)
+        named = labels is not None or names is not None or isinstance(theta0, pd.Series)
+        self.data = handle_data(pd.Series(values, index=labels) if named else values, None)
+        self.data.param_names = _names(names, theta0, len(self.start))
+
+    @property
+    def endog_names(self) -> str:
+        """Name of what is minimized."""
+        return "loss"
+
+    @property
+    def exog_names(self) -> list[str]:
+        """Names of the parameters."""
+        return list(self.data.param_names)
+
+    def problem(self) -> NumericalProblem:
+        """Return the losses, with what is missing found numerically."""
+        losses, gradients, hessian, weighted_fit = self._functions
+        n, k = len(self.endog), len(self.start)
+
+        def checked(theta: Array) -> Array:
+            values = np.asarray(losses(theta), dtype=float)
+            check_losses(values, n, theta)
+            return values
+
+        fit = None
+        if weighted_fit is not None:
+
+            def fit(weights: Array) -> Array:
+                return np.asarray(weighted_fit(weights), dtype=float).ravel()
+
+        if not self.smooth:
+            return FunctionLoss(checked, self.start, n, fit)  # type: ignore[return-value]
+        return NumericalProblem(
+            checked,
+            self.start,
+            n,
+            fit,
+            gradients=_shaped("gradients", gradients, (n, k)),
+            hessian=_shaped("hessian", hessian, (k, k)),
+        )
+
+    def _start_theta(self, problem: NumericalProblem, start_params: npt.ArrayLike) -> Array:
+        params = _vector("start_params", start_params)
+        if params.shape != self.start.shape:
+            raise ValueError(
+                f"start_params must be {len(self.start)} numbers, as theta0 has, got {params.size}"
+            )
+        return params
+
+    def _with_choice(self, setting: Setting) -> Self:
+        return self
+
+    @classmethod
+    def from_formula(cls, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: a function of theta has no formula."""
+        raise NotImplementedError("a loss of your own takes no formula; use rrmstats.custom")
+
+    def predict(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: losses tell nothing about responses."""
+        raise NotImplementedError("a loss of your own has no predictions; use params")
+
+
+def check_losses(values: Array, n: int | None, theta: Array) -> None:
+    """Raise where losses are not one number per row, or one is minus infinity."""
+    if values.ndim != 1 or (n is not None and len(values) != n) or not len(values):
+        wanted = "one number per row, shape (n,)" if n is None else f"{n} numbers, one per row"
+        raise ValueError(f"losses(theta) must return {wanted}, got shape {values.shape}")
+    if (values == -np.inf).any():
+        raise ValueError(
+            f"losses(theta) is -inf in row {int(np.argmin(values))} at theta = {theta}; a loss "
+            "must be bounded below, or the risk has no minimum"
+        )
+
+
+def _vector(name: str, values: npt.ArrayLike) -> Array:
+    """Return a vector of finite numbers."""
+    found = np.array(values, dtype=float)
+    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
+        raise ValueError(f"{name} must be a vector of finite numbers, got shape {found.shape}")
+    return found
+
+
+def _names(names: Sequence[str] | None, theta0: Any, k: int) -> list[str]:
+    """Return the names of the parameters: those given, of a Series, or numbers."""
+    if names is None:
+        if isinstance(theta0, pd.Series):
+            return [str(name) for name in theta0.index]
+        return [f"theta_{i}" for i in range(k)]
+    if len(names) != k:
+        raise ValueError(f"names must be {k}, one per parameter, got {len(names)}")
+    return [str(name) for name in names]
+
+
+def _shaped(name: str, function: Any, shape: tuple[int, int]) -> Any:
+    """Return a function whose answers have a shape, or None."""
+    if function is None:
+        return None
+
+    def checked(*args: Array) -> Array:
+        found = np.asarray(function(*args), dtype=float)
+        if found.shape != shape:
+            raise ValueError(f"{name} must return shape {shape}, got {found.shape}")
+        return found
+
+    return checked

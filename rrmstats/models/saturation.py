@@ -1,0 +1,167 @@
+"""The largest log-likelihood that a response could have, for the models where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import (
+    betaln,
+    digamma,
+    expit,
+    gammaln,
+    logit,
+    polygamma,
+    xlog1py,
+    xlogy,
+)
+from scipy.stats import nbinom
+from statsmodels.discrete.count_model import (
+    ZeroInflatedGeneralizedPoisson,
+    ZeroInflatedNegativeBinomialP,
+    ZeroInflatedPoisson,
+)
+from statsmodels.discrete.discrete_model import (
+    BinaryModel,
+    GeneralizedPoisson,
+    MNLogit,
+    NegativeBinomial,
+    NegativeBinomialP,
+    Poisson,
+)
+from statsmodels.distributions.discrete import genpoisson_p
+from statsmodels.miscmodels.ordinal_model import OrderedModel
+from statsmodels.othermod.betareg import BetaModel
+
+from rrmstats.core.entropy import Array
+from rrmstats.losses.likelihood_laws import highest
+
+Largest = Callable[[Array], Array]
+
+# Logarithms around that of a count within which the mean of largest likelihood lies.
+AROUND = 6.0
+# Logits of a mean where its search starts and ends; number of its steps, and size of the last.
+START_LOGIT, FARTHEST_LOGIT = 5.0, 40.0
+BETA_STEPS, BETA_TOL = 30, 1e-6
+
+
+def largest_of(model: Any, theta: Array) -> Largest | None:
+    """Return the largest log-likelihoods of responses, over all means at a given dispersion.
+
+    Parameters
+    ----------
+    model : statsmodels model
+    theta : ndarray, shape (k,)
+        Parameters; those of the dispersion are taken as given.
+
+    Returns
+    -------
+    callable or None
+        Takes responses of shape (..., n); None where the model is not known.
+    """
+    if isinstance(model, (BinaryModel, MNLogit, OrderedModel)):
+        return zeros
+    found = _counts(model, theta)
+    if found is not None:
+        return found
+    if isinstance(model, BetaModel):
+        precision = np.asarray(model.predict(theta, which="precision"), dtype=float)
+        return partial(largest_beta, precision=precision)
+    return None
+
+
+def depends_on_dispersion(model: Any) -> bool:
+    """Tell whether the largest log-likelihoods depend on parameters that are estimated."""
+    if isinstance(model, (BinaryModel, MNLogit, OrderedModel, ZeroInflatedPoisson)):
+        return False
+    if getattr(model, "loglike_method", "") == "geometric":
+        return False
+    return not isinstance(model, Poisson)
+
+
+def _counts(model: Any, theta: Array) -> Largest | None:
+    """Return the largest log-likelihoods of counts; zeros alone have probability one."""
+    if isinstance(model, (Poisson, ZeroInflatedPoisson)):
+        return largest_poisson
+    kinds = (NegativeBinomial, NegativeBinomialP, ZeroInflatedNegativeBinomialP)
+    if isinstance(model, kinds):
+        main = getattr(model, "model_main", model)
+        power = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}.get(
+            getattr(main, "loglike_method", ""), float(getattr(main, "parameterization", 2))
+        )
+        geometric = getattr(main, "loglike_method", "") == "geometric"
+        alpha = 1.0 if geometric else float(theta[-1])
+        return partial(largest_negative_binomial, alpha=alpha, power=power)
+    if isinstance(model, (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)):
+        main = getattr(model, "model_main", model)
+        power = float(main.parameterization) + 1.0
+        return partial(largest_generalized_poisson, alpha=float(theta[-1]), power=power)
+    return None
+
+
+def zeros(y: Array) -> Array:
+    """Return zeros: a class may have probability one."""
+    return np.zeros(np.shape(y))
+
+
+def largest_poisson(y: Array) -> Array:
+    """Return the log-probabilities of counts whose means they are."""
+    return xlogy(y, y) - y - gammaln(y + 1.0)
+
+
+def largest_negative_binomial(y: Array, alpha: float, power: float) -> Array:
+    """Return the largest log-probabilities of counts with variance mu + alpha mu^power."""
+
+    def value(counts: Array, mean: Array) -> Array:
+        size = mean ** (2.0 - power) / alpha
+        return np.asarray(nbinom.logpmf(counts, size, size / (size + mean)))
+
+    return _over_means(y, value)
+
+
+def largest_generalized_poisson(y: Array, alpha: float, power: float) -> Array:
+    """Return the largest log-probabilities of counts of a generalized Poisson distribution."""
+
+    def value(counts: Array, mean: Array) -> Array:
+        return np.asarray(genpoisson_p.logpmf(counts, mean, alpha, power))
+
+    return _over_means(y, value)
+
+
+def _over_means(y: Array, value: Callable[[Array, Array], Array]) -> Array:
+    """Return the largest values over the means, found once for each count that occurs."""
+    counts, place = np.unique(y, return_inverse=True)
+    found = np.zeros(len(counts))
+    some = counts > 0
+    middle = np.log(counts[some])
+    with np.errstate(all="ignore"):
+        peaks = highest(
+            lambda log_mean: np.nan_to_num(value(counts[some], np.exp(log_mean)), nan=-np.inf),
+            middle - AROUND,
+            middle + AROUND,
+        )
+    found[some] = peaks
+    return found[place].reshape(np.shape(y))
+
+
+def largest_beta(y: Array, precision: Array) -> Array:
+    """Return the largest log-densities of shares over the means of a beta distribution.
+
+    Newton's method on the logit of the mean m, whose equation at precision p is
+    ``digamma(m p) - digamma((1 - m) p) = logit(y)``.
+    """
+    with np.errstate(all="ignore"):
+        target = logit(y)
+        t = np.clip(target, -START_LOGIT, START_LOGIT)
+        for _ in range(BETA_STEPS):
+            mean, rest = expit(t), expit(-t)
+            gap = digamma(mean * precision) - digamma(rest * precision) - target
+            bend = polygamma(1, mean * precision) + polygamma(1, rest * precision)
+            step = -gap / (bend * precision * mean * rest)
+            t = np.clip(t + np.clip(step, -2.0, 2.0), -FARTHEST_LOGIT, FARTHEST_LOGIT)
+            if np.nanmax(np.abs(step)) < BETA_TOL:
+                break
+        a, b = expit(t) * precision, expit(-t) * precision
+        return np.asarray(xlogy(a - 1.0, y) + xlog1py(b - 1.0, -y) - betaln(a, b))

@@ -1,0 +1,232 @@
+"""Any statsmodels model with a likelihood per row, made robust."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from numpy.testing import assert_allclose
+
+import rrmstats
+from rrmstats import RRMLogit
+
+from .likelihood_models import BAD, LABELS, MODELS, WITHOUT_LAW, NormalModel, sample
+
+
+def own_fit(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(model.fit(disp=0, maxiter=2000).params).ravel(order="F")
+
+
+def model_of(name, spoil=False, seed=0):
+    """Return a model of clean rows, or with BAD rows spoiled."""
+    make, response, wrong = MODELS[name]
+    exog, data = sample(seed)
+    endog = np.array(data[response])
+    if spoil and wrong is not None:
+        endog[BAD] = wrong
+    elif spoil:
+        endog[np.argsort(-exog[:, 1])[:10]] = endog.min()
+    return make(endog, exog)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_without_corruption_it_is_statsmodels_fit(name):
+    res = rrmstats.robustify(model_of(name), eps_bar=0.0).fit()
+    own = own_fit(model_of(name))
+    assert_allclose(res.params, own, rtol=1e-3, atol=2e-4)
+    # Ours is at least as high.
+    losses = [-np.sum(model_likelihood(name, at)) for at in (res.params, own)]
+    assert losses[0] <= losses[1] + 1e-8
+    assert res.converged
+
+
+def model_likelihood(name, params):
+    found = rrmstats.robustify(model_of(name), eps_bar=0.0).problem().likelihood
+    return found.log_likelihood(params)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in LABELS])
+def test_gross_errors_lose_their_weight(name):
+    res = rrmstats.robustify(model_of(name, spoil=True), eps_bar=0.15).fit(stability=False)
+    clean, spoiled = own_fit(model_of(name)), own_fit(model_of(name, spoil=True))
+    assert res.relative_weights[BAD].max() < 0.05
+    assert res.outliers()[BAD].all()
+    assert res.corrected == (name not in WITHOUT_LAW)
+    if res.corrected:
+        rough = np.linalg.norm(spoiled - clean)
+        assert np.linalg.norm(res.params - clean) < max(0.5 * rough, 0.3)
+        assert np.isfinite(res.bse).all() and (np.asarray(res.bse) > 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LABELS)
+def test_flipped_labels_bias_less_than_maximum_likelihood(name):
+    errors = []
+    for seed in range(5):
+        clean, spoiled = (own_fit(model_of(name, spoil, seed)) for spoil in (False, True))
+        robust = rrmstats.robustify(model_of(name, True, seed), eps_bar=0.15)
+        found = robust.fit(stability=False).params
+        errors.append([np.linalg.norm(at - clean) for at in (found, spoiled)])
+    ours, theirs = np.mean(errors, axis=0)
+    assert ours < theirs
+
+
+def test_labels_are_corrected_as_in_logistic_regression():
+    model = model_of("logit", spoil=True)
+    res = rrmstats.robustify(model, eps_bar=0.1).fit(stability=False)
+    known = RRMLogit(model.endog, model.exog, 0.1, alpha=0.0).fit(stability=False)
+    assert_allclose(res.raw_params, known.raw_params, rtol=1e-5)
+    assert_allclose(res.params, known.params, rtol=1e-4, atol=1e-6)
+    assert_allclose(res.bse, known.bse, rtol=0.15)
+
+
+def test_counts_are_corrected_as_in_poisson_regression():
+    model = model_of("poisson", spoil=True)
+    res = rrmstats.robustify(model, eps_bar=0.1).fit(efficiency=0.95, stability=False)
+    known = rrmstats.RRMPoisson(model.endog, model.exog, 0.1).fit(efficiency=0.95, stability=False)
+    assert_allclose(res.first_step.raw_params, known.first_step.raw_params, rtol=1e-5)
+    assert_allclose(res.params, known.params, atol=0.2 * np.min(known.bse))
+    assert_allclose(res.bse, known.bse, rtol=0.15)
+
+
+@pytest.mark.slow
+def test_the_correction_finds_the_scale_of_a_normal_distribution():
+    clean = rrmstats.robustify(model_of("own with a law"), eps_bar=0.2).fit(stability=False)
+    assert_allclose(clean.params[-1], own_fit(model_of("own"))[-1], atol=0.15)
+    assert clean.raw_params[-1] < clean.params[-1] - 0.3
+
+
+@pytest.mark.slow
+def test_the_overdispersion_is_that_of_the_good_rows():
+    res = rrmstats.robustify(model_of("negative binomial", spoil=True), 0.15).fit(stability=False)
+    assert own_fit(model_of("negative binomial", spoil=True))[-1] > 2
+    assert 0.2 < res.params[-1] < 0.8
+    assert list(res.model.data.param_names)[-1] == "alpha"
+
+
+def frame():
+    exog, data = sample()
+    found = pd.DataFrame({"x": exog[:, 1], "count": data["count"]})
+    found.index = [f"row {i}" for i in range(len(found))]
+    found.loc[found.index[:12], "count"] = 60
+    return found
+
+
+def test_results_keep_names_labels_and_predictions():
+    data = frame()
+    model = smf.poisson("count ~ x", data)
+    res = rrmstats.robustify(model, eps_bar=0.1).fit()
+    assert list(res.params.index) == ["Intercept", "x"]
+    assert list(res.weights.index) == list(data.index)
+    assert set(res.weight_table(12).index) == set(data.index[:12])
+    wanted = np.exp(res.params["Intercept"] + res.params["x"] * data.x)
+    assert_allclose(res.predict(), wanted)
+    assert_allclose(res.predict(data.head(3)), wanted[:3])
+    assert res.model.model is model
+    text = str(res.summary())
+    assert "Poisson" in text and "Smallest weights" in text
+    again = pickle.loads(pickle.dumps(res))
+    pd.testing.assert_series_equal(again.params, res.params)
+
+
+def test_classes_are_predicted():
+    res = rrmstats.robustify(model_of("mnlogit"), eps_bar=0.05).fit(stability=False)
+    assert res.predict().shape == (250, 3)
+    assert_allclose(res.predict().sum(axis=1), 1.0)
+    assert len(res.model.data.param_names) == 6
+
+
+@pytest.mark.slow
+def test_every_kind_of_standard_error_and_frequency_weights():
+    data = frame()
+    robust = rrmstats.robustify(smf.poisson("count ~ x", data), eps_bar=0.1)
+    plain = robust.fit()
+    drawn = robust.fit(cov_type="bootstrap", cov_kwds={"n_boot": 60})
+    assert_allclose(drawn.bse, plain.bse, rtol=0.5)
+    own = robust.fit(cov_type="cluster", cov_kwds={"groups": np.arange(len(data))})
+    assert_allclose(own.bse, plain.bse, rtol=0.01)
+    counts = 1 + np.arange(len(data)) % 2
+    twice = data.iloc[np.repeat(np.arange(len(data)), counts)]
+    weighted = rrmstats.robustify(smf.poisson("count ~ x", data), 0.1, freq_weights=counts).fit()
+    repeated = rrmstats.robustify(smf.poisson("count ~ x", twice), 0.1).fit()
+    assert_allclose(weighted.params, repeated.params, rtol=1e-5)
+    assert_allclose(weighted.bse, repeated.bse, rtol=0.02)
+
+
+@pytest.mark.slow
+def test_eps_bar_can_be_chosen_and_checked():
+    robust = rrmstats.robustify(smf.poisson("count ~ x", frame()), eps_bar="auto")
+    res = robust.fit()
+    assert 0.04 < res.eps_bar < 0.15
+    assert res.stability.stable
+
+
+@pytest.mark.slow
+def test_what_costs_is_said():
+    res = rrmstats.robustify(model_of("own"), eps_bar=0.1).fit(stability=False)
+    text = str(res.summary())
+    assert "largest value that it could have is not known" in text
+    assert "not corrected" in text
+    given = rrmstats.robustify(model_of("own"), 0.1, saturated=np.zeros(250)).fit(stability=False)
+    assert_allclose(given.params, res.params, rtol=1e-6)
+    assert "largest value that it could" not in str(given.summary())
+
+
+@pytest.mark.slow
+def test_what_cannot_work_says_so():
+    own = rrmstats.robustify(model_of("own"), eps_bar=0.1)
+    with pytest.raises(NotImplementedError, match="distribution of the responses"):
+        own.fit(efficiency=0.95)
+    with pytest.raises(NotImplementedError, match="no second step for labels"):
+        rrmstats.robustify(model_of("logit"), eps_bar=0.1).fit(efficiency=0.95)
+    with pytest.raises(NotImplementedError, match="auto"):
+        rrmstats.robustify(model_of("own"), eps_bar="auto").fit()
+    with pytest.raises(AttributeError, match="compare"):
+        _ = own.fit(stability=False).aic
+    with pytest.raises(NotImplementedError, match="from_formula"):
+        rrmstats.RRMLikelihood.from_formula("y ~ x", frame(), 0.1)
+
+
+class WrongLength(NormalModel):
+    def loglikeobs(self, params):
+        return super().loglikeobs(params)[1:]
+
+
+class Undefined(NormalModel):
+    def loglikeobs(self, params):
+        return np.where(np.arange(250) == 3, np.nan, super().loglikeobs(params))
+
+
+def test_models_without_a_likelihood_per_row_are_refused():
+    exog, data = sample()
+    with pytest.raises(TypeError, match="instance of a model, got the class Poisson"):
+        rrmstats.robustify(sm.Poisson, 0.1)
+    with pytest.raises(TypeError, match=r"give their \.model"):
+        rrmstats.robustify(sm.Poisson(data["count"], exog).fit(disp=0), 0.1)
+    with pytest.raises(TypeError, match="no sum over rows"):
+        rrmstats.robustify(sm.PHReg(data["count"] + 1.0, exog[:, 1:]), 0.1)
+    with pytest.raises(TypeError, match="use RRMOLS"):
+        rrmstats.robustify(sm.OLS(data["number"], exog), 0.1)
+    with pytest.raises(TypeError, match="use RRMGLM"):
+        rrmstats.robustify(sm.GLM(data["number"], exog), 0.1)
+    with pytest.raises(TypeError, match="RLM has none"):
+        rrmstats.robustify(sm.RLM(data["number"], exog), 0.1)
+    with pytest.raises(TypeError, match="earlier rows"):
+        rrmstats.robustify(sm.tsa.SARIMAX(data["number"]), 0.1)
+    with pytest.raises(TypeError, match="robust already"):
+        rrmstats.robustify(rrmstats.RRMOLS(data["number"], exog, 0.1), 0.1)
+    with pytest.raises(TypeError, match="eps_bar is required"):
+        rrmstats.robustify(sm.Poisson(data["count"], exog))
+
+
+@pytest.mark.parametrize("kind, message", [(WrongLength, "250 rows"), (Undefined, "NaN .* row 3")])
+def test_likelihoods_that_are_no_numbers_are_refused(kind, message):
+    exog, data = sample()
+    with pytest.raises(ValueError, match=message):
+        rrmstats.robustify(kind(data["number"], exog), 0.1)
