@@ -17,7 +17,7 @@ from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.models.bootstrap import Bootstrap
-from rrmstats.models.bounded import BoundedModel
+from rrmstats.models.bounding import BoundedModel
 from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound, checked_most, warn_of_bound
 from rrmstats.models.checks import check_efficiency, check_finite, check_frame, check_required
 from rrmstats.models.paths import fit_path
