@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
+from rrmstats.core.consistency import (
+    gaussian_efficiency,
+    second_moment_ratio,
+    untilted_variance,
+)
 from rrmstats.core.entropy import Array, entropy_weights
-from rrmstats.core.estimate import Estimate
+from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.ladder import Ladder, Rung
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -105,6 +109,25 @@ class CovarianceProblem(ScatterProblem):
             converged = all(rung.converged for rung in passed)
             found = rung_solution(self, found, places, first.setting, converged)
         return self._estimate(found, first.setting, best, best, efficiency, first, climbed)
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return an estimate under weights of groups, the size of its covariance consistent."""
+        assert isinstance(estimate, CovarianceEstimate)
+        if estimate.plane is not None:
+            return Untilted(estimate, np.zeros((self.n_obs, len(estimate.params))))
+        weights, (location, scatter) = estimate.solution.weights, self.split(
+            estimate.solution.theta
+        )
+        size = untilted_variance(1.0, weights, rates)
+        found = replace(
+            estimate, ratio=1 / size, params=self.to_params(location, size * scatter)
+        )
+        moves = found.influence()
+        moves[:, self.dim :] *= size
+        narrowed = weights / (1 + 2 * size * rates) ** 2
+        by_log_lambda = found.params * -2 * size * float(narrowed @ rates) / narrowed.sum()
+        by_log_lambda[: self.dim] = 0.0
+        return Untilted(found, moves, by_log_lambda=by_log_lambda)
 
     def _ladder(
         self, rung: ScatterRung, setting: Setting, efficiency: float

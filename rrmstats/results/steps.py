@@ -18,6 +18,7 @@ class StepResults(RowResults):
 
     _estimate: Estimate
     _inference: Inference
+    eps_bar: float
 
     def _set_steps(self, estimate: Estimate, inference: Inference) -> None:
         self._estimate, self._inference = estimate, inference
