@@ -23,6 +23,7 @@ from rrmstats.core.sandwich import (
     influence_covariance,
     minimum_influence,
     relative_weights,
+    wald_pvalue,
 )
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 # Fraction of good groups that a second step keeps, and that are not counted as corrupted.
 KEPT_LEVEL = 0.999
+# P-value below which a second step differs from the first by more than chance.
+DISAGREES = 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,7 +86,14 @@ class GroupedEstimate(Estimate):
         if self.efficiency is None:
             return None
         rows = self.rows_per_group
+        if self.stayed:
+            return gaussian_efficiency(self.setting.eps_bar, rows)
         return float(chi2.cdf(chi2.ppf(KEPT_LEVEL, rows), rows + 2))
+
+    @property
+    def stayed(self) -> bool:
+        """Whether the second step is the first, with which it would not agree."""
+        return self.first is not None and self.params is self.first.params
 
     @property
     def inference_freedom(self) -> float:
@@ -144,7 +154,7 @@ class GroupedEstimate(Estimate):
         phi = grouped.groups.means(by_row)
         phi = phi - found.weights @ phi
         moved = relative_weights(found.weights, self.base)[:, None] * phi
-        if not 0 < found.lambda_ < np.inf or self.efficiency is not None:
+        if not 0 < found.lambda_ < np.inf:
             return moved
         of_theta, of_log_lambda = self._search_influence
         spread = np.where(found.weights > 0, found.losses, 0.0) / found.lambda_
@@ -211,7 +221,9 @@ def consistent_groups(
 def kept_groups(problem: GroupedProblem, first: Estimate, efficiency: float) -> GroupedEstimate:
     """Return the classical estimate of the groups that a first step does not give up.
 
-    Groups beyond KEPT_LEVEL are left out; the others have their full weight.
+    Groups beyond KEPT_LEVEL are left out; the others have their full weight. Where that differs
+    from the first step by more than chance, corrupted groups have come back, and the first step
+    is kept.
     """
     assert isinstance(first, GroupedEstimate)
     setting = first.setting
@@ -221,13 +233,22 @@ def kept_groups(problem: GroupedProblem, first: Estimate, efficiency: float) -> 
     found = first.found.continued(theta, problem.losses(theta), weights, np.inf, setting)
     rates = np.zeros(len(problem.groups.codes))
     second = _estimate(problem, found, setting, rates, first.law)
+    told = first if _disagree(first, second) else second
     return replace(
-        second,
+        told,
         efficiency=efficiency,
         first=first,
         eps_hat=first.eps_hat,
         eps_hat_se=first.eps_hat_se,
     )
+
+
+def _disagree(first: GroupedEstimate, second: GroupedEstimate) -> bool:
+    """Tell whether two steps differ by more than chance (Hausman's test)."""
+    moves = second.influence() - first.influence()
+    if not np.isfinite(moves).all():
+        return False
+    return wald_pvalue(second.params - first.params, second.covariance_of(moves)) < DISAGREES
 
 
 def _estimate(

@@ -21,8 +21,8 @@ class GroupLaw:
     For Gaussian rows and squared losses it is exact, a chi-square distribution over its degrees of
     freedom. Weights ``exp(-loss / lambda)`` turn a gamma distribution of rate :math:`b` into one
     of rate :math:`b + 1/\lambda`; so the weighted moments tell those of the good groups, whatever
-    the others are, as long as these have no weight. Groups that differ from each other more than
-    chance among their rows would make them have a smaller shape.
+    the others are, as long as these have no weight. Where good groups differ by more than chance
+    among their rows, the shape is smaller.
 
     Attributes
     ----------
@@ -80,7 +80,8 @@ class GroupLaw:
             level = _untilted_level(w, beta * spread / m)
             if change <= TOL * spread:
                 break
-        return cls(level * mean, sizes / spread if spread > 0 else np.full(len(sizes), np.inf), floor)
+        shapes = sizes / spread if spread > 0 else np.full(len(sizes), np.inf)
+        return cls(level * mean, shapes, floor)
 
     def scores(self, losses: Array) -> Array:
         """Return losses of groups as standard normal scores, shape (g,).

@@ -115,19 +115,22 @@ class CovarianceProblem(ScatterProblem):
         assert isinstance(estimate, CovarianceEstimate)
         if estimate.plane is not None:
             return Untilted(estimate, np.zeros((self.n_obs, len(estimate.params))))
-        weights, (location, scatter) = estimate.solution.weights, self.split(
-            estimate.solution.theta
-        )
+        weights = estimate.solution.weights
+        location, scatter = self.split(estimate.solution.theta)
         size = untilted_variance(1.0, weights, rates)
         found = replace(
             estimate, ratio=1 / size, params=self.to_params(location, size * scatter)
         )
-        moves = found.influence()
+        # The size solves sum(weights * left) = 1 with left = size / (1 + 2 size rates).
+        left = size / (1 + 2 * size * rates)
+        slope = float(weights @ left**2) / size
+        moves, scaled = found.influence(), found.params / slope
+        scaled[: self.dim] = 0.0
         moves[:, self.dim :] *= size
-        narrowed = weights / (1 + 2 * size * rates) ** 2
-        by_log_lambda = found.params * -2 * size * float(narrowed @ rates) / narrowed.sum()
-        by_log_lambda[: self.dim] = 0.0
-        return Untilted(found, moves, by_log_lambda=by_log_lambda)
+        moves -= np.outer(left - 1, scaled)
+        return Untilted(
+            found, moves, by_log_lambda=-2 * float(weights @ (rates * left**2)) * scaled
+        )
 
     def _ladder(
         self, rung: ScatterRung, setting: Setting, efficiency: float

@@ -197,7 +197,13 @@ class GroupResults(StepResults):
             names = [str(label) for label in flags.index[flags]]
             shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
             flagged = f" Far out: {shown}." if names else " None is far out."
+        estimate, stayed = self.__dict__.get("_estimate"), ""
+        if isinstance(estimate, GroupedEstimate) and estimate.stayed:
+            stayed = (
+                " The second step stayed with the first: without only the groups that are far out "
+                "the fit differs by more than chance."
+            )
         return [
             f"Each of {count} groups has one weight, which its rows share; eps_bar bounds the "
-            f"fraction of rows in corrupted groups.{flagged}"
+            f"fraction of rows in corrupted groups.{flagged}{stayed}"
         ]
