@@ -101,7 +101,9 @@ def sizes(bad: int, seed: int, runs: int) -> np.ndarray:
             RRMCov(data, **options).fit(efficiency=0.95),
             RRMPCA(data, 1, **options).fit(efficiency=0.95),
         ]
-        found.append([[_sizes(each.first_step, i), _sizes(each, i)] for i, each in enumerate(fits)])
+        found.append(
+            [[_sizes(each.first_step, i), _sizes(each, i)] for i, each in enumerate(fits)]
+        )
     return np.mean(found, axis=0)
 
 
@@ -183,12 +185,16 @@ rows, and give the plain fit.
   coefficients, covariances and the variance off a principal subspace are corrected for it;
   regression slopes and eigenvalues need no correction. `raw_params` are those of least risk.
 - **Efficiency** on clean data is that of Gaussian data of m dimensions: 0.65 for m = 20 and
-  `eps_bar` = 0.2, where rows have 0.40. `fit(efficiency=0.95)` takes a second step: groups whose
-  mean loss is beyond the 0.999 quantile of good groups are left out, and the others have their full
-  weight, whatever efficiency is asked for. Its intervals are conditional on the groups left out.
+  `eps_bar` = 0.2, where rows have 0.40. `fit(efficiency=0.95)` takes a second step, whatever
+  number is given: groups whose mean loss is beyond the 0.999 quantile of good groups are left out,
+  and the others have their full weight. Where that fit differs from the first step by more than
+  chance, corrupted groups have come back, and the first step is kept. Intervals are conditional on
+  the groups left out. With few rows per group, of labels above all, corrupted groups may not be
+  far enough out; compare with `first_step`.
 - **Flags.** The mean losses of good groups follow a gamma distribution, exactly so for Gaussian
   rows; its two parameters are read off the weighted losses. Where groups differ by more than
-  chance among their rows the limits are wider. `distance` is the loss as a standard normal score. `eps_hat` is the share of the rows in groups beyond 0.999.
+  chance among their rows the limits are wider. `distance` is the loss as a standard normal score.
+  `eps_hat` is the share of the rows in groups beyond 0.999.
 - **Standard errors** are clustered by the groups: they rest on the influence function of each
   group, which accounts for the weights being estimated. Coarser clusters can be given in
   `cov_kwds`. `cov_type="bootstrap"` draws whole groups. Tests have as many degrees of freedom as
@@ -201,8 +207,8 @@ rows, and give the plain fit.
 Made by `python benchmarks/groups.py --runs {runs} --seed {seed}`. 50 groups of 20 rows, four
 coefficients, noise of variance 1, `eps_bar` = 0.2. In corrupt samples five groups have slopes of
 the other sign. With common noise the rows of a group share a part of it, of standard deviation
-0.5. Mean length of the error of the coefficients over {runs} samples, and relative to least squares
-without the corrupt groups:
+0.5. Mean length of the error of the coefficients over {runs} samples, and relative to least
+squares without the corrupt groups:
 
 {errors}
 

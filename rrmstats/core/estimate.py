@@ -79,6 +79,11 @@ class Estimate:
         """Efficiency on clean data that the second step has; None where there is one step."""
         return self.efficiency if self.ladder is None else self.ladder.best.efficiency
 
+    @property
+    def rows_per_group(self) -> float:
+        """Mean number of rows that share a weight."""
+        return 1.0
+
     def influence(self) -> Array:
         """Return the influence functions of `params`, shape (n, k): it moves by their mean."""
         found = self.solution

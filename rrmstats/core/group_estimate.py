@@ -55,7 +55,7 @@ class GroupedEstimate(Estimate):
         The mean losses of good groups.
     """
 
-    problem: GroupedProblem  # type: ignore[assignment]
+    problem: GroupedProblem
     found: Solution
     row_estimate: Estimate
     untilted: Untilted

@@ -117,10 +117,9 @@ class ClassificationProblem(LogisticProblem):
             return Untilted(unknown, np.full((self.n_obs, len(estimate.params)), np.nan))
         params = self.design.to_params(beta)
         told = replace(estimate, params=params, theta=beta, fitted=beta)
-        moves = fit.moves(beta)
-        if self.design.back is not None:
-            moves = tuple(part @ self.design.back.T for part in moves)
-        return Untilted(told, *moves)
+        back = np.eye(self.n_params) if self.design.back is None else self.design.back
+        by_row, by_theta, by_log_lambda = (part @ back.T for part in fit.moves(beta))
+        return Untilted(told, by_row, by_theta, by_log_lambda)
 
     def _of_separated(
         self, first: ClassificationEstimate, efficiency: float, fit: SeparatedFit

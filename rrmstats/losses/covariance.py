@@ -118,9 +118,7 @@ class CovarianceProblem(ScatterProblem):
         weights = estimate.solution.weights
         location, scatter = self.split(estimate.solution.theta)
         size = untilted_variance(1.0, weights, rates)
-        found = replace(
-            estimate, ratio=1 / size, params=self.to_params(location, size * scatter)
-        )
+        found = replace(estimate, ratio=1 / size, params=self.to_params(location, size * scatter))
         # The size solves sum(weights * left) = 1 with left = size / (1 + 2 size rates).
         left = size / (1 + 2 * size * rates)
         slope = float(weights @ left**2) / size

@@ -21,7 +21,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.frames import clipped_spread
 from rrmstats.core.setting import ThetaStep
-from rrmstats.losses.classification import ClassificationEstimate, ClassificationProblem
+from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.models.base import RRMModel
 from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.checks import (

@@ -22,7 +22,6 @@ from rrmstats.models.checks import (
     check_required,
     readable_errors,
 )
-
 from rrmstats.models.grouping import label_array
 
 if TYPE_CHECKING:

@@ -58,7 +58,8 @@ class GroupResults(StepResults):
         if self.model.groups is None or self.weights is None:
             return None
         groups, labels = self.model._grouped
-        weights = np.bincount(groups.codes, np.asarray(self.weights), groups.count)
+        weights = np.zeros(groups.count)
+        np.add.at(weights, groups.codes, np.asarray(self.weights))
         base = groups.sizes / groups.sizes.sum()
         return GroupView(
             self,
@@ -180,12 +181,6 @@ class GroupResults(StepResults):
         if isinstance(estimate, GroupedEstimate):
             return estimate.flags(level)
         return np.asarray(self._flags(level))
-
-    @property
-    def _rows_per_group(self) -> float:
-        """Mean number of rows that share a weight."""
-        estimate = self._estimate
-        return estimate.rows_per_group if isinstance(estimate, GroupedEstimate) else 1.0
 
     def _group_notes(self) -> list[str]:
         """Return a sentence on the groups, where there are any."""

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from model_table import clone
 
 import rrmstats
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from model_table import clone
 
 GROUPS, ROWS, BAD = 24, 12, 3
 
@@ -139,9 +139,7 @@ def test_second_step_is_the_classical_fit_to_the_groups_kept(name):
     res = made(name, data, groups="hospital").fit(efficiency=0.95)
     kept = data[data.hospital.map(res.group_weights) > 0]
     assert not kept.hospital.isin(["h0", "h1", "h2"]).any()
-    np.testing.assert_allclose(
-        res.params, made(name, kept, eps_bar=0.0).fit().params, rtol=1e-6
-    )
+    np.testing.assert_allclose(res.params, made(name, kept, eps_bar=0.0).fit().params, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -227,9 +225,11 @@ def test_too_few_groups_left():
 def test_a_second_step_that_disagrees_stays_with_the_first():
     """Many groups that are a little off are not far out, but move the fit together."""
     rng = np.random.default_rng(3)
-    group = np.repeat(np.arange(60), 20)
-    x = rng.standard_normal(1200)
-    y = np.where(group < 15, 1.1, 2.0) * x + rng.standard_normal(1200)
-    res = RRMOLS(y, x[:, None], 0.4, groups=group).fit(efficiency=0.95)
-    assert res._estimate.stayed == (res.params[0] == res.first_step.params[0])
-    assert abs(res.params[0] - 2) < 0.15
+    group = np.repeat(np.arange(200), 10)
+    x = rng.standard_normal(2000)
+    y = np.where(group < 50, 0.8, 2.0) * x + rng.standard_normal(2000)
+    res = RRMOLS(y, x[:, None], 0.3, groups=group).fit(efficiency=0.95)
+    assert abs(res.params[0] - 2) < 0.1
+    np.testing.assert_allclose(res.bse, res.first_step.bse)
+    assert res.efficiency_reached < 0.7
+    assert "stayed with the first" in str(res.summary())
