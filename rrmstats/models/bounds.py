@@ -88,10 +88,11 @@ def sampled(model: Any) -> tuple[Any, np.ndarray]:
     if rows is None:
         rows = np.sort(rng.choice(n, MOST_ROWS, replace=False))
     part = copy(model)
-    part.__dict__.pop("_grouped", None)
     for name in ("endog", "exog", "freq_weights", "groups"):
         if getattr(model, name, None) is not None:
             setattr(part, name, getattr(model, name)[rows])
+    if part.groups is not None:
+        part._number_groups()
     return part, rows
 
 

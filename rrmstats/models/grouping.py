@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,8 @@ class GroupedModel:
     freq_weights: Array | None
     #: Labels of the groups of the rows that the model has, shape (n,); None without groups.
     groups: np.ndarray | None = None
+    #: The groups and their labels; None without groups.
+    _grouped: tuple[Groups, pd.Index] | None = None
     endog: Array
     data: Any
     _init_keys: list[str]
@@ -45,14 +46,12 @@ class GroupedModel:
         if dropped is not None and len(labels) == len(self.endog) + len(dropped):
             labels = np.delete(labels, np.asarray(dropped, dtype=int))
         self.groups = checked_labels(labels, len(self.endog))
+        self._number_groups()
 
-    @cached_property
-    def _grouped(self) -> tuple[Groups, pd.Index] | None:
-        """The groups in the order of their first rows, and their labels."""
-        if self.groups is None:
-            return None
-        codes, labels = pd.factorize(self.groups)
-        return Groups(codes, len(labels), self.freq_weights), pd.Index(labels)
+    def _number_groups(self) -> None:
+        """Number the groups in the order of their first rows."""
+        codes, labels = pd.factorize(np.asarray(self.groups))
+        self._grouped = Groups(codes, len(labels), self.freq_weights), pd.Index(labels)
 
     @property
     def group_labels(self) -> pd.Index | None:
