@@ -49,7 +49,7 @@ class GroupedModel:
         self._number_groups()
 
     def _number_groups(self) -> None:
-        """Number the groups in the order of their first rows."""
+        """Keep the groups, numbered in the order of their first rows."""
         codes, labels = pd.factorize(np.asarray(self.groups))
         self._grouped = Groups(codes, len(labels), self.freq_weights), pd.Index(labels)
 
