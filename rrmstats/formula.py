@@ -21,6 +21,7 @@ def ols(
     eps_bar: float | str | None = None,
     *,
     freq_weights: npt.ArrayLike | None = None,
+    groups: str | npt.ArrayLike | None = None,
     subset: npt.ArrayLike | None = None,
     eval_env: Any = 0,
     **kwargs: Any,
@@ -37,6 +38,8 @@ def ols(
         Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use.
     eval_env : int or patsy.EvalEnvironment, optional
@@ -62,6 +65,7 @@ def ols(
         eps_bar,
         subset,
         eval_env=caller(eval_env),
+        groups=groups,
         **counted(freq_weights),
         **kwargs,
     )
@@ -76,6 +80,7 @@ def logit(
     penalty: str | None = None,
     level: object = None,
     freq_weights: npt.ArrayLike | None = None,
+    groups: str | npt.ArrayLike | None = None,
     subset: npt.ArrayLike | None = None,
     eval_env: Any = 0,
     **kwargs: Any,
@@ -94,6 +99,8 @@ def logit(
         See `RRMLogit`.
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use.
     eval_env : int or patsy.EvalEnvironment, optional
@@ -122,6 +129,7 @@ def logit(
         penalty=penalty,
         level=level,
         eval_env=caller(eval_env),
+        groups=groups,
         **counted(freq_weights),
         **kwargs,
     )
@@ -261,6 +269,7 @@ def pca(
     demean: bool = True,
     standardize: bool = False,
     freq_weights: npt.ArrayLike | None = None,
+    groups: str | npt.ArrayLike | None = None,
     subset: npt.ArrayLike | None = None,
     eval_env: Any = 0,
     **kwargs: Any,
@@ -279,6 +288,8 @@ def pca(
         See `RRMPCA`.
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use.
     eval_env : int or patsy.EvalEnvironment, optional
@@ -307,6 +318,7 @@ def pca(
         demean=demean,
         standardize=standardize,
         eval_env=caller(eval_env),
+        groups=groups,
         **counted(freq_weights),
         **kwargs,
     )
@@ -318,6 +330,7 @@ def cov(
     eps_bar: float | str | None = None,
     *,
     freq_weights: npt.ArrayLike | None = None,
+    groups: str | npt.ArrayLike | None = None,
     subset: npt.ArrayLike | None = None,
     eval_env: Any = 0,
     **kwargs: Any,
@@ -334,6 +347,8 @@ def cov(
         Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use.
     eval_env : int or patsy.EvalEnvironment, optional
@@ -359,6 +374,7 @@ def cov(
         eps_bar,
         subset,
         eval_env=caller(eval_env),
+        groups=groups,
         **counted(freq_weights),
         **kwargs,
     )

@@ -7,6 +7,7 @@ from rrmstats.core.choice import Choice
 from rrmstats.core.descent import Step
 from rrmstats.core.entropy import EntropyWeights, entropy_weights
 from rrmstats.core.estimate import EstimableProblem, Estimate
+from rrmstats.core.grouped import GroupedProblem, Groups
 from rrmstats.core.linear import LinearProblem
 from rrmstats.core.problem import FunctionProblem, Problem, SmoothProblem
 from rrmstats.core.search import Solution, minimize
@@ -21,6 +22,8 @@ __all__ = [
     "EstimableProblem",
     "Estimate",
     "FunctionProblem",
+    "GroupedProblem",
+    "Groups",
     "LinearProblem",
     "Problem",
     "Setting",

@@ -128,7 +128,7 @@ def largest_bound(problem: Problem, wnobs: float) -> float:
     With p rows that determine a fit it is ``(n - p) / (2 n)``: beyond, corrupted rows and p good
     ones may be the majority.
     """
-    return max(0.5 * (1 - problem.subset_size / wnobs), 0.0)
+    return max(0.5 * (1 - problem.subset_size / problem.units(wnobs)), 0.0)
 
 
 def larger_bound(eps_bar: float, most: float) -> float | None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
+from rrmstats.core.entropy import Array
+
+# Factor at most by which a variance is enlarged for the weights that made it smaller.
+MOST_ENLARGED = 10.0
+
 
 def second_moment_ratio(eps_bar: float, dim: float = 1) -> float:
     r"""Return the weighted second moment of Gaussian data relative to the true one.
@@ -87,14 +92,14 @@ def efficient_order(efficiency: float, dim: float = 1) -> float:
     return float(brentq(lambda a: order_efficiency(a, dim) - efficiency, 1.0, high, xtol=1e-14))
 
 
-def gaussian_efficiency(eps_bar: float, dim: int = 1) -> float:
+def gaussian_efficiency(eps_bar: float, dim: float = 1) -> float:
     """Return the efficiency of a location or of regression slopes on clean Gaussian data.
 
     Parameters
     ----------
     eps_bar : float
         Upper bound on the fraction of corrupted observations.
-    dim : int, optional
+    dim : float, optional
         Dimension of the Gaussian part of a loss; 1 for regression.
 
     Returns
@@ -110,14 +115,14 @@ def gaussian_efficiency(eps_bar: float, dim: int = 1) -> float:
     return order_efficiency(1.0 / second_moment_ratio(eps_bar, dim), dim)
 
 
-def kish_fraction(eps_bar: float, dim: int = 1) -> float:
+def kish_fraction(eps_bar: float, dim: float = 1) -> float:
     """Return Kish's effective sample size of clean Gaussian data, as a fraction of n.
 
     Parameters
     ----------
     eps_bar : float
         Upper bound on the fraction of corrupted observations.
-    dim : int, optional
+    dim : float, optional
         Dimension of the Gaussian part of a loss; 1 for regression.
 
     Returns
@@ -132,3 +137,41 @@ def kish_fraction(eps_bar: float, dim: int = 1) -> float:
     """
     a = 1.0 / second_moment_ratio(eps_bar, dim)
     return float((np.sqrt(2 * a - 1) / a) ** dim)
+
+
+def untilted_variance(variance: float, weights: Array, rates: Array) -> float:
+    """Return the variance of Gaussian noise whose squares were tilted at some rates.
+
+    Weights ``exp(-rate * square)`` narrow noise of variance s to ``1 / (1 / s + 2 rate)``; the
+    weighted mean of that is what was seen.
+
+    Parameters
+    ----------
+    variance : float
+        Weighted mean of the squares.
+    weights : ndarray, shape (n,)
+        Weights, summing to one.
+    rates : ndarray, shape (n,)
+        Rates of the rows, not negative.
+
+    Returns
+    -------
+    float
+        At most MOST_ENLARGED times `variance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core.consistency import untilted_variance
+    >>> round(untilted_variance(0.8, np.full(4, 0.25), np.full(4, 0.125)), 12)
+    1.0
+    """
+
+    def excess(enlarged: float) -> float:
+        return float(weights @ (enlarged / (1 + 2 * enlarged * variance * rates))) - 1
+
+    if not variance > 0 or not rates.any():
+        return variance
+    if excess(MOST_ENLARGED) <= 0:
+        return MOST_ENLARGED * variance
+    return variance * float(brentq(excess, 1.0, MOST_ENLARGED, xtol=1e-14))

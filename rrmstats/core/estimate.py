@@ -79,6 +79,11 @@ class Estimate:
         """Efficiency on clean data that the second step has; None where there is one step."""
         return self.efficiency if self.ladder is None else self.ladder.best.efficiency
 
+    @property
+    def rows_per_group(self) -> float:
+        """Mean number of rows that share a weight."""
+        return 1.0
+
     def influence(self) -> Array:
         """Return the influence functions of `params`, shape (n, k): it moves by their mean."""
         found = self.solution
@@ -88,7 +93,11 @@ class Estimate:
 
     def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
-        return influence_covariance(self.influence(), self.base, self.wnobs, dependence)
+        return self.covariance_of(self.influence(), dependence)
+
+    def covariance_of(self, influence: Array, dependence: Dependence | None = None) -> Array:
+        """Return the covariance of what has given influence functions (n, m), shape (m, m)."""
+        return influence_covariance(influence, self.base, self.wnobs, dependence)
 
     @property
     def inference_freedom(self) -> float:
@@ -117,6 +126,28 @@ def standardized_departures(other: Array, own: Array, error: Array) -> Array:
         return np.where(same, 0.0, (other - own) / error)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Untilted:
+    """An estimate made under weights of groups, and how it moves.
+
+    Attributes
+    ----------
+    estimate : Estimate
+    row_influence : ndarray, shape (n, k)
+        Influence functions of its parameters, the weights of the rows taken as known.
+    by_theta : ndarray, shape (t, k), or None
+        Derivative of the parameters with respect to theta, in its local coordinates, beyond what
+        the weights of the rows tell; None for zero.
+    by_log_lambda : ndarray, shape (k,), or None
+        Derivative with respect to ln(lambda), likewise.
+    """
+
+    estimate: Estimate
+    row_influence: Array
+    by_theta: Array | None = None
+    by_log_lambda: Array | None = None
+
+
 class EstimableProblem(SmoothProblem):
     """A smooth problem that can make estimates of its solutions: what a model needs."""
 
@@ -135,6 +166,26 @@ class EstimableProblem(SmoothProblem):
         raise NotImplementedError(
             f"{type(self).__name__} has no second step; fit without efficiency="
         )
+
+    def least_loss(self, theta: Array) -> float:
+        """Return the least loss that a row can have at `theta`."""
+        return 0.0
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return a classical estimate under weights of groups, made consistent.
+
+        Good rows were given unequal weights with their groups: the weight of a row is
+        proportional to ``exp(-rates * losses)`` and to what does not depend on it. By default
+        the estimate stays as it is.
+
+        Parameters
+        ----------
+        estimate : Estimate
+            That of `consistent` for equal weights, with the weights as frequency weights.
+        rates : ndarray, shape (n,)
+            Zero where the weights of good rows are equal.
+        """
+        return Untilted(estimate, estimate.influence())
 
 
 def take_steps(

@@ -78,6 +78,32 @@ class Problem:
         """Rows that determine a fit."""
         return self.n_params
 
+    def units(self, wnobs: float) -> float:
+        """Return how many units the weights are of, where rows stand for `wnobs` observations."""
+        return wnobs
+
+    @property
+    def least_units(self) -> int:
+        """Units that a bound must leave."""
+        return self.n_params
+
+    def check_left(self, eps_bar: float, wnobs: float, used: int) -> None:
+        """Raise where a bound leaves fewer observations than parameters.
+
+        The rows stand for `wnobs` observations, and `used` of them count.
+        """
+        left = (1 - eps_bar) * wnobs
+        if left < self.n_params * (1 - 1e-12):
+            raise ValueError(
+                f"eps_bar={eps_bar:g} leaves (1 - eps_bar) * nobs = {left:.4g} observations "
+                f"for {self.n_params} parameters; lower eps_bar, drop predictors or add data"
+            )
+        if used < self.n_params:
+            raise ValueError(
+                f"only {used} observations have a positive frequency weight, "
+                f"for {self.n_params} parameters; drop predictors or add data"
+            )
+
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows."""
         return _Rows(self, rows)

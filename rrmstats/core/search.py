@@ -210,17 +210,8 @@ def global_minimum(
 
 def check_size(problem: Problem, budget: Budget) -> None:
     """Raise where the entropy budget leaves fewer observations than parameters."""
-    left = (1 - budget.eps_bar) * budget.wnobs
-    if left < problem.n_params * (1 - 1e-12):
-        raise ValueError(
-            f"eps_bar={budget.eps_bar:g} leaves (1 - eps_bar) * nobs = {left:.4g} observations "
-            f"for {problem.n_params} parameters; lower eps_bar, drop predictors or add data"
-        )
-    if budget.base is not None and np.count_nonzero(budget.base) < problem.n_params:
-        raise ValueError(
-            f"only {np.count_nonzero(budget.base)} observations have a positive frequency weight, "
-            f"for {problem.n_params} parameters; drop predictors or add data"
-        )
+    used = problem.n_obs if budget.base is None else np.count_nonzero(budget.base)
+    problem.check_left(budget.eps_bar, budget.wnobs, int(used))
 
 
 def _first_theta(problem: Problem, setting: Setting, start_theta: npt.ArrayLike | None) -> Array:

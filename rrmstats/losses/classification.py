@@ -8,13 +8,13 @@ import numpy as np
 
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import Estimate
+from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.sandwich import Dependence, minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.label_fits import contamination
 from rrmstats.losses.label_ladder import LabelClimb
-from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.logistic import LogisticProblem, OffsetLabels
 from rrmstats.losses.separation import SeparatedFit, misclassified, separated_fit
 
 # Penalty share of the second fixed rung past which the data may be separated.
@@ -100,6 +100,26 @@ class ClassificationProblem(LogisticProblem):
             row_influence=rung.fit.influence,
             shift=rung.shift,
         )
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return an estimate under weights of groups, its coefficients consistent.
+
+        Under the weights the log-odds of clean labels at x are ``x' (true + rate * theta)``: the
+        true coefficients are fitted, without the penalty, with the rest as an offset. Where that
+        fit does not exist only the direction of theta is known. A ridge is kept as it is.
+        """
+        assert isinstance(estimate, ClassificationEstimate)
+        found = estimate.solution
+        fit = OffsetLabels(self, found.theta, rates, found.weights)
+        beta = fit.coefficients()
+        if not estimate.identified or self.plain.separated(beta):
+            unknown = replace(estimate, identified=False)
+            return Untilted(unknown, np.full((self.n_obs, len(estimate.params)), np.nan))
+        params = self.design.to_params(beta)
+        told = replace(estimate, params=params, theta=beta, fitted=beta)
+        back = np.eye(self.n_params) if self.design.back is None else self.design.back
+        by_row, by_theta, by_log_lambda = (part @ back.T for part in fit.moves(beta))
+        return Untilted(told, by_row, by_theta, by_log_lambda)
 
     def _of_separated(
         self, first: ClassificationEstimate, efficiency: float, fit: SeparatedFit

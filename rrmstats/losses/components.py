@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from rrmstats.core.consistency import gaussian_efficiency
+from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import Estimate, standardized_departures
+from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
 from rrmstats.core.ladder import Ladder, Rung
 from rrmstats.core.sandwich import influence_covariance, minimum_influence
 from rrmstats.core.search import Solution
@@ -109,6 +109,19 @@ class ComponentsProblem(SubspaceProblem):
             eps_hat=eps_hat,
             eps_hat_se=error,
         )
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return an estimate under weights of groups, its variance off the subspace consistent.
+
+        The variances within the subspace have no part in the losses, and need no correction.
+        """
+        assert isinstance(estimate, ComponentsEstimate)
+        weights, theta = estimate.solution.weights, estimate.solution.theta
+        off = self.frame(theta)[1]
+        seen = np.linalg.eigvalsh(weighted_scatter(off, weights, weights @ off))
+        rest = sum(untilted_variance(max(float(v), 0.0), weights, rates) for v in seen)
+        found = replace(estimate, rest=rest * self.unit**2)
+        return Untilted(found, found.influence())
 
     def _stay(
         self, first: ComponentsEstimate, efficiency: float, ladder: Ladder[Any]

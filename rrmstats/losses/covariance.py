@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
+from rrmstats.core.consistency import (
+    gaussian_efficiency,
+    second_moment_ratio,
+    untilted_variance,
+)
 from rrmstats.core.entropy import Array, entropy_weights
-from rrmstats.core.estimate import Estimate
+from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.ladder import Ladder, Rung
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -105,6 +109,26 @@ class CovarianceProblem(ScatterProblem):
             converged = all(rung.converged for rung in passed)
             found = rung_solution(self, found, places, first.setting, converged)
         return self._estimate(found, first.setting, best, best, efficiency, first, climbed)
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return an estimate under weights of groups, the size of its covariance consistent."""
+        assert isinstance(estimate, CovarianceEstimate)
+        if estimate.plane is not None:
+            return Untilted(estimate, np.zeros((self.n_obs, len(estimate.params))))
+        weights = estimate.solution.weights
+        location, scatter = self.split(estimate.solution.theta)
+        size = untilted_variance(1.0, weights, rates)
+        found = replace(estimate, ratio=1 / size, params=self.to_params(location, size * scatter))
+        # The size solves sum(weights * left) = 1 with left = size / (1 + 2 size rates).
+        left = size / (1 + 2 * size * rates)
+        slope = float(weights @ left**2) / size
+        moves, scaled = found.influence(), found.params / slope
+        scaled[: self.dim] = 0.0
+        moves[:, self.dim :] *= size
+        moves -= np.outer(left - 1, scaled)
+        return Untilted(
+            found, moves, by_log_lambda=-2 * float(weights @ (rates * left**2)) * scaled
+        )
 
     def _ladder(
         self, rung: ScatterRung, setting: Setting, efficiency: float

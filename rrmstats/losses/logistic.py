@@ -8,7 +8,8 @@ from scipy.special import expit
 from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import independent_rows
-from rrmstats.core.linear import LinearProblem
+from rrmstats.core.linear import FIT_STEPS, LinearProblem
+from rrmstats.core.newton import damped_newton
 from rrmstats.core.problem import SmoothProblem
 
 # Fraction of its rows that a class keeps at least under the weights.
@@ -135,3 +136,53 @@ class LogisticProblem(LinearProblem):
         """Return the problem restricted to some rows."""
         part = LogisticProblem(self.endog[rows], self.exog[rows], self.alpha, self.ridge)
         return self._with_columns(part, rows)
+
+
+class OffsetLabels:
+    """Labels under weights that depend on them through an offset of their log-odds.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    theta : ndarray, shape (k,)
+        Coefficients of the offset.
+    rates : ndarray, shape (n,)
+        The offset is ``rates * x' theta``.
+    weights : ndarray, shape (n,)
+        Weights, summing to one.
+    """
+
+    def __init__(
+        self, problem: LogisticProblem, theta: Array, rates: Array, weights: Array
+    ) -> None:
+        self.problem, self.theta, self.rates, self.weights = problem, theta, rates, weights
+        self.plain = LogisticProblem(problem.endog, problem.exog, ridge=problem.ridge)
+        self.offset = rates * problem.predictor(theta)
+
+    def coefficients(self) -> Array:
+        """Return the weighted maximum likelihood fit with the offset, shape (k,)."""
+        plain, start = self.plain, (1.0 - self.weights @ self.rates) * self.theta
+
+        def value(theta: Array) -> Array:
+            losses = plain.link_losses(plain.predictor(theta) + self.offset)
+            return losses @ self.weights + 0.5 * np.sum(theta @ plain.ridge * theta, axis=-1)
+
+        def slopes(theta: Array) -> tuple[Array, Array]:
+            first, second = plain.link_slopes(plain.predictor(theta) + self.offset)
+            hessian, moments = plain.gram(
+                self.weights * second, (self.weights * first)[:, None, :]
+            )
+            return moments[:, 0] + theta @ plain.ridge, hessian + plain.ridge
+
+        return damped_newton(value, slopes, plain.retract, start[None], FIT_STEPS)[0]
+
+    def moves(self, beta: Array) -> tuple[Array, Array, Array]:
+        """Return how coefficients move with the rows (n, k), theta (k, k) and ln(lambda) (k,)."""
+        plain = self.plain
+        first, second = plain.link_slopes(plain.predictor(beta) + self.offset)
+        curved = self.weights * second
+        nothing = np.empty((0, plain.n_obs))
+        inverse = np.linalg.pinv(plain.gram(curved, nothing)[0] + plain.ridge, hermitian=True)
+        of_offset = plain.gram(curved * self.rates, nothing)[0] @ inverse
+        scores = first[:, None] * plain.exog + plain.ridge @ beta
+        return -scores @ inverse, -of_offset, self.theta @ of_offset

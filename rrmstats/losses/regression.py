@@ -7,10 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from rrmstats.core.consistency import gaussian_efficiency, order_efficiency, second_moment_ratio
+from rrmstats.core.consistency import (
+    gaussian_efficiency,
+    order_efficiency,
+    second_moment_ratio,
+    untilted_variance,
+)
 from rrmstats.core.design import Design, inverse_root, power_of_two
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import Estimate
+from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.ladder import Ladder
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
@@ -92,6 +97,13 @@ class RegressionProblem(SquaresProblem):
         found = replace(found, converged=converged)
         estimate = self._estimate(found, first.setting, rung, rows)
         return replace(estimate, first=first, efficiency=efficiency, ladder=told)
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return an estimate under weights of groups, the variance of its noise consistent."""
+        assert isinstance(estimate, RegressionEstimate)
+        scale = untilted_variance(estimate.rung.scale, estimate.solution.weights, rates)
+        found = replace(estimate, rung=replace(estimate.rung, scale=scale))
+        return Untilted(found, found.influence())
 
     def _known_rung(self, solution: Solution, setting: Setting) -> NoiseRung:
         """Return the rung of data without noise, or without rows that can be corrupted."""

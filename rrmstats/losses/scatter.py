@@ -87,6 +87,10 @@ class ScatterProblem(EstimableProblem):
         square, log_det = self._distances(theta)
         return square + log_det[..., None]
 
+    def least_loss(self, theta: Array) -> float:
+        """Return ln det S, the loss of an observation at the location."""
+        return float(self._distances(theta)[1])
+
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and covariance, shape (..., d + d * d)."""
         location = (

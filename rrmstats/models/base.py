@@ -14,21 +14,21 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
-from rrmstats.core.sandwich import Dependence
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.bounding import BoundedModel
 from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound, checked_most, warn_of_bound
 from rrmstats.models.checks import check_efficiency, check_finite, check_frame, check_required
+from rrmstats.models.grouping import (
+    GroupedModel,
+    chosen_cov_type,
+    column_labels,
+    grouped_step,
+    row_problem,
+)
 from rrmstats.models.paths import fit_path
 from rrmstats.results.base import RRMResults
-from rrmstats.results.inference import (
-    COV_TYPES,
-    Inference,
-    check_inference,
-    group_numbers,
-    lag_number,
-)
+from rrmstats.results.inference import COV_TYPES, Inference, check_inference, row_dependence
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.wrapper import RRMResultsWrapper
 
@@ -39,27 +39,22 @@ ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 
 
-class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
+class RRMModel(BoundedModel, GroupedModel, Generic[ProblemT, ResultsT]):
     """Mixin for models fitted by robust risk minimization.
 
     It stands before a statsmodels model among the bases of a class, adds `eps_bar` and replaces
     `fit`. A model defines `problem` and the two classes of its results.
     """
 
-    #: How often each row counts; None where each counts once.
-    freq_weights: Array | None
-    endog: Array
-    data: Any
-    _init_keys: list[str]
     _data_attr: list[str]
     _cov_types: ClassVar[tuple[str, ...]] = COV_TYPES
     _results_class: ClassVar[type[RRMResults]]
     _wrapper_class: ClassVar[type[RRMResultsWrapper]]
 
     def _set_options(
-        self, eps_bar: Any, freq_weights: Any, eps_bar_max: Any = EPS_BAR_MAX
+        self, eps_bar: Any, freq_weights: Any, eps_bar_max: Any = EPS_BAR_MAX, groups: Any = None
     ) -> None:
-        """Keep `eps_bar`, and the frequency weights of the rows that statsmodels kept."""
+        """Keep `eps_bar`, and frequency weights and groups of the rows that statsmodels kept."""
         self.eps_bar, self.eps_bar_max = checked_bound(eps_bar), checked_most(eps_bar_max)
         if freq_weights is None:
             self.freq_weights = None
@@ -69,6 +64,7 @@ class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
             self._data_attr.append("freq_weights")
         keys = [key for key in self._init_keys if key not in ("weights", "freq_weights")]
         self._init_keys = [*keys, "eps_bar", "eps_bar_max", "freq_weights"]
+        self._set_groups(groups)
 
     def _check_kwargs(self, *args: object, **kwargs: object) -> None:
         """Leave the check of keywords to `check_kwargs`."""
@@ -121,6 +117,8 @@ class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
         """
         check_required(eps_bar)
         check_frame(data)
+        if kwargs.get("groups") is not None:
+            kwargs["groups"] = column_labels(kwargs["groups"], data, subset)
         if isinstance(eval_env, int) and eval_env != -1:
             eval_env += 2  # this frame, and that of `_from_design`
         return cls._from_design(
@@ -161,7 +159,7 @@ class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
         tol: float = TOL,
         maxiter: int = MAXITER,
         accelerate: bool = True,
-        cov_type: str = "sandwich",
+        cov_type: str | None = None,
         cov_kwds: Mapping[str, Any] | None = None,
         use_t: bool | None = None,
         stability: bool = True,
@@ -192,8 +190,9 @@ class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
             ``fit(n_starts=0, accelerate=False)`` is that algorithm step for step, with
             statsmodels' weighted fit in each.
         cov_type : {"sandwich", "cluster", "HAC", "bootstrap"}, optional
-            How standard errors are found; `RRMOLS` also has "nonrobust", for noise that does not
-            change with the predictors. All account for the weights being estimated.
+            How standard errors are found: "sandwich" by default, "cluster" by the groups of a
+            model that has `groups`. `RRMOLS` also has "nonrobust", for noise that does not change
+            with the predictors. All account for the weights being estimated.
         cov_kwds : dict, optional
             For "cluster" `groups`, an array or Series of labels; for "HAC" `maxlags`, the number
             of rows, in the order of time, over which they depend; for "bootstrap" what
@@ -222,16 +221,14 @@ class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
         setting = Setting(
-            0.0, self.freq_weights, n_starts, rng, tol, maxiter, accelerate, stability=stability
+            0.0, self._search_counts, n_starts, rng, tol, maxiter, accelerate, stability=stability
         )
         model = self._with_choice(setting)
-        problem = model.problem()
-        setting = replace(
-            setting,
-            eps_bar=model._bound,
-            theta_step=None if accelerate else model._theta_step(problem),
-        )
-        start = None if start_params is None else model._start_theta(problem, start_params)
+        problem = model._search_problem()
+        rows: ProblemT = row_problem(problem)
+        theta_step = None if accelerate else grouped_step(model._theta_step(rows), problem)
+        setting = replace(setting, eps_bar=model._bound, theta_step=theta_step)
+        start = None if start_params is None else model._start_theta(rows, start_params)
         estimate = take_steps(problem, setting, start, efficiency)
         warn_of_bound(problem, setting, stacklevel=3)
         model._warn(estimate)
@@ -247,7 +244,7 @@ class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
         rng: int | np.random.Generator | None = None,
         tol: float = TOL,
         maxiter: int = MAXITER,
-        cov_type: str = "sandwich",
+        cov_type: str | None = None,
         cov_kwds: Mapping[str, Any] | None = None,
         use_t: bool | None = None,
         progress: bool | None = None,
@@ -287,7 +284,7 @@ class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
         check_efficiency(efficiency)
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
-        setting = Setting(0.0, self.freq_weights, n_starts, rng, tol, maxiter)
+        setting = Setting(0.0, self._search_counts, n_starts, rng, tol, maxiter)
         return fit_path(
             self._path_model(), eps_bar, efficiency, setting, inference, bootstrap, progress
         )
@@ -297,16 +294,14 @@ class RRMModel(BoundedModel, Generic[ProblemT, ResultsT]):
         return self
 
     def _inference(
-        self, cov_type: str, cov_kwds: Mapping[str, Any], use_t: bool | None
+        self, cov_type: str | None, cov_kwds: Mapping[str, Any], use_t: bool | None
     ) -> Inference:
         """Return how standard errors are found; the bootstrap has yet to run."""
+        cov_type = chosen_cov_type(cov_type, cov_kwds, self._weighs_groups)
+        if self._weighs_groups and cov_type == "cluster":
+            return Inference(cov_type, cov_kwds, use_t, self._group_dependence(cov_kwds))
         check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
-        dependence = Dependence()
-        if cov_type == "cluster":
-            groups = group_numbers(cov_kwds, len(self.endog), self.data.row_labels)
-            dependence = Dependence(groups=groups)
-        elif cov_type == "HAC":
-            dependence = Dependence(maxlags=lag_number(cov_kwds, len(self.endog)))
+        dependence = row_dependence(cov_type, cov_kwds, len(self.endog), self.data.row_labels)
         return Inference(cov_type, cov_kwds, use_t, dependence)
 
     def _warn(self, estimate: Estimate) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.group_estimate import GroupedEstimate
 from rrmstats.core.resample import draw_counts, refitted_params
 from rrmstats.optional import require
 from rrmstats.results.bootstrap import Replicates, skewness
@@ -66,20 +67,26 @@ class Bootstrap:
     def run(self, estimate: Estimate) -> Replicates:
         """Return the parameters of an estimate, fitted to samples by the same steps."""
         n = estimate.problem.n_obs
-        strata = None
+        strata, grouped = None, isinstance(estimate, GroupedEstimate)
+        if grouped and self.strata is not None:
+            raise ValueError("strata is not available with groups=, which are drawn as a whole")
         if self.strata is not None:
             strata = np.unique(np.asarray(self.strata), return_inverse=True)[1]
             if strata.shape != (n,):
                 raise ValueError(f"strata must have one label for each of the {n} rows")
         rng = np.random.default_rng(0 if self.rng is None else self.rng)
-        counts = draw_counts(n, self.n_boot, rng, estimate.setting.freq_weights, strata)
+        sizes = estimate.setting.freq_weights
+        if grouped:
+            counts = draw_counts(n, self.n_boot, rng) * np.asarray(sizes)
+        else:
+            counts = draw_counts(n, self.n_boot, rng, sizes, strata)
         size = max(1, BATCH_SIZE // n)
         batches = [counts[i : i + size] for i in range(0, self.n_boot, size)]
         return Replicates(
             np.vstack(self._refits(estimate, batches)),
             skewness(estimate.influence()) / 6,
             self.interval,
-            "pairs" if strata is None else "stratified",
+            "groups" if grouped else "pairs" if strata is None else "stratified",
         )
 
     def _refits(self, estimate: Estimate, batches: list[Array]) -> list[Array]:

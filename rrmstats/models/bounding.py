@@ -29,8 +29,10 @@ class BoundedModel:
     #: How an automatic bound was chosen; None for one that was given.
     choice: Choice | None = None
     #: Arrays of the model with one entry or row per row of the data.
-    _row_arrays: ClassVar[tuple[str, ...]] = ("endog", "exog", "freq_weights")
+    _row_arrays: ClassVar[tuple[str, ...]] = ("endog", "exog", "freq_weights", "groups")
     _results: Any
+    groups: np.ndarray | None
+    _number_groups: Any
 
     @property
     def _bound(self) -> float:
@@ -54,6 +56,8 @@ class BoundedModel:
             values = getattr(self, name, None)
             if values is not None and np.ndim(values) > 0:
                 setattr(part, name, values[rows])
+        if part.groups is not None:
+            part._number_groups()
         return part
 
     def _with_choice(self, setting: Setting) -> Self:

@@ -75,11 +75,17 @@ def warn_of_bound(problem: Problem, setting: Setting, stacklevel: int) -> None:
 
 
 def sampled(model: Any) -> tuple[Any, np.ndarray]:
-    """Return a model of MOST_ROWS random rows, and these; the model itself where it has fewer."""
+    """Return a model of about MOST_ROWS random rows, and these; itself where it has fewer.
+
+    Groups are drawn as a whole.
+    """
     n = len(model.endog)
     if n <= MOST_ROWS:
         return model, np.arange(n)
-    rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, MOST_ROWS, replace=False))
+    rng = np.random.default_rng(DEFAULT_SEED)
+    rows = model._sampled_groups(MOST_ROWS, rng)
+    if rows is None:
+        rows = np.sort(rng.choice(n, MOST_ROWS, replace=False))
     return model._part(rows), rows
 
 
@@ -95,7 +101,7 @@ def chosen_bound(model: Any, setting: Setting, most: float) -> Choice:
         The largest value.
     """
     part = sampled(model)[0]._with_eps_bar(most)
-    problem, asked = part.problem(), replace(setting, freq_weights=part.freq_weights)
+    problem, asked = part._search_problem(), replace(setting, freq_weights=part._search_counts)
 
     def fit(eps_bar: float) -> Estimate:
         return efficient_fit(problem, replace(asked, eps_bar=eps_bar))
@@ -114,16 +120,16 @@ def checked_stability(model: Any, estimate: Estimate) -> Stability:
         What the fit found.
     """
     eps_bar, (part, rows) = estimate.setting.eps_bar, sampled(model)
-    setting = replace(estimate.setting, freq_weights=part.freq_weights)
+    setting = replace(estimate.setting, freq_weights=part._search_counts)
     if part is model:
         own = efficient_estimate(estimate) if estimate.first is None else estimate
     else:
-        own = efficient_fit(part.problem(), setting)
+        own = efficient_fit(part._search_problem(), setting)
     larger = larger_bound(eps_bar, largest_bound(own.problem, own.wnobs))
     if larger is None:
         return Stability(eps_bar, None)
     other = part._with_eps_bar(larger)
-    robust = efficient_fit(other.problem(), replace(setting, eps_bar=larger))
+    robust = efficient_fit(other._search_problem(), replace(setting, eps_bar=larger))
     found = compare(own, robust)
     if estimate.first is None and own.first is not None and robust.first is not None:
         # The reported fit is the first step, which may be spoiled where the second is not.
@@ -133,15 +139,17 @@ def checked_stability(model: Any, estimate: Estimate) -> Stability:
         return Stability(eps_bar, larger, pvalue=found.pvalue)
     plain = Inference("sandwich", {}, None)
     before, after = part._results(own, plain), other._results(robust, plain)
-    flags, robust_flags = before._flags(FLAG_LEVEL), after._flags(FLAG_LEVEL)
+    flags, robust_flags = before._unit_flags(FLAG_LEVEL), after._unit_flags(FLAG_LEVEL)
+    labels = row_labels(model, rows) if not part._weighs_groups else part.group_labels
     return Stability(
         eps_bar,
         larger,
         stable=False,
         pvalue=found.pvalue,
         terms=tuple(after.term_names[i] for i in found.moved),
-        gained=row_labels(model, rows[robust_flags & ~flags]),
-        lost=row_labels(model, rows[flags & ~robust_flags]),
+        gained=tuple(str(labels[i]) for i in np.flatnonzero(robust_flags & ~flags)),
+        lost=tuple(str(labels[i]) for i in np.flatnonzero(flags & ~robust_flags)),
+        unit="groups" if part._weighs_groups else "rows",
         contamination=(found.eps_hat, found.eps_hat_se) if found.exceeded else None,
     )
 

@@ -38,6 +38,9 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         Divide each variable by a robust scale first.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
+    groups : array_like, shape (n,), optional
+        Labels of clusters that may be corrupt as a whole: each group has one weight. In a formula
+        also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
     **kwargs
@@ -68,6 +71,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         demean: bool = True,
         standardize: bool = False,
         freq_weights: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
@@ -76,6 +80,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
             eps_bar,
             eps_bar_max=eps_bar_max,
             freq_weights=freq_weights,
+            groups=groups,
             missing=missing,
             **kwargs,
         )

@@ -29,6 +29,9 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
         Largest value that "auto" may choose.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
+    groups : array_like, shape (n,), optional
+        Labels of clusters that may be corrupt as a whole: each group has one weight. In a formula
+        also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
     **kwargs
@@ -56,6 +59,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
@@ -64,6 +68,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
             eps_bar,
             eps_bar_max=eps_bar_max,
             freq_weights=freq_weights,
+            groups=groups,
             missing=missing,
             **kwargs,
         )

@@ -65,6 +65,8 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     var_weights : array_like, shape (n,), optional
         Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
         of successes the numbers of trials.
+    groups : array_like, shape (n,), optional
+        Labels of groups of rows that are corrupted as a whole: each has one weight.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
     **kwargs
@@ -84,7 +86,10 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     """
 
     exog: Array
-    _row_arrays = ("endog", "exog", "freq_weights", "var_weights", "n_trials", "_offset_exposure")
+    _row_arrays = (
+        *("endog", "exog", "freq_weights", "groups"),
+        *("var_weights", "n_trials", "_offset_exposure"),
+    )
     _results_class = RRMGLMResults
     _wrapper_class = RRMGLMResultsWrapper
 
@@ -100,6 +105,7 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         exposure: npt.ArrayLike | None = None,
         freq_weights: npt.ArrayLike | None = None,
         var_weights: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
@@ -133,7 +139,7 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 **trials,
                 **kwargs,
             )
-        self._set_options(eps_bar, freq_weights, eps_bar_max)
+        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
         check_responses(type(family).__name__, loss_family(family), self.endog)

@@ -52,6 +52,9 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         Largest value that "auto" may choose.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
+    groups : array_like, shape (n,), optional
+        Labels of clusters that may be corrupt as a whole: each group has one weight. In a formula
+        also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
     hasconst : bool, optional
@@ -84,6 +87,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
         missing: str = "none",
         hasconst: bool | None = None,
         **kwargs: Any,
@@ -104,7 +108,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         with readable_errors():
             super().__init__(values, exog, missing=missing, hasconst=hasconst, **counts, **kwargs)
         self.__dict__.pop("pinv_wexog", None)  # statsmodels sets None, which hides the property
-        self._set_options(eps_bar, freq_weights, eps_bar_max)
+        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
 

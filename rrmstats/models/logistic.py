@@ -21,7 +21,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.frames import clipped_spread
 from rrmstats.core.setting import ThetaStep
-from rrmstats.losses.classification import ClassificationEstimate, ClassificationProblem
+from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.models.base import RRMModel
 from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.checks import (
@@ -77,6 +77,9 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         The level of `endog` that counts as 1, where it is not numeric.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
+    groups : array_like, shape (n,), optional
+        Labels of clusters that may be corrupt as a whole: each group has one weight. In a formula
+        also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
     **kwargs
@@ -111,6 +114,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         penalty: str | None = None,
         level: object = None,
         freq_weights: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
@@ -130,7 +134,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
             counts = {"freq_weights": freq_weights}
         with readable_errors():
             super().__init__(labels, exog, check_rank=False, missing=missing, **counts, **kwargs)
-        self._set_options(eps_bar, freq_weights, eps_bar_max)
+        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
         check_classes(self.endog, self.freq_weights)
@@ -179,7 +183,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
 
     def _warn(self, estimate: Estimate) -> None:
         first = estimate.first or estimate
-        if isinstance(first, ClassificationEstimate) and first.separated:
+        if getattr(first, "separated", False):
             warnings.warn(
                 "a hyperplane separates the rows with weight, so that no finite parameters are "
                 "best; these were stopped where the probabilities are 0 and 1 to rounding. Give "

@@ -22,6 +22,7 @@ from rrmstats.models.checks import (
     check_required,
     readable_errors,
 )
+from rrmstats.models.grouping import label_array
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,6 +40,7 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
@@ -56,7 +58,7 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
             super().__init__(values, None, missing=missing, **counts, **kwargs)
         if self.endog.ndim == 1:
             self.endog = self.endog[:, None]
-        self._set_options(eps_bar, freq_weights, eps_bar_max)
+        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
         check_finite("data", self.endog)
         self.nobs = float(len(self.endog))
 
@@ -86,6 +88,8 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
         if kwargs.get("freq_weights") is not None:
             check_freq_weights(kwargs["freq_weights"], len(frame))
             kwargs["freq_weights"] = np.asarray(kwargs["freq_weights"])[kept]
+        if kwargs.get("groups") is not None:
+            kwargs["groups"] = label_array(kwargs["groups"], len(frame))[kept]
         model = cls(table, **kwargs)
         model.formula, model.data.frame = formula, frame
         model.design_info = design_info

@@ -54,14 +54,15 @@ def fit_path(
 
     The losses may differ between the classical fit and the others, but not among the others.
     """
-    robust = model._with_eps_bar(LARGEST).problem()
+    robust = model._with_eps_bar(LARGEST)._search_problem()
     if eps_bar is None:
-        grid = default_grid(robust.n_params, setting.wnobs(robust.n_obs))
+        units = robust.units(setting.wnobs(robust.n_obs))
+        grid = default_grid(robust.least_units, units)
     else:
         grid = check_grid(eps_bar)
     parts = [(robust, grid[grid > 0])]
     if grid[0] == 0:
-        parts.insert(0, (model._with_eps_bar(0.0).problem(), grid[:1]))
+        parts.insert(0, (model._with_eps_bar(0.0)._search_problem(), grid[:1]))
     found, switched = [], []
     for problem, values in parts:
         path = solution_path(problem, setting, values, partial(_shown, progress, "searches"))

@@ -86,6 +86,7 @@ def draw_rows(
     y: Array,
     level: float = 0.975,
     label: int = 5,
+    unit: str = "row",
     **settings: Any,
 ) -> DrawnRows:
     """Draw the rows, the flagged ones as triangles.
@@ -100,6 +101,8 @@ def draw_rows(
         Level at which rows are flagged.
     label : int, optional
         How many of the flagged rows are to be named.
+    unit : str, optional
+        What the legend calls them.
     **settings
         Passed on to ``ax.set``.
 
@@ -112,7 +115,7 @@ def draw_rows(
     style: Style = {"linestyle": "none", "rasterized": is_many(x)}
     if is_many(x):
         style["markersize"] = 3
-    ax.plot(x[~flagged], y[~flagged], **{**KEPT, **style}, label="row")
+    ax.plot(x[~flagged], y[~flagged], **{**KEPT, **style}, label=unit)
     if flagged.any():
         name = f"flagged ({flagged.sum()})"
         ax.plot(x[flagged], y[flagged], **{**FLAGGED, **style}, label=name)

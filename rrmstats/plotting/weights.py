@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def plot_weights(
     results: Results, against: str = "index", ax: Axes | None = None, label: int = 5
 ) -> Figure:
-    """Plot the weights of the rows.
+    """Plot the weights of the rows, or of the groups of a model that has groups.
 
     Parameters
     ----------
@@ -54,14 +54,17 @@ def plot_weights(
 
 
 def draw_weights(ax: Axes, results: Results, against: str, label: int) -> DrawnRows:
-    """Draw the weights by position of the row or by loss."""
+    """Draw the weights by position of the row or group, or by loss."""
+    groups: Results | None = getattr(results, "group_view", None)
+    results, unit = (results, "row") if groups is None else (groups, "group")
     relative = np.asarray(results.relative_weights)
     by_index = against == "index"
     x = np.arange(float(len(relative))) if by_index else np.asarray(results.losses)
     ax.axhline(1.0, **CUTOFF, label="equal weights")
     top = 1.2 * max(relative.max(), 1.0)
     settings: dict[str, Any] = {
-        "xlabel": "row" if by_index else "loss",
+        "xlabel": unit if by_index else "loss",
+        "unit": unit,
         "ylabel": "weight * n",
         "ylim": (-0.06 * top, top),
     }

@@ -99,13 +99,13 @@ class RRMResults(BoundResults):
         found, unit, shift = estimate.solution, estimate.loss_unit, estimate.loss_shift
         self.raw_params = estimate.raw_params
         self.eps_bar = estimate.setting.eps_bar
-        self.nobs, self.wnobs = float(estimate.problem.n_obs), estimate.wnobs
+        self.nobs, self.wnobs = float(len(found.weights)), estimate.wnobs
         self.weights = found.weights
         self.losses = found.losses * unit + shift
         self.risk = found.risk * unit + shift
         self.lambda_ = found.lambda_ * unit
         self.n_eff, self.entropy = found.n_eff, float(np.log(found.n_eff))
-        self.n_kish = kish_size(found.weights, estimate.setting.freq_weights)
+        self.n_kish = kish_size(found.weights, model.freq_weights)
         self.converged, self.n_iter = found.converged, found.n_iter
         self.final_risks = found.final_risks * unit + shift
         self.n_reached, self.n_best = found.n_reached, found.n_best
@@ -291,7 +291,7 @@ class RRMResults(BoundResults):
         table.add_table_params(self, yname=yname, xname=xname, alpha=alpha, use_t=self.use_t)
 
     def _notes(self) -> list[str]:
-        notes = [self._inference.describe(), *self._bound_notes()]
+        notes = [*self._group_notes(), self._inference.describe(), *self._bound_notes()]
         notes += self._ladder_notes()
         if self.lambda_ == 0:
             notes.append(

@@ -22,7 +22,7 @@ class Replicates:
         That of the BCa intervals.
     interval : {"bca", "percentile"}
         Kind of the confidence intervals.
-    scheme : {"pairs", "stratified"}
+    scheme : {"pairs", "stratified", "groups"}
         How the samples were drawn.
     """
 

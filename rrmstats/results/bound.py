@@ -6,11 +6,11 @@ import warnings
 from functools import cached_property
 
 from rrmstats.core.choice import Choice
+from rrmstats.results.grouping import GroupResults
 from rrmstats.results.stability import Stability, UnstableWarning
-from rrmstats.results.steps import StepResults
 
 
-class BoundResults(StepResults):
+class BoundResults(GroupResults):
     """Results of a fit whose bound was given or chosen, and can be checked."""
 
     @property

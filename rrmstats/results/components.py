@@ -54,7 +54,7 @@ class RRMPCAResults(MultivariateResults):
         super().__init__(model, estimate, inference, first_step)
         self._eigenvals, self.raw_eigenvals = estimate.params, estimate.raw_params
         self._loadings, self._mean, self._rest = estimate.loadings, estimate.mean, estimate.rest
-        self.column_unit = estimate.problem.column_unit
+        self.column_unit = model._column_unit()
 
     plot_scree = plotting.plot_scree
     plot_biplot = plotting.plot_biplot
@@ -193,7 +193,7 @@ class RRMPCAResults(MultivariateResults):
         if self.efficiency is not None:
             return super()._efficiency_text()
         codim = len(self.model.variables) - len(self._eigenvals)
-        return f"{gaussian_efficiency(self.eps_bar, codim):.2f}"
+        return f"{gaussian_efficiency(self.eps_bar, codim * self._rows_per_group):.2f}"
 
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float

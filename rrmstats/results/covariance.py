@@ -179,12 +179,13 @@ class RRMCovResults(MultivariateResults):
     @property
     def n_kish_clean(self) -> float:
         """Kish's effective sample size that clean Gaussian data would have in the first step."""
-        return self.wnobs * kish_fraction(self.eps_bar, len(self._mean))
+        return self.wnobs * kish_fraction(self.eps_bar, len(self._mean) * self._rows_per_group)
 
     def _efficiency_text(self) -> str:
         if self.efficiency is not None:
             return super()._efficiency_text()
-        return f"{gaussian_efficiency(self.eps_bar, len(self._mean)):.2f}"
+        dim = len(self._mean) * self._rows_per_group
+        return f"{gaussian_efficiency(self.eps_bar, dim):.2f}"
 
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float

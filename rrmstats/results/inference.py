@@ -11,7 +11,7 @@ import pandas as pd
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.sandwich import Dependence, influence_covariance
+from rrmstats.core.sandwich import Dependence
 from rrmstats.results.bootstrap import Replicates
 
 COV_TYPES = ("sandwich", "cluster", "HAC", "bootstrap")
@@ -56,7 +56,7 @@ class Inference:
 
     def of_influence(self, estimate: Estimate, influence: Array) -> Array:
         """Return the covariance of what has given influence functions (n, k), shape (k, k)."""
-        return influence_covariance(influence, estimate.base, estimate.wnobs, self.dependence)
+        return estimate.covariance_of(influence, self.dependence)
 
     def describe(self) -> str:
         """Return a sentence for the notes of a summary."""
@@ -104,6 +104,17 @@ def check_inference(
             "cov_type='HAC' takes the rows to be in the order of time, which frequency weights "
             "do not tell; repeat the rows instead of weighting them"
         )
+
+
+def row_dependence(
+    cov_type: str, cov_kwds: Mapping[str, Any], n: int, index: pd.Index | None
+) -> Dependence:
+    """Return which of n rows may depend on each other, as `cov_kwds` tell."""
+    if cov_type == "cluster":
+        return Dependence(groups=group_numbers(cov_kwds, n, index))
+    if cov_type == "HAC":
+        return Dependence(maxlags=lag_number(cov_kwds, n))
+    return Dependence()
 
 
 def lag_number(cov_kwds: Mapping[str, Any], n: int) -> int:

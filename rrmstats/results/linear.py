@@ -83,7 +83,7 @@ class RRMOLSResults(RRMResults):
     @property
     def n_kish_clean(self) -> float:
         """Kish's effective sample size that clean Gaussian data would have in the first step."""
-        return self.wnobs * kish_fraction(self.eps_bar)
+        return self.wnobs * kish_fraction(self.eps_bar, self._rows_per_group)
 
     @property
     def rsquared(self) -> float:

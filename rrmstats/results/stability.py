@@ -41,6 +41,8 @@ class Stability:
     contamination : tuple of float, or None
         The corrupted fraction found with the larger bound and its standard error, where they
         show that `eps_bar` is too small.
+    unit : {"rows", "groups"}
+        What has weights, and is gained or lost.
     """
 
     eps_bar: float
@@ -51,6 +53,7 @@ class Stability:
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     contamination: tuple[float, float] | None = None
+    unit: str = "rows"
 
     @property
     def short(self) -> str:
@@ -71,9 +74,9 @@ class Stability:
             text += f" in {listed(self.terms)} (p = {self.pvalue:.1g})"
         text += "."
         if self.gained:
-            text += f" Outliers only then: rows {listed(self.gained)}."
+            text += f" Outliers only then: {self.unit} {listed(self.gained)}."
         if self.lost:
-            text += f" Outliers no longer: rows {listed(self.lost)}."
+            text += f" Outliers no longer: {self.unit} {listed(self.lost)}."
         if self.contamination is not None:
             share, error = self.contamination
             text += (

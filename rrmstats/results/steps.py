@@ -18,9 +18,11 @@ class StepResults(RowResults):
 
     _estimate: Estimate
     _inference: Inference
+    eps_bar: float
 
     def _set_steps(self, estimate: Estimate, inference: Inference) -> None:
         self._estimate, self._inference = estimate, inference
+        self._rows_per_group = estimate.rows_per_group
         self.efficiency = estimate.efficiency
         self.efficiency_reached = estimate.efficiency_reached
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se

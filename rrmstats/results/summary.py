@@ -107,16 +107,18 @@ def make_summary(
 
 
 def smallest_weights(results: RRMResults) -> SimpleTable:
-    """Return the rows of smallest weight, named by their index."""
-    names, distances = results.row_names, results._distances()
-    weights, losses = results.relative_weights, results.losses
-    rows = results.order_by_weight()[:SMALLEST]
+    """Return the rows of smallest weight, named by their index, or the groups by their label."""
+    view = results.group_view
+    names = results.row_names if view is None else view.row_names
+    distances = results._distances() if view is None else view.distances
+    weights, losses = (view or results).relative_weights, (view or results).losses
+    rows = (view or results).order_by_weight()[:SMALLEST]
     cells = [[f"{weights[i]:.4f}", f"{losses[i]:.5g}", f"{distances[i]:.3g}"] for i in rows]
     return SimpleTable(
         cells,
         ["weight * n", "loss", "distance"],
         [names[i] for i in rows],
-        "Smallest weights",
+        "Smallest weights" if view is None else "Smallest weights of groups",
         txt_fmt=fmt_base,
     )
 

@@ -36,6 +36,7 @@ SEARCHES = [
 # They write, remove or rebuild, and read nothing.
 CHANGING = {"remove_data", "save", "load", "initialize"}
 # statsmodels defines them for all its results.
+OF_GROUPS = {"group_weights", "group_table", "outlier_groups"}
 OF_PREDICTORS = {"predict", "wald_test_terms"}
 
 
@@ -79,6 +80,8 @@ def read(res):
         if name.startswith("_") or name in CHANGING:
             continue
         if name in OF_PREDICTORS and res.model.exog is None:
+            continue
+        if name in OF_GROUPS and res.model.groups is None:
             continue
         try:
             member = getattr(res, name)

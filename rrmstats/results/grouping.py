@@ -1,0 +1,204 @@
+"""What results tell of groups: weights, mean losses, distances and flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.group_estimate import GroupedEstimate
+from rrmstats.results.steps import StepResults
+from rrmstats.results.tables import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupView:
+    """Groups in the place of rows, as pictures and tables read them.
+
+    Attributes
+    ----------
+    model : RRMModel
+    weights, relative_weights, losses, distances : ndarray, shape (g,)
+    row_names : list of str
+        Labels of the groups.
+    trace : DataFrame
+    """
+
+    results: GroupResults
+    model: Any
+    weights: Array
+    relative_weights: Array
+    losses: Array
+    row_names: list[str]
+    trace: Any = None
+
+    @property
+    def distances(self) -> Array:
+        """Mean losses as standard normal scores, shape (g,)."""
+        return self.results._unit_distances()
+
+    def order_by_weight(self) -> np.ndarray:
+        """Return the positions of the groups, the smallest weight first, ties by larger loss."""
+        return np.lexsort((-self.losses, self.relative_weights))
+
+    def outliers(self, level: float) -> np.ndarray:
+        """Tell which groups are outliers, shape (g,)."""
+        return self.results._unit_flags(level)
+
+
+class GroupResults(StepResults):
+    """Results of a model that may have groups; without them all of this raises ValueError."""
+
+    @property
+    def group_view(self) -> GroupView | None:
+        """The groups in the place of rows; None without groups."""
+        if self.model.groups is None or self.weights is None:
+            return None
+        groups, labels = self.model._grouped
+        weights = np.zeros(groups.count)
+        np.add.at(weights, groups.codes, np.asarray(self.weights))
+        base = groups.sizes / groups.sizes.sum()
+        return GroupView(
+            self,
+            self.model,
+            weights,
+            np.divide(weights, base, out=np.zeros(groups.count), where=base > 0),
+            groups.means(np.asarray(self.losses)),
+            [str(label) for label in labels],
+        )
+
+    def _groups(self) -> GroupView:
+        view = self.group_view
+        if view is None:
+            raise ValueError(
+                "the model has no groups; give groups=, a column of the data or labels of the rows"
+            )
+        return view
+
+    def _by_group(self, values: np.ndarray, name: str) -> pd.Series:
+        return pd.Series(values, index=self.model.group_labels.rename("group"), name=name)
+
+    @property
+    def group_weights(self) -> pd.Series:
+        """Weight of each group by its label, in units of its size: 1 where all are equal.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, rrmstats
+        >>> rng = np.random.default_rng(0)
+        >>> data = pd.DataFrame({"sensor": np.repeat(list("abcdefghij"), 8)})
+        >>> data["x"] = rng.standard_normal(80)
+        >>> data["y"] = 2 * data.x + 0.1 * rng.standard_normal(80)
+        >>> data.loc[data.sensor == "c", "y"] *= -1
+        >>> res = rrmstats.ols("y ~ x", data, eps_bar=0.2, groups="sensor").fit()
+        >>> res.group_weights.idxmin(), bool(res.group_weights["c"] < 1e-6)
+        ('c', True)
+        """
+        return self._by_group(self._groups().relative_weights, "relative_weight")
+
+    def outlier_groups(self, level: float = 0.975) -> pd.Series:
+        """Tell which groups are outliers.
+
+        Parameters
+        ----------
+        level : float, optional
+            Fraction of clean groups that are not flagged, in (0, 1).
+
+        Returns
+        -------
+        Series of bool
+            By the labels of the groups.
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats
+        >>> rng = np.random.default_rng(0)
+        >>> z, unit = rng.standard_normal((200, 2)), np.repeat(np.arange(20), 10)
+        >>> z[unit == 7] += 6
+        >>> res = rrmstats.RRMCov(z, eps_bar=0.2, groups=unit).fit()
+        >>> flags = res.outlier_groups(0.999)
+        >>> list(flags.index[flags])
+        [7]
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be in (0, 1), got {level:g}")
+        self._groups()
+        return self._by_group(self._unit_flags(level), "outlier")
+
+    def group_table(self, k: int | None = 10, level: float = 0.975) -> pd.DataFrame:
+        """Return the groups of smallest weight.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many; None for all.
+        level : float, optional
+            Level of the flag; see `outlier_groups`.
+
+        Returns
+        -------
+        DataFrame
+            Number of rows, mean loss, weight in units of the size, how far out the mean loss is
+            as a standard normal score, and flag, by the label of the group; the smallest weights
+            first.
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats
+        >>> rng = np.random.default_rng(0)
+        >>> z, unit = rng.standard_normal((200, 2)), np.repeat(np.arange(20), 10)
+        >>> z[unit == 7] += 6
+        >>> table = rrmstats.RRMCov(z, eps_bar=0.2, groups=unit).fit().group_table(3)
+        >>> int(table.index[0]), int(table["rows"].iloc[0])
+        (7, 10)
+        """
+        view, codes = self._groups(), self.model._grouped[0].codes
+        table = Table(
+            {
+                "rows": np.bincount(codes),
+                "loss": view.losses,
+                "relative_weight": view.relative_weights,
+                "distance": view.distances,
+                "outlier": self._unit_flags(level),
+            },
+            index=self.model.group_labels.rename("group"),
+        )
+        return table.iloc[view.order_by_weight()[:k]]
+
+    def _unit_distances(self) -> Array:
+        """Return how far out groups are, or rows where these have the weights."""
+        estimate = self._estimate
+        if isinstance(estimate, GroupedEstimate):
+            return estimate.scores
+        return np.asarray(self._distances())
+
+    def _unit_flags(self, level: float) -> np.ndarray:
+        """Tell which groups lie beyond a level, or which rows where these have the weights."""
+        estimate = self._estimate
+        if isinstance(estimate, GroupedEstimate):
+            return estimate.flags(level)
+        return np.asarray(self._flags(level))
+
+    def _group_notes(self) -> list[str]:
+        """Return a sentence on the groups, where there are any."""
+        if self.model.groups is None:
+            return []
+        count, flagged = len(self.model.group_labels), ""
+        if self.weights is not None and self.eps_bar > 0:
+            flags = self.outlier_groups(0.999)
+            names = [str(label) for label in flags.index[flags]]
+            shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+            flagged = f" Far out: {shown}." if names else " None is far out."
+        estimate, stayed = self.__dict__.get("_estimate"), ""
+        if isinstance(estimate, GroupedEstimate) and estimate.stayed:
+            stayed = (
+                " The second step stayed with the first: without only the groups that are far out "
+                "the fit differs by more than chance."
+            )
+        return [
+            f"Each of {count} groups has one weight, which its rows share; eps_bar bounds the "
+            f"fraction of rows in corrupted groups.{flagged}{stayed}"
+        ]

@@ -1,0 +1,235 @@
+"""Models with one weight per group of rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from model_table import clone
+
+import rrmstats
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+
+GROUPS, ROWS, BAD = 24, 12, 3
+
+
+def frame(seed=0, bad=BAD):
+    """Return data in which the first groups have slopes, labels and variables of their own."""
+    rng = np.random.default_rng(seed)
+    hospital = np.repeat([f"h{i}" for i in range(GROUPS)], ROWS)
+    n = len(hospital)
+    data = pd.DataFrame({"hospital": hospital, "x": rng.standard_normal(n)})
+    wrong = np.repeat(np.arange(GROUPS) < bad, ROWS)
+    sign = np.where(wrong, -1, 1)
+    data["y"] = 1 + 2 * sign * data.x + rng.standard_normal(n)
+    data["label"] = (rng.random(n) < 1 / (1 + np.exp(-4 * sign * data.x))).astype(float)
+    data["a"] = 2 * rng.standard_normal(n) + 8 * wrong
+    data["b"] = np.where(wrong, -1, 0.5) * data.a + rng.standard_normal(n)
+    return data
+
+
+FORMULAS = {
+    "ols": (rrmstats.ols, "y ~ x", {}),
+    "logit": (rrmstats.logit, "label ~ x", {}),
+    "pca": (rrmstats.pca, "~ x + a + b", {"n_components": 1}),
+    "cov": (rrmstats.cov, "~ a + b", {}),
+}
+ARRAYS = {
+    "ols": lambda d, **kw: RRMOLS(d.y, sm.add_constant(d[["x"]]), **kw),
+    "logit": lambda d, **kw: RRMLogit(d.label, sm.add_constant(d[["x"]]), **kw),
+    "pca": lambda d, **kw: RRMPCA(d[["x", "a", "b"]], 1, **kw),
+    "cov": lambda d, **kw: RRMCov(d[["a", "b"]], **kw),
+}
+
+
+def made(name, data, **kwargs):
+    function, formula, options = FORMULAS[name]
+    return function(formula, data, **{"eps_bar": 0.25, **options, **kwargs})
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_bad_groups_have_no_weight_and_rows_share_it(name):
+    res = made(name, frame(), groups="hospital").fit()
+    assert (res.group_weights[:BAD] < 0.1).all()
+    assert res.group_weights.mean() == pytest.approx(1)
+    rows = np.asarray(res.weights).reshape(GROUPS, ROWS)
+    np.testing.assert_allclose(rows, np.repeat(rows[:, :1], ROWS, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(GROUPS * rows.sum(axis=1), res.group_weights, rtol=1e-12)
+    assert res.cov_type == "cluster"
+    assert (np.asarray(res.bse) > 0).all()
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formula_arrays_and_clones_agree(name):
+    data = frame()
+    by_name = made(name, data, groups="hospital")
+    by_labels = ARRAYS[name](data, eps_bar=0.25, groups=data.hospital.to_list())
+    params = np.asarray(by_name.fit().params)
+    np.testing.assert_allclose(by_labels.fit().params, params, rtol=1e-8)
+    np.testing.assert_allclose(clone(by_name).fit().params, params, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_frequency_weights_repeat_rows(name):
+    data = frame()
+    counts = np.random.default_rng(1).integers(1, 4, len(data))
+    again = data.loc[data.index.repeat(counts)].reset_index(drop=True)
+    weighted = made(name, data, groups="hospital", freq_weights=counts).fit(efficiency=0.9)
+    repeated = made(name, again, groups="hospital").fit(efficiency=0.9)
+    for one, other in ((weighted, repeated), (weighted.first_step, repeated.first_step)):
+        np.testing.assert_allclose(one.params, other.params, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(one.group_weights, other.group_weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_groups_of_one_row_are_rows(name):
+    data = frame()[::6]
+    plain = made(name, data).fit(efficiency=0.9)
+    single = made(name, data, groups=np.arange(len(data))).fit(efficiency=0.9)
+    np.testing.assert_array_equal(single.params, plain.params)
+    np.testing.assert_allclose(single.bse, plain.bse, rtol=1e-12)
+    np.testing.assert_allclose(single.group_weights, plain.relative_weights, rtol=1e-12)
+    np.testing.assert_array_equal(single.outlier_groups(), plain.outliers())
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_rows_with_missing_values_take_their_labels_with_them(name):
+    data = frame()
+    gaps = data.copy()
+    gaps.loc[[3, 17, 287], ["x", "a"]] = np.nan
+    whole = made(name, gaps.dropna(), groups="hospital").fit()
+    np.testing.assert_allclose(
+        made(name, gaps, groups="hospital").fit().group_weights, whole.group_weights
+    )
+    by_array = ARRAYS[name](gaps, eps_bar=0.25, groups=gaps.hospital, missing="drop").fit()
+    np.testing.assert_allclose(by_array.group_weights, whole.group_weights, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_subset_of_the_rows_has_its_own_groups(name):
+    data = frame()
+    chosen = data.index[4 * ROWS :]
+    part = made(name, data, groups="hospital", subset=chosen).fit()
+    whole = made(name, data.loc[chosen], groups="hospital").fit()
+    assert list(part.group_weights.index) == [f"h{i}" for i in range(4, GROUPS)]
+    np.testing.assert_allclose(part.group_weights, whole.group_weights)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_no_bad_groups_allowed_is_the_classical_fit(name):
+    data = frame()
+    np.testing.assert_allclose(
+        made(name, data, eps_bar=0.0, groups="hospital").fit().params,
+        made(name, data, eps_bar=0.0).fit().params,
+        rtol=1e-6,
+    )
+
+
+def test_errors_of_least_squares_are_clustered():
+    data = frame()
+    res = made("ols", data, eps_bar=0.0, groups="hospital").fit()
+    classical = made("ols", data, eps_bar=0.0).fit(
+        cov_type="cluster", cov_kwds={"groups": data.hospital}
+    )
+    np.testing.assert_allclose(res.bse, classical.bse, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_second_step_is_the_classical_fit_to_the_groups_kept(name):
+    data = frame()
+    res = made(name, data, groups="hospital").fit(efficiency=0.95)
+    kept = data[data.hospital.map(res.group_weights) > 0]
+    assert not kept.hospital.isin(["h0", "h1", "h2"]).any()
+    np.testing.assert_allclose(res.params, made(name, kept, eps_bar=0.0).fit().params, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_algorithm_1_reaches_a_stationary_point_of_the_same_risk(name):
+    model = made(name, frame(bad=0), groups="hospital")
+    fast = model.fit(n_starts=0)
+    slow = model.fit(n_starts=0, accelerate=False, tol=1e-13, maxiter=2000)
+    assert slow.risk == pytest.approx(fast.risk, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_path_and_automatic_choice(name):
+    data = frame()
+    path = made(name, data, groups="hospital").path([0.0, 0.05, 0.25])
+    res = made(name, data, groups="hospital").fit()
+    np.testing.assert_allclose(path.results[-1].params, res.params, rtol=1e-5, atol=1e-6)
+    chosen = made(name, data, groups="hospital", eps_bar="auto").fit()
+    assert BAD / GROUPS <= chosen.eps_bar <= 0.45
+    assert (chosen.group_weights[:BAD] < 0.2).all()
+
+
+def test_a_bound_that_is_too_small_is_told_with_the_groups():
+    res = made("ols", frame(bad=6), eps_bar=0.02, groups="hospital").fit()
+    with pytest.warns(rrmstats.results.stability.UnstableWarning, match="groups h"):
+        assert not res.stability.stable
+
+
+def test_bootstrap_draws_whole_groups():
+    data = frame(bad=0)
+    data["y"] += np.repeat(np.random.default_rng(5).standard_normal(GROUPS), ROWS)
+    model = made("ols", data, eps_bar=0.1, groups="hospital")
+    boot = model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 200})
+    np.testing.assert_allclose(boot.bse, model.fit().bse, rtol=0.25)
+    by_row = made("ols", data, eps_bar=0.1).fit()
+    assert boot.bse["Intercept"] > 1.5 * by_row.bse["Intercept"]
+    with pytest.raises(ValueError, match="strata"):
+        model.fit(cov_type="bootstrap", cov_kwds={"strata": data.x > 0})
+
+
+def test_clusters_may_be_coarser_than_the_groups():
+    data = frame(bad=0)
+    region = data.hospital.map(lambda name: int(name[1:]) // 3)
+    model = made("ols", data, groups="hospital")
+    coarse = model.fit(cov_type="cluster", cov_kwds={"groups": region})
+    assert not np.allclose(coarse.bse, model.fit().bse, rtol=1e-3)
+    with pytest.raises(ValueError, match="splits"):
+        model.fit(cov_type="cluster", cov_kwds={"groups": np.arange(len(data)) % 5})
+    with pytest.raises(ValueError, match="clustered by the groups"):
+        model.fit(cov_type="sandwich")
+
+
+BROKEN = [
+    ({"groups": "hospitl"}, ValueError, "did you mean 'hospital'"),
+    ({"groups": ["h"] * (GROUPS * ROWS)}, ValueError, "at least two groups"),
+    ({"groups": list("ab")}, ValueError, "one label for each of the 288 rows, got 2"),
+    ({"groups": np.ones((288, 2))}, ValueError, "one label per row"),
+]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize(("options", "error", "text"), BROKEN)
+def test_labels_that_are_wrong(name, options, error, text):
+    with pytest.raises(error, match=text):
+        made(name, frame(), **options)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_missing_labels_and_column_names_of_arrays(name):
+    data = frame()
+    data.loc[5, "hospital"] = None
+    with pytest.raises(ValueError, match="1 missing labels"):
+        made(name, data, groups="hospital")
+    with pytest.raises(TypeError, match="names a column"):
+        ARRAYS[name](data, eps_bar=0.2, groups="hospital")
+
+
+def test_too_few_groups_left():
+    data = frame(bad=0)
+    with pytest.raises(ValueError, match=r"leaves .* of 2 groups, but 2 are needed"):
+        made("ols", data, eps_bar=0.3, groups=np.arange(len(data)) // 144).fit()
+
+
+def test_a_second_step_that_disagrees_stays_with_the_first():
+    """Many groups that are a little off are not far out, but move the fit together."""
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(200), 10)
+    x = rng.standard_normal(2000)
+    y = np.where(group < 50, 0.8, 2.0) * x + rng.standard_normal(2000)
+    res = RRMOLS(y, x[:, None], 0.3, groups=group).fit(efficiency=0.95)
+    assert abs(res.params[0] - 2) < 0.1
+    np.testing.assert_allclose(res.bse, res.first_step.bse)
+    assert res.efficiency_reached < 0.7
+    assert "stayed with the first" in str(res.summary())
