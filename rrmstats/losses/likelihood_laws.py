@@ -98,6 +98,9 @@ def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:
     >>> (widths * poisson(mean).pmf(counts)).sum(axis=0).round(3)
     array([1., 1.])
     """
+    # Outside the domain of the parameters, where differences may look, there are no moments.
+    known = np.isfinite(mean) & np.isfinite(spread)
+    mean, spread = np.where(known, mean, 0.0), np.where(known, spread, 0.0)
     low = np.floor(np.maximum(mean - REACH * spread, 0.0))
     length = float(np.max(mean + REACH * spread + MORE - low))
     widths = np.ones(min(ONE_BY_ONE, int(np.ceil(length)) + 1))

@@ -18,7 +18,13 @@ from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.bounding import BoundedModel
 from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound, checked_most, warn_of_bound
-from rrmstats.models.checks import check_efficiency, check_finite, check_frame, check_required
+from rrmstats.models.checks import (
+    check_efficiency,
+    check_finite,
+    check_frame,
+    check_order,
+    check_required,
+)
 from rrmstats.models.grouping import (
     GroupedModel,
     chosen_cov_type,
@@ -64,6 +70,8 @@ class RRMModel(BoundedModel, GroupedModel, Generic[ProblemT, ResultsT]):
             self._data_attr.append("freq_weights")
         keys = [key for key in self._init_keys if key not in ("weights", "freq_weights")]
         self._init_keys = [*keys, "eps_bar", "eps_bar_max", "freq_weights"]
+        for name, given in (("freq_weights", freq_weights), ("groups", groups)):
+            check_order(name, given, getattr(getattr(self, "data", None), "row_labels", None))
         self._set_groups(groups)
 
     def _check_kwargs(self, *args: object, **kwargs: object) -> None:

@@ -69,8 +69,18 @@ class BoundedModel:
         model.choice = choice
         return model
 
+    @property
+    def _incomparable(self) -> str:
+        """Why fits with different bounds cannot be told apart; empty where they can."""
+        return ""
+
     def chosen(self, setting: Setting) -> Choice:
         """Return the bound that "auto" chooses, whatever bound the model has."""
+        if self._incomparable:
+            raise NotImplementedError(
+                f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
+                "others"
+            )
         return chosen_bound(self, setting, self.eps_bar_max)
 
     def stability_of(self, estimate: Estimate) -> Stability:

@@ -119,6 +119,11 @@ def checked_stability(model: Any, estimate: Estimate) -> Stability:
     estimate : Estimate
         What the fit found.
     """
+    why = model._incomparable
+    if not estimate.solution.converged:
+        why = "it did not converge"
+    if why:
+        return Stability(estimate.setting.eps_bar, None, why=why)
     eps_bar, (part, rows) = estimate.setting.eps_bar, sampled(model)
     setting = replace(estimate.setting, freq_weights=part._search_counts)
     if part is model:
@@ -135,6 +140,8 @@ def checked_stability(model: Any, estimate: Estimate) -> Stability:
         # The reported fit is the first step, which may be spoiled where the second is not.
         own, robust = own.first, robust.first
         found = min(found, compare(own, robust), key=lambda seen: seen.pvalue)
+    if found.agrees and np.isnan(found.zscores).all():
+        return Stability(eps_bar, None, why="that one has no standard errors")
     if found.agrees:
         return Stability(eps_bar, larger, pvalue=found.pvalue)
     plain = Inference("sandwich", {}, None)
@@ -147,14 +154,14 @@ def checked_stability(model: Any, estimate: Estimate) -> Stability:
         stable=False,
         pvalue=found.pvalue,
         terms=tuple(after.term_names[i] for i in found.moved),
-        gained=tuple(str(labels[i]) for i in np.flatnonzero(robust_flags & ~flags)),
-        lost=tuple(str(labels[i]) for i in np.flatnonzero(flags & ~robust_flags)),
+        gained=tuple(labels[i] for i in np.flatnonzero(robust_flags & ~flags)),
+        lost=tuple(labels[i] for i in np.flatnonzero(flags & ~robust_flags)),
         unit="groups" if part._weighs_groups else "rows",
         contamination=(found.eps_hat, found.eps_hat_se) if found.exceeded else None,
     )
 
 
-def row_labels(model: Any, rows: np.ndarray) -> tuple[str, ...]:
+def row_labels(model: Any, rows: np.ndarray) -> list[Any]:
     """Return the labels of some rows, or their positions where they have none."""
     labels = model.data.row_labels
-    return tuple(str(i if labels is None else labels[i]) for i in rows)
+    return list(rows.tolist() if labels is None else labels[rows])

@@ -144,6 +144,16 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         check_finite("exog", self.exog)
         check_responses(type(family).__name__, loss_family(family), self.endog)
 
+    @property
+    def _incomparable(self) -> str:
+        if isinstance(self.family, families.Binomial) and np.isin(self.endog, (0, 1)).all():
+            if (self.row_sizes == 1).all():
+                return (
+                    "no single label of 0 or 1 is improbable enough to tell a wrong one from "
+                    "chance; rrmstats.logit has a ladder for labels"
+                )
+        return ""
+
     def problem(self) -> GeneralizedProblem:
         """Return half the unit deviances."""
         family = loss_family(self.family)

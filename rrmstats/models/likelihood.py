@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -177,16 +177,15 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
             )
         return params
 
-    def _with_choice(self, setting: Setting) -> Self:
-        if self.eps_bar == AUTO:
-            likelihood = self._problem_aside(self.start).likelihood
-            if likelihood.law is None or likelihood.classes:
-                raise NotImplementedError(
-                    f"eps_bar='auto' needs a second step, which {self.kind} does not have: it "
-                    "takes the distribution of a response that is no label, get_distribution. "
-                    "Give a number, and try others"
-                )
-        return super()._with_choice(setting)
+    @cached_property
+    def _incomparable(self) -> str:
+        likelihood = self._problem_aside(self.start).likelihood
+        if likelihood.law is not None and not likelihood.classes:
+            return ""
+        return (
+            f"it needs a second step, which {self.kind} does not have; that takes the "
+            "distribution of a response that is no label, get_distribution"
+        )
 
     def _part(self, rows: np.ndarray) -> Self:
         """Return the model of some rows."""

@@ -258,8 +258,8 @@ class FittedPath(Protocol):
         """What the path shows, in sentences."""
 
     @property
-    def choice(self) -> Choice:
-        """The value that an automatic choice has."""
+    def choice(self) -> Choice | None:
+        """The value that an automatic choice has; None for models without one."""
 
     def at(self, eps_bar: float) -> Any:
         """Return the results at one value of the grid."""

@@ -227,7 +227,8 @@ def _mark(ax: Axes, path: FittedPath) -> None:
     """Draw the jumps and the chosen value."""
     for number, place in enumerate(jump_places(path)):
         ax.axvline(place, **JUMP, label="" if number else "jump")
-    ax.axvline(path.choice.eps_bar, **CHOSEN, label=f"chosen: {path.choice.eps_bar:g}")
+    if path.choice is not None:
+        ax.axvline(path.choice.eps_bar, **CHOSEN, label=f"chosen: {path.choice.eps_bar:g}")
 
 
 def add_legend_above(ax: Axes) -> None:

@@ -205,7 +205,8 @@ def _mark_places(axes: list[Axes], path: FittedPath) -> None:
     for ax in axes:
         for place in jump_places(path):
             ax.axvline(place, **JUMP)
-        ax.axvline(path.choice.eps_bar, **CHOSEN)
+        if path.choice is not None:
+            ax.axvline(path.choice.eps_bar, **CHOSEN)
 
 
 def _add_legend(fig: Figure, path: FittedPath, shown: int) -> None:
@@ -220,7 +221,8 @@ def _add_legend(fig: Figure, path: FittedPath, shown: int) -> None:
         entries.append(("row flagged that stays", {**STAYS, "linewidth": 1.6}))
     if len(path.jumps):
         entries.append(("jump", JUMP))
-    entries.append((f"chosen: {path.choice.eps_bar:g}", CHOSEN))
+    if path.choice is not None:
+        entries.append((f"chosen: {path.choice.eps_bar:g}", CHOSEN))
     known = path.frame["term"].nunique()
     title = f"{shown} of {known} coefficients, those that change most" if shown < known else ""
     line_legend(fig, entries, title)

@@ -106,6 +106,8 @@ def frame_shape(axis: int) -> Json:
 def places_shapes(path: FittedPath, axis: int) -> list[Json]:
     """Return the jumps and the chosen value as vertical lines on one pair of axes."""
     shapes = [vertical_line(float(x), axis, "black", "dash", 1) for x in jump_places(path)]
+    if path.choice is None:
+        return shapes
     return [*shapes, vertical_line(float(path.choice.eps_bar), axis, GREEN, "solid", 2.5)]
 
 

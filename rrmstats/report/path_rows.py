@@ -79,8 +79,12 @@ def array_data(model: Any) -> pd.DataFrame:
     """Return the dependent variable and the design, or the data, of a model."""
     exog = getattr(model, "exog", None)
     if np.ndim(model.endog) == 2 or exog is None:
-        return pd.DataFrame(np.asarray(model.endog), columns=list(model.variables))
-    table = pd.DataFrame(np.asarray(exog), columns=list(model.exog_names))
+        names = getattr(model, "variables", None)
+        return pd.DataFrame(np.asarray(model.endog), columns=names)
+    names = list(model.exog_names)
+    if len(names) != np.shape(exog)[1]:  # parameters that are not one per column
+        names = [f"x{i + 1}" for i in range(np.shape(exog)[1])]
+    table = pd.DataFrame(np.asarray(exog), columns=names)
     table.insert(0, str(model.endog_names), np.asarray(model.endog), allow_duplicates=True)
     kept = np.flatnonzero((table.nunique() > 1).to_numpy())
     return table.iloc[:, kept]

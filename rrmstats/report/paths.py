@@ -145,7 +145,7 @@ def scripts_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
 
 def choice_text(path: FittedPath) -> str:
     """Return the chosen value with its reason."""
-    return f'<p id="choice">{escape(path.choice.reason)}</p>'
+    return "" if path.choice is None else f'<p id="choice">{escape(path.choice.reason)}</p>'
 
 
 def signs_text(path: FittedPath) -> str:

@@ -106,7 +106,7 @@ class RRMLikelihoodResults(RRMResults):
             notes.append(NO_SATURATED)
         if not self.corrected:
             notes.append(NOT_CORRECTED)
-        elif self.efficiency is None:
+        elif self.efficiency is None and not self.model._incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
                 f"those of {gaussian_efficiency(self.eps_bar):.0%} of the rows. "

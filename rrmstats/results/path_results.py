@@ -134,10 +134,10 @@ class RRMPath:
         return self._result(i)
 
     @cached_property
-    def choice(self) -> Choice:
-        """The bound that ``eps_bar="auto"`` chooses; the model makes it when it is first asked.
+    def choice(self) -> Choice | None:
+        """The bound that ``eps_bar="auto"`` chooses; None for models that have no "auto".
 
-        It need not be on the grid.
+        It need not be on the grid. The model makes the choice when it is first asked for.
 
         Examples
         --------
@@ -147,6 +147,8 @@ class RRMPath:
         >>> path.choice.eps_bar
         0.22
         """
+        if self.model._incomparable:
+            return None
         return self.model.chosen(self._estimates[0].setting)
 
     @cached_property

@@ -33,7 +33,7 @@ def make_path_summary(path: RRMPath) -> Summary:
 
 def _top(path: RRMPath) -> SimpleTable:
     steps = "one" if path.efficiency is None else f"two, efficiency {path.efficiency:g}"
-    chosen = f"{path.choice.eps_bar:g}"
+    chosen = "none" if path.choice is None else f"{path.choice.eps_bar:g}"
     grid = f"{len(path)} values, {path.eps_bars[0]:g} to {path.eps_bars[-1]:g}"
     cells = [
         ["Model:", type(path.model).__name__, "eps_bar:", grid],
@@ -77,7 +77,7 @@ def listed(labels: Any) -> str:
 
 
 def _notes(path: RRMPath) -> list[str]:
-    notes = [path.choice.reason]
+    notes = [] if path.choice is None else [path.choice.reason]
     if not len(path.jumps):
         notes.append("No jump: the fit moves along the path by no more than chance allows.")
     left = len(path.signs) - SHOWN_SENTENCES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from statsmodels.tools.sm_exceptions import ModelWarning
 
@@ -36,13 +37,15 @@ class Stability:
         P-value of the largest difference, corrected for the number of terms.
     terms : tuple of str
         Terms that differ by more than chance, the largest difference first.
-    gained, lost : tuple of str
+    gained, lost : tuple
         Labels of rows that are outliers only with the larger bound, and only with the smaller.
     contamination : tuple of float, or None
         The corrupted fraction found with the larger bound and its standard error, where they
         show that `eps_bar` is too small.
     unit : {"rows", "groups"}
         What has weights, and is gained or lost.
+    why : str
+        Why there was no comparison, where `larger` is None.
     """
 
     eps_bar: float
@@ -50,10 +53,11 @@ class Stability:
     stable: bool = True
     pvalue: float = 1.0
     terms: tuple[str, ...] = ()
-    gained: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
+    gained: tuple[Any, ...] = ()
+    lost: tuple[Any, ...] = ()
     contamination: tuple[float, float] | None = None
     unit: str = "rows"
+    why: str = "the data have too few rows for a larger eps_bar"
 
     @property
     def short(self) -> str:
@@ -66,13 +70,15 @@ class Stability:
     def message(self) -> str:
         """The finding in sentences."""
         if self.larger is None:
-            return "No larger eps_bar to compare with: the data have too few rows."
+            return f"The fit was not compared with a more robust one: {self.why}."
         if self.stable:
             return f"The fit is the same, up to chance, with eps_bar = {self.larger:.3g}."
-        text = f"The fit changes with eps_bar = {self.larger:.3g} by more than chance"
+        text = f"A fit with eps_bar = {self.larger:.3g} differs."
         if self.terms:
-            text += f" in {listed(self.terms)} (p = {self.pvalue:.1g})"
-        text += "."
+            text = (
+                f"The fit changes with eps_bar = {self.larger:.3g} by more than chance in "
+                f"{listed(self.terms)} (p = {self.pvalue:.1g})."
+            )
         if self.gained:
             text += f" Outliers only then: {self.unit} {listed(self.gained)}."
         if self.lost:
@@ -86,7 +92,7 @@ class Stability:
         return f"{text} Raise eps_bar, and see path() for all its values."
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[Any]) -> str:
     """Return names as a list in a sentence, the first few of many."""
-    shown = ", ".join(names[:NAMED])
+    shown = ", ".join(str(name) for name in names[:NAMED])
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"

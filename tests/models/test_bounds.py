@@ -5,12 +5,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from model_table import BAD, MODELS, clone, frame
 from numpy.testing import assert_allclose
-from statsmodels.tools.sm_exceptions import ModelWarning
+from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 
 import rrmstats
-from rrmstats import RRMOLS, UnstableWarning, datasets
+from rrmstats import RRMGLM, RRMOLS, UnstableWarning, datasets
 from rrmstats.experiments.samples import leverage_shift, one_sided_outliers
 from rrmstats.models import bounds
 
@@ -80,8 +81,8 @@ def test_too_small_a_bound_warns_once_and_names_terms_and_rows():
         found = res.stability
     assert not found.stable
     assert "x3" in found.terms
-    assert set(found.gained) == {str(i) for i in range(10)}
-    assert set(found.lost) == {"10", "11", "12", "13"}
+    assert set(found.gained) == set(range(10))
+    assert set(found.lost) == {10, 11, 12, 13}
     assert "see path()" in found.message
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -131,6 +132,49 @@ def test_too_few_rows_for_a_larger_bound():
     assert res.stability.larger is None
     assert res.stability.short == "not checked"
     assert "too few rows" in res.stability.message
+
+
+def labels():
+    rng = np.random.default_rng(0)
+    exog = np.c_[np.ones(200), rng.standard_normal(200)]
+    return (rng.random(200) < 1 / (1 + np.exp(-1.5 * exog[:, 1]))).astype(float), exog
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda eps_bar: RRMGLM(*labels(), eps_bar, family=sm.families.Binomial()),
+        lambda eps_bar: rrmstats.robustify(sm.Probit(*labels()), eps_bar),
+        lambda eps_bar: rrmstats.custom(
+            lambda theta: (labels()[0] - theta[0]) ** 2, [0.5], eps_bar
+        ),
+    ],
+    ids=["glm", "robustify", "custom"],
+)
+def test_models_without_a_second_step_have_neither_auto_nor_the_check(make):
+    with pytest.raises(NotImplementedError, match=r"eps_bar='auto' does not work here: .*"):
+        make("auto").fit()
+    res = make(0.05).fit()
+    assert res.stability.short == "not checked"
+    assert "not compared with a more robust one" in res.stability.message
+    assert "fit(efficiency=0.95)" not in str(res.summary())
+    assert make(0.05).path([0.0, 0.05]).choice is None
+
+
+@pytest.mark.parametrize("name", ["freq_weights", "groups"])
+def test_a_series_in_another_order_is_refused(name):
+    data = frame()
+    values = pd.Series(np.arange(len(data)) % 8 + 1.0, index=data.index)
+    with pytest.raises(ValueError, match=f"{name} has the labels of the data in another order"):
+        MODELS["ols"].array(data, eps_bar=0.2, **{name: values[::-1]})
+
+
+def test_a_fit_that_did_not_converge_is_not_called_stable():
+    endog, exog = leverage_shift(np.random.default_rng(0))
+    with pytest.warns(ConvergenceWarning):
+        res = RRMOLS(endog, exog, 0.3).fit(maxiter=1)
+    assert res.stability.short == "not checked"
+    assert "did not converge" in res.stability.message
 
 
 def test_large_data_are_sampled(monkeypatch):
