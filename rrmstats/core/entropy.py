@@ -111,6 +111,8 @@ def entropy_weights(
 
 def check_eps_bar(eps_bar: Any) -> float:
     """Return `eps_bar` as a float in [0, 1), or say what is wrong with it."""
+    if isinstance(eps_bar, str):
+        raise TypeError(f"eps_bar must be a number in [0, 1), got {eps_bar!r}")
     try:
         value = float(eps_bar)
     except (TypeError, ValueError):

@@ -14,6 +14,7 @@ from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.setting import Setting
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem
 from rrmstats.models.base import RRMModel
+from rrmstats.models.bounds import AUTO
 from rrmstats.models.checks import check_freq_weights, check_required
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.own_loss import RRMCustomResults, RRMCustomResultsWrapper
@@ -114,8 +115,6 @@ def robust_weights(
     values = np.asarray(losses, dtype=float)
     if values.ndim != 1:
         raise ValueError(f"losses must be one number per row, shape (n,), got {values.shape}")
-    if isinstance(eps_bar, str):
-        raise TypeError(f"eps_bar must be a number in [0, 1), got {eps_bar!r}")
     found = entropy_weights(values, eps_bar, freq_weights=freq_weights)
     return labeled(found.weights, losses.index if isinstance(losses, pd.Series) else None)
 
@@ -145,6 +144,11 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         freq_weights: npt.ArrayLike | None = None,
     ) -> None:
         check_required(eps_bar)
+        if eps_bar == AUTO:
+            raise NotImplementedError(
+                f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
+                "others"
+            )
         for name, given in (("losses", losses), ("gradients", gradients), ("hessian", hessian)):
             if not (callable(given) or (given is None and name != "losses")):
                 raise TypeError(f"{name} must be a function of theta, got {type(given).__name__}")
