@@ -91,6 +91,7 @@ def test_leverage_points_break_algorithm_1_and_not_the_search():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 @pytest.mark.parametrize("eps_bar", [0.2, 0.4])
 def test_the_risk_is_never_above_that_of_algorithm_1(eps_bar):
     _, risk = errors(heavy_tailed_noise, eps_bar)
