@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from functools import cached_property
 
 from rrmstats.core.choice import Choice
 from rrmstats.results.grouping import GroupResults
 from rrmstats.results.stability import Stability, UnstableWarning
+
+# Packages whose code stands between a user and a warning.
+WITHIN = {"rrmstats", "statsmodels", "functools"}
+
+
+def caller_level() -> int:
+    """Return how far up the stack the code is that uses this package, for its warnings."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").split(".")[0] not in WITHIN:
+            return level
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 class BoundResults(GroupResults):
@@ -42,7 +56,7 @@ class BoundResults(GroupResults):
             return None
         found = self.model.stability_of(self._estimate)
         if not found.stable:
-            warnings.warn(found.message, UnstableWarning, stacklevel=3)
+            warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
         return found
 
     def _bound_notes(self) -> list[str]:

@@ -91,6 +91,14 @@ def test_too_small_a_bound_warns_once_and_names_terms_and_rows():
     assert "Outliers only then: rows 0, 1, 2" in text
 
 
+@pytest.mark.parametrize("read", [lambda res: res.stability, lambda res: res.summary()])
+def test_the_warning_points_to_the_code_of_the_user(read):
+    res = rrmstats.ols("y ~ x1 + x2 + x3", HBK, 0.1).fit()
+    with pytest.warns(UnstableWarning) as caught:
+        read(res)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_a_first_step_that_is_spoiled_warns_although_the_second_is_not():
     res = rrmstats.cov("~ x1 + x2 + x3 + y", HBK, 0.1).fit()
     with pytest.warns(UnstableWarning):
