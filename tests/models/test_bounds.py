@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 
 import rrmstats
-from rrmstats import RRMGLM, RRMOLS, UnstableWarning, datasets
-from rrmstats.experiments.samples import leverage_shift, one_sided_outliers
+from rrmstats import RRMGLM, RRMOLS, RRMLogit, UnstableWarning, datasets
+from rrmstats.experiments.samples import leverage_shift, logistic_labels, one_sided_outliers
 from rrmstats.models import bounds
 
 HBK = datasets.hbk.load_pandas().data
@@ -111,8 +111,18 @@ def test_a_first_step_that_is_spoiled_warns_although_the_second_is_not():
 def test_a_sufficient_bound_is_stable(name, efficiency):
     res = MODELS[name].array(frame(), eps_bar=0.2).fit(efficiency=efficiency)
     assert res.stability.stable
-    assert res.stability.larger == 0.35
-    assert "Stable up to eps_bar: 0.35" in " ".join(str(res.summary()).split())
+    # With 80 labels and so large a bound only the direction of the coefficients is known.
+    known = name != "logit"
+    assert res.stability.larger == (0.35 if known else None)
+    text = " ".join(str(res.summary()).split())
+    assert f"Stable up to eps_bar: {'0.35' if known else 'not checked'}" in text
+
+
+def test_many_labels_can_be_checked():
+    endog, exog = logistic_labels(np.random.default_rng(0), 1000, [0.0, 1.0])
+    found = RRMLogit(endog, exog, 0.02).fit(efficiency=0.95).stability
+    assert found.stable
+    assert found.larger == 0.26
 
 
 @pytest.mark.parametrize("name", MODELS)
