@@ -116,7 +116,8 @@ class GroupedEstimate(Estimate):
 
     def loadings_influence(self) -> Array:
         """Return those of the loadings of principal components, shape (g, d, q)."""
-        by_row = self.row_estimate.loadings_influence()  # type: ignore[attr-defined]
+        rows: Any = self.row_estimate  # of components: no other estimate is asked for loadings
+        by_row = rows.loadings_influence()
         found = self.group_influence(by_row.reshape(len(by_row), -1))
         return found.reshape(-1, *by_row.shape[1:])
 

@@ -135,6 +135,7 @@ class FunctionLoss(Problem):
     def _searched_fit(self, weights: Array, theta: Array, steps: int) -> Array:
         """Return the end of scipy's search without derivatives."""
         calls = 20 * steps * self.n_params
+        # The types of scipy do not let the function return what `value` does.
         found: Any = scipy_minimize(
             lambda t: self.value(t, weights),
             theta,

@@ -65,7 +65,7 @@ class GroupedModel:
 
     def _search_problem(self) -> EstimableProblem:
         """Return the problem whose observations have the weights: rows or groups."""
-        problem: EstimableProblem = self.problem()  # type: ignore[attr-defined]
+        problem: EstimableProblem = self.problem()  # type: ignore[attr-defined]  # the model's
         if self._grouped is None or not self._weighs_groups:
             return problem
         return GroupedProblem(problem, self._grouped[0])

@@ -205,7 +205,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
                 return np.asarray(weighted_fit(weights), dtype=float).ravel()
 
         if not self.smooth:
-            return FunctionLoss(checked, self.start, n, fit)  # type: ignore[return-value]
+            return FunctionLoss(checked, self.start, n, fit)  # type: ignore[return-value]  # no derivatives
         return NumericalProblem(
             checked,
             self.start,
