@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rrmstats.core.block_array import blocked, row_reduce
 from rrmstats.core.entropy import Array
 
 # Squared condition number past which normal equations lose the eighth digit.
@@ -38,8 +39,8 @@ class Design:
         some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
         if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
             return
-        check_range(exog, scale)
-        left, singular, right = np.linalg.svd(exog / scale, full_matrices=False)
+        check_range(some if blocked(exog) else exog, scale)
+        left, singular, right = thin_svd(exog / scale)
         rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
         back = (right[:rank].T / singular[:rank]) / scale[:, None]
         if rank < exog.shape[1]:
@@ -55,6 +56,44 @@ class Design:
     def from_params(self, params: Array) -> Array:
         """Return the parameters of the basis."""
         return params if self.back is None else self._forth @ params
+
+
+def thin_svd(rows: Array) -> tuple[Array, Array, Array]:
+    """Return the singular value decomposition of many rows, (n, k), (k,) and (k, k)."""
+    if not blocked(rows):
+        return np.linalg.svd(rows, full_matrices=False)
+    _, singular, right = np.linalg.svd(triangle(rows))
+    unit = np.where(singular > 0, singular, 1.0)
+    return rows @ (right.T / unit), singular, right
+
+
+def triangle(rows: Array, weights: Array | None = None, target: Array | None = None) -> Array:
+    """Return the triangular factor of rows, each times its weight, with a target beside them.
+
+    Parameters
+    ----------
+    rows : ndarray or BlockArray, shape (n, k)
+    weights, target : ndarray or BlockArray, shape (n,), optional
+
+    Returns
+    -------
+    ndarray, shape (m, k) or (m, k + 1)
+        At most as many rows as columns, with the same Gram matrix.
+    """
+    return row_reduce(_triangle, _stacked_triangle, rows, weights, target)
+
+
+def _triangle(rows: Array, weights: Array | None, target: Array | None) -> Array:
+    if target is not None:
+        rows = np.column_stack([rows, target])
+    if weights is not None:
+        rows = weights[:, None] * rows
+    return np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+def _stacked_triangle(parts: list[Array | None]) -> Array | None:
+    found = [part for part in parts if part is not None]
+    return np.asarray(np.linalg.qr(np.vstack(found), mode="r")) if found else None
 
 
 def check_range(exog: Array, scale: Array) -> None:

@@ -167,10 +167,6 @@ class EstimableProblem(SmoothProblem):
             f"{type(self).__name__} has no second step; fit without efficiency="
         )
 
-    def least_loss(self, theta: Array) -> float:
-        """Return the least loss that a row can have at `theta`."""
-        return 0.0
-
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return a classical estimate under weights of groups, made consistent.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from rrmstats.core.design import orthogonal_fit, solve_gram
+from rrmstats.core.block_array import aligned, blocked, row_sums, smallest, taken
+from rrmstats.core.design import orthogonal_fit, solve_gram, triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import column_frame, independent_rows
@@ -21,9 +23,29 @@ PAIRS_MAX = 400_000
 # Newton steps of a weighted fit, and those that improve a start.
 FIT_STEPS = 50
 IMPROVING_STEPS = 2
+# Singular value, relative to the largest, below which rows do not reach a direction.
+INDEPENDENT = 1e-7
 
 
-PartT = TypeVar("PartT", bound="LinearProblem")
+class Thinned(NamedTuple):
+    """Some rows of a problem, in memory.
+
+    Attributes
+    ----------
+    places : slice
+        Which rows.
+    endog : ndarray, shape (m,)
+    exog : ndarray, shape (m, k)
+    """
+
+    places: slice
+    endog: Array
+    exog: Array
+
+    def share(self, share: Array) -> Array:
+        """Return the weights of these rows, given those of all (n,), scaled to sum to one."""
+        some = share[self.places]
+        return some / some.sum()
 
 
 class LinearProblem(EstimableProblem):
@@ -44,6 +66,7 @@ class LinearProblem(EstimableProblem):
         #: The columns as given, where `exog` is another basis of them.
         self.columns = exog
         self.n_obs, self.n_params = exog.shape
+        self._thinned: dict[int, Thinned] = {}
 
     def link_losses(self, eta: Array) -> Array:
         """Return the losses at linear predictors of shape (..., n)."""
@@ -53,16 +76,41 @@ class LinearProblem(EstimableProblem):
         """Return the first and second derivative of the losses in the linear predictor."""
         raise NotImplementedError(f"{type(self).__name__} must define link_slopes(eta)")
 
+    def thinned(self, count: int) -> Thinned:
+        """Return about so many rows, evenly spaced among all of them."""
+        if count not in self._thinned:
+            places = slice(None, None, max(1, self.n_obs // count))
+            arrays = self.endog, self.exog
+            if self.blocks is None:
+                endog, exog = (array[places] for array in arrays)
+            else:
+                endog, exog = taken(np.arange(*places.indices(self.n_obs)), *arrays)
+            self._thinned[count] = Thinned(places, endog, exog)
+        return self._thinned[count]
+
+    @property
+    def row_arrays(self) -> tuple[Array, ...]:
+        """The response and the design."""
+        return self.endog, self.exog
+
+    @property
+    def with_rows(self) -> Callable[..., LinearProblem]:
+        """A function that makes the problem of other rows."""
+        return type(self)
+
     def take(self, rows: np.ndarray) -> LinearProblem:
         """Return the problem restricted to some rows."""
-        return self._with_columns(type(self)(self.endog[rows], self.exog[rows]), rows)
-
-    def _with_columns(self, part: PartT, rows: np.ndarray) -> PartT:
-        part.columns = self.columns[rows]
+        columns, *arrays = taken(rows, self.columns, *self.row_arrays)
+        part = self.with_rows(*arrays)
+        part.columns = columns
         return part
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k)."""
+        weights = aligned(weights, self.blocks)
+        if blocked(weights):
+            start = np.zeros(self.n_params) if theta is None else np.asarray(theta)
+            return self._newton(weights, start[None], FIT_STEPS)[0]
         batch = weights.reshape(-1, self.n_obs)
         start = np.zeros((len(batch), self.n_params))
         if theta is not None:
@@ -75,6 +123,8 @@ class LinearProblem(EstimableProblem):
         return self._newton(weights, theta, IMPROVING_STEPS)
 
     def _newton(self, weights: Array, theta: Array, steps: int) -> Array:
+        if blocked(weights):
+            return self._newton_in_blocks(weights, theta, steps)
         return damped_newton(
             lambda t: np.einsum("bn,bn->b", weights, self.losses(t)),
             lambda t: self.weighted_slopes(t, weights),
@@ -83,8 +133,21 @@ class LinearProblem(EstimableProblem):
             steps,
         )
 
+    def _newton_in_blocks(self, weights: Array, theta: Array, steps: int) -> Array:
+        return damped_newton(
+            lambda t: np.array([weights @ self.losses(t[0])]),
+            lambda t: self.weighted_slopes(t, weights),
+            self.retract,
+            theta,
+            steps,
+        )
+
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
         """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
+        if blocked(weights):
+            first, second = self.link_slopes(self.predictor(theta[0]))
+            slopes, gram = row_sums(slope_sums, self.exog, weights * first, weights * second)
+            return slopes[None], gram[None]
         first, second = self.link_slopes(self.predictor(theta))
         hessian, moments = self.gram(weights * second, (weights * first)[:, None, :])
         return moments[:, 0, :], hessian
@@ -105,6 +168,17 @@ class LinearProblem(EstimableProblem):
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
         second = self.link_slopes(self.predictor(theta))[1]
         return self.gram(weights * second, np.empty((*weights.shape[:-1], 0, self.n_obs)))[0]
+
+    def tilted_sums(
+        self, theta: Array, losses: Array, weights: Array, beta: float
+    ) -> tuple[Array, Array, Array]:
+        """Return the sums that Newton's method needs without forming gradients."""
+        first, second = self.link_slopes(self.predictor(theta))
+        pulled = weights * first
+        curvature, moments = self.gram(
+            weights * second - beta * pulled * first, np.stack([pulled, pulled * losses])
+        )
+        return moments[0], moments[1], curvature
 
     def concentrated(
         self, theta: Array, losses: Array, weights: Array, lambda_: Array
@@ -164,8 +238,25 @@ class LinearProblem(EstimableProblem):
 
     def completed(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return some rows, with as many of the others as give the design full rank."""
+        if self.blocks is not None:
+            return self._completed_in_blocks(rows)
         both = np.concatenate([rows, others])
         return np.union1d(rows, both[independent_rows(self.exog[both])])
+
+    def _completed_in_blocks(self, rows: np.ndarray) -> np.ndarray:
+        """Return some rows with those that reach furthest out of their span, one at a time."""
+        some = self.exog[rows]
+        for _ in range(self.n_params):
+            unit = np.abs(some).max(axis=0)
+            unit[unit == 0] = 1.0
+            _, singular, right = np.linalg.svd(some / unit, full_matrices=True)
+            rank = int((singular > singular[0] * INDEPENDENT).sum())
+            if rank == self.n_params:
+                break
+            free = right[rank:].T / unit[:, None]
+            new = smallest(-np.abs(self.exog @ free).max(axis=1), 1)[0]
+            rows, some = np.r_[rows, new], np.vstack([some, self.exog[new]])
+        return np.unique(rows)
 
     @cached_property
     def _pairs(self) -> Array | None:
@@ -189,6 +280,9 @@ class LinearProblem(EstimableProblem):
         moments : ndarray, shape (..., t, k)
         """
         k = self.exog.shape[1]
+        weights = aligned(weights, self.blocks)
+        if blocked(weights):
+            return row_sums(weighted_gram, self.exog, weights), np.empty((0, k))
         if self._pairs is not None:
             return (weights @ self._pairs).reshape(*weights.shape[:-1], k, k), targets @ self.exog
         gram = np.zeros((*weights.shape[:-1], k, k))
@@ -204,6 +298,8 @@ class LinearProblem(EstimableProblem):
 
         Normal equations where they keep eight digits, an orthogonal factorization elsewhere.
         """
+        if self.blocks is not None:
+            return self._least_squares_in_blocks(weights, target)
         gram, moments = self.gram(weights, (weights * target)[..., None, :])
         solution, sound = solve_gram(gram, moments[..., 0, :])
         if sound.all():
@@ -213,3 +309,27 @@ class LinearProblem(EstimableProblem):
             if not sound[i]:
                 solution[i] = orthogonal_fit(self.exog, targets[i], weights[i])
         return solution
+
+    def _least_squares_in_blocks(self, weights: Array, target: Array) -> Array:
+        gram, moment = row_sums(normal_equations, self.exog, weights, target)
+        solution, sound = solve_gram(gram, moment)
+        if sound:
+            return solution
+        used = triangle(self.exog, np.sqrt(weights), target)
+        return orthogonal_fit(used[:, :-1], used[:, -1], np.ones(len(used)))
+
+
+def weighted_gram(exog: Array, weights: Array) -> Array:
+    """Return ``exog' diag(weights) exog``, shape (k, k)."""
+    return exog.T @ (weights[:, None] * exog)
+
+
+def slope_sums(exog: Array, first: Array, second: Array) -> tuple[Array, Array]:
+    """Return ``first @ exog``, shape (k,), and the Gram matrix under `second`, (k, k)."""
+    return first @ exog, weighted_gram(exog, second)
+
+
+def normal_equations(exog: Array, weights: Array, target: Array) -> tuple[Array, Array]:
+    """Return the weighted Gram matrix (k, k) and ``exog' (weights * target)``, shape (k,)."""
+    weighted = weights[:, None] * exog
+    return exog.T @ weighted, target @ weighted

@@ -27,7 +27,7 @@ class Budget:
 
     def uniform(self, n: int) -> Array:
         """Return the weights of largest entropy, shape (n,)."""
-        return np.full(n, 1.0 / n) if self.base is None else self.base
+        return np.broadcast_to(1.0 / n, (n,)) if self.base is None else self.base
 
     def of(self, points: np.ndarray) -> Budget:
         """Return the budget of some points of a batch."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rrmstats.core.block_array import in_blocks
+from rrmstats.core.blocks import Blocks
 from rrmstats.core.entropy import Array
 
 
@@ -108,6 +110,24 @@ class Problem:
         """Return the problem restricted to some rows."""
         return _Rows(self, rows)
 
+    @property
+    def row_arrays(self) -> tuple[Array, ...]:
+        """The arrays, one entry per row, from which `with_rows` makes the problem anew."""
+        return ()
+
+    @property
+    def with_rows(self) -> Callable[..., Problem]:
+        """A function that makes the problem of other rows from arrays like `row_arrays`.
+
+        It holds no rows itself, so that it can be sent to where blocks of them lie.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted to rows in blocks")
+
+    @property
+    def blocks(self) -> Blocks | None:
+        """The blocks in which the rows lie; None where they are in memory."""
+        return in_blocks(*self.row_arrays)
+
 
 class _Rows(Problem):
     """Any problem on a part of its rows, at the cost of the whole."""
@@ -191,6 +211,19 @@ class SmoothProblem(Problem):
         """Return the parameters a step away, shape (..., k)."""
         return theta + step
 
+    def least_loss(self, theta: Array) -> float:
+        """Return the least loss that a row can have at `theta`."""
+        return 0.0
+
+    @property
+    def row_kinds(self) -> Array | None:
+        """Which rows are of each kind that weights must keep, shape (n, m); None for no kinds."""
+        return None
+
+    def keeps(self, kept: Array) -> bool:
+        """Tell whether the weights of each kind, shape (m,), leave a problem of the same kind."""
+        return True
+
     @property
     def newton_pays(self) -> bool:
         """Whether Newton's steps cost less in all than extrapolated steps of Algorithm 1."""
@@ -222,6 +255,19 @@ class SmoothProblem(Problem):
         ]
         gradient, hessian, drift = (np.array(part) for part in zip(*parts, strict=True))
         return gradient, hessian, drift
+
+    def tilted_sums(
+        self, theta: Array, losses: Array, weights: Array, beta: float
+    ) -> tuple[Array, Array, Array]:
+        """Return the sums over rows that Newton's method needs at one `theta`.
+
+        With g the gradients they are ``sum(w g)`` and ``sum(w l g)``, shape (k,), and
+        ``sum(w hess(l)) - beta * sum(w g g')``, shape (k, k).
+        """
+        gradients = self.gradients(theta)
+        pulled = weights[:, None] * gradients
+        curvature = self.hessian(theta, weights) - beta * (pulled.T @ gradients)
+        return pulled.sum(axis=0), losses @ pulled, curvature
 
     def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
         """Return gradient (k,) and Hessian (k, k) of the risk at a fixed lambda.

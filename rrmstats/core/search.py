@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from rrmstats.core.block_array import row_sums
+from rrmstats.core.block_descent import BlockDescent, evaluated_points
 from rrmstats.core.descent import Descent, Step
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.points import Budget, Points, evaluate
-from rrmstats.core.problem import Problem
+from rrmstats.core.problem import Problem, SmoothProblem
 from rrmstats.core.setting import MAXITER, TOL, Setting
 from rrmstats.core.starts import (
     SAME_RISK,
@@ -104,11 +106,9 @@ class Solution:
             Temperature of the weights.
         setting : Setting
         """
-        n, used = len(losses), weights > 0
-        spread = setting.spread(n)[used]
-        divergence = float(weights[used] @ np.log(weights[used] / spread))
+        n = len(losses)
+        divergence, risk = map(float, row_sums(weighted_means, weights, setting.spread(n), losses))
         n_eff = setting.wnobs(n) * float(np.exp(-divergence))
-        risk = float(weights[used] @ losses[used])
         return replace(
             self,
             theta=theta,
@@ -200,12 +200,26 @@ def global_minimum(
     if n_starts and setting.eps_bar > 0:
         generator = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
         starts = _search(problem, budget, theta, n_starts, generator, kind)
-        points = evaluate(problem, starts.theta, budget)
+        descent = _descent(problem, budget, setting, starts.theta, starts.lambda_)
     else:
-        points = evaluate(problem, theta, budget)
-        starts = first_start(points, kind)
-    descent = Descent(problem, points, budget, theta_step=setting.theta_step)
+        descent = _descent(problem, budget, setting, theta)
+        starts = first_start(descent.points.risk, theta, kind)
     return found_solution(descent.run(setting.tol, setting.maxiter, setting.accelerate), starts)
+
+
+def _descent(
+    problem: Problem,
+    budget: Budget,
+    setting: Setting,
+    theta: Array,
+    lambda_: Array | None = None,
+) -> Descent | BlockDescent:
+    """Return descents from parameters (b, k) that have yet to run."""
+    if problem.blocks is None:
+        points = evaluate(problem, theta, budget)
+        return Descent(problem, points, budget, theta_step=setting.theta_step)
+    assert isinstance(problem, SmoothProblem)
+    return BlockDescent(problem, evaluated_points(problem, theta, budget, lambda_), budget)
 
 
 def check_size(problem: Problem, budget: Budget) -> None:
@@ -240,7 +254,7 @@ def _search(
     `first` descend on COMPARE_ROWS rows before the few that matter see the rest.
     """
     part, part_budget = problem, budget
-    if problem.n_obs > COMPARE_ROWS:
+    if problem.n_obs > COMPARE_ROWS or problem.blocks is not None:
         rows = drawn_rows(problem, budget, rng)
         part, part_budget = problem.take(rows), budget.take(rows)
     starts = screened_part(part, part_budget, first, n_starts, rng, kind)
@@ -252,16 +266,21 @@ def _search(
     kept = [group[0] for group in groups]
     if 0 in kept[1:]:
         ends.theta[0] = first[0]
-    return starts.take(ends.theta[kept], groups)
+    return starts.take(ends.theta[kept], ends.lambda_[kept], groups)
 
 
 def drawn_rows(
     problem: Problem, budget: Budget, rng: np.random.Generator, size: int = COMPARE_ROWS
 ) -> np.ndarray:
     """Return some rows drawn at random, and those that the parameters need besides."""
-    rows = np.sort(rng.choice(problem.n_obs, size, replace=False, p=budget.base))
+    if problem.n_obs <= size:
+        return np.arange(problem.n_obs)
+    likely = None if problem.blocks is not None else budget.base
+    rows = np.sort(rng.choice(problem.n_obs, size, replace=False, p=likely))
     if problem.determines(rows):
         return rows
+    if problem.blocks is not None:
+        return problem.completed(rows, np.empty(0, int))
     return problem.completed(rows, np.delete(np.arange(problem.n_obs), rows))
 
 
@@ -293,7 +312,14 @@ def _rivals(ends: Points, i: int) -> bool:
     return i == 0 or ends.risk[i] - ends.risk[best] <= COMPARE_MARGIN * ends.excess[best]
 
 
-def found_solution(descent: Descent, starts: Starts) -> Solution:
+def weighted_means(weights: Array, spread: Array, losses: Array) -> tuple[Array, Array]:
+    """Return the divergence of weights from those of largest entropy, and the risk."""
+    used = weights > 0
+    w = weights[used]
+    return w @ np.log(w / spread[used]), w @ losses[used]
+
+
+def found_solution(descent: Descent | BlockDescent, starts: Starts) -> Solution:
     """Return the lowest end of descents as a solution."""
     points, budget = descent.points, descent.budget
     best = int(np.argmin(points.risk))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rrmstats.core.block_array import blocked
 from rrmstats.core.entropy import Array, base_weights, check_eps_bar
 from rrmstats.core.points import Budget
 
@@ -73,12 +74,14 @@ class Setting:
 
     def base(self, n: int) -> Array | None:
         """Return the frequency weights scaled to sum to one, or None where they are equal."""
+        if self.freq_weights is not None and blocked(self.freq_weights):
+            return self.freq_weights / self.freq_weights.sum()
         return base_weights(self.freq_weights, n)
 
     def spread(self, n: int) -> Array:
         """Return the weights of largest entropy, shape (n,)."""
         base = self.base(n)
-        return np.full(n, 1.0 / n) if base is None else base
+        return np.broadcast_to(1.0 / n, (n,)) if base is None else base
 
     def budget(self, n: int) -> Budget:
         """Return the constraint on the weights of n rows."""

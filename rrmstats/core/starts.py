@@ -44,6 +44,8 @@ class Starts:
     weights : list of ndarray, each of shape (m, n)
         For each of them the weights of the observations at the m starts that lead to it, before
         any step.
+    lambda_ : ndarray, shape (f,), or None
+        Temperatures of the weights at `theta` on a part of the rows, where that was looked at.
     """
 
     risks: Array
@@ -51,12 +53,14 @@ class Starts:
     theta: Array
     origin: np.ndarray
     weights: list[Array]
+    lambda_: Array | None = None
 
-    def take(self, theta: Array, groups: list[list[int]]) -> Starts:
+    def take(self, theta: Array, lambda_: Array, groups: list[list[int]]) -> Starts:
         """Return some of those worth a descent, moved on to `theta`; each stands for a group."""
         weights = [np.vstack([self.weights[i] for i in group]) for group in groups]
         first = [group[0] for group in groups]
-        return replace(self, theta=theta, origin=self.origin[first], weights=weights)
+        origin = self.origin[first]
+        return replace(self, theta=theta, origin=origin, weights=weights, lambda_=lambda_)
 
     def count_apart(self, chosen: np.ndarray, eps_bar: float) -> int:
         """Return how many starts that lead to the chosen descents are apart from each other.
@@ -79,9 +83,10 @@ def canonical_order(problem: Problem, budget: Budget) -> np.ndarray:
     return np.argsort(problem.losses(theta), kind="stable")
 
 
-def first_start(points: Points, kind: str) -> Starts:
-    """Return the starts of a search that has only one."""
-    return Starts(points.risk.copy(), (kind,), points.theta, np.zeros(1, int), [points.weights])
+def first_start(risk: Array, theta: Array, kind: str) -> Starts:
+    """Return the starts of a search that has only one, with its risk (1,) at theta (1, k)."""
+    alone = np.ones((1, 1))
+    return Starts(risk.copy(), (kind,), theta, np.zeros(1, int), [alone])
 
 
 def screened_starts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rrmstats.core.block_array import in_blocks, row_sums, taken
 from rrmstats.core.entropy import Array
 
 # Rows below which nothing is gained.
@@ -13,6 +14,7 @@ LEAST_ROWS = 20_000
 WIDTH, ORIGIN = 0.01, 0.1
 # Values beyond this many typical ones have no weight at any scale in question.
 FARTHEST = 1e6
+N_BINS = int(np.log1p(FARTHEST / ORIGIN) / WIDTH) + 1
 
 
 def compressed(values: Array, mass: Array, typical: float) -> tuple[Array, Array]:
@@ -22,7 +24,7 @@ def compressed(values: Array, mass: Array, typical: float) -> tuple[Array, Array
 
     Parameters
     ----------
-    values, mass : ndarray, shape (n,)
+    values, mass : ndarray or BlockArray, shape (n,)
         Nonnegative values and their masses.
     typical : float
         A typical value, positive.
@@ -42,18 +44,13 @@ def compressed(values: Array, mass: Array, typical: float) -> tuple[Array, Array
     (True, True)
     """
     if len(values) < LEAST_ROWS:
+        if in_blocks(values, mass) is None:
+            return values, mass
+        values, mass = taken(np.arange(len(values)), values, mass)
         return values, mass
-    origin, most = ORIGIN * typical, FARTHEST * typical
-    near = np.minimum(values, most)
-    bins = (np.log1p(near / origin) / WIDTH).astype(np.intp)
-    edges = origin * np.expm1(WIDTH * np.arange(bins.max() + 2))
+    edges = ORIGIN * typical * np.expm1(WIDTH * np.arange(N_BINS + 1))
     widths = np.diff(edges)
-    inside = (near - edges[bins]) / widths[bins]
-    sums, part = [], mass
-    for _ in range(4):
-        sums.append(np.bincount(bins, part))
-        part = part * inside
-    total, *moments = sums
+    total, *moments = row_sums(bin_moments, values, mass, edges)
     used = np.flatnonzero(total > 0)
     total = total[used]
     first, second, third = (part[used] / total for part in moments)
@@ -65,3 +62,19 @@ def compressed(values: Array, mass: Array, typical: float) -> tuple[Array, Array
     share = np.divide(half + reach, 2 * reach, out=np.full_like(reach, 0.5), where=reach > 0)
     points = np.tile(edges[used], 2) + np.tile(widths[used], 2) * nodes
     return np.maximum(points, 0.0), np.concatenate([total * share, total * (1 - share)])
+
+
+def bin_moments(values: Array, mass: Array, edges: Array) -> Array:
+    """Return mass and first three moments of the values within each bin, shape (4, m).
+
+    Values beyond the last bin count as its upper edge.
+    """
+    origin = edges[1] / np.expm1(WIDTH)
+    near = np.minimum(values, edges[-1])
+    bins = np.minimum((np.log1p(near / origin) / WIDTH).astype(np.intp), N_BINS - 1)
+    inside = (near - edges[bins]) / np.diff(edges)[bins]
+    sums, part = [], mass
+    for _ in range(4):
+        sums.append(np.bincount(bins, part, N_BINS))
+        part = part * inside
+    return np.array(sums)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from rrmstats.core.design import exact_fit
@@ -119,17 +122,26 @@ class DevianceProblem(LinearProblem):
         rows = drawn[independent_rows(self.exog[drawn])]
         return exact_fit(self.exog[rows], self._target[rows])
 
-    def take(self, rows: np.ndarray) -> DevianceProblem:
-        """Return the problem restricted to some rows."""
-        part = DevianceProblem(
-            self.endog[rows],
-            self.exog[rows],
-            self.family,
-            self.mean,
-            self.offset[rows],
-            self.var_weights[rows],
-        )
-        return self._with_columns(part, rows)
+    @property
+    def row_arrays(self) -> tuple[Array, ...]:
+        """The response, the design, the offset and the variance weights."""
+        return self.endog, self.exog, self.offset, self.var_weights
+
+    @property
+    def with_rows(self) -> Callable[..., DevianceProblem]:
+        """A function that makes the problem of other rows."""
+        return partial(_deviance_problem, self.family, self.mean)
+
+
+def _deviance_problem(
+    family: Family,
+    mean: MeanFunction,
+    endog: Array,
+    exog: Array,
+    offset: Array,
+    var_weights: Array,
+) -> DevianceProblem:
+    return DevianceProblem(endog, exog, family, mean, offset, var_weights)
 
 
 def positive_definite(matrices: Array) -> np.ndarray:

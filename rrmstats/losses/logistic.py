@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from scipy.special import expit
 
@@ -132,10 +135,10 @@ class LogisticProblem(LinearProblem):
             rows = np.append(rows, drawn[others[0]])
         return 3.0 * exact_fit(self.exog[rows], self.signs[rows])
 
-    def take(self, rows: np.ndarray) -> LogisticProblem:
-        """Return the problem restricted to some rows."""
-        part = LogisticProblem(self.endog[rows], self.exog[rows], self.alpha, self.ridge)
-        return self._with_columns(part, rows)
+    @property
+    def with_rows(self) -> Callable[..., LogisticProblem]:
+        """A function that makes the problem of other rows."""
+        return partial(LogisticProblem, alpha=self.alpha, ridge=self.ridge)
 
 
 class OffsetLabels:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.consistency import efficient_order
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
-from rrmstats.core.linear import CHUNK
+from rrmstats.core.linear import CHUNK, weighted_gram
 from rrmstats.losses.noise import scale_factor
 from rrmstats.losses.residuals import FittedRows, NoiseRung, tilted
 
@@ -128,16 +129,29 @@ def step_bread(rows: FittedRows, order: float, at: NoiseRung) -> Array:
     problem, squares = rows.problem, rows.problem.losses(at.params) / at.scale
     wide = min(WIDE_ORDER, at.fitted)
     noise = variance_function(rows, squares, wide, at)
-    computed = row_curvatures(problem.exog, squares, noise, wide, order)
+    computed = row_map(row_curvatures, problem.exog, squares, noise, wide, order, tail=())
     bread = rows.gram(rows.share * computed)
-    some = slice(None, None, max(1, problem.n_obs // VARIANCE_ROWS))
-    reach = problem.exog[some] @ inverse_root(bread).T
+    some = problem.thinned(VARIANCE_ROWS)
+    squares = (some.endog - some.exog @ at.params) ** 2 / at.scale
+    reach = some.exog @ inverse_root(bread).T
     factor = scale_factor(rows.params_per_row(1 - at.eps_hat), order, at.fitted)
-    observed = tilted(squares[some], 1.0, order) * (1 - factor * (order - 1) * squares[some])
-    gaps = (observed - computed[some]) * np.einsum("ni,ni->n", reach, reach) / problem.n_params
-    share = rows.share[some] / rows.share[some].sum()
+    observed = tilted(squares, 1.0, order) * (1 - factor * (order - 1) * squares)
+    expected = row_curvatures(some.exog, squares, noise, wide, order)
+    gaps = (observed - expected) * np.einsum("ni,ni->n", reach, reach) / problem.n_params
+    share = some.share(rows.share)
     weight = PRIOR_SHAPE**2 / (PRIOR_SHAPE**2 + float(share @ gaps**2) / rows.total)
     return bread * max(1 + weight * float(share @ gaps), LEAST_SHAPE)
+
+
+def two_grams(rows: FittedRows, first: Array, second: Array) -> tuple[Array, Array]:
+    """Return the Gram matrices of the design under two sets of weights (n,), in one pass."""
+    if rows.problem.blocks is None:
+        return rows.gram(first), rows.gram(second)
+    return row_sums(_two_grams, rows.problem.exog, first, second)
+
+
+def _two_grams(exog: Array, first: Array, second: Array) -> tuple[Array, Array]:
+    return weighted_gram(exog, first), weighted_gram(exog, second)
 
 
 def row_curvatures(
@@ -175,20 +189,20 @@ def variance_function(
         Order b.
     at : NoiseRung
     """
-    tilt = tilted(squares, 1.0, wide)
-    root = inverse_root(rows.gram(rows.share * tilt))
-    spread = root @ rows.gram(rows.share * tilt * squares) @ root.T
-    axes = root.T @ np.linalg.eigh(spread)[1]
-    some = slice(None, None, max(1, rows.problem.n_obs // VARIANCE_ROWS))
-    share = rows.share[some] / rows.share[some].sum()
-    exog, mass = rows.problem.exog[some], rows.total * share * tilt[some]
+    mass = rows.share * tilted(squares, 1.0, wide)
+    gram, spread = two_grams(rows, mass, mass * squares)
+    root = inverse_root(gram)
+    axes = root.T @ np.linalg.eigh(root @ spread @ root.T)[1]
+    some = rows.problem.thinned(VARIANCE_ROWS)
+    exog, squares = some.exog, (some.endog - some.exog @ at.params) ** 2 / at.scale
+    mass = rows.total * some.share(rows.share) * tilted(squares, 1.0, wide)
     logs = np.log1p((exog @ axes) ** 2)
     center = mass @ logs / mass.sum()
     unit = np.sqrt(mass @ (logs - center) ** 2 / mass.sum())
     k = rows.problem.n_params
     plain = VarianceFunction(axes, center, np.maximum(unit, CONSTANT), np.zeros(k + 1))
     factor = scale_factor(rows.params_per_row(1 - at.eps_hat), wide, at.fitted)
-    coef = fitted_variances(plain.features(exog), mass, factor * squares[some], wide)
+    coef = fitted_variances(plain.features(exog), mass, factor * squares, wide)
     return VarianceFunction(plain.axes, plain.center, plain.unit, coef)
 
 

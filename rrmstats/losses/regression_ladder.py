@@ -132,10 +132,10 @@ class Moves:
     """
 
     def __init__(self, rows: FittedRows, at: NoiseRung) -> None:
-        some = slice(None, None, max(1, rows.problem.n_obs // VARIANCE_ROWS))
-        self.exog, self.scale = rows.problem.exog[some], at.scale
-        self.resid = rows.problem.endog[some] - self.exog @ at.params
-        self.share = rows.share[some] / rows.share[some].sum()
+        some = rows.problem.thinned(VARIANCE_ROWS)
+        self.exog, self.scale = some.exog, at.scale
+        self.resid = some.endog - self.exog @ at.params
+        self.share = some.share(rows.share)
         self.total, self.good = rows.total, rows.total * (1 - at.eps_hat)
         self.order = at.order
         self.n_params = rows.problem.n_params

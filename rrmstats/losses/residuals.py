@@ -9,13 +9,17 @@ these are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.consistency import order_efficiency, second_moment_ratio
 from rrmstats.core.descent import LINEAR_POWER
+from rrmstats.core.design import solve_gram
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Rung
+from rrmstats.core.linear import weighted_gram
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.compression import compressed
@@ -46,6 +50,39 @@ class NoiseRung(Rung):
     """
 
     fitted: float
+
+
+class WeightedFit(NamedTuple):
+    """A weighted least squares fit, from where it started.
+
+    Attributes
+    ----------
+    step : ndarray, shape (k,)
+        To the fit.
+    gram : ndarray, shape (k, k)
+        Weighted Gram matrix of the design.
+    pull : ndarray, shape (k,)
+        Weighted sum of the design times the residuals at the start.
+    total, square : float
+        Sum of the weights, and weighted sum of the squared residuals at the start.
+    """
+
+    step: Array
+    gram: Array
+    pull: Array
+    total: float
+    square: float
+
+    def moment_after(self, step: Array) -> float:
+        """Return the weighted mean of the squared residuals a step away."""
+        left = self.square - 2 * step @ self.pull + step @ self.gram @ step
+        return max(float(left), float(np.finfo(float).eps) * self.square) / self.total
+
+
+def fit_sums(exog: Array, weights: Array, resid: Array) -> tuple[Array, ...]:
+    """Return what some rows add to the sums of a `WeightedFit`."""
+    weighted = weights * resid
+    return weighted_gram(exog, weights), weighted @ exog, weights.sum(), weighted @ resid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,10 +132,30 @@ class FittedRows:
         """Return parameters per good row, given their share."""
         return self.problem.n_params / (self.total * good)
 
-    def good(self, tilt: Array, order: float, factor: float = 1.0) -> float:
-        """Return the share of good rows under weights (n,) that are at most one."""
-        found = np.sqrt(order) * float(self.share @ tilt) / factor
+    def good(self, total: float, order: float, factor: float = 1.0) -> float:
+        """Return the share of good rows, given the mean of weights that are at most one."""
+        found = np.sqrt(order) * total / factor
         return float(np.clip(found, self.least_good, 1.0))
+
+    def squares(self, theta: Array) -> Array:
+        """Return the squared residuals, shape (n,), with no regard to rounding."""
+        resid = self.problem.endog - self.problem.predictor(theta)
+        return resid * resid
+
+    def weighted_fit(self, theta: Array, scale: float, order: float) -> WeightedFit:
+        """Return the fit under the weights of an order, in one pass over the rows."""
+        problem = self.problem
+        resid = problem.endog - problem.predictor(theta)
+        weights = self.share * tilted(resid * resid, scale, order)
+        if problem.blocks is None:
+            gram, pulls = problem.gram(weights, (weights * resid)[None])
+            pull, total, square = pulls[0], weights.sum(), (weights * resid) @ resid
+        else:
+            gram, pull, total, square = row_sums(fit_sums, problem.exog, weights, resid)
+        step, sound = solve_gram(gram, pull)
+        if not sound:
+            step = problem.weighted_fit(weights) - theta
+        return WeightedFit(step, gram, pull, float(total), float(square))
 
     def gram(self, weights: Array) -> Array:
         """Return the Gram matrix of the design under weights (n,), shape (k, k)."""
@@ -111,7 +168,7 @@ class FittedRows:
 
 def tilted(squares: Array | float, scale: float, order: float) -> Array:
     """Return the weights of an order, at most one, shape (n,)."""
-    return np.asarray(np.exp(-0.5 * (order - 1) / scale * squares))
+    return np.exp(-0.5 * (order - 1) / scale * squares)
 
 
 def budget_scale(squares: Array, share: Array, order: float, good: float, start: float) -> float:
@@ -149,7 +206,8 @@ def budget_scale(squares: Array, share: Array, order: float, good: float, start:
 def log_growth(
     rows: FittedRows,
     squares: Array,
-    tilt: Array,
+    total: float,
+    moment: float,
     scale: float,
     order: float,
     fitted: float,
@@ -160,17 +218,17 @@ def log_growth(
     Parameters
     ----------
     rows : FittedRows
-    squares, tilt : ndarray, shape (n,)
-        Squared residuals, and weights at the scale.
+    squares : ndarray, shape (n,)
+        Squared residuals.
+    total, moment : float
+        Mean weight of the rows at the scale, and the weighted mean of the squares.
     scale, order, fitted : float
         The scale, its order and that of the fit.
     length : float
         Factor of the step; `order` makes it Newton's on Gaussian residuals.
     """
-    mass = rows.share * tilt
-    total, root = float(mass.sum()), float(np.sqrt(order))
-    taken = rows.params_per_row(rows.good(tilt, order))
-    moment = float(mass @ squares) / total
+    root = float(np.sqrt(order))
+    taken = rows.params_per_row(rows.good(total, order))
     growth = length * float(np.log(scale_factor(taken, order, fitted) * order * moment / scale))
     least = min(rows.least_good * share_factor(taken, order, fitted), 1.0)
     if root * (total - MOST_SLOPE * max(-growth, 0.0)) > least:
@@ -178,24 +236,23 @@ def log_growth(
     found = scale * np.exp(growth)
     if root * float(rows.share @ tilted(squares, found, order)) >= least:
         return growth
-    return float(np.log(budget_scale(squares, rows.share, order, least, scale) / scale))
+    few, share = compressed(squares, rows.share, scale)
+    return float(np.log(budget_scale(few, share, order, least, scale) / scale))
 
 
 def fitted_rung(rows: FittedRows, order: float, theta: Array, scale: float) -> NoiseRung:
     """Return parameters and scale of an order together, from a start."""
     length, change = 1.0, np.inf
-    resid = rows.problem.endog - rows.problem.predictor(theta)
-    squares = resid * resid
+    squares = rows.squares(theta)
     for _ in range(rows.setting.maxiter):
-        tilt = tilted(squares, scale, order)
-        weights = rows.share * tilt
-        step = length * (rows.problem.weighted_fit(weights) - theta)
-        moved = rows.problem.predictor(step)
-        theta, resid = theta + step, resid - moved
-        squares = resid * resid
-        growth = log_growth(rows, squares, tilt, scale, order, order, length)
+        fit = rows.weighted_fit(theta, scale, order)
+        step = length * fit.step
+        theta = theta + step
+        squares = rows.squares(theta)
+        moment = fit.moment_after(step)
+        growth = log_growth(rows, squares, fit.total, moment, scale, order, order, length)
         scale *= float(np.exp(growth))
-        shift = float(np.sqrt(weights @ (moved * moved) / scale))
+        shift = float(np.sqrt(step @ fit.gram @ step / scale))
         last, change = change, max(abs(growth), shift)
         length = order if change < min(NEAR, last) else 1.0
         if change < rows.tol:
@@ -207,8 +264,10 @@ def scale_rung(rows: FittedRows, order: float, scale: float) -> NoiseRung:
     """Return the scale of an order around the first step's parameters, from a start."""
     squares, length, change = rows.first.losses, 1.0, np.inf
     for _ in range(rows.setting.maxiter):
-        tilt, fitted = tilted(squares, scale, order), rows.first_order(scale)
-        growth = log_growth(rows, squares, tilt, scale, order, fitted, length)
+        mass, fitted = rows.share * tilted(squares, scale, order), rows.first_order(scale)
+        total = float(mass.sum())
+        moment = float(mass @ squares) / total
+        growth = log_growth(rows, squares, total, moment, scale, order, fitted, length)
         scale *= float(np.exp(growth))
         last, change = change, abs(growth)
         length = order if change < min(NEAR, last) else 1.0
@@ -233,9 +292,9 @@ def make_rung(
     converged: bool,
 ) -> NoiseRung:
     """Return a rung with its efficiency and estimated share of corrupted rows."""
-    tilt = tilted(squares, scale, order)
-    taken = rows.params_per_row(rows.good(tilt, order))
-    good = rows.good(tilt, order, share_factor(taken, order, fitted))
+    total = float(rows.share @ tilted(squares, scale, order))
+    taken = rows.params_per_row(rows.good(total, order))
+    good = rows.good(total, order, share_factor(taken, order, fitted))
     return NoiseRung(
         order=order,
         fitted=fitted,
@@ -249,8 +308,8 @@ def make_rung(
 
 def least_scale(rows: FittedRows, order: float) -> float:
     """Return the least scale of an order, around the first step, that the budget allows."""
-    start = 0.5 * rows.first.lambda_
-    return budget_scale(rows.first.losses, rows.share, order, rows.least_good, start)
+    start, few = 0.5 * rows.first.lambda_, rows.compressed()
+    return budget_scale(few.first.losses, few.share, order, rows.least_good, start)
 
 
 def clean_scale(rows: FittedRows) -> float:

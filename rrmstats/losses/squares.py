@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
+from rrmstats.core.block_array import blocked
 from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import independent_rows
@@ -20,6 +24,9 @@ class SquaresProblem(LinearProblem):
     endog : ndarray, shape (n,)
     exog : ndarray, shape (n, k)
         Design of full column rank and moderate condition.
+    column_noise : ndarray, shape (k,), optional
+        What rounding adds to a squared residual for each squared parameter; by default found
+        from the design.
 
     Examples
     --------
@@ -33,11 +40,13 @@ class SquaresProblem(LinearProblem):
     array([2.])
     """
 
-    def __init__(self, endog: Array, exog: Array) -> None:
+    def __init__(self, endog: Array, exog: Array, column_noise: Array | None = None) -> None:
         super().__init__(endog, exog)
         some = slice(None, None, max(1, len(exog) // 1000))
         unit = 4 * (exog.shape[1] + 4) * np.finfo(float).eps
-        self._column_noise = (unit * np.median(np.abs(exog[some]), axis=0)) ** 2
+        if column_noise is None:
+            column_noise = (unit * np.median(np.abs(exog[some]), axis=0)) ** 2
+        self._column_noise = column_noise
         self._row_noise = (unit * endog) ** 2
 
     def link_losses(self, eta: Array) -> Array:
@@ -47,7 +56,7 @@ class SquaresProblem(LinearProblem):
 
     def link_slopes(self, eta: Array) -> tuple[Array, Array]:
         """Return the derivatives of the squared residuals in the linear predictor."""
-        return 2.0 * (eta - self.endog), np.full(eta.shape, 2.0)
+        return 2.0 * (eta - self.endog), np.full_like(eta, 2.0)
 
     def losses(self, theta: Array) -> Array:
         """Return the squared residuals, zero where they are within rounding of it."""
@@ -55,6 +64,8 @@ class SquaresProblem(LinearProblem):
         # An infinite loss is not within rounding, however large the parameters are.
         by_theta = np.minimum(theta * theta @ self._column_noise, np.finfo(float).max / 2)
         noise = self._row_noise + by_theta[..., None]
+        if blocked(losses):
+            return np.where(losses <= noise, 0.0, losses)
         losses[losses <= noise] = 0.0
         return losses
 
@@ -75,6 +86,7 @@ class SquaresProblem(LinearProblem):
         rows = drawn[independent_rows(self.exog[drawn])]
         return exact_fit(self.exog[rows], self.endog[rows])
 
-    def take(self, rows: np.ndarray) -> SquaresProblem:
-        """Return the problem restricted to some rows."""
-        return self._with_columns(SquaresProblem(self.endog[rows], self.exog[rows]), rows)
+    @property
+    def with_rows(self) -> Callable[..., SquaresProblem]:
+        """A function that makes the problem of other rows, with the same rounding."""
+        return partial(SquaresProblem, column_noise=self._column_noise)

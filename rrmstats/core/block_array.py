@@ -1,0 +1,365 @@
+"""Arrays whose rows lie in blocks: functions of arrays work on them as on numpy's.
+
+Arithmetic on rows is put off, as an expression, until a sum or another reduction is asked for;
+that is one pass over the blocks. `row_sums` has several sums in one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from rrmstats.core.blocks import (
+    Blocks,
+    Call,
+    Chosen,
+    Leaf,
+    Reduction,
+    Repeated,
+    Smallest,
+    added,
+    evaluated,
+)
+from rrmstats.core.entropy import Array
+
+# Functions of numpy that act on each row alone where their first axis is that of the rows.
+ROWWISE = {np.where, np.clip, np.zeros_like, np.ones_like, np.full_like, np.nan_to_num}
+# Subscripts of einsum with a result for each row, and those that sum over the rows.
+BY_ROW = {"ni,ni->n", "ni,ij,nj->n"}
+
+
+class BlockArray(NDArrayOperatorsMixin):
+    """An array of shape (n, ...) as an expression in the leaves of blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    node : Leaf or Call
+        The expression.
+    tail : tuple of int
+        Its shape without the rows.
+    """
+
+    __array_priority__ = 100.0
+
+    def __init__(self, blocks: Blocks, node: Any, tail: tuple[int, ...] = ()) -> None:
+        self.blocks, self.node, self.tail = blocks, node, tail
+
+    def __len__(self) -> int:
+        return int(sum(self.blocks.lengths))
+
+    def __bool__(self) -> bool:
+        raise ValueError("the truth value of an array in blocks is ambiguous; use any() or all()")
+
+    def __repr__(self) -> str:
+        return f"<BlockArray of shape {self.shape} in {len(self.blocks.lengths)} blocks>"
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Array:
+        raise TypeError(
+            "these rows lie in blocks that may not fit into memory; take some of them by their "
+            "places, or reduce them"
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows, and the shape of one."""
+        return (len(self), *self.tail)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, that of the rows included."""
+        return 1 + len(self.tail)
+
+    @property
+    def T(self) -> BlockTransposed | BlockArray:
+        """The transposed array, for products."""
+        return self if self.ndim == 1 else BlockTransposed(self)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if ufunc is np.matmul and method == "__call__":
+            return product(*inputs)
+        if method == "reduce":
+            axis = kwargs.pop("axis", 0)
+            return self._reduced(ufunc.reduce, axis)
+        if method != "__call__" or kwargs.get("out") is not None:
+            raise TypeError(f"numpy.{ufunc.__name__}.{method} needs rows in memory, not in blocks")
+        return row_map(ufunc, *inputs, **kwargs)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        if function in ROWWISE:
+            return row_map(function, *args, **kwargs)
+        if function is np.einsum and args[0] in BY_ROW:
+            return row_map(function, *args)
+        if function in REDUCTIONS:
+            return getattr(args[0], REDUCTIONS[function])(*args[1:], **kwargs)
+        if function is np.shape:
+            return self.shape
+        raise TypeError(f"numpy.{function.__name__} needs rows in memory, not in blocks")
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return columns of all rows as an expression, or some rows as an array."""
+        first = key[0] if isinstance(key, tuple) else key
+        if (isinstance(first, slice) and first == slice(None)) or first is Ellipsis:
+            return row_map(operator.getitem, self, key)
+        rows = taken(self._places(first), self)[0]
+        return rows[(slice(None), *key[1:])] if isinstance(key, tuple) else rows
+
+    def _places(self, key: Any) -> np.ndarray:
+        if isinstance(key, slice):
+            return np.arange(*key.indices(len(self)))
+        places = np.asarray(key)
+        return np.flatnonzero(places) if places.dtype == bool else places
+
+    def astype(self, dtype: Any) -> BlockArray:
+        """Return the array with another type."""
+        return row_map(_astype, self, dtype)
+
+    def copy(self) -> BlockArray:
+        """Return the array: expressions are never overwritten."""
+        return self
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the sum over an axis, that of the rows included or not."""
+        return self._reduced(np.add.reduce, axis)
+
+    def mean(self, axis: int | None = None) -> Any:
+        """Return the mean over the rows, or over all entries."""
+        count = len(self) if axis == 0 else int(np.prod(self.shape))
+        return self.sum(axis) / count
+
+    def min(self, axis: int | None = None, initial: Any = None) -> Any:
+        """Return the least entry."""
+        return self._reduced(np.minimum.reduce, axis)
+
+    def max(self, axis: int | None = None, initial: Any = None) -> Any:
+        """Return the largest entry."""
+        return self._reduced(np.maximum.reduce, axis)
+
+    def any(self, axis: int | None = None) -> Any:
+        """Tell whether any entry is true."""
+        return self._reduced(np.logical_or.reduce, axis)
+
+    def all(self, axis: int | None = None) -> Any:
+        """Tell whether all entries are true."""
+        return self._reduced(np.logical_and.reduce, axis)
+
+    def _reduced(self, reduce: Callable[..., Any], axis: int | None) -> Any:
+        axis = axis if axis is None or axis >= 0 else self.ndim + axis
+        if axis is not None and axis > 0:
+            return row_map(reduce, self, axis=axis)
+        return row_reduce(_Along(reduce, axis), _Stacked(reduce), self)
+
+
+class _Along:
+    """A reduction of some rows, over their axis or over all."""
+
+    def __init__(self, reduce: Callable[..., Any], axis: int | None) -> None:
+        self.reduce, self.axis = reduce, axis
+
+    def __call__(self, values: Array) -> Any:
+        return self.reduce(values, axis=self.axis)
+
+
+class _Stacked:
+    """A reduction of what parts of the rows gave."""
+
+    def __init__(self, reduce: Callable[..., Any]) -> None:
+        self.reduce = reduce
+
+    def __call__(self, parts: list[Any]) -> Any:
+        parts = [part for part in parts if part is not None]
+        return self.reduce(np.array(parts), axis=0) if parts else None
+
+
+class BlockTransposed:
+    """A transposed array of rows in blocks, which only products use."""
+
+    __array_priority__ = 101.0
+    __array_ufunc__ = None
+
+    def __init__(self, whole: BlockArray) -> None:
+        self.whole = whole
+
+    @property
+    def T(self) -> BlockArray:
+        """The array itself."""
+        return self.whole
+
+    def __matmul__(self, other: Any) -> Any:
+        return row_sums(_crossed, self.whole, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """Return ``other @ rows.T``, a value for each row, where `other` has one axis."""
+        return product(self.whole, np.asarray(other))
+
+
+REDUCTIONS = {
+    np.sum: "sum",
+    np.mean: "mean",
+    np.min: "min",
+    np.max: "max",
+    np.amin: "min",
+    np.amax: "max",
+    np.any: "any",
+    np.all: "all",
+}
+
+
+def _astype(values: Array, dtype: Any) -> Array:
+    return values.astype(dtype)
+
+
+def _crossed(left: Array, right: Array) -> Array:
+    return left.T @ right
+
+
+def product(left: Any, right: Any) -> Any:
+    """Return a matrix product one or both of whose factors have rows in blocks."""
+    if isinstance(left, BlockArray) and left.ndim > 1:
+        return row_map(np.matmul, left, right)
+    return row_sums(_crossed, left, right)
+
+
+def leaf_arrays(
+    blocks: Blocks, tails: tuple[tuple[int, ...], ...] | None = None
+) -> tuple[BlockArray, ...]:
+    """Return the leaves of blocks as arrays; `tails` are their shapes without the rows."""
+    if tails is None:
+        tails = blocks.collect({0: _tails})[0]
+    return tuple(BlockArray(blocks, Leaf(place), tail) for place, tail in enumerate(tails))
+
+
+def _tails(leaves: tuple[Array, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(leaf.shape[1:] for leaf in leaves)
+
+
+def in_blocks(*values: Any) -> Blocks | None:
+    """Return the blocks in which the rows of some values lie; None where they are in memory."""
+    return next((value.blocks for value in values if isinstance(value, BlockArray)), None)
+
+
+def blocked(value: Any) -> bool:
+    """Tell whether the rows of a value lie in blocks."""
+    return isinstance(value, BlockArray)
+
+
+def row_map(function: Callable[..., Any], *args: Any, tail: Any = None, **options: Any) -> Any:
+    """Return a function of rows; of each row alone, so that blocks can wait.
+
+    Parameters
+    ----------
+    function : callable
+        Takes arrays with the same number of rows and returns one.
+    *args
+        Arrays of rows, in memory or in blocks, and other values.
+    tail : tuple of int, optional
+        Shape of the answer without the rows; without it the function is tried on no rows.
+    **options
+        Keywords of the function.
+
+    Returns
+    -------
+    ndarray or BlockArray, shape (n, ...)
+    """
+    blocks = in_blocks(*args)
+    if blocks is None:
+        return function(*args, **options)
+    nodes = tuple(as_node(arg, blocks) for arg in args)
+    if tail is None:
+        tail = np.shape(function(*map(_without_rows, args, nodes), **options))[1:]
+    return BlockArray(blocks, Call(function, nodes, options), tail)
+
+
+def _without_rows(arg: Any, node: Any) -> Any:
+    """Return an argument of a function of rows, for none of them."""
+    if isinstance(arg, BlockArray):
+        return np.empty((0, *arg.tail))
+    return evaluated(node, (np.empty(0),), {})
+
+
+def row_reduce(kernel: Callable[..., Any], combine: Callable[[list[Any]], Any], *args: Any) -> Any:
+    """Return what a kernel gives for all rows, in one pass over them.
+
+    Parameters
+    ----------
+    kernel : callable
+        Takes the arguments on some rows.
+    combine : callable
+        Takes a list of what the kernel gives for parts of the rows.
+    *args
+        Arrays of rows, in memory or in blocks, and other values.
+    """
+    blocks = in_blocks(*args)
+    if blocks is None:
+        return kernel(*args)
+    nodes = tuple(as_node(arg, blocks) for arg in args)
+    return blocks.combined(Reduction(kernel, combine, nodes), combine)
+
+
+def row_sums(kernel: Callable[..., Any], *args: Any) -> Any:
+    """Return sums over rows, an array or a tuple of arrays, in one pass; see `row_reduce`."""
+    return row_reduce(kernel, added, *args)
+
+
+def taken(places: np.ndarray, *arrays: Any) -> tuple[Array, ...]:
+    """Return some rows of arrays, in the order of `places`, in one pass over their blocks."""
+    blocks = in_blocks(*arrays)
+    if blocks is None:
+        return tuple(array[places] for array in arrays)
+    ends = np.cumsum(blocks.lengths)
+    owner = np.searchsorted(ends, places, side="right")
+    nodes = tuple(as_node(array, blocks) for array in arrays)
+    order = np.argsort(owner, kind="stable")
+    tasks = {}
+    for block in np.unique(owner):
+        inside = places[order[owner[order] == block]] - (ends[block] - blocks.lengths[block])
+        tasks[int(block)] = Chosen(nodes, inside)
+    parts = blocks.collect(tasks)
+    back = np.argsort(order, kind="stable")
+    return tuple(np.concatenate(column)[back] for column in zip(*parts, strict=True))
+
+
+def smallest(values: Any, count: int) -> tuple[np.ndarray, Array]:
+    """Return the places (m,) of the smallest values of rows, the smallest first, and the values.
+
+    Those of equal values are in the order of the rows.
+    """
+    blocks = in_blocks(values)
+    if blocks is None:
+        order = np.argsort(values, kind="stable")[:count]
+        return order, values[order]
+    starts = np.cumsum([0, *blocks.lengths])
+    tasks = {
+        place: Smallest(values.node, count, int(starts[place]))
+        for place, length in enumerate(blocks.lengths)
+        if length
+    }
+    parts = blocks.collect(tasks)
+    places, found = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((places, found))[:count]
+    return places[order], found[order]
+
+
+def aligned(values: Any, blocks: Blocks | None) -> Any:
+    """Return values of rows as an array in blocks, where there are blocks."""
+    if blocks is None or isinstance(values, BlockArray):
+        return values
+    return BlockArray(blocks, as_node(values, blocks), values.shape[1:])
+
+
+def as_node(value: Any, blocks: Blocks) -> Any:
+    """Return the expression of a value; arrays of one repeated number have that number."""
+    if isinstance(value, BlockArray):
+        return value.node
+    if isinstance(value, np.ndarray) and value.ndim and len(value) == sum(blocks.lengths) > 1:
+        if value.strides[0] == 0:
+            return Repeated(value[0])
+        if value.ndim == 1:
+            raise TypeError("an array of all rows in memory cannot meet rows in blocks")
+    return value

@@ -1,0 +1,215 @@
+"""Rows that lie in blocks, here or elsewhere, and one pass over them.
+
+A block holds a part of the rows as a few arrays, its leaves. What is computed from rows is an
+expression in the leaves; what leaves the blocks is small: sums, extremes and chosen rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+
+# Rows of a block that are evaluated together: their columns stay in a core's cache.
+CHUNK = 16_384
+
+T = TypeVar("T")
+Leaves = tuple[Array, ...]
+Task = Callable[[Leaves], T]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """One of the arrays that each block holds."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A function that acts on each row alone, and its arguments."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeated:
+    """The same value for every row."""
+
+    value: Any
+
+
+def evaluated(node: Any, leaves: Leaves, known: dict[int, Any]) -> Any:
+    """Return the value of an expression on some rows; `known` keeps those of its parts."""
+    if isinstance(node, Leaf):
+        return leaves[node.place]
+    if isinstance(node, Repeated):
+        return np.broadcast_to(node.value, (len(leaves[0]), *np.shape(node.value)))
+    if not isinstance(node, Call):
+        return node
+    if id(node) not in known:
+        args = [evaluated(arg, leaves, known) for arg in node.args]
+        known[id(node)] = node.function(*args, **node.options)
+    return known[id(node)]
+
+
+class Blocks(Protocol):
+    """Rows in blocks, and how a function of a block reaches them.
+
+    Attributes
+    ----------
+    lengths : sequence of int
+        Rows of each block; a block may be empty.
+    passes : int
+        How often the rows have been read so far.
+    """
+
+    lengths: Sequence[int]
+    passes: int
+
+    def collect(self, tasks: Mapping[int, Task[T]]) -> list[T]:
+        """Return what tasks give, each for the block at its place."""
+        ...
+
+    def combined(self, task: Task[T], combine: Callable[[list[T]], T]) -> T:
+        """Return what a task gives for the blocks, combined in any order of neighbors."""
+        ...
+
+
+class ArrayBlocks:
+    """Blocks in the memory of this process: the reference for all others.
+
+    Parameters
+    ----------
+    blocks : sequence of tuple of ndarray
+        The leaves of each block, arrays with the same number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core.block_array import leaf_arrays
+    >>> from rrmstats.core.blocks import ArrayBlocks
+    >>> blocks = ArrayBlocks([(np.arange(3.0),), (np.arange(3.0, 5.0),)])
+    >>> (values,) = leaf_arrays(blocks)
+    >>> len(values), float((values**2).sum())
+    (5, 30.0)
+    """
+
+    def __init__(self, blocks: Sequence[Leaves]) -> None:
+        self.blocks = [tuple(np.asarray(leaf) for leaf in block) for block in blocks]
+        self.lengths = [len(block[0]) for block in self.blocks]
+        self.passes = 0
+
+    def collect(self, tasks: Mapping[int, Task[T]]) -> list[T]:
+        """Return what tasks give, each for the block at its place."""
+        self.passes += 1
+        return [task(self.blocks[place]) for place, task in tasks.items()]
+
+    def combined(self, task: Task[T], combine: Callable[[list[T]], T]) -> T:
+        """Return what a task gives for the blocks, combined."""
+        return combine(self.collect(dict.fromkeys(range(len(self.blocks)), task)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """A task that applies a kernel to chunks of a block and combines what it gives.
+
+    Attributes
+    ----------
+    kernel : callable
+        Takes the values of the arguments on some rows.
+    combine : callable
+        Takes a list of what the kernel gives.
+    args : tuple
+        Expressions, or constants.
+    """
+
+    kernel: Callable[..., Any]
+    combine: Callable[[list[Any]], Any]
+    args: tuple[Any, ...]
+
+    def __call__(self, leaves: Leaves) -> Any:
+        """Return what the rows of a block give; None without rows."""
+        found = []
+        for part in chunks(leaves):
+            known: dict[int, Any] = {}
+            found.append(self.kernel(*(evaluated(arg, part, known) for arg in self.args)))
+        return self.combine(found) if found else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """A task that evaluates expressions at some rows of a block.
+
+    Attributes
+    ----------
+    args : tuple
+        Expressions.
+    rows : ndarray of int
+        Places within the block.
+    """
+
+    args: tuple[Any, ...]
+    rows: np.ndarray
+
+    def __call__(self, leaves: Leaves) -> tuple[Array, ...]:
+        """Return the values at the rows, one array per expression."""
+        part = tuple(leaf[self.rows] for leaf in leaves)
+        known: dict[int, Any] = {}
+        return tuple(evaluated(arg, part, known) for arg in self.args)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Smallest:
+    """A task that finds the rows of a block at which an expression is smallest.
+
+    Attributes
+    ----------
+    node : expression
+    count : int
+        How many rows.
+    offset : int
+        Rows before the block.
+    """
+
+    node: Any
+    count: int
+    offset: int
+
+    def __call__(self, leaves: Leaves) -> tuple[np.ndarray, Array]:
+        """Return the places of the rows in all blocks, and the values there."""
+        places, values = np.empty(0, int), np.empty(0)
+        start = self.offset
+        for part in chunks(leaves):
+            found = evaluated(self.node, part, {})
+            places = np.r_[places, start + np.arange(len(found))]
+            values = np.r_[values, found]
+            least = np.lexsort((places, values))[: self.count]
+            places, values = places[least], values[least]
+            start += len(found)
+        return places, values
+
+
+def chunks(leaves: Leaves) -> Iterator[Leaves]:
+    """Return parts of a block that are small enough to compute with; none without rows."""
+    for start in range(0, len(leaves[0]), CHUNK):
+        yield tuple(leaf[start : start + CHUNK] for leaf in leaves)
+
+
+def added(parts: list[Any]) -> Any:
+    """Return the sum of arrays, or of tuples of arrays place by place; None for none."""
+    parts = [part for part in parts if part is not None]
+    if not parts:
+        return None
+    if isinstance(parts[0], tuple):
+        return tuple(added(list(column)) for column in zip(*parts, strict=True))
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
