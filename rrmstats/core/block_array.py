@@ -48,6 +48,7 @@ class BlockArray(NDArrayOperatorsMixin):
 
     def __init__(self, blocks: Blocks, node: Any, tail: tuple[int, ...] = ()) -> None:
         self.blocks, self.node, self.tail = blocks, node, tail
+        self._reductions: dict[tuple[Any, int | None], Any] = {}
 
     def __len__(self) -> int:
         return int(sum(self.blocks.lengths))
@@ -153,7 +154,10 @@ class BlockArray(NDArrayOperatorsMixin):
         axis = axis if axis is None or axis >= 0 else self.ndim + axis
         if axis is not None and axis > 0:
             return row_map(reduce, self, axis=axis)
-        return row_reduce(_Along(reduce, axis), _Stacked(reduce), self)
+        if (reduce, axis) not in self._reductions:
+            found = row_reduce(_Along(reduce, axis), _Stacked(reduce), self)
+            self._reductions[reduce, axis] = found
+        return self._reductions[reduce, axis]
 
 
 class _Along:
