@@ -254,7 +254,7 @@ class LinearProblem(EstimableProblem):
             if rank == self.n_params:
                 break
             free = right[rank:].T / unit[:, None]
-            new = smallest(-np.abs(self.exog @ free).max(axis=1), 1)[0]
+            new = smallest(1, -np.abs(self.exog @ free).max(axis=1))
             rows, some = np.r_[rows, new], np.vstack([some, self.exog[new]])
         return np.unique(rows)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
+from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
 
@@ -36,6 +37,10 @@ def relative_weights(weights: Array, base: Array | None) -> Array:
     """Return weights in units of those of largest entropy: n times the weights without `base`."""
     if base is None:
         return weights * len(weights)
+    return row_map(_ratio, weights, base)
+
+
+def _ratio(weights: Array, base: Array) -> Array:
     return np.divide(weights, base, out=np.zeros_like(weights), where=base > 0)
 
 
