@@ -108,13 +108,14 @@ def held_formula(
     formula : str
     data : dask DataFrame
     env : int or patsy.EvalEnvironment
-        Frames from the caller of this function on, or the scope itself.
+        Frames from the caller of `from_formula` on, or the scope itself.
     drop_cols : sequence of str, optional
     kwargs : dict
         Keywords of the model; arrays given beside the frame are replaced by those of the sample.
     """
     if isinstance(env, int):
-        env = patsy.EvalEnvironment([{}]) if env == -1 else patsy.EvalEnvironment.capture(env + 1)
+        # This frame, and that of `from_formula`.
+        env = patsy.EvalEnvironment([{}]) if env == -1 else patsy.EvalEnvironment.capture(env + 2)
     beside = {name: kwargs[name] for name in BESIDE_FRAME if kwargs.get(name) is not None}
     for name, values in beside.items():
         if not is_dask(values):
