@@ -55,7 +55,8 @@ class PartitionFormula:
         self.learned: list[dict[str, dict[str, Any]]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "designs"}
+        made = ("designs", "plain_columns")
+        return {name: value for name, value in vars(self).items() if name not in made}
 
     @property
     def two_sided(self) -> bool:
@@ -90,6 +91,8 @@ class PartitionFormula:
         The response comes first where there is one; rows with missing values are left out.
         """
         kept = np.arange(len(frame))
+        if self.plain_columns is not None:
+            return self._plain_matrices(frame, self.plain_columns)
         numbered = frame.reset_index(drop=True)
         action = "drop" if self.missing == "drop" else "raise"
         if not len(frame):
@@ -101,12 +104,65 @@ class PartitionFormula:
         chosen = zip(tables, self.column_names, strict=True)
         return [table[names].to_numpy(float) for table, names in chosen], kept
 
+    @cached_property
+    def plain_columns(self) -> list[list[str | None]] | None:
+        """The columns of the data that each matrix consists of, None for a constant.
+
+        None as a whole where the formula does more than that.
+        """
+        found = [_plain_names(design, self.rows) for design in self.designs]
+        if any(names is None for names in found):
+            return None
+        chosen = []
+        for design, names, wanted in zip(self.designs, found, self.column_names, strict=True):
+            by_name = dict(zip(design.column_names, names or [], strict=True))
+            chosen.append([by_name[name] for name in wanted])
+        return chosen
+
+    def _plain_matrices(
+        self, frame: pd.DataFrame, columns: list[list[str | None]]
+    ) -> tuple[list[Array], np.ndarray]:
+        used = sorted({name for names in columns for name in names if name is not None})
+        values = {name: frame[name].to_numpy(float, na_value=np.nan) for name in used}
+        whole = np.ones(len(frame), bool)
+        for column in values.values():
+            whole &= ~np.isnan(column)
+        kept = np.flatnonzero(whole)
+        if self.missing != "drop" and len(kept) < len(frame):
+            raise ValueError(
+                "the variables of the formula have missing values; use missing='drop' to leave "
+                "out these rows"
+            )
+        if len(kept) < len(frame):
+            values = {name: column[whole] for name, column in values.items()}
+        # Columns lie together: that is how frames have them, and faster to fill.
+        matrices = [np.empty((len(kept), len(names)), order="F") for names in columns]
+        for matrix, names in zip(matrices, columns, strict=True):
+            for j, name in enumerate(names):
+                matrix[:, j] = 1.0 if name is None else values[name]
+        return matrices, kept
+
     @property
     def column_names(self) -> list[list[str]]:
         """Names of the columns of each matrix."""
         *response, design = [list(design.column_names) for design in self.designs]
         dropped = self.drop_cols if self.two_sided else ["Intercept", *self.drop_cols]
         return [*response, [name for name in design if name not in dropped]]
+
+
+def _plain_names(design: Any, rows: pd.DataFrame) -> list[str | None] | None:
+    """Return the column of the data behind each column of a design; None for other designs."""
+    names: list[str | None] = []
+    for term in design.terms:
+        if not term.factors:
+            names.append(None)
+            continue
+        info = design.factor_infos[term.factors[0]]
+        code = term.factors[0].code
+        if len(term.factors) > 1 or info.type != "numerical" or code not in rows.columns:
+            return None
+        names.append(code)
+    return names
 
 
 def _transforms(design: Any) -> dict[str, dict[str, Any]]:
