@@ -242,7 +242,9 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         model = self._with_choice(setting)
         problem = model._search_problem()
         rows: ProblemT = row_problem(problem)
-        theta_step = None if accelerate else grouped_step(model._theta_step(rows), problem)
+        theta_step = None
+        if not accelerate and self._held is None:
+            theta_step = grouped_step(model._theta_step(rows), problem)
         setting = replace(setting, eps_bar=model._bound, theta_step=theta_step)
         start = None if start_params is None else model._start_theta(rows, start_params)
         estimate = take_steps(problem, setting, start, efficiency)
@@ -298,6 +300,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         0          0.04        0.06
         """
         check_efficiency(efficiency)
+        self._refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
         setting = Setting(0.0, self._search_counts, n_starts, rng, tol, maxiter)
@@ -314,6 +317,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
     ) -> Inference:
         """Return how standard errors are found; the bootstrap has yet to run."""
         cov_type = chosen_cov_type(cov_type, cov_kwds, self._weighs_groups)
+        self._check_inference(cov_type)
         if self._weighs_groups and cov_type == "cluster":
             return Inference(cov_type, cov_kwds, use_t, self._group_dependence(cov_kwds))
         check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)

@@ -148,6 +148,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
 
     def leverages(self) -> Array:
         """Return the diagonal of the hat matrix of least squares, shape (n,)."""
+        self._refuse_partitions("leverages", "fit a sample of the rows")
         counts = np.ones(len(self.exog)) if self.freq_weights is None else self.freq_weights
         return hat_values(np.asarray(self.exog, float), counts)
 
@@ -168,6 +169,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         >>> bool((model.design_distances()[:14] > 10).all())
         True
         """
+        self._refuse_partitions("design_distances", "fit a sample of the rows")
         exog = np.asarray(self.exog, float)
         columns = exog[:, np.ptp(exog, axis=0) > 0]
         n, d = columns.shape

@@ -19,6 +19,7 @@ from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
+from rrmstats.results.pictures import drawn
 from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
@@ -75,8 +76,8 @@ class RRMLogitResults(RRMResults):
         self.identified = estimate.identified
         self._rank = estimate.problem.n_params
 
-    plot_separation = plotting.plot_separation
-    plot_reliability = plotting.plot_reliability
+    plot_separation = drawn(plotting.plot_separation)
+    plot_reliability = drawn(plotting.plot_reliability)
 
     @cached_property
     def steps_pvalue(self) -> float:
