@@ -62,7 +62,8 @@ def provenance_pairs(model: ReportedModel) -> list[tuple[str, str]]:
 
 def hash_text(model: ReportedModel) -> str:
     """Return the hash of the data, or why there is none."""
-    if not isinstance(model.endog, np.ndarray | None):
+    endog: object = model.endog
+    if not isinstance(endog, np.ndarray | None):
         return "none: the rows are in partitions"
     return data_hash(model) or "none: remove_data dropped the data"
 

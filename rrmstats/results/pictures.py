@@ -20,7 +20,7 @@ def drawn(plot: PlotT) -> PlotT:
         seen = results.seen_rows
         figure: Figure = plot(seen, *args, **kwargs)
         if seen is not results:
-            figure.text(0.99, 0.005, sample_text(results), ha="right", va="bottom", fontsize=7)
+            figure.supxlabel(sample_text(results), x=0.99, ha="right", fontsize=8)
         return figure
 
     return method  # type: ignore[return-value]  # the same signature
