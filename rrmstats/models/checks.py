@@ -129,13 +129,3 @@ def check_finite(name: str, values: Array) -> None:
             f"{name} contains {bad} NaN or infinite values; drop these rows, or use "
             "missing='drop' (NaN only)"
         )
-
-
-def check_order(name: str, values: Any, labels: pd.Index | None) -> None:
-    """Raise where a Series has the labels of the rows, but in another order."""
-    if not isinstance(values, pd.Series) or labels is None or len(values) != len(labels):
-        return
-    if not values.index.equals(labels) and values.index.sort_values().equals(labels.sort_values()):
-        raise ValueError(
-            f"{name} has the labels of the data in another order; reindex it like the data"
-        )

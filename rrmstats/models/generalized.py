@@ -27,7 +27,14 @@ from rrmstats.models.checks import (
     check_required,
     readable_errors,
 )
-from rrmstats.models.families import check_family, check_responses, loss_family, mean_function
+from rrmstats.models.families import (
+    check_columns,
+    check_family,
+    check_responses,
+    loss_family,
+    mean_function,
+    warn_of_fractions,
+)
 from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
 
 # Steps and tolerance of statsmodels' weighted fit in a step of Algorithm 1.
@@ -116,6 +123,8 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         values: Any = check_numbers("endog", endog)
         if not isinstance(family, families.Binomial):
             check_column("endog", values)
+        else:
+            check_columns(values)
         if exog is None:
             raise ValueError("exog is required; for an intercept alone use a column of ones")
         exog = check_numbers("exog", exog)
@@ -140,9 +149,13 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 **kwargs,
             )
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
+        self._check_orders(offset=offset, exposure=exposure, var_weights=var_weights)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
-        check_responses(type(family).__name__, loss_family(family), self.endog)
+        name, losses = type(family).__name__, loss_family(family)
+        check_responses(name, losses, self.endog)
+        if self.eps_bar != 0:
+            warn_of_fractions(name, losses, self.endog, self.row_sizes)
 
     @property
     def _incomparable(self) -> str:

@@ -17,6 +17,7 @@ from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.outliers import standardized
 from rrmstats.results.refusals import refused
+from rrmstats.results.row_order import check_order
 from rrmstats.results.wrapper import wrapper_of
 
 # Share of eps_bar from which the estimated contamination counts as all of it.
@@ -143,6 +144,45 @@ class RRMGLMResults(RRMResults):
         """Number of observations less the rank of the design."""
         return self.nobs - self.rank
 
+    def predict(
+        self,
+        exog: pd.DataFrame | npt.ArrayLike | None = None,
+        transform: bool = True,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Predict means; see statsmodels' `GLM.predict`.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit, with their offset and exposure.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        *args, **kwargs
+            `exposure`, `offset` and `which` of statsmodels.
+
+        Returns
+        -------
+        ndarray or Series, shape (m,)
+        """
+        self._check_rows(exog, **kwargs)
+        return super().predict(exog, transform, *args, **kwargs)
+
+    def _check_rows(
+        self, exog: Any, offset: Any = None, exposure: Any = None, **other: object
+    ) -> None:
+        """Raise where an offset or exposure is not that of the rows to predict."""
+        rows = self.model.data.orig_exog if exog is None else exog
+        labels = rows.index if isinstance(rows, pd.DataFrame) else None
+        for name, values in (("offset", offset), ("exposure", exposure)):
+            check_order(name, values, labels)
+            if np.ndim(values) and np.ndim(rows) == 2 and np.shape(values) != (len(rows),):
+                raise ValueError(
+                    f"{name} must have one number per row to predict, shape ({len(rows)},), got "
+                    f"{np.shape(values)}"
+                )
+
     def get_prediction(
         self,
         exog: pd.DataFrame | npt.ArrayLike | None = None,
@@ -174,6 +214,7 @@ class RRMGLMResults(RRMResults):
         >>> res.get_prediction(hbk.head(2)).summary_frame().columns.tolist()
         ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
         """
+        self._check_rows(exog, offset, exposure)
         rows, labels = self._rows_to_predict(exog, transform)
         linear = self.model.predict(
             np.asarray(self.params),
