@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
-from statsmodels.tools.sm_exceptions import DomainWarning, PerfectSeparationWarning
+from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
@@ -27,6 +27,7 @@ from rrmstats.models.checks import (
     check_required,
     readable_errors,
 )
+from rrmstats.models.designs import DesignedModel
 from rrmstats.models.families import (
     check_columns,
     check_family,
@@ -41,7 +42,7 @@ from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
 GLM_STEPS, GLM_TOL = 100, 1e-13
 
 
-class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
+class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     """Generalized linear model when some of the rows may be wrong.
 
     The loss of a row is half its unit deviance times its variance weight, over the dispersion
@@ -185,6 +186,25 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     def row_sizes(self) -> Array:
         """Variance weights times numbers of trials, shape (n,)."""
         return np.asarray(self.var_weights, float) * np.asarray(self.n_trials, float)
+
+    @property
+    def rates(self) -> Array:
+        """Responses at an offset of zero, which only a log link has, shape (n,)."""
+        offset = np.asarray(self._offset_exposure, float)
+        if not offset.any():
+            return np.asarray(self.endog, float)
+        if not isinstance(self.family.link, families.links.Log):
+            raise ValueError(
+                f"responses with an offset can be compared only under a log link, got "
+                f"{type(self.family.link).__name__}"
+            )
+        return np.asarray(self.endog / np.exp(offset))
+
+    def likelihood_params(self) -> Array:
+        """Return the parameters of maximum likelihood, shape (k,)."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            return np.asarray(self._with_eps_bar(0.0).fit(stability=False).params)
 
     def _start_theta(self, problem: GeneralizedProblem, start_params: npt.ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 
+from rrmstats import plotting
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
 from rrmstats.losses.generalized import GeneralizedEstimate
@@ -48,7 +49,7 @@ class RRMGLMResults(RRMResults):
     _row_attrs = (
         *RRMResults._row_attrs,
         *("fittedvalues", "mu", "resid_response", "resid_pearson", "resid_deviance"),
-        *("resid_anscombe", "resid_working"),
+        *("resid_anscombe", "resid_working", "resid_scaled", "resid_quantile"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
         likelihood=(
@@ -72,6 +73,9 @@ class RRMGLMResults(RRMResults):
         self.scale = estimate.scale
         self.family = model.family
         self.rank = estimate.problem.n_params
+
+    plot_diagnostics = plotting.plot_diagnostics
+    plot_fit = plotting.plot_fit
 
     @property
     def n_kish_clean(self) -> float:
@@ -124,12 +128,28 @@ class RRMGLMResults(RRMResults):
         )
 
     @property
+    def resid_scaled(self) -> Array:
+        """Deviance residuals over the root of the dispersion, shape (n,)."""
+        return standardized(self.resid_deviance, self.scale)
+
+    @property
+    def resid_quantile(self) -> Array:
+        """Quantile residuals, standard normal where the model is right, shape (n,).
+
+        Normal quantiles at the probabilities of the responses, counts at random within the
+        probability that each has, with the same random numbers each time. For Tweedie, whose
+        probabilities have no closed form, and at an exact fit they are `resid_scaled`.
+        """
+        estimate = self._estimate
+        return self.resid_scaled if estimate.exact else estimate.quantile_residuals()
+
+    @property
     def _deviances(self) -> Array:
         rows = self._estimate.fit.rows
         return rows.deviance * rows.dispersion
 
     def _distances(self) -> Array:
-        return standardized(self.resid_deviance, self.scale)
+        return self.resid_scaled
 
     def _flags(self, level: float) -> np.ndarray:
         return self._estimate.tail() < 1 - level
