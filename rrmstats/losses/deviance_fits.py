@@ -53,7 +53,7 @@ def tilted_fit(
     """
     tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
     rows, change, length = sample.at(theta, dispersion, order), np.inf, 1.0
-    before = np.zeros(sample.problem.n_obs)
+    before: Array = np.zeros(sample.problem.n_obs)
     for _ in range(min(MOST_STEPS, sample.setting.maxiter)):
         step, size = rows.step()
         moved = sample.problem.predictor(step)

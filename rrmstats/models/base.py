@@ -33,6 +33,7 @@ from rrmstats.models.grouping import (
 )
 from rrmstats.models.paths import fit_path
 from rrmstats.results.base import RRMResults
+from rrmstats.results.bound import caller_level
 from rrmstats.results.inference import COV_TYPES, Inference, check_inference, row_dependence
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.row_order import check_order
@@ -327,7 +328,7 @@ class RRMModel(BoundedModel, GroupedModel, Generic[ProblemT, ResultsT]):
             f"the {'first' if first else 'second'} step did not converge within maxiter="
             f"{estimate.setting.maxiter} iterations; raise maxiter or try other starts",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
 
     def _results(self, estimate: Estimate, inference: Inference) -> ResultsT:

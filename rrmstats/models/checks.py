@@ -61,10 +61,10 @@ def check_numbers(name: str, values: Any) -> Any:
         raise ValueError(f"{name} must be numeric, got {np.asarray(values).dtype}; {advice}")
     if np.size(values) == 0:
         raise ValueError(f"{name} is empty; give at least as many rows as parameters")
-    boxed = np.dtype("O")
+    other = (np.dtype("O"), np.dtype(bool))
     if isinstance(values, pd.DataFrame):
-        return values.astype(float) if (values.dtypes == boxed).any() else values
-    return values.astype(float) if getattr(values, "dtype", None) == boxed else values
+        return values.astype(float) if values.dtypes.isin(other).any() else values
+    return values.astype(float) if getattr(values, "dtype", None) in other else values
 
 
 def _numeric(values: Any, dtype: Any) -> bool:

@@ -131,6 +131,13 @@ def check_columns(endog: Any) -> None:
     """Raise where counts of successes and failures are not counts."""
     if np.ndim(endog) < 2 or np.shape(endog)[1] == 1:
         return
+    names = [str(name) for name in getattr(endog, "columns", ())]
+    if all(name.endswith("]") for name in names) and len(names) == 2:
+        label = names[0].partition("[")[0]
+        raise ValueError(
+            f"{label} is not numeric: the formula makes the columns {' and '.join(names)}, and "
+            f"the first would be the successes; give 0 and 1, such as I(({label} == ...) * 1)"
+        )
     values = np.asarray(endog, dtype=float)
     if values.shape[1] != 2:
         raise ValueError(
@@ -171,6 +178,18 @@ def warn_of_fractions(name: str, family: Family, endog: Array, sizes: Array) -> 
         ModelWarning,
         stacklevel=caller_level(),
     )
+
+
+def check_link(link: Any, family: Family, endog: Array, sizes: Array) -> None:
+    """Raise where a link has no value at means near the responses."""
+    with np.errstate(all="ignore"):
+        forward = mean_function(link, family, endog).link.forward
+        bad = ~np.isfinite(forward(family.near_means(endog, sizes)))
+    if bad.any():
+        raise ValueError(
+            f"the {type(link).__name__} link is not defined for means near {int(bad.sum())} of "
+            f"the responses, such as {endog[bad][0]:g}; use another link"
+        )
 
 
 def _check_shares(endog: Array) -> None:

@@ -31,6 +31,7 @@ from rrmstats.models.designs import DesignedModel
 from rrmstats.models.families import (
     check_columns,
     check_family,
+    check_link,
     check_responses,
     loss_family,
     mean_function,
@@ -150,11 +151,13 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 **kwargs,
             )
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
-        self._check_orders(offset=offset, exposure=exposure, var_weights=var_weights)
-        check_finite("endog", self.endog)
-        check_finite("exog", self.exog)
+        given = {"offset": offset, "exposure": exposure, "var_weights": var_weights}
+        self._check_orders(**given)
+        for key in ("endog", "exog", *(key for key in given if given[key] is not None)):
+            check_finite(key, np.asarray(getattr(self, key), float))
         name, losses = type(family).__name__, loss_family(family)
         check_responses(name, losses, self.endog)
+        check_link(self.family.link, losses, self.endog, self.row_sizes)
         if self.eps_bar != 0:
             warn_of_fractions(name, losses, self.endog, self.row_sizes)
 

@@ -243,6 +243,28 @@ def test_data_that_a_family_cannot_have_are_refused():
     refused("successes and failures, got 3", endog=np.ones((30, 3)), family=F.Binomial())
 
 
+def test_links_that_do_not_fit_the_responses_are_refused():
+    refused(
+        "Log link is not defined for means near 30", endog=-np.ones(30), family=F.Gaussian(L.Log())
+    )
+
+
+def test_truth_values_are_labels_in_arrays_and_refused_in_formulas():
+    rng = np.random.default_rng(12)
+    data = pd.DataFrame({"x": rng.standard_normal(60)})
+    data["yes"] = data["x"] + rng.standard_normal(60) > 0
+    exog = sm.add_constant(data["x"])
+    res = RRMGLM(data["yes"], exog, 0.1, family=F.Binomial()).fit()
+    numbers = RRMGLM(data["yes"].astype(int), exog, 0.1, family=F.Binomial()).fit()
+    assert_allclose(res.params, numbers.params)
+    with pytest.raises(ValueError, match=r"yes is not numeric: .* yes\[False\] and yes\[True\]"):
+        rrmstats.glm("yes ~ x", data, 0.1, family=F.Binomial())
+    assert_allclose(
+        rrmstats.glm("I((yes == True) * 1) ~ x", data, 0.1, family=F.Binomial()).fit().params,
+        numbers.params,
+    )
+
+
 def test_families_that_are_not_offered_are_refused():
     refused("such as sm.families.Poisson", TypeError, family=F.Poisson)
     refused("Gaussian, Binomial, Poisson", TypeError, family="poisson")
@@ -256,6 +278,9 @@ def test_numbers_of_the_rows_are_checked(name):
     refused(r"data\['t'\]", TypeError, family=F.Poisson(), **{name: "t"})
     if name != "offset":
         refused("must be positive", family=F.Poisson(), **{name: np.zeros(30)})
+    for wrong in (np.nan, np.inf):
+        values = np.r_[wrong, np.ones(29)]
+        refused(f"{name} contains 1 NaN or inf", family=F.Poisson(), **{name: values})
 
 
 @pytest.mark.parametrize("name", ["offset", "exposure", "var_weights", "freq_weights"])
