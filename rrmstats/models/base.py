@@ -79,7 +79,8 @@ class RRMModel(BoundedModel, GroupedModel, Generic[ProblemT, ResultsT]):
         data = getattr(self, "data", None)
         labels, dropped = (getattr(data, key, None) for key in ("row_labels", "missing_row_idx"))
         for name, values in given.items():
-            check_order(name, values, labels, dropped)
+            if values is not None:
+                check_order(name, values, labels, dropped)
 
     def _check_kwargs(self, *args: object, **kwargs: object) -> None:
         """Leave the check of keywords to `check_kwargs`."""
