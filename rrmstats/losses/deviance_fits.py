@@ -53,6 +53,7 @@ def tilted_fit(
     """
     tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
     rows, change, length = sample.at(theta, dispersion, order), np.inf, 1.0
+    before: Array = np.zeros(sample.problem.n_obs)
     for _ in range(min(MOST_STEPS, sample.setting.maxiter)):
         step, size = rows.step()
         moved = sample.problem.predictor(step)
@@ -62,7 +63,10 @@ def tilted_fit(
         if dispersed:
             growth = grown(rows, order)
         last, change = change, max(size, abs(growth))
-        length = max(0.5 * length, 0.05) if change > 0.9 * last else min(1.0, 1.5 * length)
+        # Steps that turn back overshoot; those that do not, cross where the equation is flat.
+        back = dispersed or pull @ (moved * before) < 0
+        over = change > 0.9 * last and back
+        length, before = max(0.5 * length, 0.05) if over else min(1.0, 1.5 * length), moved
         factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
         theta = theta + factor * step
         near = abs(growth) < NEAR and change < last

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
-from statsmodels.tools.sm_exceptions import DomainWarning, PerfectSeparationWarning
+from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
@@ -27,14 +27,23 @@ from rrmstats.models.checks import (
     check_required,
     readable_errors,
 )
-from rrmstats.models.families import check_family, check_responses, loss_family, mean_function
+from rrmstats.models.designs import DesignedModel
+from rrmstats.models.families import (
+    check_columns,
+    check_family,
+    check_link,
+    check_responses,
+    loss_family,
+    mean_function,
+    warn_of_fractions,
+)
 from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
 
 # Steps and tolerance of statsmodels' weighted fit in a step of Algorithm 1.
 GLM_STEPS, GLM_TOL = 100, 1e-13
 
 
-class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
+class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     """Generalized linear model when some of the rows may be wrong.
 
     The loss of a row is half its unit deviance times its variance weight, over the dispersion
@@ -116,6 +125,8 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         values: Any = check_numbers("endog", endog)
         if not isinstance(family, families.Binomial):
             check_column("endog", values)
+        else:
+            check_columns(values)
         if exog is None:
             raise ValueError("exog is required; for an intercept alone use a column of ones")
         exog = check_numbers("exog", exog)
@@ -140,9 +151,15 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 **kwargs,
             )
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
-        check_finite("endog", self.endog)
-        check_finite("exog", self.exog)
-        check_responses(type(family).__name__, loss_family(family), self.endog)
+        given = {"offset": offset, "exposure": exposure, "var_weights": var_weights}
+        self._check_orders(**given)
+        for key in ("endog", "exog", *(key for key in given if given[key] is not None)):
+            check_finite(key, np.asarray(getattr(self, key), float))
+        name, losses = type(family).__name__, loss_family(family)
+        check_responses(name, losses, self.endog)
+        check_link(self.family.link, losses, self.endog, self.row_sizes)
+        if self.eps_bar != 0:
+            warn_of_fractions(name, losses, self.endog, self.row_sizes)
 
     @property
     def _incomparable(self) -> str:
@@ -172,6 +189,25 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     def row_sizes(self) -> Array:
         """Variance weights times numbers of trials, shape (n,)."""
         return np.asarray(self.var_weights, float) * np.asarray(self.n_trials, float)
+
+    @property
+    def rates(self) -> Array:
+        """Responses at an offset of zero, which only a log link has, shape (n,)."""
+        offset = np.asarray(self._offset_exposure, float)
+        if not offset.any():
+            return np.asarray(self.endog, float)
+        if not isinstance(self.family.link, families.links.Log):
+            raise ValueError(
+                f"responses with an offset can be compared only under a log link, got "
+                f"{type(self.family.link).__name__}"
+            )
+        return np.asarray(self.endog / np.exp(offset))
+
+    def likelihood_params(self) -> Array:
+        """Return the parameters of maximum likelihood, shape (k,)."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            return np.asarray(self._with_eps_bar(0.0).fit(stability=False).params)
 
     def _start_theta(self, problem: GeneralizedProblem, start_params: npt.ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)

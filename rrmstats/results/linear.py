@@ -46,7 +46,7 @@ class RRMOLSResults(RRMResults):
     first_step: RRMOLSResults | None
     _title = "Robust Risk Minimization: Linear Regression"
     _default_use_t = True
-    _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "sresid")
+    _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "resid_scaled", "sresid")
     _meaningless: ClassVar[dict[str, str]] = refused(
         likelihood=("llf", "aic", "bic", "info_criteria", "compare_lr_test"),
         f_test=("compare_f_test", "compare_lm_test"),
@@ -122,7 +122,7 @@ class RRMOLSResults(RRMResults):
         """Residuals in standard deviations of the noise, shape (n,)."""
         return standardized(self.resid, self.scale)
 
-    sresid = resid_pearson
+    sresid = resid_scaled = resid_pearson
 
     @property
     def fvalue(self) -> float:
