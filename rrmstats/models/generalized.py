@@ -12,6 +12,7 @@ from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
 
+from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import ThetaStep
@@ -37,6 +38,8 @@ from rrmstats.models.families import (
     mean_function,
     warn_of_fractions,
 )
+from rrmstats.models.partitioned import as_floats, held_arrays
+from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
 
 # Steps and tolerance of statsmodels' weighted fit in a step of Algorithm 1.
@@ -78,6 +81,9 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         Labels of groups of rows that are corrupted as a whole: each has one weight.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
+    persist : bool or "auto", optional
+        For Dask collections: whether partitions are computed once and kept in the memory of the
+        workers, or read again in each pass; by default kept where they fit.
     **kwargs
         What statsmodels' formula interface passes on.
 
@@ -116,13 +122,25 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         var_weights: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
         missing: str = "none",
+        persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
         check_required(eps_bar)
         trials = {"n_trials": kwargs.pop("n_trials")} if "n_trials" in kwargs else {}
         check_kwargs(type(self).__name__, kwargs)
         family = check_family(family)
-        values: Any = check_numbers("endog", endog)
+        held, rows = held_arrays(
+            missing,
+            persist,
+            endog=endog,
+            exog=exog,
+            freq_weights=freq_weights,
+            offset=offset,
+            exposure=exposure,
+            var_weights=var_weights,
+        )
+        exog, freq_weights = rows["exog"], rows["freq_weights"]
+        values: Any = check_numbers("endog", rows["endog"])
         if not isinstance(family, families.Binomial):
             check_column("endog", values)
         else:
@@ -134,9 +152,9 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         nobs = len(values) if given is None else len(given)
         if freq_weights is not None:
             check_freq_weights(freq_weights, nobs)
-        offset = _per_row("offset", offset, nobs)
-        exposure = _per_row("exposure", exposure, nobs, positive=True)
-        var_weights = _per_row("var_weights", var_weights, nobs, positive=True)
+        offset = _per_row("offset", rows["offset"], nobs)
+        exposure = _per_row("exposure", rows["exposure"], nobs, positive=True)
+        var_weights = _per_row("var_weights", rows["var_weights"], nobs, positive=True)
         with readable_errors():
             super().__init__(
                 values,
@@ -160,10 +178,30 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         check_link(self.family.link, losses, self.endog, self.row_sizes)
         if self.eps_bar != 0:
             warn_of_fractions(name, losses, self.endog, self.row_sizes)
+        self._hold(held)
+
+    def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
+        arrays, n = super()._held_arrays(held), len(held)
+        offset, exposure = arrays.pop("offset", 0.0), arrays.pop("exposure", None)
+        offset = offset if exposure is None else offset + np.log(exposure)
+        endog, ones = arrays["endog"], aligned(np.broadcast_to(1.0, (n,)), held.blocks)
+        trials = ones if endog.ndim == 1 else endog.sum(axis=1)
+        arrays["endog"] = endog if endog.ndim == 1 else endog[:, 0] / trials
+        check_responses(type(self.family).__name__, loss_family(self.family), arrays["endog"])
+        return {
+            "var_weights": ones,
+            "n_trials": trials,
+            "_offset_exposure": offset * ones,
+            **arrays,
+        }
+
+    def _predicted(self, params: Array, rows: Array) -> Array:
+        return row_map(self.family.link.inverse, rows @ params, tail=())
 
     @property
     def _incomparable(self) -> str:
-        if isinstance(self.family, families.Binomial) and np.isin(self.endog, (0, 1)).all():
+        labels = (self.endog == 0) | (self.endog == 1)
+        if isinstance(self.family, families.Binomial) and labels.all():
             if (self.row_sizes == 1).all():
                 return (
                     "no single label of 0 or 1 is improbable enough to tell a wrong one from "
@@ -174,21 +212,22 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     def problem(self) -> GeneralizedProblem:
         """Return half the unit deviances."""
         family = loss_family(self.family)
-        endog = np.asarray(self.endog, float)
-        offset = np.broadcast_to(np.asarray(self._offset_exposure, float), endog.shape)
+        endog, offset = as_floats(self.endog), as_floats(self._offset_exposure)
+        if self._held is None:
+            offset = np.broadcast_to(offset, endog.shape).copy()
         return GeneralizedProblem(
             endog,
-            np.asarray(self.exog, float),
+            as_floats(self.exog),
             family,
             mean_function(self.family.link, family, endog),
-            offset.copy(),
+            offset,
             self.row_sizes,
         )
 
     @property
     def row_sizes(self) -> Array:
         """Variance weights times numbers of trials, shape (n,)."""
-        return np.asarray(self.var_weights, float) * np.asarray(self.n_trials, float)
+        return as_floats(self.var_weights) * as_floats(self.n_trials)
 
     @property
     def rates(self) -> Array:

@@ -17,6 +17,7 @@ from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.outliers import standardized
+from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import refused
 from rrmstats.results.row_order import check_order
 from rrmstats.results.wrapper import wrapper_of
@@ -74,8 +75,8 @@ class RRMGLMResults(RRMResults):
         self.family = model.family
         self.rank = estimate.problem.n_params
 
-    plot_diagnostics = plotting.plot_diagnostics
-    plot_fit = plotting.plot_fit
+    plot_diagnostics = drawn(plotting.plot_diagnostics)
+    plot_fit = drawn(plotting.plot_fit)
 
     @property
     def n_kish_clean(self) -> float:
