@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 # Fraction of good groups that a second step keeps, and that are not counted as corrupted.
 KEPT_LEVEL = 0.999
 # P-value below which a second step differs from the first by more than chance.
-DISAGREES = 1e-3
+DISAGREES = 0.01
+# Share of the groups of opposite responses that must be beyond KEPT_LEVEL for a second step.
+TOLD_SHARE = 0.8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,6 +101,17 @@ class GroupedEstimate(Estimate):
     def inference_freedom(self) -> float:
         """Degrees of freedom of t tests: the effective number of groups less one."""
         return max(float(1 / np.sum(self.found.weights**2)) - 1, 1.0)
+
+    @cached_property
+    def hidden(self) -> bool:
+        """Whether groups of opposite responses, such as wrong labels, often are not far out."""
+        if isinstance(self.first, GroupedEstimate):
+            return self.first.hidden
+        opposite = self.problem.problem.opposite_losses(self.found.theta)
+        if opposite is None or not 0 < self.found.lambda_ < np.inf:
+            return False
+        scores = self.law.scores(self.problem.groups.means(opposite))
+        return bool(self.found.weights @ (scores > norm.ppf(KEPT_LEVEL)) < TOLD_SHARE)
 
     @cached_property
     def scores(self) -> Array:
@@ -224,9 +237,11 @@ def kept_groups(problem: GroupedProblem, first: Estimate, efficiency: float) -> 
 
     Groups beyond KEPT_LEVEL are left out; the others have their full weight. Where that differs
     from the first step by more than chance, corrupted groups have come back, and the first step
-    is kept.
+    is kept. So it is where corrupted groups are hidden: they would come back.
     """
     assert isinstance(first, GroupedEstimate)
+    if first.hidden:
+        return replace(first, efficiency=efficiency, first=first)
     setting = first.setting
     kept = setting.spread(problem.n_obs) * ~first.flags(KEPT_LEVEL)
     weights = kept / kept.sum()
@@ -282,10 +297,15 @@ def _estimate(
 
 
 def contamination(estimate: GroupedEstimate) -> tuple[float, float]:
-    """Return the share of the rows in groups beyond KEPT_LEVEL, and its standard error."""
+    """Return the share of the rows in groups beyond KEPT_LEVEL, and its standard error.
+
+    NaN where corrupted groups are hidden.
+    """
     spread = estimate.setting.spread(estimate.problem.n_obs)
     if estimate.setting.eps_bar == 0:
         return 0.0, 0.0
+    if estimate.hidden:
+        return np.nan, np.nan
     share, count = float(spread @ estimate.flags(KEPT_LEVEL)), np.count_nonzero(spread)
     likely = min(max(share, 1 / count), 0.5)
     return share, float(np.sqrt(likely * (1 - likely) / count))

@@ -13,7 +13,7 @@ from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.ladder import Ladder
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.counts import Counts
+from rrmstats.losses.counts import Binomial, Counts
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.deviance_fits import (
     TiltedFit,
@@ -115,6 +115,13 @@ class GeneralizedProblem(DevianceProblem):
         found = replace(estimate.solution, converged=estimate.solution.converged and converged)
         told = self._estimate(found, fit, sample)
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
+
+    def opposite_losses(self, theta: Array) -> Array | None:
+        """Return the losses of failures in the place of successes; None for other families."""
+        if not isinstance(self.family, Binomial):
+            return None
+        mu = self.mean.mean(self.predictor(theta) + self.offset)
+        return 0.5 * self.var_weights * self.family.deviance(1.0 - self.endog, mu)
 
     def at_boundary(self, rows: TiltedRows) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""

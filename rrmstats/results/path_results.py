@@ -140,7 +140,7 @@ class RRMPath:
 
     @cached_property
     def choice(self) -> Choice | None:
-        """The bound that ``eps_bar="auto"`` chooses; None for models that have no "auto".
+        """The bound that ``eps_bar="auto"`` chooses; None where "auto" does not work.
 
         It need not be on the grid. The model makes the choice when it is first asked for.
 
@@ -152,9 +152,10 @@ class RRMPath:
         >>> path.choice.eps_bar
         0.22
         """
-        if self.model._incomparable:
+        try:
+            return self.model.chosen(self._estimates[0].setting)
+        except NotImplementedError:
             return None
-        return self.model.chosen(self._estimates[0].setting)
 
     @property
     def unit(self) -> str:
