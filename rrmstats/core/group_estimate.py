@@ -18,6 +18,7 @@ from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate, Untilted
 from rrmstats.core.group_law import GroupLaw
+from rrmstats.core.group_rows import row_influence
 from rrmstats.core.sandwich import (
     Dependence,
     influence_covariance,
@@ -126,6 +127,15 @@ class GroupedEstimate(Estimate):
         """Return the influence functions of `params`, one per group, shape (g, k)."""
         told = self.untilted
         return self.group_influence(told.row_influence, told.by_theta, told.by_log_lambda)
+
+    def deletion_influence(self) -> Array:
+        """Return the influence functions of the rows of a regression, shape (n, k).
+
+        They account for the weights of the groups being estimated, and have the residuals as
+        they are.
+        """
+        rows: Any = self.row_estimate  # of a regression: no other estimate is asked for them
+        return row_influence(self, rows.deletion_influence())
 
     def loadings_influence(self) -> Array:
         """Return those of the loadings of principal components, shape (g, d, q)."""
