@@ -223,7 +223,8 @@ res.plot_weights()
 ```
 
 All models and their formula functions take `groups`: the name of a column of the data frame, or
-labels, one per row. Rows with missing values take their labels with them.
+labels, one per row. Rows with missing values take their labels with them. So do
+`rrmstats.robustify` and, for losses with derivatives, `rrmstats.custom`: they take labels.
 
 ## The method
 
@@ -236,15 +237,21 @@ rows, and give the plain fit.
 - **Consistency.** Good groups have unequal weights too. A row of a group of m independent rows has
   its loss tilted by exp(-loss / (m lambda)): Gaussian noise of variance s is narrowed to
   1 / (1 / s + 2 / (m lambda)), log-odds x'b become x'(b + theta / (m lambda)). `scale`, logit
-  coefficients, covariances and the variance off a principal subspace are corrected for it;
-  regression slopes and eigenvalues need no correction. `raw_params` are those of least risk.
+  coefficients, covariances and the variance off a principal subspace are corrected for it, and so
+  are the coefficients of counts, the dispersions of generalized models, and the parameters of
+  `robustify` where it knows the distribution of the responses. Regression slopes and eigenvalues
+  need no correction; means of Tweedie families and a loss of your own have none. `raw_params` are
+  those of least risk.
 - **Efficiency** on clean data is that of Gaussian data of m dimensions: 0.65 for m = 20 and
   `eps_bar` = 0.2, where rows have 0.40. `fit(efficiency=0.95)` takes a second step, whatever
   number is given: groups whose mean loss is beyond the 0.999 quantile of good groups are left out,
   and the others have their full weight. Where that fit differs from the first step by more than
-  chance, corrupted groups have come back, and the first step is kept. Intervals are conditional on
-  the groups left out. With few rows per group, of labels above all, corrupted groups may not be
-  far enough out; compare with `first_step`.
+  chance (p < 0.01), corrupted groups have come back, and the first step is kept. Intervals are
+  conditional on the groups left out. With few rows per group corrupted groups may not be far
+  enough out; compare with `first_step`.
+- **Few labels per group.** Where the opposite labels would take fewer than 80 % of the groups
+  beyond 0.999, corrupted groups hide among the good ones: there is no second step, `eps_hat` is
+  NaN, and `eps_bar="auto"` raises an error. The summary says so.
 - **Flags.** The mean losses of good groups follow a gamma distribution, exactly so for Gaussian
   rows; its two parameters are read off the weighted losses. Where groups differ by more than
   chance among their rows the limits are wider. `distance` is the loss as a standard normal score.
@@ -253,8 +260,12 @@ rows, and give the plain fit.
   group, which accounts for the weights being estimated. Coarser clusters can be given in
   `cov_kwds`. `cov_type="bootstrap"` draws whole groups. Tests have as many degrees of freedom as
   there are effective groups, less one.
-- `path()`, `eps_bar="auto"` and `stability` work by groups. With principal components a group far
-  out *within* the subspace keeps its weight, and counts in the eigenvalues.
+- `path()`, `eps_bar="auto"` and `stability` work by groups. All tables, pictures and the page of a
+  path are then of groups: their weights, where they leave, their distances and flags.
+- `get_influence` tells what a single row does, by its part in the mean loss that decides the
+  weight of its group among others.
+- With principal components a group far out *within* the subspace keeps its weight, and counts in
+  the eigenvalues.
 
 ## Errors
 
@@ -273,6 +284,8 @@ Counts (`RRMPoisson`, coefficients 0.5, 0.5, -0.3 and 0.2) and labels (`RRMLogit
 0.5) in the same design:
 
 {responses}
+
+One step with row weights tells little more than the direction of the coefficients of labels.
 
 ## Coverage
 

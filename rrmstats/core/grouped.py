@@ -192,7 +192,9 @@ class GroupedProblem(EstimableProblem):
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets of groups to try where the user does not say."""
-        return affordable_starts(self.subset_size, eps_bar)
+        return min(
+            affordable_starts(self.subset_size, eps_bar), self.problem.default_starts(eps_bar)
+        )
 
     def determines(self, rows: np.ndarray) -> bool:
         """Tell whether some groups determine all parameters."""
