@@ -63,7 +63,7 @@ class TiltedLaws:
             rows = self._rows(theta, self.raw)
             pull = self.weights @ self._scores(rows)
             step = self._inverse(rows, self._free(theta, pull)) @ pull
-            last, size = size, float(np.sqrt(max(self.sample.total * (pull @ step), 0.0)))
+            last, size = size, float(np.sqrt(max(self.sample.total * float(pull @ step), 0.0)))
             if not size > STEP_TOL:
                 break
             length = max(0.5 * length, 0.05) if size > 0.9 * last else min(1.0, 1.5 * length)
