@@ -47,10 +47,14 @@ SAME = {
     "poisson": lambda d, **kw: rrmstats.robustify(
         sm.Poisson(d["count"], sm.add_constant(d[["x"]])), **kw
     ),
-    "ols": lambda d, **kw: rrmstats.custom(
-        lambda theta: (d.y - theta[0] - theta[1] * d.x) ** 2, np.zeros(2), **kw
-    ),
+    "ols": lambda d, **kw: rrmstats.custom(squares(d), np.zeros(2), **kw),
 }
+
+
+def squares(data):
+    """Return squared residuals as a function of the parameters, labeled as the rows."""
+    y, exog = data.y.to_numpy(), sm.add_constant(data.x.to_numpy())
+    return lambda theta: pd.Series((y - exog @ theta) ** 2, index=data.index)
 
 
 def made(name, data, **kwargs):
