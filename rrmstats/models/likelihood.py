@@ -244,8 +244,8 @@ def check_likelihood(model: Any) -> None:
 
 
 def _repeated(values: Array, y: Array) -> Array:
-    """Return values of the rows for responses of shape (..., n)."""
-    return np.broadcast_to(values, np.shape(y))
+    """Return values of the rows whatever their responses are."""
+    return values
 
 
 def _checked_saturated(saturated: npt.ArrayLike | None, nobs: int) -> Array | None:

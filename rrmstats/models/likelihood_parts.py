@@ -24,6 +24,8 @@ from statsmodels.discrete.discrete_model import (
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood_laws import Likelihood
+from rrmstats.losses.predictors import CountLaw, ShareLaw
+from rrmstats.models.closed_forms import closed_form
 from rrmstats.models.response_laws import CLASSES, kinds_of, law_of
 from rrmstats.models.saturation import largest_of
 
@@ -33,6 +35,8 @@ OVERDISPERSED = (NegativeBinomial, NegativeBinomialP, ZeroInflatedNegativeBinomi
 GENERALIZED = (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)
 # Difference of a function from what it must equal, relative to its size, that is no rounding.
 DIFFERENT = 1e-3
+# Difference of two ways to compute a likelihood that rounding may make.
+SAME = 1e-5
 # Accuracy of the fit to start from: statsmodels' own tolerances are left as they are.
 PILOT_STEPS = 500
 # Fits that are tried until one converges; the best serves where none does.
@@ -211,20 +215,21 @@ def likelihood_of(
         Largest log-likelihoods that a user gave.
     """
     functions = ModelFunctions(model)
-    own_scores = _checked_scores(functions, theta)
+    closed = _checked_form(functions, theta)
+    own_scores = _checked_scores(functions, theta) if closed is None else closed.scores
     largest = saturated if saturated is not None else largest_of(model, aside)
     endog = np.asarray(model.endog, dtype=float)
 
     return Likelihood(
         n_obs=len(endog),
         start=theta,
-        log_likelihood=functions.log_likelihood,
+        log_likelihood=functions.log_likelihood if closed is None else closed.log_likelihood,
         scores=own_scores,
         hessian=None if own_scores is None else _checked_hessian(functions, theta),
         largest=largest,
         lower=functions.lower(len(theta)),
         endog=endog,
-        law=law_of(model, functions, theta),
+        law=law_of(model, functions, theta) if closed is None else closed,
         classes=isinstance(model, (*CLASSES, BinaryModel)),
         kinds=kinds_of(model, endog),
         part=None if saturated is not None else partial(_part_likelihood, functions, theta, aside),
@@ -259,6 +264,15 @@ def part_of(model: Any, rows: np.ndarray, functions: ModelFunctions, theta: Arra
         values, functions.log_likelihood(theta)[rows], rtol=1e-9
     )
     return some if same else None
+
+
+def _checked_form(functions: ModelFunctions, theta: Array) -> CountLaw | ShareLaw | None:
+    """Return the closed form of a likelihood where it is the model's."""
+    found = closed_form(functions.model)
+    if found is None:
+        return None
+    values, wanted = found.log_likelihood(theta), functions.log_likelihood(theta)
+    return found if np.allclose(values, wanted, rtol=SAME, atol=SAME) else None
 
 
 def _checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array], Array] | None:

@@ -1,0 +1,109 @@
+"""Likelihoods whose rows depend on the parameters through few predictors, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv, expit
+
+from rrmstats.core.entropy import Array
+from rrmstats.losses.kernels import CountKernel, Kernel
+from rrmstats.losses.likelihood_laws import count_cells, probability_nodes
+
+# Logarithm of a probability that is not worth a term, and how often sums are lengthened for it.
+FAINT, LENGTHENED = -30.0, 8
+
+
+@dataclass(frozen=True, eq=False)
+class PredictorLikelihood:
+    """Log-likelihoods of rows, given predictors that are linear in parts of the parameters.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    endog : ndarray, shape (n,)
+    designs : tuple of ndarray, shape (n, k_j) each
+        Designs of the predictors; parameters come in their order.
+    offsets : tuple of ndarray, shape (n,), or 0 each
+    """
+
+    kernel: Kernel
+    endog: Array
+    designs: tuple[Array, ...]
+    offsets: tuple[Any, ...]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return np.cumsum([0, *(design.shape[1] for design in self.designs)]).tolist()
+
+    def predictors(self, theta: Array) -> tuple[Array, ...]:
+        """Return the predictors of the rows, shape (n,) each."""
+        ends = self._ends
+        return tuple(
+            design @ theta[ends[j] : ends[j + 1]] + self.offsets[j]
+            for j, design in enumerate(self.designs)
+        )
+
+    @cached_property
+    def jacobian(self) -> Array:
+        """Derivatives of the predictors in the parameters, shape (q, n, k)."""
+        found = np.zeros((len(self.designs), len(self.endog), self._ends[-1]))
+        for j, design in enumerate(self.designs):
+            found[j, :, self._ends[j] : self._ends[j + 1]] = design
+        return found
+
+    def log_likelihood(self, theta: Array) -> Array:
+        """Return the log-likelihoods of the rows, shape (n,)."""
+        return self.log_density(theta, self.endog)
+
+    def log_density(self, theta: Array, y: Array) -> Array:
+        """Return the log-likelihoods of responses that broadcast with the rows."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.kernel.log_density(y, *self.predictors(theta)))
+
+    def scores(self, theta: Array) -> Array:
+        """Return the scores of the rows, shape (n, k)."""
+        with np.errstate(all="ignore"):
+            slopes = self.kernel.slopes(self.endog, *self.predictors(theta))
+        return np.hstack([s[:, None] * z for s, z in zip(slopes, self.designs, strict=True)])
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array]:
+        """Return the slopes in the predictors (q, m, n), and the derivatives of these."""
+        with np.errstate(all="ignore"):
+            return self.kernel.slopes(y, *self.predictors(theta)), self.jacobian
+
+
+class CountLaw(PredictorLikelihood):
+    """The law of counts, whose kernel is a `CountKernel`."""
+
+    kernel: CountKernel
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return counts that stand for all, and the logarithms of for how many each."""
+        with np.errstate(all="ignore"):
+            predictors = self.predictors(theta)
+            mean, variance = np.broadcast_arrays(*self.kernel.moments(*predictors))
+            spread = np.where(np.isfinite(variance), np.sqrt(variance), 1.0 + mean)
+            for _ in range(LENGTHENED):
+                y, width = count_cells(mean, spread)
+                if not (self.kernel.log_density(y[-1], *predictors) > FAINT).any():
+                    break
+                spread = 2.0 * spread
+        return y, np.log(width)
+
+
+class ShareLaw(PredictorLikelihood):
+    """The law of shares, whose kernel is a `BetaKernel`."""
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return shares, and the logarithms of what their densities count."""
+        at, weight = probability_nodes()
+        with np.errstate(all="ignore"):
+            logit_mean, log_precision = self.predictors(theta)
+            precision = np.exp(log_precision)
+            a, b = expit(logit_mean) * precision, expit(-logit_mean) * precision
+            y = np.asarray(betaincinv(a, b, at[:, None]))
+            return y, np.log(weight)[:, None] - self.log_density(theta, y)

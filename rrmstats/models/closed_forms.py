@@ -1,0 +1,82 @@
+"""Statsmodels' models whose likelihoods have closed forms here, with their slopes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from statsmodels.discrete.count_model import GenericZeroInflated
+from statsmodels.discrete.discrete_model import (
+    GeneralizedPoisson,
+    NegativeBinomial,
+    NegativeBinomialP,
+    Poisson,
+)
+from statsmodels.genmod.families.links import Log, Logit
+from statsmodels.othermod.betareg import BetaModel
+
+from rrmstats.core.entropy import Array
+from rrmstats.losses.kernels import (
+    BetaKernel,
+    CountKernel,
+    GeneralizedPoissonKernel,
+    NegativeBinomialKernel,
+    PoissonKernel,
+    ZeroInflatedKernel,
+)
+from rrmstats.losses.predictors import CountLaw, ShareLaw
+
+# Variances of statsmodels' negative binomial models: mu + alpha mu^power.
+POWERS = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}
+
+
+def closed_form(model: Any) -> CountLaw | ShareLaw | None:
+    """Return the likelihood of a model in closed form; None where there is none."""
+    endog = np.asarray(model.endog, dtype=float)
+    if isinstance(model, BetaModel):
+        if type(model.link) is not Logit or type(model.link_precision) is not Log:
+            return None
+        designs = (np.asarray(model.exog, float), np.asarray(model.exog_precision, float))
+        return ShareLaw(BetaKernel(), endog, designs, (0.0, 0.0))
+    inflated = isinstance(model, GenericZeroInflated)
+    main = getattr(model, "model_main", None) if inflated else model
+    kernel = _count_kernel(main)
+    if kernel is None:
+        return None
+    designs, offsets = (np.asarray(main.exog, dtype=float),), (_offset(main),)
+    if has_alpha(main):
+        designs, offsets = (*designs, np.ones((len(endog), 1))), (*offsets, 0.0)
+    if inflated:
+        kernel = ZeroInflatedKernel(kernel, model.inflation == "probit")
+        designs = (np.asarray(model.exog_infl, dtype=float), *designs)
+        offsets = (0.0, *offsets)
+    return CountLaw(kernel, endog, designs, offsets)
+
+
+def has_alpha(main: Any) -> bool:
+    """Tell whether the last parameter of a model of counts is a dispersion."""
+    return isinstance(main, (NegativeBinomial, NegativeBinomialP, GeneralizedPoisson)) and (
+        getattr(main, "loglike_method", "") != "geometric"
+    )
+
+
+def variance_power(main: Any) -> float:
+    """Return the power of the mean in the variance of a negative binomial model."""
+    named = POWERS.get(getattr(main, "loglike_method", ""))
+    return float(getattr(main, "parameterization", 2)) if named is None else named
+
+
+def _count_kernel(main: Any) -> CountKernel | None:
+    if isinstance(main, Poisson):
+        return PoissonKernel()
+    if isinstance(main, (NegativeBinomial, NegativeBinomialP)):
+        return NegativeBinomialKernel(variance_power(main), None if has_alpha(main) else 1.0)
+    if isinstance(main, GeneralizedPoisson):
+        return GeneralizedPoissonKernel(float(main.parameterization))
+    return None
+
+
+def _offset(main: Any) -> Array | float:
+    """Return what is added to the linear predictor of a model of counts."""
+    given = [getattr(main, name, None) for name in ("offset", "exposure")]
+    return sum((np.asarray(value, float) for value in given if value is not None), 0.0)
