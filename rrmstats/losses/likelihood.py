@@ -13,10 +13,16 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.losses.likelihood_batches import batch_fits, blocks
 from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.likelihood_rows import LawRows, LawSample
 from rrmstats.losses.likelihood_rungs import bad_share, law_fit, likelihood_ladder
-from rrmstats.losses.numerical import NumericalProblem, with_infinite_losses
+from rrmstats.losses.numerical import (
+    IMPROVING_STEPS,
+    SUBSET_STEPS,
+    NumericalProblem,
+    with_infinite_losses,
+)
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
@@ -71,6 +77,40 @@ class LikelihoodProblem(NumericalProblem):
         used = weights > 0
         gradients = self.gradients(theta)[used]
         return gradients.T @ (weights[used, None] * gradients)
+
+    def losses(self, theta: Array) -> Array:
+        """Return the losses, BEYOND where they are infinite or not defined, shape (..., n)."""
+        if self.likelihood.closed is None:
+            return super().losses(theta)
+        return self._row_losses(theta)
+
+    def improved(self, weights: Array, theta: Array) -> Array:
+        """Return parameters of lower weighted loss, shape (b, k)."""
+        form = self.likelihood.closed
+        if form is None:
+            return super().improved(weights, theta)
+        parts = [
+            batch_fits(form, self._rows_largest, weights[b], theta[b], self.lower, IMPROVING_STEPS)
+            for b in blocks(len(theta), self.n_obs, self.n_params)
+        ]
+        return np.concatenate(parts)
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return the fits to subsets of rows, shape (m, k)."""
+        if self.likelihood.closed is None:
+            return super().subset_fits(subsets)
+        return batch_fits(
+            self.likelihood.closed.subsets(subsets),
+            self._rows_largest[subsets],
+            np.full(subsets.shape, 1.0 / subsets.shape[1]),
+            np.tile(self.start, (len(subsets), 1)),
+            self.lower,
+            SUBSET_STEPS,
+        )
+
+    @property
+    def _rows_largest(self) -> Array:
+        return np.broadcast_to(self.largest, (self.n_obs,))
 
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows."""

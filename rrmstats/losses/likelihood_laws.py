@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from rrmstats.core.entropy import Array
+
+if TYPE_CHECKING:
+    from rrmstats.losses.predictors import PredictorLikelihood
 
 # Counts that are taken one by one; beyond, cells grow by this factor each.
 ONE_BY_ONE, GROWTH = 150, 1.04
@@ -69,6 +72,8 @@ class Likelihood:
         Whether the responses are labels, which may have probability one.
     kinds : tuple of ndarray
         Masks of rows, each of which weights must keep a part of.
+    closed : PredictorLikelihood or None
+        Its closed form, where it has one.
     part : callable or None
         Takes rows and returns the likelihood of these; None where only the whole can be evaluated.
     """
@@ -84,6 +89,7 @@ class Likelihood:
     law: Law | None = None
     classes: bool = False
     kinds: tuple[np.ndarray, ...] = ()
+    closed: PredictorLikelihood | None = None
     part: Callable[[np.ndarray], Likelihood | None] | None = None
 
 

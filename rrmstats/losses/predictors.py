@@ -28,6 +28,8 @@ class PredictorLikelihood:
     designs : tuple of ndarray, shape (n, k_j) each
         Designs of the predictors; parameters come in their order.
     offsets : tuple of ndarray, shape (n,), or 0 each
+
+    All may have a batch of subsets of rows in front, with one theta for each.
     """
 
     kernel: Kernel
@@ -37,14 +39,24 @@ class PredictorLikelihood:
 
     @cached_property
     def _ends(self) -> list[int]:
-        return np.cumsum([0, *(design.shape[1] for design in self.designs)]).tolist()
+        return np.cumsum([0, *(design.shape[-1] for design in self.designs)]).tolist()
 
     def predictors(self, theta: Array) -> tuple[Array, ...]:
-        """Return the predictors of the rows, shape (n,) each."""
-        ends = self._ends
-        return tuple(
-            design @ theta[ends[j] : ends[j + 1]] + self.offsets[j]
-            for j, design in enumerate(self.designs)
+        """Return the predictors of the rows at theta (..., k), shape (..., n) each."""
+        found = []
+        for j, design in enumerate(self.designs):
+            own = theta[..., self._ends[j] : self._ends[j + 1]]
+            linear = own @ design.T if design.ndim == 2 else (design @ own[..., None])[..., 0]
+            found.append(linear + self.offsets[j])
+        return tuple(found)
+
+    def subsets(self, rows: np.ndarray) -> PredictorLikelihood:
+        """Return the likelihood of a batch of subsets of rows, shape (b, r)."""
+        return PredictorLikelihood(
+            self.kernel,
+            self.endog[rows],
+            tuple(design[rows] for design in self.designs),
+            tuple(off[rows] if np.ndim(off) else off for off in self.offsets),
         )
 
     @cached_property
@@ -56,7 +68,7 @@ class PredictorLikelihood:
         return found
 
     def log_likelihood(self, theta: Array) -> Array:
-        """Return the log-likelihoods of the rows, shape (n,)."""
+        """Return the log-likelihoods of the rows, shape (..., n)."""
         return self.log_density(theta, self.endog)
 
     def log_density(self, theta: Array, y: Array) -> Array:
@@ -65,10 +77,11 @@ class PredictorLikelihood:
             return np.asarray(self.kernel.log_density(y, *self.predictors(theta)))
 
     def scores(self, theta: Array) -> Array:
-        """Return the scores of the rows, shape (n, k)."""
+        """Return the scores of the rows, shape (..., n, k)."""
         with np.errstate(all="ignore"):
             slopes = self.kernel.slopes(self.endog, *self.predictors(theta))
-        return np.hstack([s[:, None] * z for s, z in zip(slopes, self.designs, strict=True)])
+        parts = [s[..., None] * z for s, z in zip(slopes, self.designs, strict=True)]
+        return np.concatenate(parts, axis=-1)
 
     def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array]:
         """Return the slopes in the predictors (q, m, n), and the derivatives of these."""

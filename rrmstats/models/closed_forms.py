@@ -80,3 +80,22 @@ def _offset(main: Any) -> Array | float:
     """Return what is added to the linear predictor of a model of counts."""
     given = [getattr(main, name, None) for name in ("offset", "exposure")]
     return sum((np.asarray(value, float) for value in given if value is not None), 0.0)
+
+
+def ordered_scores(model: Any, theta: Array) -> Array:
+    """Return the scores of an `OrderedModel`, thresholds among them, shape (n, k)."""
+    with np.errstate(all="ignore"):
+        thresholds = model.transform_threshold_params(theta)
+        linear, level = model._linpred(theta), np.asarray(model.endog, dtype=int)
+        low, high = thresholds[level] - linear, thresholds[level + 1] - linear
+        bells = np.stack([model.pdf(high), -model.pdf(low)]) / model.prob(low, high)
+    levels = len(thresholds) - 2
+    # Slopes in the thresholds, of which parameters after the first are logarithms of increments.
+    above = np.arange(levels) == level[:, None]
+    below = np.arange(levels) == level[:, None] - 1
+    by_threshold = above * bells[0][:, None] + below * bells[1][:, None]
+    increments = np.r_[1.0, np.exp(theta[len(theta) - levels + 1 :])]
+    by_rest = np.cumsum(by_threshold[:, ::-1], axis=1)[:, ::-1] * increments
+    if model.exog is None:
+        return by_rest
+    return np.hstack([-bells.sum(axis=0)[:, None] * np.asarray(model.exog, float), by_rest])

@@ -20,12 +20,13 @@ from statsmodels.discrete.discrete_model import (
     NegativeBinomial,
     NegativeBinomialP,
 )
+from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.predictors import CountLaw, ShareLaw
-from rrmstats.models.closed_forms import closed_form
+from rrmstats.models.closed_forms import closed_form, ordered_scores
 from rrmstats.models.response_laws import CLASSES, kinds_of, law_of
 from rrmstats.models.saturation import largest_of
 
@@ -232,6 +233,7 @@ def likelihood_of(
         law=law_of(model, functions, theta) if closed is None else closed,
         classes=isinstance(model, (*CLASSES, BinaryModel)),
         kinds=kinds_of(model, endog),
+        closed=closed,
         part=None if saturated is not None else partial(_part_likelihood, functions, theta, aside),
     )
 
@@ -277,9 +279,12 @@ def _checked_form(functions: ModelFunctions, theta: Array) -> CountLaw | ShareLa
 
 def _checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array], Array] | None:
     """Return the scores of a model where they are its own and right."""
+    at = theta + 1e-3 * np.maximum(np.abs(theta), 0.1)
+    if isinstance(functions.model, OrderedModel):
+        ordered = partial(ordered_scores, functions.model)
+        return ordered if _agree(functions, at, ordered) else None
     if functions.slow_scores or not hasattr(functions.model, "score_obs"):
         return None
-    at = theta + 1e-3 * np.maximum(np.abs(theta), 0.1)
     probe = copy.copy(functions.model)
     probe.loglikeobs = _differenced  # scores that are differences of it are better taken here
     try:
