@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -53,6 +54,9 @@ class LikelihoodProblem(NumericalProblem):
             hessian=None if likelihood.hessian is None else self._own_hessian,
             lower=likelihood.lower,
         )
+        if likelihood.closed is not None:
+            # Where the mean loss hardly bends, its curvature gives no unit.
+            self.unit = np.minimum(self.unit, likelihood.closed.longest_units)
 
     def _own_losses(self, theta: Array) -> Array:
         return self.largest - self.likelihood.log_likelihood(theta)
@@ -132,7 +136,7 @@ class LikelihoodProblem(NumericalProblem):
         order, raw = self._first_order(solution.lambda_, setting.eps_bar), solution.theta
         if order is not None:
             rows, root = law_fit(sample.at(raw, order, anchor=raw))
-            if rows.flat:
+            if rows.flat.any():
                 # A raw parameter at the end of its range, such as a share of zeros, stays there.
                 other, found_root = law_fit(sample.at(self.start, order, anchor=raw))
                 if found_root and other.tilted_likelihood > rows.tilted_likelihood:
@@ -169,7 +173,9 @@ class LikelihoodProblem(NumericalProblem):
             )
         if not 0 < first.solution.lambda_ < np.inf:
             return replace(first, efficiency=efficiency, first=first)
-        ladder = likelihood_ladder(first.rows, first.influence() / first.wnobs, efficiency)
+        ladder = likelihood_ladder(
+            first.rows, first.known_influence() / first.wnobs, efficiency
+        )
         if ladder.chosen == 0:
             return replace(first, efficiency=efficiency, first=first, ladder=ladder)
         rows = ladder.best.rows
@@ -214,17 +220,28 @@ class LikelihoodEstimate(Estimate):
     problem: LikelihoodProblem
     rows: LawRows | None = None
 
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Which parameters the rows tell something about and no bound holds, shape (k,)."""
+        if self.rows is None:
+            return self.params > self.problem.lower
+        return self.rows.free
+
     def influence(self) -> Array:
-        """Return the influence functions of the parameters, shape (n, k)."""
+        """Return the influence functions of the parameters, shape (n, k); NaN if not `known`."""
+        return np.where(self.known, self.known_influence(), np.nan)
+
+    def known_influence(self) -> Array:
+        """Return the influence functions of the known parameters, zero for the others, (n, k)."""
         if self.rows is None or self.rows.order == 1.0:
-            return super().influence()
+            return np.where(self.known, super().influence(), 0.0)
         if self.rows.anchor is None:
             return self.wnobs * self.rows.influence()
         found = (self.first or self).solution
         raw = minimum_influence(
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         )
-        free = found.theta > self.problem.lower
+        free = self.known & (found.theta > self.problem.lower)
         return self.wnobs * self.rows.influence(
             np.where(free, raw.theta, 0.0) / self.wnobs, raw.log_lambda / self.wnobs
         )

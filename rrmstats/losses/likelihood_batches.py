@@ -10,6 +10,8 @@ from rrmstats.losses.predictors import PredictorLikelihood
 
 # Entries of the arrays that a batch works on.
 BLOCK = 1_000_000
+# Steps of a fit to all rows, whose end is not exact.
+OWN_STEPS = 100
 # What rows outside of their domain lose.
 BEYOND = 1e100
 
@@ -61,6 +63,13 @@ def batch_fits(
         return np.maximum(at + step, lower)
 
     return damped_newton(value, slopes, retract, theta, steps)
+
+
+def own_fit(form: PredictorLikelihood, start: Array, lower: Array) -> Array:
+    """Return the parameters of largest likelihood near a start, shape (k,)."""
+    n = form.endog.shape[-1]
+    weights = np.full((1, n), 1.0 / n)
+    return batch_fits(form, np.zeros(n), weights, start[None], lower, OWN_STEPS)[0]
 
 
 def blocks(n_fits: int, n_obs: int, n_params: int) -> list[slice]:

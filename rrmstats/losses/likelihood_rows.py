@@ -30,6 +30,8 @@ BREAD = (0.5, 2.0)
 LEVERAGE_MAX = 0.9
 # Information on a parameter per row, in its unit, below which there is none.
 FLAT = 1e-4
+# Part of a parameter, squared, in directions without information that makes it unknown.
+LOADING = 0.01
 # Entries of the arrays that a block of responses works on.
 BLOCK = 400_000
 # Steps, in units of the parameters, over which the responses of a quadrature stay.
@@ -255,9 +257,19 @@ class LawRows:
         return float(mass @ gain)
 
     @cached_property
-    def flat(self) -> bool:
-        """Whether the rows tell nothing about some parameter."""
-        return bool((np.diag(self.bread) * self.sample.unit**2 < FLAT * self.sample.total).any())
+    def flat(self) -> np.ndarray:
+        """Which parameters the rows tell nothing about, shape (k,)."""
+        unit = self.sample.unit
+        values, axes = np.linalg.eigh(self.bread * np.outer(unit, unit))
+        none = values < FLAT * self.sample.total
+        return (axes[:, none] ** 2).sum(axis=1) > LOADING
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Which parameters are neither flat nor held at their bounds, shape (k,)."""
+        lower = self.sample.likelihood.lower
+        held = False if lower is None else (self.theta <= lower) & (self.pull <= 0)
+        return ~(self.flat | held)
 
     @cached_property
     def bread(self) -> Array:
@@ -271,9 +283,17 @@ class LawRows:
         return 0.5 * (slope + slope.T)
 
     @cached_property
+    def _root(self) -> Array:
+        """Root of the inverse of the bread of the free parameters, zero for others."""
+        free = self.free
+        root = np.zeros((len(free), len(free)))
+        root[np.ix_(free, free)] = inverse_root(self.bread[np.ix_(free, free)])
+        return root
+
+    @cached_property
     def inverse(self) -> Array:
         """Inverse of the observed bread, kept near the expected one, shape (k, k)."""
-        root = inverse_root(self.bread)
+        root = self._root
         observed = np.nan_to_num(self.observed_bread)
         values, vectors = np.linalg.eigh(root @ observed @ root.T)
         axes = vectors.T @ root
@@ -282,8 +302,7 @@ class LawRows:
     @cached_property
     def expected_influence(self) -> Array:
         """Influence functions of theta with the expected bread, shape (n, k)."""
-        root = inverse_root(self.bread)
-        return self.scores @ (root.T @ root)
+        return self.scores @ (self._root.T @ self._root)
 
     def influence(self, raw: Array | None = None, log_lambda: Array | None = None) -> Array:
         """Return the influence functions of theta, with HC3's factors: it moves by the sum.

@@ -15,6 +15,8 @@ from rrmstats.losses.likelihood_laws import count_cells, probability_nodes
 
 # Logarithm of a probability that is not worth a term, and how often sums are lengthened for it.
 FAINT, LENGTHENED = -30.0, 8
+# Change of a linear predictor or dispersion that is large for any of them.
+LARGE_CHANGE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,12 @@ class PredictorLikelihood:
             tuple(design[rows] for design in self.designs),
             tuple(off[rows] if np.ndim(off) else off for off in self.offsets),
         )
+
+    @property
+    def longest_units(self) -> Array:
+        """Changes of the parameters that change a predictor by much whatever it is, shape (k,)."""
+        size = np.sqrt(np.concatenate([(z**2).mean(axis=0) for z in self.designs]))
+        return LARGE_CHANGE / np.where(size > 0, size, 1.0)
 
     @cached_property
     def jacobian(self) -> Array:

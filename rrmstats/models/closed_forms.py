@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 from statsmodels.discrete.count_model import GenericZeroInflated
 from statsmodels.discrete.discrete_model import (
     GeneralizedPoisson,
@@ -26,6 +27,12 @@ from rrmstats.losses.kernels import (
 )
 from rrmstats.losses.predictors import CountLaw, ShareLaw
 
+# Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
+LEAST_ALPHA = 1e-6
+# Predictors of a share of added zeros of about 1e-9, which is none.
+LEAST_LOGIT, LEAST_PROBIT = -20.0, -6.0
+# Dispersion and predictor of a share of zeros from which a fit starts where statsmodels fails.
+START_ALPHA, START_INFLATION = 0.1, -1.0
 # Variances of statsmodels' negative binomial models: mu + alpha mu^power.
 POWERS = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}
 
@@ -51,6 +58,34 @@ def closed_form(model: Any) -> CountLaw | ShareLaw | None:
         designs = (np.asarray(model.exog_infl, dtype=float), *designs)
         offsets = (0.0, *offsets)
     return CountLaw(kernel, endog, designs, offsets)
+
+
+def rough_start(form: CountLaw | ShareLaw) -> Array:
+    """Return parameters whose predictors are about those of the responses, shape (k,)."""
+    y = form.endog
+    if isinstance(form, ShareLaw):
+        wanted = [logit(np.clip(y, START_ALPHA, 1.0 - START_ALPHA)), np.full(len(y), 2.0)]
+    else:
+        inflated = isinstance(form.kernel, ZeroInflatedKernel)
+        wanted = [np.full(len(y), START_INFLATION)] if inflated else []
+        wanted += [np.log(y + 0.5), np.full(len(y), START_ALPHA)]
+    parts = [
+        np.linalg.lstsq(design, aim - offset, rcond=None)[0]
+        for design, offset, aim in zip(form.designs, form.offsets, wanted, strict=False)
+    ]
+    return np.concatenate(parts)
+
+
+def lower_bounds(model: Any, k: int) -> Array:
+    """Return the least values of k parameters."""
+    least = np.full(k, -np.inf)
+    inflated = isinstance(model, GenericZeroInflated)
+    main = getattr(model, "model_main", None) if inflated else model
+    if isinstance(main, (NegativeBinomial, NegativeBinomialP)) and has_alpha(main):
+        least[-1] = LEAST_ALPHA
+    if inflated and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():
+        least[0] = LEAST_PROBIT if model.inflation == "probit" else LEAST_LOGIT
+    return least
 
 
 def has_alpha(main: Any) -> bool:
