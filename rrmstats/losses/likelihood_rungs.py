@@ -51,9 +51,7 @@ def law_fit(rows: LawRows) -> tuple[LawRows, bool]:
         size = new
         if size < STEP_TOL:
             break
-        reach = float(np.abs(step / unit).max())
-        factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
-        rows = _within(rows, factor * step)
+        rows = _within(rows, np.clip(length * step, -LONGEST * unit, LONGEST * unit))
     return rows, size < SETTLED
 
 
