@@ -151,6 +151,10 @@ class LawRows:
         """Return the rows at parameters nearby, under weights of the same order and anchor."""
         return LawRows(self.sample, theta, self.order, self.anchor, self.nodes)
 
+    def reordered(self, order: float) -> LawRows:
+        """Return the rows under weights of another order at their own parameters."""
+        return LawRows(self.sample, self.theta, order, None, self.nodes)
+
     @property
     def _weighing(self) -> Array:
         return self.theta if self.anchor is None else self.anchor

@@ -106,11 +106,11 @@ def likelihood_ladder(first: LawRows, moves: Array, efficiency: float) -> Ladder
 
     def moved(order: float) -> Array:
         if order not in known:
-            known[order] = sample.at(first.theta, order).expected_influence
+            known[order] = first.reordered(order).expected_influence
         return known[order]
 
     def fit(order: float, last: LawRung) -> LawRung:
-        return make_rung(*law_fit(sample.at(last.rows.theta, order)))
+        return make_rung(*law_fit(last.rows.reordered(order)))
 
     def agreement(rung: LawRung, earlier: LawRung) -> float:
         if not rung.converged:

