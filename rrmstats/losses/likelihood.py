@@ -193,9 +193,7 @@ class LikelihoodProblem(NumericalProblem):
             )
         if not 0 < first.solution.lambda_ < np.inf:
             return replace(first, efficiency=efficiency, first=first)
-        ladder = likelihood_ladder(
-            first.rows, first.known_influence() / first.wnobs, efficiency
-        )
+        ladder = likelihood_ladder(first.rows, first.known_influence() / first.wnobs, efficiency)
         if ladder.chosen == 0:
             return replace(first, efficiency=efficiency, first=first, ladder=ladder)
         rows = ladder.best.rows

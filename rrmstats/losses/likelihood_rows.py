@@ -198,9 +198,7 @@ class LawRows:
         with np.errstate(all="ignore"):
             density = self._law.log_density(self.theta, some.y)
             weighing = (
-                density
-                if self.anchor is None
-                else self._law.log_density(self.anchor, some.y)
+                density if self.anchor is None else self._law.log_density(self.anchor, some.y)
             )
             found = np.exp(
                 some.log_count + density - (self.order - 1.0) * (some.largest - weighing)

@@ -16,7 +16,12 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import affordable_starts
-from rrmstats.losses.finite_differences import differences, parameter_units, second_differences
+from rrmstats.losses.finite_differences import (
+    differences,
+    has_kinks,
+    parameter_units,
+    second_differences,
+)
 
 #: Losses (n,) at parameters (k,).
 Losses = Callable[[Array], Array]
@@ -351,7 +356,12 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         )
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
-        """Return the parameters of least risk as an estimate."""
+        """Return the parameters of least risk as an estimate; a rough one where losses have kinks."""
+        theta = solution.theta
+        if self._hessian is None and has_kinks(
+            self._losses, theta, parameter_units(self._curvature, theta), solution.weights
+        ):
+            return super().consistent(solution, setting)
         return EstimableProblem.consistent(self, with_infinite_losses(solution), setting)
 
 
