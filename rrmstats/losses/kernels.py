@@ -7,6 +7,7 @@ dispersion falls to zero, where differences of log-gamma functions lose all digi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,18 +25,21 @@ FARTHEST_LOG = 300.0
 class Kernel(Protocol):
     """The log-density of a response, given predictors."""
 
-    def log_density(self, y: Array, *predictors: Array) -> Array:
-        """Return the log-densities of responses."""
+    @property
+    def log_density(self) -> Callable[..., Array]:
+        """Function of responses and predictors that returns log-densities."""
 
-    def slopes(self, y: Array, *predictors: Array) -> Array:
-        """Return their derivatives in each predictor, shape (q, ...)."""
+    @property
+    def slopes(self) -> Callable[..., Array]:
+        """Function of both that returns the derivatives in each predictor, shape (q, ...)."""
 
 
 class CountKernel(Kernel, Protocol):
     """The log-probability of a count, given predictors."""
 
-    def moments(self, *predictors: Array) -> tuple[Array, Array]:
-        """Return means and variances."""
+    @property
+    def moments(self) -> Callable[..., tuple[Array, Array]]:
+        """Function of predictors that returns means and variances."""
 
 
 @dataclass(frozen=True)

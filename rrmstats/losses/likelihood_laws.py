@@ -38,7 +38,7 @@ class Law(Protocol):
         """Return the log-likelihoods of responses, shape (m, n)."""
 
     def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array | None]:
-        """Return derivatives of these in q predictors, (q, m, n), and of these in theta, (q, n, k).
+        """Return slopes in q predictors, (q, m, n), and those of these in theta, (q, n, k).
 
         The second is None where the predictors are theta; units of theta serve for differences.
         """
@@ -96,8 +96,9 @@ class Likelihood:
 def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:
     """Return counts that stand for all that are likely, and for how many each.
 
-    Both have shape (m, n), or (m, 1) where they are the same for all rows. The first are taken one by one. Those further on stand for cells around them, ever wider, in
-    which a distribution that has its spread further out is nearly linear.
+    Both have shape (m, n), or (m, 1) where they are the same for all rows. The first are taken one
+    by one. Those further on stand for cells around them, ever wider, in which a distribution that
+    has its spread further out is nearly linear.
 
     Parameters
     ----------

@@ -356,7 +356,7 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         )
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
-        """Return the parameters of least risk as an estimate; a rough one where losses have kinks."""
+        """Return the parameters of least risk as an estimate, rough where losses have kinks."""
         theta = solution.theta
         if self._hessian is None and has_kinks(
             self._losses, theta, parameter_units(self._curvature, theta), solution.weights

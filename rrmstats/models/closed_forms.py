@@ -43,21 +43,22 @@ def closed_form(model: Any) -> CountLaw | ShareLaw | None:
     if isinstance(model, BetaModel):
         if type(model.link) is not Logit or type(model.link_precision) is not Log:
             return None
-        designs = (np.asarray(model.exog, float), np.asarray(model.exog_precision, float))
-        return ShareLaw(BetaKernel(), endog, designs, (0.0, 0.0))
-    inflated = isinstance(model, GenericZeroInflated)
-    main = getattr(model, "model_main", None) if inflated else model
+        both = (np.asarray(model.exog, float), np.asarray(model.exog_precision, float))
+        return ShareLaw(BetaKernel(), endog, both, (0.0, 0.0))
+    main = model.model_main if isinstance(model, GenericZeroInflated) else model
     kernel = _count_kernel(main)
     if kernel is None:
         return None
-    designs, offsets = (np.asarray(main.exog, dtype=float),), (_offset(main),)
+    designs: list[Array] = [np.asarray(main.exog, dtype=float)]
+    offsets: list[Array | float] = [_offset(main)]
     if has_alpha(main):
-        designs, offsets = (*designs, np.ones((len(endog), 1))), (*offsets, 0.0)
-    if inflated:
+        designs.append(np.ones((len(endog), 1)))
+        offsets.append(0.0)
+    if main is not model:
         kernel = ZeroInflatedKernel(kernel, model.inflation == "probit")
-        designs = (np.asarray(model.exog_infl, dtype=float), *designs)
-        offsets = (0.0, *offsets)
-    return CountLaw(kernel, endog, designs, offsets)
+        designs.insert(0, np.asarray(model.exog_infl, dtype=float))
+        offsets.insert(0, 0.0)
+    return CountLaw(kernel, endog, tuple(designs), tuple(offsets))
 
 
 def rough_start(form: CountLaw | ShareLaw) -> Array:
@@ -80,7 +81,7 @@ def lower_bounds(model: Any, k: int) -> Array:
     """Return the least values of k parameters."""
     least = np.full(k, -np.inf)
     inflated = isinstance(model, GenericZeroInflated)
-    main = getattr(model, "model_main", None) if inflated else model
+    main = model.model_main if inflated else model
     if isinstance(main, (NegativeBinomial, NegativeBinomialP)) and has_alpha(main):
         least[-1] = LEAST_ALPHA
     if inflated and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():

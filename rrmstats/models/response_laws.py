@@ -30,8 +30,8 @@ class ClassLaw:
 
     def nodes(self, theta: Array) -> tuple[Array, Array]:
         """Return the classes, shape (m, 1), each of which counts once."""
-        classes = np.arange(self._functions.predict(theta).shape[1])[:, None]
-        return classes, np.zeros(classes.shape)
+        classes = np.arange(float(self._functions.predict(theta).shape[1]))[:, None]
+        return classes, np.zeros_like(classes)
 
     def log_density(self, theta: Array, y: Array) -> Array:
         """Return the log-probabilities of classes, shape (m, n)."""

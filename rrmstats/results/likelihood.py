@@ -31,9 +31,9 @@ NOT_CORRECTED = (
     "that parameters of scale come out too small."
 )
 NOT_KNOWN = (
-    "No standard error for {}: at the end of its range, or the rows with weight tell nothing about "
-    "it (no overdispersion, no added zeros). The other standard errors take it as known; a simpler "
-    "model would do."
+    "No standard error for {}: at the end of its range, or the rows with weight tell nothing of "
+    "it (no overdispersion, no added zeros). The other standard errors take it as known; a "
+    "simpler model would do."
 )
 
 
