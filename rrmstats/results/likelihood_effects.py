@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit
 from statsmodels.base.model import LikelihoodModelResults
 from statsmodels.discrete.count_model import GenericZeroInflated
 from statsmodels.discrete.discrete_margins import DiscreteMargins
@@ -40,7 +39,7 @@ def predicted_means(
 ) -> MeanPrediction:
     """Return predictions with intervals by the delta method.
 
-    The intervals are those of the logarithm of counts and of the logit of shares, mapped.
+    The intervals are those of the logarithm of counts and of the link of shares, mapped.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def _scale(model: Any, found: Array) -> tuple[Callable[[Array], Array], ...]:
         return np.log, np.exp, np.exp
     shares = isinstance(model, (BinaryModel, BetaModel))
     if shares and ((found > 0) & (found < 1)).all():
-        return logit, expit, lambda x: expit(x) * expit(-x)
+        return model.link, model.link.inverse, model.link.inverse_deriv
     return _same, _same, np.ones_like
 
 
