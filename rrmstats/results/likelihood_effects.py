@@ -27,7 +27,7 @@ class FittedModel(LikelihoodModelResults):
     """Parameters of a statsmodels model with their covariance, as its margins read them."""
 
     _get_endog_name = MultinomialResults._get_endog_name
-    _maybe_convert_ynames_int = MultinomialResults._maybe_convert_ynames_int
+    _maybe_convert_ynames_int = staticmethod(MultinomialResults._maybe_convert_ynames_int)
 
 
 def predicted_means(
