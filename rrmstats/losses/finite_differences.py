@@ -66,6 +66,11 @@ def differences(function: Callable[[Array], Array], theta: Array, unit: Array) -
     return np.array(slopes)
 
 
+def inside(theta: Array, unit: Array, lower: Array | None) -> Array:
+    """Return parameters from which a central difference stays above the lower bounds, (k,)."""
+    return theta if lower is None else np.maximum(theta, lower + STEP * unit)
+
+
 def second_differences(function: Callable[[Array], float], theta: Array, unit: Array) -> Array:
     """Return the Hessian of a number that depends on a vector, shape (k, k).
 

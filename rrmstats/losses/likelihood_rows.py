@@ -21,7 +21,7 @@ import numpy as np
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
-from rrmstats.losses.finite_differences import differences
+from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.likelihood_laws import Law, Likelihood
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
@@ -281,7 +281,8 @@ class LawRows:
     @cached_property
     def observed_bread(self) -> Array:
         """Minus the derivative of the equation, shape (k, k)."""
-        slope = -differences(lambda t: self.moved(t).pull, self.theta, self.sample.unit)
+        at = inside(self.theta, self.sample.unit, self.sample.likelihood.lower)
+        slope = -differences(lambda t: self.moved(t).pull, at, self.sample.unit)
         return 0.5 * (slope + slope.T)
 
     @cached_property

@@ -19,6 +19,7 @@ from rrmstats.core.subsets import affordable_starts
 from rrmstats.losses.finite_differences import (
     differences,
     has_kinks,
+    inside,
     parameter_units,
     second_differences,
 )
@@ -281,8 +282,8 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
                 return np.asarray(self._hessian(theta, weights), dtype=float)
         if self._gradients is None:
             return second_differences(lambda t: self.value(t, weights), theta, self.unit)
-        used = weights > 0
-        slope = differences(lambda t: weights[used] @ self.gradients(t)[used], theta, self.unit)
+        used, at = weights > 0, inside(theta, self.unit, self.lower)
+        slope = differences(lambda t: weights[used] @ self.gradients(t)[used], at, self.unit)
         return 0.5 * (slope + slope.T)
 
     def retract(self, theta: Array, step: Array) -> Array:

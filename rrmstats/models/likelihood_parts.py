@@ -140,15 +140,13 @@ def pilot(model: Any) -> Array:
 
 
 def _own_fits(model: Any, form: CountLaw | ShareLaw | None) -> Iterator[tuple[Array, bool]]:
-    """Yield fits, none of which says that it converged where the next is to be tried too."""
-    if form is None:
-        for options in OPTIMIZERS:
-            yield _own_fit(model, options)
-        return
-    # At the end of its range, such as an overdispersion of zero, statsmodels says anything.
-    start = rough_start(form)
-    yield own_fit(form, start, lower_bounds(model, len(start))), False
-    yield _own_fit(model, {})[0], True
+    """Yield fits, and whether each says that it converged: then no other is needed."""
+    if form is not None:
+        # At the end of its range, such as an overdispersion of zero, statsmodels may find nothing.
+        start = rough_start(form)
+        yield own_fit(form, start, lower_bounds(model, len(start))), False
+    for options in OPTIMIZERS:
+        yield _own_fit(model, options)
 
 
 def _own_fit(model: Any, options: dict[str, Any]) -> tuple[Array, bool]:
