@@ -14,6 +14,10 @@ STEP = float(np.finfo(float).eps ** (1 / 3))
 SECOND_STEP = float(np.finfo(float).eps ** (1 / 4))
 # Unit of a parameter at zero, where its own size tells nothing.
 LEAST_UNIT = 0.1
+# Step over which losses are looked at for kinks, in units of the parameter; share of the second
+# differences that are not those of a smooth function from which there are some; curvature of the
+# losses relative to their size that is rounding.
+KINK_STEP, KINKED, NO_CURVATURE = 0.05, 0.2, 1e-12
 
 
 def differences(function: Callable[[Array], Array], theta: Array, unit: Array) -> Array:
@@ -62,6 +66,11 @@ def differences(function: Callable[[Array], Array], theta: Array, unit: Array) -
     return np.array(slopes)
 
 
+def inside(theta: Array, unit: Array, lower: Array | None) -> Array:
+    """Return parameters from which a central difference stays above the lower bounds, (k,)."""
+    return theta if lower is None else np.maximum(theta, lower + STEP * unit)
+
+
 def second_differences(function: Callable[[Array], float], theta: Array, unit: Array) -> Array:
     """Return the Hessian of a number that depends on a vector, shape (k, k).
 
@@ -106,3 +115,48 @@ def parameter_units(curvature: Callable[[Array, Array], Array], theta: Array) ->
         # A unit below the rounding of its parameter would give no difference at all.
         unit = np.maximum(unit, 1e-6 * np.abs(theta))
     return unit
+
+
+def has_kinks(losses: Callable[[Array], Array], theta: Array, unit: Array, weights: Array) -> bool:
+    """Tell whether losses bend in kinks, so that they have no second derivatives.
+
+    The second difference of a smooth function over half a step is a quarter of that over the step.
+    That of a function with a kink is half of it, or nothing where the kink is in between.
+
+    Parameters
+    ----------
+    losses : callable
+        Takes theta (k,) and returns losses (n,).
+    theta : ndarray, shape (k,)
+    unit : ndarray, shape (k,)
+        Changes of the parameters over which the mean loss bends.
+    weights : ndarray, shape (n,)
+        Rows with small weight count less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.losses.finite_differences import has_kinks
+    >>> y, one = np.linspace(-1, 1, 50), np.ones(1)
+    >>> [has_kinks(f, np.zeros(1), one, np.ones(50)) for f in (
+    ...     lambda t: (y - t[0]) ** 2, lambda t: np.abs(y - t[0]))]
+    [False, True]
+    """
+
+    def second(j: int, length: float) -> Array:
+        move = np.zeros_like(theta)
+        move[j] = length * unit[j]
+        with np.errstate(all="ignore"):
+            ends = np.asarray(losses(theta + move)) + np.asarray(losses(theta - move))
+            found = ends - 2.0 * here
+        return np.where(np.isfinite(found), found, 0.0)
+
+    with np.errstate(all="ignore"):
+        here = np.asarray(losses(theta), dtype=float)
+    size = float(weights @ np.where(np.isfinite(here), np.abs(here), 0.0))
+    off = bent = 0.0
+    for j in range(len(theta)):
+        whole, half = second(j, KINK_STEP), 4.0 * second(j, 0.5 * KINK_STEP)
+        off += float(weights @ np.abs(whole - half))
+        bent += float(weights @ (np.abs(whole) + np.abs(half)))
+    return bent <= NO_CURVATURE * size or off > KINKED * bent

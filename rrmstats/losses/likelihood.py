@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -13,10 +14,16 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.losses.likelihood_batches import batch_fits, blocks
 from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.likelihood_rows import LawRows, LawSample
 from rrmstats.losses.likelihood_rungs import bad_share, law_fit, likelihood_ladder
-from rrmstats.losses.numerical import NumericalProblem, with_infinite_losses
+from rrmstats.losses.numerical import (
+    IMPROVING_STEPS,
+    SUBSET_STEPS,
+    NumericalProblem,
+    with_infinite_losses,
+)
 from rrmstats.losses.tilted_laws import TiltedLaws
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
@@ -48,6 +55,9 @@ class LikelihoodProblem(NumericalProblem):
             hessian=None if likelihood.hessian is None else self._own_hessian,
             lower=likelihood.lower,
         )
+        if likelihood.closed is not None:
+            # Where the mean loss hardly bends, its curvature gives no unit.
+            self.unit = np.minimum(self.unit, likelihood.closed.longest_units)
 
     def _own_losses(self, theta: Array) -> Array:
         return self.largest - self.likelihood.log_likelihood(theta)
@@ -73,10 +83,64 @@ class LikelihoodProblem(NumericalProblem):
         gradients = self.gradients(theta)[used]
         return gradients.T @ (weights[used, None] * gradients)
 
+    def losses(self, theta: Array) -> Array:
+        """Return the losses, BEYOND where they are infinite or not defined, shape (..., n)."""
+        if self.likelihood.closed is None:
+            return super().losses(theta)
+        return self._row_losses(theta)
+
+    def improved(self, weights: Array, theta: Array) -> Array:
+        """Return parameters of lower weighted loss, shape (b, k)."""
+        form = self.likelihood.closed
+        if form is None:
+            return super().improved(weights, theta)
+        parts = [
+            batch_fits(form, self._rows_largest, weights[b], theta[b], self.lower, IMPROVING_STEPS)
+            for b in blocks(len(theta), self.n_obs, self.n_params)
+        ]
+        return np.concatenate(parts)
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return the fits to subsets of rows, shape (m, k)."""
+        if self.likelihood.closed is None:
+            return super().subset_fits(subsets)
+        return batch_fits(
+            self.likelihood.closed.subsets(subsets),
+            self._rows_largest[subsets],
+            np.full(subsets.shape, 1.0 / subsets.shape[1]),
+            np.tile(self.start, (len(subsets), 1)),
+            self.lower,
+            SUBSET_STEPS,
+        )
+
+    @property
+    def _rows_largest(self) -> Array:
+        return np.broadcast_to(self.largest, (self.n_obs,))
+
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows."""
         part = None if self.likelihood.part is None else self.likelihood.part(rows)
-        return super().take(rows) if part is None else LikelihoodProblem(part)
+        return LikelihoodProblem(self._restricted(rows) if part is None else part)
+
+    def _restricted(self, rows: np.ndarray) -> Likelihood:
+        """Return the likelihood of some rows at the cost of the whole, without a law."""
+        whole, largest = self.likelihood, self._rows_largest[rows]
+        scores, hessian = whole.scores, whole.hessian
+        return replace(
+            whole,
+            n_obs=len(rows),
+            log_likelihood=lambda theta: whole.log_likelihood(theta)[rows],
+            scores=None if scores is None else lambda theta: scores(theta)[rows],
+            hessian=None
+            if hessian is None
+            else lambda theta, weights: hessian(theta, self._spread(rows, weights)),
+            largest=None if whole.largest is None else lambda y: largest,
+            endog=whole.endog[rows],
+            law=None,
+            kinds=self._part_kinds(rows),
+            closed=None,
+            part=None,
+        )
 
     def sample(self, setting: Setting) -> LawSample:
         """Return the rows with what a fit was asked for."""
@@ -93,7 +157,7 @@ class LikelihoodProblem(NumericalProblem):
         order, raw = self._first_order(solution.lambda_, setting.eps_bar), solution.theta
         if order is not None:
             rows, root = law_fit(sample.at(raw, order, anchor=raw))
-            if rows.flat:
+            if rows.flat.any():
                 # A raw parameter at the end of its range, such as a share of zeros, stays there.
                 other, found_root = law_fit(sample.at(self.start, order, anchor=raw))
                 if found_root and other.tilted_likelihood > rows.tilted_likelihood:
@@ -130,7 +194,7 @@ class LikelihoodProblem(NumericalProblem):
             )
         if not 0 < first.solution.lambda_ < np.inf:
             return replace(first, efficiency=efficiency, first=first)
-        ladder = likelihood_ladder(first.rows, first.influence() / first.wnobs, efficiency)
+        ladder = likelihood_ladder(first.rows, first.known_influence() / first.wnobs, efficiency)
         if ladder.chosen == 0:
             return replace(first, efficiency=efficiency, first=first, ladder=ladder)
         rows = ladder.best.rows
@@ -204,17 +268,28 @@ class LikelihoodEstimate(Estimate):
         """Whether the largest log-likelihoods that rows could have are known."""
         return self.problem.likelihood.largest is not None
 
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Which parameters the rows tell something about and no bound holds, shape (k,)."""
+        if self.rows is None:
+            return self.params > self.problem.lower
+        return self.rows.free
+
     def influence(self) -> Array:
-        """Return the influence functions of the parameters, shape (n, k)."""
+        """Return the influence functions of the parameters, shape (n, k); NaN if not `known`."""
+        return np.where(self.known, self.known_influence(), np.nan)
+
+    def known_influence(self) -> Array:
+        """Return the influence functions of the known parameters, zero for the others, (n, k)."""
         if self.rows is None or self.rows.order == 1.0:
-            return super().influence()
+            return np.where(self.known, super().influence(), 0.0)
         if self.rows.anchor is None:
             return self.wnobs * self.rows.influence()
         found = (self.first or self).solution
         raw = minimum_influence(
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         )
-        free = found.theta > self.problem.lower
+        free = self.known & (found.theta > self.problem.lower)
         return self.wnobs * self.rows.influence(
             np.where(free, raw.theta, 0.0) / self.wnobs, raw.log_lambda / self.wnobs
         )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from rrmstats.core.entropy import Array
+
+if TYPE_CHECKING:
+    from rrmstats.losses.predictors import PredictorLikelihood
 
 # Counts that are taken one by one; beyond, cells grow by this factor each.
 ONE_BY_ONE, GROWTH = 150, 1.04
@@ -24,11 +27,21 @@ GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 class Law(Protocol):
     """The distribution of the response of each row, given parameters."""
 
-    def quadrature(self, theta: Array) -> tuple[Array, Array]:
-        """Return responses and their probabilities, both of shape (m, n)."""
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return responses, and logarithms of what their densities count, (m, n) or (m, 1).
+
+        The expectation of a function is its sum over these, times density and count, at theta and
+        at parameters near it.
+        """
 
     def log_density(self, theta: Array, y: Array) -> Array:
-        """Return the log-likelihood of responses of shape (m, n)."""
+        """Return the log-likelihoods of responses, shape (m, n)."""
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array | None]:
+        """Return slopes in q predictors, (q, m, n), and those of these in theta, (q, n, k).
+
+        The second is None where the predictors are theta; units of theta serve for differences.
+        """
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,6 +72,8 @@ class Likelihood:
         Whether the responses are labels, which may have probability one.
     kinds : tuple of ndarray
         Masks of rows, each of which weights must keep a part of.
+    closed : PredictorLikelihood or None
+        Its closed form, where it has one.
     part : callable or None
         Takes rows and returns the likelihood of these; None where only the whole can be evaluated.
     """
@@ -74,14 +89,16 @@ class Likelihood:
     law: Law | None = None
     classes: bool = False
     kinds: tuple[np.ndarray, ...] = ()
+    closed: PredictorLikelihood | None = None
     part: Callable[[np.ndarray], Likelihood | None] | None = None
 
 
 def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:
-    """Return counts that stand for all that are likely, and for how many each, shape (m, n).
+    """Return counts that stand for all that are likely, and for how many each.
 
-    The first are taken one by one. Those further on stand for cells around them, ever wider, in
-    which a distribution that has its spread further out is nearly linear.
+    Both have shape (m, n), or (m, 1) where they are the same for all rows. The first are taken one
+    by one. Those further on stand for cells around them, ever wider, in which a distribution that
+    has its spread further out is nearly linear.
 
     Parameters
     ----------
@@ -110,8 +127,9 @@ def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:
         needed = int(np.searchsorted(np.cumsum(growing), length - ONE_BY_ONE)) + 1
         widths = np.concatenate([widths, growing[:needed]])
     middles = np.cumsum(widths) - 0.5 * (widths + 1.0)
-    counts = low + middles[:, None]
-    return counts, np.broadcast_to(widths[:, None], counts.shape)
+    if (low == low[0]).all():
+        low = low[:1]
+    return low + middles[:, None], widths[:, None]
 
 
 def probability_nodes() -> tuple[Array, Array]:

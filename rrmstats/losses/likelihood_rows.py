@@ -12,15 +12,16 @@ parameters would give weights that resist less.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
-from rrmstats.losses.finite_differences import differences
+from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.likelihood_laws import Law, Likelihood
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
@@ -29,8 +30,12 @@ BREAD = (0.5, 2.0)
 LEVERAGE_MAX = 0.9
 # Information on a parameter per row, in its unit, below which there is none.
 FLAT = 1e-4
+# Part of a parameter, squared, in directions without information that makes it unknown.
+LOADING = 0.01
 # Entries of the arrays that a block of responses works on.
 BLOCK = 400_000
+# Steps, in units of the parameters, over which the responses of a quadrature stay.
+NEAR = 0.05
 # Losses that differ by this are ties.
 TIES = 1e-9
 
@@ -69,12 +74,50 @@ class LawSample:
 
     def at(self, theta: Array, order: float, anchor: Array | None = None) -> LawRows:
         """Return the rows under weights of an order."""
-        return LawRows(self, theta, order, anchor)
+        return LawRows(self, theta, order, anchor, self.nodes(theta))
+
+    def nodes(self, theta: Array) -> Nodes:
+        """Return the responses over which expectations are sums at theta and near it."""
+        law = self.likelihood.law
+        assert law is not None
+        with np.errstate(all="ignore"):
+            y, log_count = law.nodes(theta)
+            return Nodes(y, log_count, np.asarray(self.largest(y)) + 0.0 * y)
+
+    @cached_property
+    def observed_largest(self) -> Array | float:
+        """Largest log-likelihoods of the rows."""
+        return self.largest(self.likelihood.endog)
 
     def largest(self, y: Array) -> Array | float:
         """Return the largest log-likelihoods of responses, 0 where they are not known."""
         largest = self.likelihood.largest
         return 0.0 if largest is None else largest(y)
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Responses over which expectations are sums.
+
+    Attributes
+    ----------
+    y : ndarray, shape (m, n) or (m, 1)
+    log_count : ndarray
+        Logarithms of what the density of each counts.
+    largest : ndarray
+        Largest log-likelihoods that they could have.
+    """
+
+    y: Array
+    log_count: Array
+    largest: Array
+
+    def blocks(self, n: int) -> Iterator[Nodes]:
+        """Yield parts of the responses whose arrays have about BLOCK entries."""
+        size = max(1, BLOCK // n)
+        for i in range(0, len(self.y), size):
+            part = slice(i, i + size)
+            yield Nodes(self.y[part], self.log_count[part], self.largest[part])
 
 
 class LawRows:
@@ -86,22 +129,31 @@ class LawRows:
     theta : ndarray, shape (k,)
     order : float
     anchor : ndarray, shape (k,), optional
-        Parameters at which the weights are taken; by default `theta`.
+        Parameters at which the weights are taken; None means `theta`.
+    nodes : Nodes
+        Responses over which expectations are sums.
     """
 
     def __init__(
-        self, sample: LawSample, theta: Array, order: float, anchor: Array | None = None
+        self, sample: LawSample, theta: Array, order: float, anchor: Array | None, nodes: Nodes
     ) -> None:
         self.sample, self.theta, self.order, self.anchor = sample, theta, order, anchor
+        self.nodes = nodes
 
     def shifted(self, step: Array) -> LawRows:
         """Return the rows a step away, at least at the lower bounds of the parameters."""
         theta, lower = self.theta + step, self.sample.likelihood.lower
-        return self.moved(theta if lower is None else np.maximum(theta, lower))
+        theta = theta if lower is None else np.maximum(theta, lower)
+        near = float(np.abs(step / self.sample.unit).max()) < NEAR
+        return self.moved(theta) if near else self.sample.at(theta, self.order, self.anchor)
 
     def moved(self, theta: Array) -> LawRows:
-        """Return the rows at other parameters, under weights of the same order and anchor."""
-        return LawRows(self.sample, theta, self.order, self.anchor)
+        """Return the rows at parameters nearby, under weights of the same order and anchor."""
+        return LawRows(self.sample, theta, self.order, self.anchor, self.nodes)
+
+    def reordered(self, order: float) -> LawRows:
+        """Return the rows under weights of another order at their own parameters."""
+        return LawRows(self.sample, self.theta, order, None, self.nodes)
 
     @property
     def _weighing(self) -> Array:
@@ -110,7 +162,7 @@ class LawRows:
     def _losses_at(self, theta: Array) -> Array:
         likelihood = self.sample.likelihood
         with np.errstate(all="ignore"):
-            found = self.sample.largest(likelihood.endog) - likelihood.log_likelihood(theta)
+            found = self.sample.observed_largest - likelihood.log_likelihood(theta)
         return np.where(np.isnan(found), np.inf, found)
 
     @cached_property
@@ -135,40 +187,46 @@ class LawRows:
             )
         return np.where(np.isfinite(found), found, 0.0)
 
-    @cached_property
-    def _responses(self) -> tuple[Array, Array]:
+    @property
+    def _law(self) -> Law:
         law = self.sample.likelihood.law
         assert law is not None
-        with np.errstate(all="ignore"):
-            return law.quadrature(self.theta)
+        return law
 
-    def _node_losses(self, theta: Array, y: Array) -> Array:
-        law = self.sample.likelihood.law
-        assert law is not None
+    def _tilted(self, some: Nodes) -> Array:
+        """Return the probabilities of responses times their weights, shape (m, n)."""
         with np.errstate(all="ignore"):
-            found = self.sample.largest(y) - law.log_density(theta, y)
-        return np.where(np.isnan(found), np.inf, found)
+            density = self._law.log_density(self.theta, some.y)
+            weighing = (
+                density if self.anchor is None else self._law.log_density(self.anchor, some.y)
+            )
+            found = np.exp(
+                some.log_count + density - (self.order - 1.0) * (some.largest - weighing)
+            )
+        return np.where(np.isfinite(found), found, 0.0)
 
     @cached_property
     def moments(self) -> tuple[Array, Array, Array]:
         """E(w), shape (n,), E(w u), shape (n, k), and E(w u u'), shape (n, k, k)."""
-        sample, law = self.sample, self.sample.likelihood.law
-        assert law is not None
-        n, k = sample.likelihood.n_obs, len(self.theta)
-        mass, first, second = np.zeros(n), np.zeros((n, k)), np.zeros((n, k, k))
-        y, probability = self._responses
-        size = max(1, BLOCK // n)
-        for i in range(0, len(y), size):
-            some, chance = y[i : i + size], probability[i : i + size]
-            tilted = chance * np.exp(-(self.order - 1.0) * self._node_losses(self._weighing, some))
-            tilted = np.where(np.isfinite(tilted), tilted, 0.0)
-            scores = differences(partial(_log_density, law, some), self.theta, sample.unit)
-            scores = np.where((tilted > 0) & np.isfinite(scores), scores, 0.0)
-            pulled = tilted * scores
-            mass += tilted.sum(axis=0)
-            first += pulled.sum(axis=1).T
-            second += np.einsum("imn,jmn->nij", pulled, scores)
-        return np.maximum(mass, np.finfo(float).tiny), first, second
+        mass: Array | float = 0.0
+        first: Array | float = 0.0
+        second: Array | float = 0.0
+        inner = None
+        for some in self.nodes.blocks(self.sample.likelihood.n_obs):
+            tilted = self._tilted(some)
+            slopes, inner = self._law.slopes(self.theta, some.y, self.sample.unit)
+            slopes = np.where((tilted > 0) & np.isfinite(slopes), slopes, 0.0)
+            pulled = tilted * slopes
+            mass = mass + tilted.sum(axis=0)
+            first = first + pulled.sum(axis=1)
+            second = second + np.array([[(p * s).sum(axis=0) for s in slopes] for p in pulled])
+        mean, square = np.asarray(first), np.asarray(second)
+        if inner is None:
+            u, uu = mean.T, np.moveaxis(square, -1, 0)
+        else:
+            u = np.einsum("qn,qnk->nk", mean, inner)
+            uu = np.einsum("qrn,qnk,rnl->nkl", square, inner, inner, optimize=True)
+        return np.maximum(mass, np.finfo(float).tiny), u, uu
 
     @cached_property
     def center(self) -> Array:
@@ -201,9 +259,19 @@ class LawRows:
         return float(mass @ gain)
 
     @cached_property
-    def flat(self) -> bool:
-        """Whether the rows tell nothing about some parameter."""
-        return bool((np.diag(self.bread) * self.sample.unit**2 < FLAT * self.sample.total).any())
+    def flat(self) -> np.ndarray:
+        """Which parameters the rows tell nothing about, shape (k,)."""
+        unit = self.sample.unit
+        values, axes = np.linalg.eigh(self.bread * np.outer(unit, unit))
+        none = values < FLAT * self.sample.total
+        return (axes[:, none] ** 2).sum(axis=1) > LOADING
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Which parameters are neither flat nor held at their bounds, shape (k,)."""
+        lower = self.sample.likelihood.lower
+        held = False if lower is None else (self.theta <= lower) & (self.pull <= 0)
+        return ~(self.flat | held)
 
     @cached_property
     def bread(self) -> Array:
@@ -213,13 +281,22 @@ class LawRows:
     @cached_property
     def observed_bread(self) -> Array:
         """Minus the derivative of the equation, shape (k, k)."""
-        slope = -differences(lambda t: self.moved(t).pull, self.theta, self.sample.unit)
+        at = inside(self.theta, self.sample.unit, self.sample.likelihood.lower)
+        slope = -differences(lambda t: self.moved(t).pull, at, self.sample.unit)
         return 0.5 * (slope + slope.T)
+
+    @cached_property
+    def _root(self) -> Array:
+        """Root of the inverse of the bread of the free parameters, zero for others."""
+        free = self.free
+        root = np.zeros((len(free), len(free)))
+        root[np.ix_(free, free)] = inverse_root(self.bread[np.ix_(free, free)])
+        return root
 
     @cached_property
     def inverse(self) -> Array:
         """Inverse of the observed bread, kept near the expected one, shape (k, k)."""
-        root = inverse_root(self.bread)
+        root = self._root
         observed = np.nan_to_num(self.observed_bread)
         values, vectors = np.linalg.eigh(root @ observed @ root.T)
         axes = vectors.T @ root
@@ -228,8 +305,7 @@ class LawRows:
     @cached_property
     def expected_influence(self) -> Array:
         """Influence functions of theta with the expected bread, shape (n, k)."""
-        root = inverse_root(self.bread)
-        return self.scores @ (root.T @ root)
+        return self.scores @ (self._root.T @ self._root)
 
     def influence(self, raw: Array | None = None, log_lambda: Array | None = None) -> Array:
         """Return the influence functions of theta, with HC3's factors: it moves by the sum.
@@ -260,7 +336,7 @@ class LawRows:
 
         def pull(weighing: Array, log_lambda: float) -> Array:
             tilt = (order - 1.0) * float(np.exp(-log_lambda))
-            return LawRows(sample, theta, 1.0 + tilt, weighing).pull
+            return LawRows(sample, theta, 1.0 + tilt, weighing, self.nodes).pull
 
         by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, sample.unit)
         by_lambda = differences(
@@ -303,15 +379,12 @@ class LawRows:
 
     def tail(self) -> Array:
         """Return the probability of a loss at least as large as each row's, shape (n,)."""
-        y, probability = self._responses
-        found, size = np.zeros(len(self.losses)), max(1, BLOCK // len(self.losses))
+        found = np.zeros(len(self.losses))
         least = self.losses - TIES * (1.0 + np.abs(self.losses))
-        for i in range(0, len(y), size):
-            far = self._node_losses(self.theta, y[i : i + size]) >= least
-            found += (far * probability[i : i + size]).sum(axis=0)
+        for some in self.nodes.blocks(len(found)):
+            with np.errstate(all="ignore"):
+                density = self._law.log_density(self.theta, some.y)
+                far = ~(some.largest - density < least)
+                chance = np.exp(some.log_count + density)
+            found += np.where(far & np.isfinite(chance), chance, 0.0).sum(axis=0)
         return np.minimum(found, 1.0)
-
-
-def _log_density(law: Law, y: Array, theta: Array) -> Array:
-    """Return the log-likelihoods of responses as a function of theta."""
-    return law.log_density(theta, y)

@@ -51,9 +51,7 @@ def law_fit(rows: LawRows) -> tuple[LawRows, bool]:
         size = new
         if size < STEP_TOL:
             break
-        reach = float(np.abs(step / unit).max())
-        factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
-        rows = _within(rows, factor * step)
+        rows = _within(rows, np.clip(length * step, -LONGEST * unit, LONGEST * unit))
     return rows, size < SETTLED
 
 
@@ -108,11 +106,11 @@ def likelihood_ladder(first: LawRows, moves: Array, efficiency: float) -> Ladder
 
     def moved(order: float) -> Array:
         if order not in known:
-            known[order] = sample.at(first.theta, order).expected_influence
+            known[order] = first.reordered(order).expected_influence
         return known[order]
 
     def fit(order: float, last: LawRung) -> LawRung:
-        return make_rung(*law_fit(sample.at(last.rows.theta, order)))
+        return make_rung(*law_fit(last.rows.reordered(order)))
 
     def agreement(rung: LawRung, earlier: LawRung) -> float:
         if not rung.converged:

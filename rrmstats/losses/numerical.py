@@ -16,7 +16,13 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import affordable_starts
-from rrmstats.losses.finite_differences import differences, parameter_units, second_differences
+from rrmstats.losses.finite_differences import (
+    differences,
+    has_kinks,
+    inside,
+    parameter_units,
+    second_differences,
+)
 
 #: Losses (n,) at parameters (k,).
 Losses = Callable[[Array], Array]
@@ -276,8 +282,8 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
                 return np.asarray(self._hessian(theta, weights), dtype=float)
         if self._gradients is None:
             return second_differences(lambda t: self.value(t, weights), theta, self.unit)
-        used = weights > 0
-        slope = differences(lambda t: weights[used] @ self.gradients(t)[used], theta, self.unit)
+        used, at = weights > 0, inside(theta, self.unit, self.lower)
+        slope = differences(lambda t: weights[used] @ self.gradients(t)[used], at, self.unit)
         return 0.5 * (slope + slope.T)
 
     def retract(self, theta: Array, step: Array) -> Array:
@@ -351,7 +357,12 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         )
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
-        """Return the parameters of least risk as an estimate."""
+        """Return the parameters of least risk as an estimate, rough where losses have kinks."""
+        theta = solution.theta
+        if self._hessian is None and has_kinks(
+            self._losses, theta, parameter_units(self._curvature, theta), solution.weights
+        ):
+            return super().consistent(solution, setting)
         return EstimableProblem.consistent(self, with_infinite_losses(solution), setting)
 
 

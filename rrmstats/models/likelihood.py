@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from statsmodels.base.model import Results
 from statsmodels.base.wrapper import ResultsWrapper
+from statsmodels.discrete.discrete_model import MNLogit
 from statsmodels.duration.hazard_regression import PHReg
 from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.regression.linear_model import RegressionModel
@@ -153,8 +154,20 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
 
     def predict(self, params: npt.ArrayLike, *args: Any, **kwargs: Any) -> Any:
         """Return what the model predicts at parameters, flat as those of the results."""
-        shaped = ModelFunctions(self.model).shaped(np.asarray(params, dtype=float))
-        return self.model.predict(shaped, *args, **kwargs)
+        return self.model.predict(self.shaped(params), *args, **kwargs)
+
+    def shaped(self, params: npt.ArrayLike) -> Array:
+        """Return flat parameters in the shape that the model takes."""
+        return ModelFunctions(self.model).shaped(np.asarray(params, dtype=float))
+
+    def fitted_copy(self) -> Any:
+        """Return a copy of the model that names its parameters as after a fit of its own."""
+        own = detached(self.model)
+        if getattr(own, "_transparams", False):
+            own._transparams = False
+        if isinstance(getattr(own.data, "xnames", None), list) and not isinstance(own, MNLogit):
+            own.data.xnames = self.exog_names
+        return own
 
     def problem(self) -> LikelihoodProblem:
         """Return minus the log-likelihoods, above the largest that they could have."""
@@ -253,8 +266,8 @@ def check_likelihood(model: Any) -> None:
 
 
 def _repeated(values: Array, y: Array) -> Array:
-    """Return values of the rows for responses of shape (..., n)."""
-    return np.broadcast_to(values, np.shape(y))
+    """Return values of the rows whatever their responses are."""
+    return values
 
 
 def _checked_saturated(saturated: npt.ArrayLike | None, nobs: int) -> Array | None:

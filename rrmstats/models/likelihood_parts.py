@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 from statsmodels.discrete.count_model import (
     ZeroInflatedGeneralizedPoisson,
-    ZeroInflatedNegativeBinomialP,
 )
 from statsmodels.discrete.discrete_model import (
     BinaryModel,
     GeneralizedPoisson,
     MNLogit,
     NegativeBinomial,
-    NegativeBinomialP,
 )
+from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
+from rrmstats.losses.likelihood_batches import own_fit
 from rrmstats.losses.likelihood_laws import Likelihood
+from rrmstats.losses.predictors import CountLaw, ShareLaw
+from rrmstats.models.closed_forms import closed_form, lower_bounds, ordered_scores, rough_start
 from rrmstats.models.response_laws import CLASSES, kinds_of, law_of
 from rrmstats.models.saturation import largest_of
 
-# Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
-LEAST_ALPHA = 1e-6
-OVERDISPERSED = (NegativeBinomial, NegativeBinomialP, ZeroInflatedNegativeBinomialP)
 GENERALIZED = (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)
 # Difference of a function from what it must equal, relative to its size, that is no rounding.
 DIFFERENT = 1e-3
+# Difference of two ways to compute a likelihood that rounding may make.
+SAME = 1e-5
 # Accuracy of the fit to start from: statsmodels' own tolerances are left as they are.
 PILOT_STEPS = 500
 # Fits that are tried until one converges; the best serves where none does.
@@ -59,9 +60,6 @@ class ModelFunctions:
         self._columns = int(model.J) - 1 if isinstance(model, MNLogit) else None
         # Its scores are complex steps of its likelihood, ten times as slow as differences.
         self.slow_scores = isinstance(model, NegativeBinomial)
-        self._bounded = isinstance(model, OVERDISPERSED) and (
-            getattr(model, "loglike_method", "") != "geometric"
-        )
 
     def shaped(self, theta: Array) -> Array:
         """Return parameters in the shape that the model takes."""
@@ -69,17 +67,8 @@ class ModelFunctions:
             return theta
         return theta.reshape(-1, self._columns, order="F")
 
-    def lower(self, k: int) -> Array:
-        """Return the least values of k parameters."""
-        least = np.full(k, -np.inf)
-        if self._bounded:
-            least[-1] = LEAST_ALPHA
-        return least
-
     def log_likelihood(self, theta: Array) -> Array:
         """Return the log-likelihoods of the rows, shape (n,)."""
-        if self._bounded and theta[-1] < LEAST_ALPHA:
-            return np.full(len(self.model.endog), np.nan)
         with quiet():
             found = np.asarray(self.model.loglikeobs(self.shaped(theta)), dtype=float)
             found = found.sum(axis=1) if found.ndim == 2 else found
@@ -124,14 +113,18 @@ def pilot(model: Any) -> Array:
     The fit is of a copy, so that nothing is written on the model.
     """
     functions = ModelFunctions(model)
+    form = checked_form(functions)
+    log_likelihood = functions.log_likelihood if form is None else form.log_likelihood
     theta: Array = np.empty(0)
     best = -np.inf
-    for options in OPTIMIZERS:
-        found, converged = _own_fit(model, options)
-        with quiet():
-            value = np.sum(functions.log_likelihood(found)) if found.size else np.nan
+    for found, converged in _own_fits(model, form):
+        value = -np.inf
+        if found.size:
+            found = np.maximum(found, lower_bounds(model, len(found)))
+            with quiet():
+                value = float(np.sum(log_likelihood(found)))
         if value > best:
-            theta, best = found, float(value)
+            theta, best = found, value
         if converged and np.isfinite(best):
             break
     if not theta.size:
@@ -142,10 +135,18 @@ def pilot(model: Any) -> Array:
             f"{type(model).__name__}.fit() found no finite parameters to start from; set "
             "start_params on the model"
         )
-    theta = np.maximum(theta, functions.lower(len(theta)))
-    values = functions.log_likelihood(theta)
-    check_log_likelihood(type(model).__name__, values, len(model.endog))
+    check_log_likelihood(type(model).__name__, log_likelihood(theta), len(model.endog))
     return theta
+
+
+def _own_fits(model: Any, form: CountLaw | ShareLaw | None) -> Iterator[tuple[Array, bool]]:
+    """Yield fits, and whether each says that it converged: then no other is needed."""
+    if form is not None:
+        # At the end of its range, such as an overdispersion of zero, statsmodels may find nothing.
+        start = rough_start(form)
+        yield own_fit(form, start, lower_bounds(model, len(start))), False
+    for options in OPTIMIZERS:
+        yield _own_fit(model, options)
 
 
 def _own_fit(model: Any, options: dict[str, Any]) -> tuple[Array, bool]:
@@ -211,22 +212,24 @@ def likelihood_of(
         Largest log-likelihoods that a user gave.
     """
     functions = ModelFunctions(model)
-    own_scores = _checked_scores(functions, theta)
+    closed = checked_form(functions)
+    own_scores = _checked_scores(functions, theta) if closed is None else closed.scores
     largest = saturated if saturated is not None else largest_of(model, aside)
     endog = np.asarray(model.endog, dtype=float)
 
     return Likelihood(
         n_obs=len(endog),
         start=theta,
-        log_likelihood=functions.log_likelihood,
+        log_likelihood=functions.log_likelihood if closed is None else closed.log_likelihood,
         scores=own_scores,
         hessian=None if own_scores is None else _checked_hessian(functions, theta),
         largest=largest,
-        lower=functions.lower(len(theta)),
+        lower=lower_bounds(model, len(theta)),
         endog=endog,
-        law=law_of(model, functions, theta),
+        law=law_of(model, functions, theta) if closed is None else closed,
         classes=isinstance(model, (*CLASSES, BinaryModel)),
         kinds=kinds_of(model, endog),
+        closed=closed,
         part=None if saturated is not None else partial(_part_likelihood, functions, theta, aside),
     )
 
@@ -261,11 +264,25 @@ def part_of(model: Any, rows: np.ndarray, functions: ModelFunctions, theta: Arra
     return some if same else None
 
 
+def checked_form(functions: ModelFunctions) -> CountLaw | ShareLaw | None:
+    """Return the closed form of a likelihood where it is the model's."""
+    found = closed_form(functions.model)
+    if found is None:
+        return None
+    theta = rough_start(found)
+    values, wanted = found.log_likelihood(theta), functions.log_likelihood(theta)
+    same = values.shape == wanted.shape and np.allclose(values, wanted, rtol=SAME, atol=SAME)
+    return found if same else None
+
+
 def _checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array], Array] | None:
     """Return the scores of a model where they are its own and right."""
+    at = theta + 1e-3 * np.maximum(np.abs(theta), 0.1)
+    if isinstance(functions.model, OrderedModel):
+        ordered = partial(ordered_scores, functions.model)
+        return ordered if _agree(functions, at, ordered) else None
     if functions.slow_scores or not hasattr(functions.model, "score_obs"):
         return None
-    at = theta + 1e-3 * np.maximum(np.abs(theta), 0.1)
     probe = copy.copy(functions.model)
     probe.loglikeobs = _differenced  # scores that are differences of it are better taken here
     try:

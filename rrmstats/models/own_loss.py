@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -11,8 +12,9 @@ import pandas as pd
 from statsmodels.base.data import handle_data
 
 from rrmstats.core.entropy import Array, entropy_weights
+from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import Setting
-from rrmstats.losses.numerical import FunctionLoss, NumericalProblem
+from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
 from rrmstats.models.base import RRMModel
 from rrmstats.models.bounds import AUTO
 from rrmstats.models.checks import check_freq_weights, check_required
@@ -57,7 +59,8 @@ def custom(
         ``weighted_fit(weights)`` returns the theta of least weighted loss; by default Newton's
         method, or scipy's Nelder-Mead where the losses are not smooth.
     smooth : bool, optional
-        Whether the losses have two derivatives. Without them there are no standard errors.
+        Whether the losses have two derivatives. Without them there are no standard errors; a fit
+        that finds kinks warns.
     names : sequence of str, optional
         Names of the parameters.
     freq_weights : array_like, shape (n,), optional
@@ -225,6 +228,17 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
             gradients=_shaped("gradients", gradients, (n, k)),
             hessian=_shaped("hessian", hessian, (k, k)),
         )
+
+    def _warn(self, estimate: Estimate) -> None:
+        super()._warn(estimate)
+        if self.smooth and isinstance(estimate, RoughEstimate):
+            warnings.warn(
+                "the losses have kinks, so that they have no second derivatives: Newton's method "
+                "may stop short of the minimum, and there are no standard errors. Use "
+                "smooth=False, and cov_type='bootstrap' for standard errors",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _start_theta(self, problem: NumericalProblem, start_params: npt.ArrayLike) -> Array:
         params = _vector("start_params", start_params)

@@ -9,15 +9,15 @@ from statsmodels.discrete.discrete_model import BinaryModel, CountModel, MNLogit
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from rrmstats.core.entropy import Array
+from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood_laws import Law, count_cells, probability_nodes
+from rrmstats.losses.predictors import FAINT, LENGTHENED
 
 if TYPE_CHECKING:
     from rrmstats.models.likelihood_parts import ModelFunctions
 
 # Models whose predictions are the probabilities of classes, numbered from zero.
 CLASSES = (MNLogit, OrderedModel)
-# Logarithm of a probability that is not worth a term, and how often sums are lengthened for it.
-FAINT, LENGTHENED = -30.0, 8
 # Classes, and counts above zero, are kinds that a fit must keep some of, up to so many.
 MOST_KINDS = 20
 
@@ -28,16 +28,20 @@ class ClassLaw:
     def __init__(self, functions: ModelFunctions) -> None:
         self._functions = functions
 
-    def quadrature(self, theta: Array) -> tuple[Array, Array]:
-        """Return the classes and their probabilities, both of shape (m, n)."""
-        chances = self._functions.predict(theta).T
-        return np.broadcast_to(np.arange(len(chances))[:, None], chances.shape), chances
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return the classes, shape (m, 1), each of which counts once."""
+        classes = np.arange(float(self._functions.predict(theta).shape[1]))[:, None]
+        return classes, np.zeros_like(classes)
 
     def log_density(self, theta: Array, y: Array) -> Array:
         """Return the log-probabilities of classes, shape (m, n)."""
         chances = self._functions.predict(theta)
         rows = np.arange(len(chances))
         return np.log(chances[rows, np.asarray(y, dtype=int)])
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, None]:
+        """Return the derivatives of the log-probabilities, shape (k, m, n)."""
+        return differences(lambda at: self.log_density(at, y), theta, unit), None
 
 
 class FrozenLaw:
@@ -56,14 +60,18 @@ class FrozenLaw:
             law = self.frozen(theta)
             return np.asarray(law.logpmf(y) if is_discrete(law) else law.logpdf(y), dtype=float)
 
-    def quadrature(self, theta: Array) -> tuple[Array, Array]:
-        """Return responses and their probabilities, both of shape (m, n)."""
+    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, None]:
+        """Return the derivatives of the log-densities, shape (k, m, n)."""
+        return differences(lambda at: self.log_density(at, y), theta, unit), None
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return responses, and logarithms of what their densities count."""
         with np.errstate(all="ignore"):
             law, n = self.frozen(theta), len(self._functions.model.endog)
             if not is_discrete(law):
                 at, weight = probability_nodes()
                 y = np.asarray(law.ppf(np.broadcast_to(at[:, None], (len(at), n))), dtype=float)
-                return y, np.broadcast_to(weight[:, None], y.shape)
+                return y, np.log(weight)[:, None] - law.logpdf(y)
             mean = np.broadcast_to(np.asarray(law.mean(), dtype=float), (n,))
             spread = np.sqrt(np.broadcast_to(np.asarray(law.var(), dtype=float), (n,)))
             spread = np.where(np.isfinite(spread), spread, 1.0 + mean)
@@ -72,7 +80,7 @@ class FrozenLaw:
                 if not (np.asarray(law.logpmf(y[-1])) > FAINT).any():
                     break
                 spread = 2.0 * spread
-            return y, width * np.exp(np.asarray(law.logpmf(y), dtype=float))
+            return y, np.log(width)
 
 
 def is_discrete(law: Any) -> bool:

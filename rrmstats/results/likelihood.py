@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.likelihood import LikelihoodEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
+from rrmstats.results.likelihood_effects import marginal_effects, predicted_means
 from rrmstats.results.loss_flags import loss_cutoff, loss_distances
+from rrmstats.results.means import MeanPrediction
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
 
@@ -24,6 +29,11 @@ NOT_CORRECTED = (
     "The parameters are those of least risk, not corrected: the model has no get_distribution "
     "that gives one distribution per row. On clean data the weights prefer rows near the fit, so "
     "that parameters of scale come out too small."
+)
+NOT_KNOWN = (
+    "No standard error for {}: at the end of its range, or the rows with weight tell nothing of "
+    "it (no overdispersion, no added zeros). The other standard errors take it as known; a "
+    "simpler model would do."
 )
 
 
@@ -45,15 +55,11 @@ class RRMLikelihoodResults(RRMResults):
 
     _estimate: LikelihoodEstimate
     first_step: RRMLikelihoodResults | None
-    _meaningless: ClassVar[dict[str, str]] = {
-        **refused(
-            likelihood=("llf", "llnull", "aic", "bic", "info_criteria", "prsquared", "llr"),
-            optimizer=("mle_retvals", "mle_settings", "fit_history"),
-            no_influence=("get_influence",),
-        ),
-        "get_margeff": "it is not offered for any likelihood; see RRMGLM and RRMLogit",
-        "get_prediction": "intervals are not offered for any likelihood; see predict()",
-    }
+    _meaningless: ClassVar[dict[str, str]] = refused(
+        likelihood=("llf", "llnull", "aic", "bic", "info_criteria", "prsquared", "llr"),
+        optimizer=("mle_retvals", "mle_settings", "fit_history"),
+        no_influence=("get_influence",),
+    )
 
     def __init__(
         self,
@@ -74,6 +80,69 @@ class RRMLikelihoodResults(RRMResults):
     def fittedvalues(self) -> Array:
         """What the model predicts for the rows of the fit."""
         return np.asarray(self.model.predict(np.asarray(self.params)))
+
+    def get_prediction(
+        self,
+        exog: pd.DataFrame | npt.ArrayLike | None = None,
+        transform: bool = True,
+        **kwargs: Any,
+    ) -> MeanPrediction:
+        """Predict with confidence intervals, by the delta method.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        **kwargs
+            What the model's `predict` takes, such as `which`, `offset` or `exog_infl`.
+
+        Returns
+        -------
+        MeanPrediction
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats, statsmodels.api as sm
+        >>> rng = np.random.default_rng(0)
+        >>> exog = sm.add_constant(rng.standard_normal(100))
+        >>> count = rng.poisson(np.exp(exog @ [1.0, 0.5]))
+        >>> res = rrmstats.robustify(sm.Poisson(count, exog), eps_bar=0.1).fit()
+        >>> res.get_prediction(exog[:2]).summary_frame().columns.tolist()
+        ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
+        """
+        labels, rows = self.model.data.row_labels, None
+        if exog is not None:
+            rows, labels = self._rows_to_predict(exog, transform)
+
+        def predict(params: Array) -> Array:
+            return np.asarray(self.model.predict(params, rows, **kwargs))
+
+        return predicted_means(
+            self.model.model, predict, np.asarray(self.params), self.cov_params_default, labels
+        )
+
+    def get_margeff(
+        self, at: str = "overall", method: str = "dydx", **kwargs: Any
+    ) -> DiscreteMargins:
+        """Return marginal effects; see statsmodels' `DiscreteResults.get_margeff`.
+
+        Parameters
+        ----------
+        at : str, optional
+            Where the effects are taken.
+        method : str, optional
+            Kind of effect.
+        **kwargs
+            `atexog`, `dummy` and `count` of statsmodels.
+
+        Returns
+        -------
+        statsmodels DiscreteMargins
+        """
+        params, model = self.model.shaped(self.params), self.model.fitted_copy()
+        return marginal_effects(model, params, self.cov_params_default, at, method, kwargs)
 
     @property
     def _reported_losses(self) -> Array:
@@ -103,8 +172,16 @@ class RRMLikelihoodResults(RRMResults):
         """Efficiency of the first step on clean data; rows of a group are its dimensions."""
         return gaussian_efficiency(self.eps_bar, self._rows_per_group)
 
+    @property
+    def unknown(self) -> list[str]:
+        """Names of the parameters without standard errors: at a bound, or not identified."""
+        names = zip(self.model.exog_names, self._estimate.known, strict=True)
+        return [name for name, known in names if not known]
+
     def _notes(self) -> list[str]:
         notes = super()._notes()
+        if self.unknown and self.bootstrap is None:
+            notes.append(NOT_KNOWN.format(", ".join(self.unknown)))
         if self.eps_bar == 0:
             return notes
         if not self.saturated:

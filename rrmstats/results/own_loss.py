@@ -8,6 +8,7 @@ import numpy as np
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.losses.numerical import RoughEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.loss_flags import loss_cutoff, loss_distances
@@ -33,6 +34,8 @@ class RRMCustomResults(RRMResults):
         Parameters of least risk.
     bse : ndarray, shape (k,)
         Standard errors by the sandwich; NaN where the losses are not smooth.
+    smooth : bool
+        Whether the losses have two derivatives; False where they were found to have kinks.
     """
 
     first_step: RRMCustomResults | None
@@ -50,7 +53,7 @@ class RRMCustomResults(RRMResults):
         first_step: RRMCustomResults | None = None,
     ) -> None:
         super().__init__(model, estimate, inference, first_step)
-        self.smooth = model.smooth
+        self.smooth = not isinstance(estimate, RoughEstimate)
 
     def _distances(self) -> Array:
         return loss_distances(np.asarray(self.losses), self._base)

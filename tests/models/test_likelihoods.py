@@ -169,11 +169,12 @@ def test_eps_bar_can_be_chosen_and_checked():
 
 @pytest.mark.slow
 def test_what_costs_is_said():
-    res = rrmstats.robustify(model_of("own"), eps_bar=0.1).fit(stability=False)
+    res = rrmstats.robustify(model_of("own"), eps_bar=0.1).fit(n_starts=3, stability=False)
     text = str(res.summary())
     assert "largest value that it could have is not known" in text
     assert "not corrected" in text
-    given = rrmstats.robustify(model_of("own"), 0.1, saturated=np.zeros(250)).fit(stability=False)
+    robust = rrmstats.robustify(model_of("own"), 0.1, saturated=np.zeros(250))
+    given = robust.fit(n_starts=3, stability=False)
     assert_allclose(given.params, res.params, rtol=1e-6)
     assert "largest value that it could" not in str(given.summary())
 
@@ -182,15 +183,80 @@ def test_what_costs_is_said():
 def test_what_cannot_work_says_so():
     own = rrmstats.robustify(model_of("own"), eps_bar=0.1)
     with pytest.raises(NotImplementedError, match="distribution of the responses"):
-        own.fit(efficiency=0.95)
+        own.fit(efficiency=0.95, n_starts=1)
     with pytest.raises(NotImplementedError, match="no second step for labels"):
-        rrmstats.robustify(model_of("logit"), eps_bar=0.1).fit(efficiency=0.95)
+        rrmstats.robustify(model_of("logit"), eps_bar=0.1).fit(efficiency=0.95, n_starts=1)
     with pytest.raises(NotImplementedError, match="auto"):
         rrmstats.robustify(model_of("own"), eps_bar="auto").fit()
     with pytest.raises(AttributeError, match="compare"):
-        _ = own.fit(stability=False).aic
+        _ = own.fit(n_starts=1, stability=False).aic
     with pytest.raises(NotImplementedError, match="from_formula"):
         rrmstats.RRMLikelihood.from_formula("y ~ x", frame(), 0.1)
+
+
+def poisson_sample(spoil):
+    """Return a design, and counts with neither overdispersion nor added zeros."""
+    rng = np.random.default_rng(0)
+    exog = sm.add_constant(rng.standard_normal((300, 2)))
+    count = rng.poisson(np.exp(exog @ [0.8, 0.5, -0.3]))
+    if spoil:
+        count[:15] = 60
+    return exog, count
+
+
+@pytest.mark.parametrize(
+    "kind, unknown, spoil",
+    [
+        (sm.NegativeBinomial, ["alpha"], True),
+        (sm.ZeroInflatedPoisson, ["inflate_const"], True),
+        (sm.ZeroInflatedNegativeBinomialP, ["inflate_const", "alpha"], False),
+    ],
+)
+def test_a_parameter_at_the_end_of_its_range_spoils_no_other(kind, unknown, spoil):
+    exog, count = poisson_sample(spoil)
+    res = rrmstats.robustify(kind(count, exog), 0.1).fit(stability=False)
+    plain = rrmstats.robustify(sm.Poisson(count, exog), 0.1).fit(stability=False)
+    assert res.converged and res.unknown == unknown
+    known = np.isfinite(res.bse)
+    assert known.sum() == 3 and np.isfinite(res.params).all()
+    assert_allclose(np.asarray(res.params)[known], plain.params, atol=1e-3)
+    assert_allclose(np.asarray(res.bse)[known], plain.bse, rtol=0.02)
+    text = str(res.summary())
+    assert f"No standard error for {', '.join(unknown)}" in text and "inf " not in text
+
+
+@pytest.mark.parametrize("name", ["poisson", "negative binomial", "probit", "beta"])
+def test_predictions_have_the_intervals_of_statsmodels(name):
+    res = rrmstats.robustify(model_of(name), 0.0).fit(stability=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = model_of(name).fit(disp=0, maxiter=2000, cov_type="HC0")
+        wanted = own.get_prediction().summary_frame()
+    found = res.get_prediction().summary_frame()
+    assert_allclose(found, wanted.iloc[:, :4], rtol=0.02)
+    exog = np.asarray(res.model.exog)
+    assert_allclose(res.get_prediction(exog[:3]).summary_frame(), found[:3])
+
+
+@pytest.mark.parametrize("name", ["poisson", "negative binomial", "probit", "mnlogit"])
+def test_marginal_effects_are_those_of_statsmodels(name):
+    res = rrmstats.robustify(model_of(name), 0.0).fit(stability=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = model_of(name).fit(disp=0, maxiter=2000, cov_type="HC0")
+        wanted = own.get_margeff().summary_frame()
+    found = res.get_margeff().summary_frame()
+    assert list(found.index) == list(wanted.index)
+    assert_allclose(found.iloc[:, :2], wanted.iloc[:, :2], rtol=0.02, atol=1e-4)
+
+
+def test_what_has_no_intervals_or_effects_says_so():
+    res = rrmstats.robustify(model_of("mnlogit"), 0.0).fit(stability=False)
+    with pytest.raises(NotImplementedError, match="one probability per class"):
+        res.get_prediction()
+    res = rrmstats.robustify(model_of("beta"), 0.0).fit(stability=False)
+    with pytest.raises(NotImplementedError, match="no marginal effects for BetaModel"):
+        res.get_margeff()
 
 
 class WrongLength(NormalModel):

@@ -70,6 +70,28 @@ def test_without_derivatives_there_is_a_fit_but_no_standard_error():
     assert np.isfinite(drawn.bse).all()
 
 
+@pytest.mark.parametrize("level", [0.5, 0.8])
+def test_losses_with_kinks_are_told(level):
+    def pinball(theta):
+        resid = Y - X @ theta
+        return np.maximum(level * resid, (level - 1) * resid)
+
+    with pytest.warns(UserWarning, match="kinks.*smooth=False"):
+        res = rrmstats.custom(pinball, [0.0, 0.0], 0.2).fit(n_starts=5, stability=False)
+    assert np.isnan(res.bse).all() and not res.smooth
+    assert "bootstrap" in str(res.summary())
+
+
+def test_smooth_losses_have_no_kinks():
+    def huber(theta):
+        size = np.abs(Y - X @ theta)
+        return np.where(size < 1, 0.5 * size**2, size - 0.5)
+
+    for losses in (huber, lambda theta: np.logaddexp(Y - X @ theta, X @ theta - Y)):
+        res = rrmstats.custom(losses, [0.0, 0.0], 0.2).fit(n_starts=5, stability=False)
+        assert res.smooth and (np.asarray(res.bse) < 0.3).all()
+
+
 def test_frequency_weights_repeat_rows():
     counts = 1 + np.arange(120) % 2
     often = np.repeat(np.arange(120), counts)
