@@ -138,7 +138,7 @@ class BlockDescent:
     def _refit(self, i: int, tol: float) -> None:
         """Take the step of Algorithm 1: refit under the weights, then weigh anew."""
         here = self.points.all[i]
-        weights = block_weights(self.problem, here.theta, here.lambda_, self.budget)
+        weights = block_weights(self.problem, here, self.budget)
         theta = self.problem.improved(weights, here.theta)
         guess = np.array([here.lambda_])
         trial = near_budget(self.problem, theta[None], guess, self.budget, EXACT)[0]
@@ -215,10 +215,7 @@ class BlockPoints:
     @property
     def weights(self) -> list[Array]:
         """The weights of all rows at each point."""
-        return [
-            block_weights(self.problem, point.theta, point.lambda_, self.budget)
-            for point in self.all
-        ]
+        return [block_weights(self.problem, point, self.budget) for point in self.all]
 
 
 def evaluated_points(
