@@ -192,7 +192,7 @@ def _point(
     eps_bar: float,
 ) -> BlockPoint:
     budget = -float(np.log1p(-eps_bar))
-    if sums.first == 0:  # equal losses have equal weights
+    if sums.tied[0] >= 1 - 1e-12:  # equal losses have equal weights
         lambda_ = np.inf
     elif sums.tied[0] >= (1 - eps_bar) * (1 - 1e-12):
         return _exact_point(problem, theta, sums)

@@ -7,12 +7,15 @@ score of each observation and the Hessian of the concentrated risk.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
 
@@ -36,7 +39,7 @@ def relative_weights(weights: Array, base: Array | None) -> Array:
     """Return weights in units of those of largest entropy: n times the weights without `base`."""
     if base is None:
         return weights * len(weights)
-    return np.divide(weights, base, out=np.zeros_like(weights), where=base > 0)
+    return np.where(base > 0, weights, 0.0) / np.where(base > 0, base, 1.0)
 
 
 def scaled_spread(losses: Array, weights: Array, lambda_: float) -> Array:
@@ -110,7 +113,10 @@ def minimum_influence(
     Returns
     -------
     Influence
+        Expressions where the rows lie in blocks, after one pass over them.
     """
+    if problem.blocks is not None:
+        return _influence_in_blocks(problem, theta, losses, weights, lambda_, base)
     _, hessian, drift = (
         part[0]
         for part in problem.concentrated(
@@ -120,6 +126,43 @@ def minimum_influence(
     found, log_beta = scores(problem, theta, losses, weights, lambda_, base)
     by_theta = -found @ np.linalg.pinv(hessian, hermitian=True)
     return Influence(by_theta, by_theta @ drift - log_beta)
+
+
+def _influence_in_blocks(
+    problem: SmoothProblem,
+    theta: Array,
+    losses: Array,
+    weights: Array,
+    lambda_: float,
+    base: Array | None,
+) -> Influence:
+    tilted = 0 < lambda_ < np.inf
+    beta = 1.0 / lambda_ if tilted else 0.0
+    relative = relative_weights(weights, base)
+    gradients = np.where((weights > 0)[:, None], problem.gradients(theta), 0.0)
+    kernel = partial(_minimum_sums, problem.with_rows, theta, beta)
+    mean, square, pull, cross, curvature = row_sums(kernel, weights, losses, *problem.row_arrays)
+    if not tilted:
+        by_theta = -(gradients * relative[:, None]) @ np.linalg.pinv(curvature, hermitian=True)
+        return Influence(by_theta, np.zeros_like(relative))
+    variance, cross = square - mean**2, cross - mean * pull
+    drift = cross / variance
+    hessian = curvature + beta * (np.outer(pull, pull) + np.outer(cross, drift))
+    spread = beta * (np.where(weights > 0, losses, 0.0) - mean)
+    log_beta = (relative * spread + relative - 1.0) / (beta**2 * variance)
+    found = gradients * relative[:, None] - log_beta[:, None] * (beta * cross)
+    by_theta = -found @ np.linalg.pinv(hessian, hermitian=True)
+    return Influence(by_theta, by_theta @ drift - log_beta)
+
+
+def _minimum_sums(
+    make: Callable[..., Any], theta: Array, beta: float, weights: Array, losses: Array, *rows: Array
+) -> tuple[Any, ...]:
+    """Return what some rows add to mean and square of the losses, and to their derivatives."""
+    losses = np.where(weights > 0, losses, 0.0)
+    weighted = weights * losses
+    sums = make(*rows).tilted_sums(theta, losses, weights, beta)
+    return weighted.sum(), weighted @ losses, *sums
 
 
 def tempered_influence(

@@ -224,7 +224,7 @@ def _descent(
 
 def check_size(problem: Problem, budget: Budget) -> None:
     """Raise where the entropy budget leaves fewer observations than parameters."""
-    used = problem.n_obs if budget.base is None else np.count_nonzero(budget.base)
+    used = problem.n_obs if budget.base is None else (budget.base > 0).sum()
     problem.check_left(budget.eps_bar, budget.wnobs, int(used))
 
 
