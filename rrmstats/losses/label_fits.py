@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
 from rrmstats.losses.logistic import MIDDLE_ROWS, LogisticProblem
-from rrmstats.losses.row_means import mean_error, mean_sums
+from rrmstats.losses.row_means import mean_and_error
 
 # Size of the last step in standard errors, in units of the tolerance, and its square to which
 # rounding limits it.
@@ -27,6 +26,9 @@ ROUNDING = 1e-14
 VALUE_NOISE = 1e-15
 # Squared decrement past which a fit that rounding keeps from rising has not converged.
 STALLED = 1e-7
+# Ratio of squared decrements below which steps that the criterion does not show go on, and below
+# which the next one would be rounding.
+SHRINKS, FAST = 0.25, 1e-2
 # Smallest eigenvalue of a Hessian of unit diagonal that counts as positive.
 CONCAVE = 1e-8
 # Multiples of a direction at which a fit may start, in units of its median linear predictor.
@@ -131,20 +133,21 @@ def label_fit(
     theta = (1.0 + gamma) * start
     state = label_state(problem, gamma, theta, mass)
     end = max((STEP_SIZE * setting.tol) ** 2, ROUNDING)
-    converged = False
+    converged, last = False, np.inf
     for _ in range(setting.maxiter):
         gradient, step = _newton_step(problem, gamma, state, mass)
         decrement = float(gradient @ step)
-        if decrement <= VALUE_NOISE * abs(state.value):  # too small to see in the criterion
+        tiny = converged or decrement <= max(end, VALUE_NOISE * abs(state.value))
+        trial = None if tiny else _higher(problem, gamma, theta, step, mass, state.value)
+        if trial is None:  # too small a step to see in the criterion
+            converged = tiny or decrement <= STALLED
+            if not (converged and decrement < SHRINKS * last):
+                break
             theta = theta + step
-            state, converged = label_state(problem, gamma, theta, mass), True
+            trial = theta, label_state(problem, gamma, theta, mass)
+        (theta, state), slow, last = trial, decrement > FAST * last, decrement
+        if converged and not slow:
             break
-        converged = decrement <= end
-        trial = None if converged else _higher(problem, gamma, theta, step, mass, state.value)
-        if trial is None:
-            converged = decrement <= max(end, STALLED)
-            break
-        theta, state = trial
     bread, shift = _bread_and_shift(problem, state, mass)
     influence = _influence(problem, state, bread)
     return LabelFit(gamma, theta / (1.0 + gamma), state.weights, shift, influence, converged)
@@ -291,6 +294,5 @@ def contamination(
     ratio = np.exp(-gamma * np.logaddexp(0.0, -problem.signs * eta) - log_sum)
     p = expit(power * eta)
     change = ratio * (gamma * (problem.endog - p) - (p - expit(eta)))
-    sums = row_sums(mean_sums, ratio, change, influence, problem.exog, mass)
-    mean, error = mean_error(*sums)
+    mean, error = mean_and_error(ratio, change, influence, problem.exog, mass)
     return max(0.0, 1.0 - mean), error

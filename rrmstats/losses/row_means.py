@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 
 
-def mean_sums(
+def mean_and_error(
     values: Array, change: Array, influence: Array, exog: Array, mass: Array
-) -> tuple[Array, ...]:
-    """Return the sums over rows that `mean_error` needs.
+) -> tuple[float, float]:
+    """Return a mean over rows, and its standard error; two passes over rows in blocks.
+
+    Each row moves the mean by its own value, and through the parameters.
 
     Parameters
     ----------
@@ -22,33 +25,21 @@ def mean_sums(
     exog : ndarray, shape (n, k)
     mass : ndarray, shape (n,)
         How often each row counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.losses.row_means import mean_and_error
+    >>> ones, exog = np.ones(4), np.ones((4, 1))
+    >>> mean, error = mean_and_error(np.arange(4.0), 0 * ones, 0 * exog, exog, ones)
+    >>> mean, bool(np.isclose(error**2, np.var(np.arange(4)) / 4))
+    (1.5, True)
     """
-    counted = mass[:, None] * influence
-    return (
-        mass.sum(),
-        mass @ values,
-        mass @ (values * values),
-        (mass * change) @ exog,
-        counted.sum(axis=0),
-        values @ counted,
-        influence.T @ counted,
-    )
+    total, first, slope = row_sums(_mean_sums, values, change, exog, mass)
+    mean = float(first / total)
+    moved = (values - mean) / total + influence @ (slope / total)
+    return mean, float(np.sqrt(mass @ moved**2))
 
 
-def mean_error(
-    total: float,
-    first: float,
-    second: float,
-    slope: Array,
-    drift: Array,
-    cross: Array,
-    square: Array,
-) -> tuple[float, float]:
-    """Return a mean over rows, and its standard error, from the sums of `mean_sums`.
-
-    Each row moves the mean by its own value, and through the parameters.
-    """
-    mean, slope = first / total, slope / total
-    own = second / total**2 - mean**2 / total
-    through = 2.0 * slope @ (cross - mean * drift) / total + slope @ square @ slope
-    return float(mean), float(np.sqrt(max(own + through, 0.0)))
+def _mean_sums(values: Array, change: Array, exog: Array, mass: Array) -> tuple[Array, ...]:
+    return mass.sum(), mass @ values, (mass * change) @ exog
