@@ -26,9 +26,9 @@ ROUNDING = 1e-14
 VALUE_NOISE = 1e-15
 # Squared decrement past which a fit that rounding keeps from rising has not converged.
 STALLED = 1e-7
-# Ratio of squared decrements below which steps that the criterion does not show go on, and below
-# which the next one would be rounding.
-SHRINKS, FAST = 0.25, 1e-2
+# Ratio of squared decrements below which steps that the criterion does not show go on, until the
+# next one is likely to be no larger than this.
+SHRINKS, EXACT = 0.25, 1e-20
 # Smallest eigenvalue of a Hessian of unit diagonal that counts as positive.
 CONCAVE = 1e-8
 # Multiples of a direction at which a fit may start, in units of its median linear predictor.
@@ -137,16 +137,18 @@ def label_fit(
     for _ in range(setting.maxiter):
         gradient, step = _newton_step(problem, gamma, state, mass)
         decrement = float(gradient @ step)
+        shrinks = decrement < SHRINKS * last
         tiny = converged or decrement <= max(end, VALUE_NOISE * abs(state.value))
+        tiny |= shrinks and decrement <= STALLED
         trial = None if tiny else _higher(problem, gamma, theta, step, mass, state.value)
         if trial is None:  # too small a step to see in the criterion
             converged = tiny or decrement <= STALLED
-            if not (converged and decrement < SHRINKS * last):
+            if not (converged and shrinks):
                 break
             theta = theta + step
             trial = theta, label_state(problem, gamma, theta, mass)
-        (theta, state), slow, last = trial, decrement > FAST * last, decrement
-        if converged and not slow:
+        (theta, state), ahead, last = trial, decrement**2 / last, decrement
+        if converged and ahead <= EXACT:
             break
     bread, shift = _bread_and_shift(problem, state, mass)
     influence = _influence(problem, state, bread)
