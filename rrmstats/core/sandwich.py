@@ -156,7 +156,12 @@ def _influence_in_blocks(
 
 
 def _minimum_sums(
-    make: Callable[..., Any], theta: Array, beta: float, weights: Array, losses: Array, *rows: Array
+    make: Callable[..., Any],
+    theta: Array,
+    beta: float,
+    weights: Array,
+    losses: Array,
+    *rows: Array,
 ) -> tuple[Any, ...]:
     """Return what some rows add to mean and square of the losses, and to their derivatives."""
     losses = np.where(weights > 0, losses, 0.0)

@@ -57,9 +57,7 @@ class Tweedie(Family):
         """Return the rows that are not zero."""
         return [y > 0]
 
-    def moments(
-        self, mu: Array, size: Array, order: float, n_sizes: int | None = None
-    ) -> Moments:
+    def moments(self, mu: Array, size: Array, order: float, n_sizes: int | None = None) -> Moments:
         """Return expectations under weights of an order: the atom, and an integral."""
         return map_moments(self._moments, mu, size, order)
 

@@ -27,9 +27,7 @@ class Counts(Family):
     dispersed = False
     zeros = True
 
-    def moments(
-        self, mu: Array, size: Array, order: float, n_sizes: int | None = None
-    ) -> Moments:
+    def moments(self, mu: Array, size: Array, order: float, n_sizes: int | None = None) -> Moments:
         """Return expectations under weights of an order, by sums over the counts."""
         return lattice_moments(self, mu, size, order, n_sizes)
 

@@ -69,50 +69,49 @@ class Moves:
 
     def __init__(self, rows: TiltedRows, orders: Sequence[float]) -> None:
         self._rows, self._orders = rows, list(orders)
+        self._known: dict[float, tuple[Array, Array]] = {}
 
-    @cached_property
-    def _moved(self) -> dict[float, tuple[Array, Array]]:
-        """Influence functions of the parameters (n, k) and the log dispersion (n,), by order."""
+    def of(self, *orders: float) -> list[tuple[Array, Array]]:
+        """Return influence functions of the parameters (n, k) and the log dispersion (n,)."""
+        new = [order for order in orders if order not in self._known]
         first = self._rows
         sample, problem = first.sample, first.sample.problem
-        all_rows = [sample.at(first.theta, first.dispersion, order) for order in self._orders]
+        rows_of = [sample.at(first.theta, first.dispersion, order) for order in new]
         breads, _, goods = problem.products(
-            [sample.mass * rows.weights * rows.spread for rows in all_rows],
+            [sample.mass * rows.weights * rows.spread for rows in rows_of],
             [],
-            [sample.mass * rows.ratio for rows in all_rows],
+            [sample.mass * rows.ratio for rows in rows_of],
         )
-        found = {}
-        for rows, bread, good in zip(all_rows, breads, goods, strict=True):
+        for rows, bread, good in zip(rows_of, breads, goods, strict=True):
             root = inverse_root(bread)
             moved = (problem.exog @ (root.T @ root)) * rows.scores[:, None]
             wanted = rows.moments.deviance / rows.moments.mass
             unit = rows.order**1.5 / max(float(good), 1.0)
-            found[rows.order] = moved, unit * rows.weights * (rows.deviance / wanted - 1.0)
-        return found
+            log_scale = unit * rows.weights * (rows.deviance / wanted - 1.0)
+            self._known[rows.order] = moved, log_scale
+        return [self._known[order] for order in orders]
 
     @cached_property
     def _squares(self) -> tuple[Array, Array]:
         """Sums of products of the influence functions of all orders, (m k, m k) and (m, m)."""
-        pairs = self._moved.values()
-        moved, scales = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        moved, scales = zip(*self.of(*self._orders), strict=True)
         return row_sums(partial(_squares, len(moved)), self._rows.sample.mass, *moved, *scales)
 
     def variances(self, one: float, other: float) -> tuple[Array, float]:
         """Return the variances of the difference of the fits of two orders.
 
-        Of the parameters (k, k), and of the log dispersion.
+        Of the parameters (k, k), and of the log dispersion. Of rows in blocks all orders share
+        two passes.
         """
         if self._rows.sample.problem.blocks is None:
-            (left, low), (right, high) = self._moved[one], self._moved[other]
-            mass = self._rows.sample.mass
-            moves, scales = left - right, low - high
+            (left, low), (right, high) = self.of(one, other)
+            mass, moves, scales = self._rows.sample.mass, left - right, low - high
             return (mass[:, None] * moves).T @ moves, float(mass @ (scales * scales))
-        i, j, k = self._orders.index(one), self._orders.index(other), len(self._rows.theta)
         contrast = np.zeros(len(self._orders))
-        contrast[i], contrast[j] = 1.0, -1.0
-        wide = np.kron(contrast, np.eye(k))
-        moved, scales = self._squares
-        return wide @ moved @ wide.T, float(contrast @ scales @ contrast)
+        contrast[self._orders.index(one)], contrast[self._orders.index(other)] = 1.0, -1.0
+        wide = np.kron(contrast, np.eye(len(self._rows.theta)))
+        moved, log_scales = self._squares
+        return wide @ moved @ wide.T, float(contrast @ log_scales @ contrast)
 
     def equal_pvalue(self, rung: DevianceRung, earlier: DevianceRung) -> float:
         """Return the p-value that two rungs have the same parameters."""

@@ -72,9 +72,7 @@ class Family:
         """Return the unit deviance of each response."""
         raise NotImplementedError
 
-    def moments(
-        self, mu: Array, size: Array, order: float, n_sizes: int | None = None
-    ) -> Moments:
+    def moments(self, mu: Array, size: Array, order: float, n_sizes: int | None = None) -> Moments:
         """Return expectations under weights of an order, at means and sizes of shape (n,).
 
         `n_sizes` is the number of different sizes, where it is known.
