@@ -23,6 +23,7 @@ from rrmstats.core.blocks import (
     Smallest,
     added,
     evaluated,
+    first_in_order,
 )
 from rrmstats.core.entropy import Array
 
@@ -107,6 +108,10 @@ class BlockArray(NDArrayOperatorsMixin):
             return getattr(args[0], REDUCTIONS[function])(*args[1:], **kwargs)
         if function is np.shape:
             return self.shape
+        if function is np.ndim:
+            return self.ndim
+        if function is np.dot:
+            return product(*args)
         raise TypeError(f"numpy.{function.__name__} needs rows in memory, not in blocks")
 
     def __getitem__(self, key: Any) -> Any:
@@ -126,6 +131,13 @@ class BlockArray(NDArrayOperatorsMixin):
     def astype(self, dtype: Any) -> BlockArray:
         """Return the array with another type."""
         return row_map(_astype, self, dtype)
+
+    def remember(self, least: Any, most: Any) -> None:
+        """Keep the smallest and largest entries over the rows that are known already."""
+        self._reductions[np.minimum.reduce, 0] = least
+        self._reductions[np.maximum.reduce, 0] = most
+        self._reductions[np.minimum.reduce, None] = np.min(least)
+        self._reductions[np.maximum.reduce, None] = np.max(most)
 
     def copy(self) -> BlockArray:
         """Return the array: expressions are never overwritten."""
@@ -335,25 +347,28 @@ def taken(places: np.ndarray, *arrays: Any) -> tuple[Array, ...]:
     return tuple(np.concatenate(column)[back] for column in zip(*parts, strict=True))
 
 
-def smallest(values: Any, count: int) -> tuple[np.ndarray, Array]:
-    """Return the places (m,) of the smallest values of rows, the smallest first, and the values.
+def smallest(count: int, *values: Any) -> np.ndarray:
+    """Return the places (m,) of the rows whose values are smallest, the smallest first.
 
-    Those of equal values are in the order of the rows.
+    Parameters
+    ----------
+    count : int
+        How many rows.
+    *values : ndarray or BlockArray, shape (n,)
+        Where rows have the same value of the first, the next tells, and at last their order.
     """
-    blocks = in_blocks(values)
+    blocks = in_blocks(*values)
     if blocks is None:
-        order = np.argsort(values, kind="stable")[:count]
-        return order, values[order]
+        return np.lexsort(values[::-1])[:count]
+    nodes = tuple(as_node(value, blocks) for value in values)
     starts = np.cumsum([0, *blocks.lengths])
     tasks = {
-        place: Smallest(values.node, count, int(starts[place]))
+        place: Smallest(nodes, count, int(starts[place]))
         for place, length in enumerate(blocks.lengths)
         if length
     }
-    parts = blocks.collect(tasks)
-    places, found = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((places, found))[:count]
-    return places[order], found[order]
+    found = first_in_order(np.hstack(blocks.collect(tasks)), count)
+    return found[-1].astype(int)
 
 
 def aligned(values: Any, blocks: Blocks | None) -> Any:

@@ -41,7 +41,7 @@ class Sums(NamedTuple):
         if shift == 0:
             return self
         if not np.isfinite(shift):  # no row has a finite loss
-            return Sums(least, *(0.0 * part for part in self[1:]))
+            return self._replace(least=least)
         factor = np.exp(-beta * shift)
         mass, first = factor * self.mass, factor * self.first
         gradient = factor * self.gradient

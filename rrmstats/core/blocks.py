@@ -103,7 +103,7 @@ class ArrayBlocks:
 
     def __init__(self, blocks: Sequence[Leaves]) -> None:
         self.blocks = [tuple(np.asarray(leaf) for leaf in block) for block in blocks]
-        self.lengths = [len(block[0]) for block in self.blocks]
+        self.lengths: Sequence[int] = [len(block[0]) for block in self.blocks]
         self.passes = 0
 
     def collect(self, tasks: Mapping[int, Task[T]]) -> list[T]:
@@ -171,29 +171,34 @@ class Smallest:
 
     Attributes
     ----------
-    node : expression
+    nodes : tuple
+        Expressions: where the first is the same, the next tells, and so on.
     count : int
         How many rows.
     offset : int
         Rows before the block.
     """
 
-    node: Any
+    nodes: tuple[Any, ...]
     count: int
     offset: int
 
-    def __call__(self, leaves: Leaves) -> tuple[np.ndarray, Array]:
-        """Return the places of the rows in all blocks, and the values there."""
-        places, values = np.empty(0, int), np.empty(0)
+    def __call__(self, leaves: Leaves) -> Array:
+        """Return the values at the rows and the places of the rows, shape (e + 1, m)."""
+        kept: Array = np.empty((len(self.nodes) + 1, 0))
         start = self.offset
         for part in chunks(leaves):
-            found = evaluated(self.node, part, {})
-            places = np.r_[places, start + np.arange(len(found))]
-            values = np.r_[values, found]
-            least = np.lexsort((places, values))[: self.count]
-            places, values = places[least], values[least]
-            start += len(found)
-        return places, values
+            known: dict[int, Any] = {}
+            places = start + np.arange(len(part[0]))
+            found = [*(evaluated(node, part, known) for node in self.nodes), places]
+            kept = first_in_order(np.hstack([kept, np.array(found, float)]), self.count)
+            start += len(places)
+        return kept
+
+
+def first_in_order(columns: Array, count: int) -> Array:
+    """Return the first of columns, shape (e, m), when sorted by their entries from the top on."""
+    return columns[:, np.lexsort(columns[::-1])[:count]]
 
 
 def chunks(leaves: Leaves) -> Iterator[Leaves]:

@@ -162,7 +162,7 @@ class LinearProblem(EstimableProblem):
 
     def products(
         self, weights: Sequence[Array], targets: Sequence[Array], values: Sequence[Array]
-    ) -> tuple[list[Array], list[Array], list[Array]]:
+    ) -> tuple[list[Array], list[Array], list[float]]:
         """Return several sums over the rows; in one pass where these lie in blocks.
 
         Parameters
@@ -180,13 +180,13 @@ class LinearProblem(EstimableProblem):
         """
         if self.blocks is not None:
             kernel = partial(_products, len(weights), len(targets))
-            found = row_sums(kernel, self.exog, *weights, *targets, *values)
-            return tuple(list(part) for part in found)
+            grams, moments, totals = row_sums(kernel, self.exog, *weights, *targets, *values)
+            return list(grams), list(moments), [float(total) for total in totals]
         none = np.empty((0, self.n_obs))
         return (
             [self.gram(w, none)[0] for w in weights],
             [t @ self.exog for t in targets],
-            [v.sum() for v in values],
+            [float(v.sum()) for v in values],
         )
 
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
@@ -297,7 +297,7 @@ class LinearProblem(EstimableProblem):
             if rank == self.n_params:
                 break
             free = right[rank:].T / unit[:, None]
-            new = smallest(-np.abs(self.exog @ free).max(axis=1), 1)[0]
+            new = smallest(1, -np.abs(self.exog @ free).max(axis=1))
             rows, some = np.r_[rows, new], np.vstack([some, self.exog[new]])
         return np.unique(rows)
 

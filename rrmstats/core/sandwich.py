@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.block_array import row_sums
+from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
 
@@ -39,7 +39,11 @@ def relative_weights(weights: Array, base: Array | None) -> Array:
     """Return weights in units of those of largest entropy: n times the weights without `base`."""
     if base is None:
         return weights * len(weights)
-    return np.where(base > 0, weights, 0.0) / np.where(base > 0, base, 1.0)
+    return row_map(_ratio, weights, base)
+
+
+def _ratio(weights: Array, base: Array) -> Array:
+    return np.divide(weights, base, out=np.zeros_like(weights), where=base > 0)
 
 
 def scaled_spread(losses: Array, weights: Array, lambda_: float) -> Array:

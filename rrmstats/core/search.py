@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rrmstats.core.block_array import row_sums
+from rrmstats.core.block_array import blocked, row_sums
 from rrmstats.core.block_descent import BlockDescent, evaluated_points
 from rrmstats.core.descent import Descent, Step
 from rrmstats.core.entropy import Array, check_eps_bar
@@ -275,13 +275,25 @@ def drawn_rows(
     """Return some rows drawn at random, and those that the parameters need besides."""
     if problem.n_obs <= size:
         return np.arange(problem.n_obs)
-    likely = None if problem.blocks is not None else budget.base
-    rows = np.sort(rng.choice(problem.n_obs, size, replace=False, p=likely))
+    chances = _equal_chances(budget)
+    most = size if chances is None else min(size, int(np.count_nonzero(chances)))
+    rows = np.sort(rng.choice(problem.n_obs, most, replace=False, p=chances))
     if problem.determines(rows):
         return rows
     if problem.blocks is not None:
         return problem.completed(rows, np.empty(0, int))
     return problem.completed(rows, np.delete(np.arange(problem.n_obs), rows))
+
+
+def _equal_chances(budget: Budget) -> Array | None:
+    """Return the chances of rows to be drawn: equal ones, but for rows that do not count.
+
+    Frequency weights are those of the part, and must not count twice.
+    """
+    if budget.base is None or blocked(budget.base) or (budget.base > 0).all():
+        return None
+    used = budget.base > 0
+    return used / used.sum()
 
 
 def screened_part(

@@ -148,11 +148,11 @@ def separable(problem: LogisticProblem, rows: np.ndarray) -> bool:
         found = _direction(used, unit, total)
         if found is None:
             return False
-        places, margins = smallest(signed @ found, ADDED_ROWS)
-        beyond = places[margins < -ZERO]
+        worst = signed[smallest(ADDED_ROWS, signed @ found)]
+        beyond = worst[worst @ found < -ZERO]
         if not len(beyond):
             return True
-        used = np.vstack([used, signed[beyond]])
+        used = np.vstack([used, beyond])
 
 
 def _direction(signed: Array, unit: Array, total: Array) -> Array | None:
@@ -160,6 +160,6 @@ def _direction(signed: Array, unit: Array, total: Array) -> Array | None:
     unit = np.maximum(unit, np.finfo(float).tiny)
     scaled, goal = signed / unit, total / unit
     found = linprog(-goal, A_ub=-scaled, b_ub=np.zeros(len(scaled)), bounds=(-1.0, 1.0))
-    if found.status != 0:
+    if found.status != 0 or found.x is None:
         return np.zeros_like(unit)
     return found.x / unit if float(goal @ found.x) > ZERO else None

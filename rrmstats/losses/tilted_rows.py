@@ -151,7 +151,7 @@ class TiltedRows:
         """Sums over the rows."""
         if self._products is not None:
             return self._products.totals
-        return Totals(*map(float, self.sample.problem.products([], [], self._values)[2]))
+        return Totals(*self.sample.problem.products([], [], self._values)[2])
 
     @property
     def _values(self) -> list[Array]:
@@ -177,7 +177,8 @@ class TiltedRows:
                 [mass * self.scores],
                 self._values,
             )
-            self._products = Products(*grams, moment, Totals(*map(float, totals)))
+            bread, observed, gram = grams
+            self._products = Products(bread, observed, gram, moment, Totals(*totals))
         return self._products
 
     @cached_property

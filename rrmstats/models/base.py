@@ -32,7 +32,9 @@ from rrmstats.models.grouping import (
     grouped_step,
     row_problem,
 )
+from rrmstats.models.partitioned import PartitionedModel, check_partitioned, held_formula
 from rrmstats.models.paths import fit_path
+from rrmstats.partitions.sources import is_dask_frame
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import COV_TYPES, Inference, check_inference, row_dependence
 from rrmstats.results.path_results import RRMPath
@@ -45,7 +47,7 @@ ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 
 
-class RRMModel(BoundedModel, GroupedModel, Generic[ProblemT, ResultsT]):
+class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
     """Mixin for models fitted by robust risk minimization.
 
     It stands before a statsmodels model among the bases of a class, adds `eps_bar` and replaces
@@ -124,14 +126,20 @@ class RRMModel(BoundedModel, GroupedModel, Generic[ProblemT, ResultsT]):
         ['Intercept', 'log_te']
         """
         check_required(eps_bar)
+        held, made = None, None
+        if is_dask_frame(data):
+            check_partitioned(subset, kwargs)
+            held, made, data = held_formula(formula, data, eval_env, drop_cols, kwargs)
         check_frame(data)
         if kwargs.get("groups") is not None:
             kwargs["groups"] = column_labels(kwargs["groups"], data, subset)
         if isinstance(eval_env, int) and eval_env != -1:
             eval_env += 2  # this frame, and that of `_from_design`
-        return cls._from_design(
+        model = cls._from_design(
             formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=eval_env, **kwargs
         )
+        model._hold(held, made)
+        return model
 
     @classmethod
     def _from_design(

@@ -43,6 +43,9 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
+    persist : bool or "auto", optional
+        For Dask collections: whether partitions are computed once and kept in the memory of the
+        workers, or read again in each pass; by default kept where they fit.
     **kwargs
         What statsmodels' interfaces pass on.
 
@@ -73,6 +76,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         freq_weights: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
         missing: str = "none",
+        persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -82,6 +86,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
             freq_weights=freq_weights,
             groups=groups,
             missing=missing,
+            persist=persist,
             **kwargs,
         )
         d = self.endog.shape[1]

@@ -34,6 +34,9 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
         also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
+    persist : bool or "auto", optional
+        For Dask collections: whether partitions are computed once and kept in the memory of the
+        workers, or read again in each pass; by default kept where they fit.
     **kwargs
         What statsmodels' interfaces pass on.
 
@@ -61,6 +64,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
         freq_weights: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
         missing: str = "none",
+        persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -70,6 +74,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
             freq_weights=freq_weights,
             groups=groups,
             missing=missing,
+            persist=persist,
             **kwargs,
         )
         self.data.param_names = moment_names(self.variables)

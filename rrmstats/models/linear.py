@@ -29,6 +29,7 @@ from rrmstats.models.checks import (
     check_required,
     readable_errors,
 )
+from rrmstats.models.partitioned import as_floats, held_arrays
 from rrmstats.results.linear import RRMOLSResults, RRMOLSResultsWrapper
 
 # Variances of a design, in units of its spread, below which it counts as flat.
@@ -59,6 +60,9 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         What to do with missing values.
     hasconst : bool, optional
         Whether the design holds a constant; by default it is looked for.
+    persist : bool or "auto", optional
+        For Dask collections: whether partitions are computed once and kept in the memory of the
+        workers, or read again in each pass; by default kept where they fit.
     **kwargs
         What statsmodels' formula interface passes on.
 
@@ -90,19 +94,24 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         groups: npt.ArrayLike | None = None,
         missing: str = "none",
         hasconst: bool | None = None,
+        persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
         check_required(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
-        values: Any = check_numbers("endog", endog)
+        held, given = held_arrays(
+            missing, persist, endog=endog, exog=exog, freq_weights=freq_weights
+        )
+        exog, freq_weights = given["exog"], given["freq_weights"]
+        values: Any = check_numbers("endog", given["endog"])
         check_column("endog", values)
         if exog is None:
             raise ValueError("exog is required; for a location model use a column of ones")
         exog = check_numbers("exog", exog)
         counts: dict[str, Any] = {"weights": 1.0}
         if freq_weights is not None:
-            given = kwargs.get("missing_idx")
-            check_freq_weights(freq_weights, len(values) if given is None else len(given))
+            before = kwargs.get("missing_idx")
+            check_freq_weights(freq_weights, len(values) if before is None else len(before))
             counts = {"weights": freq_weights, "freq_weights": freq_weights}
         self._weighted = freq_weights is not None
         with readable_errors():
@@ -111,6 +120,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
         check_finite("endog", self.endog)
         check_finite("exog", self.exog)
+        self._hold(held)
 
     def whiten(self, x: npt.ArrayLike) -> Array:
         """Return data times the root of the frequency weights: the data themselves without any."""
@@ -118,7 +128,7 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
 
     def problem(self) -> RegressionProblem:
         """Return the squared residuals, scaled so that no data overflow."""
-        return RegressionProblem(np.asarray(self.endog, float), np.asarray(self.exog, float))
+        return RegressionProblem(as_floats(self.endog), as_floats(self.exog))
 
     def _start_theta(self, problem: RegressionProblem, start_params: npt.ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)

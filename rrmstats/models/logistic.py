@@ -33,6 +33,8 @@ from rrmstats.models.checks import (
     readable_errors,
 )
 from rrmstats.models.classes import as_labels, check_classes
+from rrmstats.models.partitioned import held_arrays
+from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper
 
 if TYPE_CHECKING:
@@ -82,6 +84,9 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
+    persist : bool or "auto", optional
+        For Dask collections: whether partitions are computed once and kept in the memory of the
+        workers, or read again in each pass; by default kept where they fit.
     **kwargs
         What statsmodels' formula interface passes on.
 
@@ -116,13 +121,18 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         freq_weights: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
         missing: str = "none",
+        persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
         check_required(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
         if exog is None:
             raise ValueError("exog is required; for an intercept alone use a column of ones")
-        exog = check_numbers("exog", exog)
+        held, rows = held_arrays(
+            missing, persist, endog=endog, exog=exog, freq_weights=freq_weights
+        )
+        endog, freq_weights = rows["endog"], rows["freq_weights"]
+        exog = check_numbers("exog", rows["exog"])
         if penalty not in (None, "l2"):
             raise ValueError(f"penalty must be None or 'l2', got {penalty!r}")
         if alpha is not None and not 0 <= alpha < np.inf:
@@ -143,6 +153,19 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         # statsmodels adds an offset, which clones would take for an unknown keyword.
         self._init_keys = [key for key in self._init_keys if key != "offset"]
         self._init_keys.extend(["alpha", "penalty"])
+        self._hold(held)
+
+    def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
+        arrays, endog = super()._held_arrays(held), held.arrays["endog"]
+        if endog.ndim == 2 and self._held_formula is not None:
+            column = self._held_formula.column_names[0].index(self.endog_names)
+            return {**arrays, "endog": endog[:, column]}
+        if not ((endog == 0) | (endog == 1)).all():
+            raise ValueError(
+                "endog must be 0 and 1 in all partitions; recode it, for example "
+                "with (labels == 'yes').astype(float)"
+            )
+        return arrays
 
     def _alpha(self) -> float:
         """Return the weight of the penalty: the one given, or the default for `eps_bar`."""

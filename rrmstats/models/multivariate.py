@@ -23,6 +23,8 @@ from rrmstats.models.checks import (
     readable_errors,
 )
 from rrmstats.models.grouping import label_array
+from rrmstats.models.partitioned import held_arrays
+from rrmstats.partitions.rows import PartitionedRows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,11 +44,14 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
         freq_weights: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
         missing: str = "none",
+        persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
         check_required(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
-        values: Any = check_numbers("data", data)
+        held, rows = held_arrays(missing, persist, endog=data, freq_weights=freq_weights)
+        freq_weights = rows["freq_weights"]
+        values: Any = check_numbers("data", rows["endog"])
         if np.ndim(values) == 1:
             series = isinstance(values, pd.Series)
             values = values.to_frame() if series else np.asarray(values)[:, None]
@@ -61,6 +66,11 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
         check_finite("data", self.endog)
         self.nobs = float(len(self.endog))
+        self._hold(held)
+
+    def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
+        arrays, data = super()._held_arrays(held), held.arrays["endog"]
+        return {**arrays, "endog": data[:, None] if data.ndim == 1 else data}
 
     @classmethod
     def _from_design(

@@ -13,6 +13,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.stats.contrast import ContrastResults
 
 from rrmstats import plotting
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.report import write_report
@@ -385,6 +386,10 @@ class RRMResults(BoundResults):
 def kish_size(weights: Array, freq_weights: Array | None) -> float:
     """Return Kish's effective sample size; a row of frequency weight 2 counts as two rows."""
     if freq_weights is None:
-        return float(1.0 / np.sum(weights**2))
+        return 1.0 / float(weights @ weights)
+    return 1.0 / float(row_sums(_square_per_count, weights, freq_weights))
+
+
+def _square_per_count(weights: Array, freq_weights: Array) -> Array:
     used = weights > 0
-    return float(1.0 / np.sum(weights[used] ** 2 / freq_weights[used]))
+    return np.asarray(np.sum(weights[used] ** 2 / freq_weights[used]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from rrmstats.core.block_array import blocked
 from rrmstats.core.entropy import Array
 
 #: Values by row, variable or term: a Series where the data had labels.
@@ -14,12 +15,22 @@ LabeledTable = np.ndarray | pd.DataFrame
 
 
 def labeled(values: np.ndarray, index: list[str] | pd.Index | None) -> Labeled:
-    """Return values as a Series with an index, or as they are where there is none."""
+    """Return values as a Series with an index, or as they are where there is none.
+
+    Values in partitions become a Dask collection.
+    """
+    if blocked(values):
+        return index.labeled(values)  # type: ignore[union-attr]  # rows in partitions
     return values if index is None else pd.Series(values, index=index)
 
 
 def labeled_table(
     values: Array, index: list[str] | pd.Index | None, columns: list[str]
 ) -> LabeledTable:
-    """Return values as a DataFrame, or as they are where there is no index."""
+    """Return values as a DataFrame, or as they are where there is no index.
+
+    Values in partitions become a Dask collection.
+    """
+    if blocked(values):
+        return index.labeled(values, columns)  # type: ignore[union-attr]  # rows in partitions
     return values if index is None else pd.DataFrame(values, index=index, columns=columns)

@@ -13,7 +13,7 @@ from rrmstats.core.entropy import Array
 def standardized(resid: Array, variance: float | Array) -> Array:
     """Return residuals in standard deviations; at an exact fit zero or infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(resid == 0, 0.0, resid / np.sqrt(variance)))
+        return np.where(resid == 0, 0.0, resid / np.sqrt(variance))
 
 
 def outlier_frame(

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.base.model import LikelihoodModelResults
 
+from rrmstats.core.block_array import smallest, taken
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import relative_weights
 from rrmstats.results.labels import Labeled, labeled
@@ -25,22 +26,42 @@ class RowResults(LikelihoodModelResults):
     @property
     def relative_weights(self) -> Array:
         """Weights in units of equal ones, or of the frequency weights, shape (n,)."""
-        return relative_weights(np.asarray(self.weights), self._base)
+        return relative_weights(self.weights, self._base)
 
     @property
     def _base(self) -> Array | None:
         counts = self.model.freq_weights
         return None if counts is None else counts / counts.sum()
 
-    def order_by_weight(self) -> np.ndarray:
-        """Return the positions of the rows, the smallest weight first, ties by larger loss."""
-        return np.lexsort((-np.asarray(self.losses), self.relative_weights))
+    def order_by_weight(self, count: int | None = None) -> np.ndarray:
+        """Return the positions of the rows, the smallest weight first, ties by larger loss.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many; None for all.
+        """
+        if count is None:
+            self.model._refuse_partitions("the order of all rows", "ask for some of them")
+            count = int(self.nobs)
+        return smallest(count, self.relative_weights, -self.losses)
 
     @property
     def row_names(self) -> list[str]:
         """Labels of the rows, or their positions where they have none."""
+        self.model._refuse_partitions("row_names", "use the index of the data")
+        return self._names_at(np.arange(int(self.nobs)))
+
+    def _names_at(self, places: np.ndarray) -> list[str]:
+        """Return the labels of some rows, or their positions where they have none."""
+        labels = self._labels_at(places)
+        return [str(name) for name in (places if labels is None else labels)]
+
+    def _labels_at(self, places: np.ndarray) -> pd.Index | None:
         labels = self.model.data.row_labels
-        return [str(name) for name in (range(int(self.nobs)) if labels is None else labels)]
+        if labels is None or isinstance(labels, pd.Index):
+            return None if labels is None else labels[places]
+        return labels.labels_at(places)
 
     def _distances(self) -> Array:
         """Return standardized residuals or distances of the rows, shape (n,)."""
@@ -99,13 +120,10 @@ class RowResults(LikelihoodModelResults):
         >>> sorted(res.weight_table(4).index)
         [10, 19, 29, 33]
         """
-        table = Table(
-            {
-                "loss": np.asarray(self.losses),
-                "relative_weight": self.relative_weights,
-                "distance": self._distances(),
-                "outlier": self._flags(level),
-            },
-            index=self.model.data.row_labels,
-        )
-        return table.iloc[self.order_by_weight()[:k]]
+        places = self.order_by_weight(k)
+        names = ["loss", "relative_weight", "distance", "outlier"]
+        columns = self.losses, self.relative_weights, self._distances(), self._flags(level)
+        values = taken(places, *columns)
+        labels = self._labels_at(places)
+        index = places if labels is None else labels
+        return Table(dict(zip(names, values, strict=True)), index=index)

@@ -10,6 +10,8 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
+from rrmstats.core.block_array import taken
+
 if TYPE_CHECKING:
     from rrmstats.results.base import RRMResults
 
@@ -109,15 +111,19 @@ def make_summary(
 def smallest_weights(results: RRMResults) -> SimpleTable:
     """Return the rows of smallest weight, named by their index, or the groups by their label."""
     view = results.group_view
-    names = results.row_names if view is None else view.row_names
-    distances = results._distances() if view is None else view.distances
-    weights, losses = (view or results).relative_weights, (view or results).losses
-    rows = (view or results).order_by_weight()[:SMALLEST]
-    cells = [[f"{weights[i]:.4f}", f"{losses[i]:.5g}", f"{distances[i]:.3g}"] for i in rows]
+    if view is None:
+        rows = results.order_by_weight(SMALLEST)
+        names = results._names_at(rows)
+        columns = results.relative_weights, results.losses, results._distances()
+    else:
+        rows = view.order_by_weight()[:SMALLEST]
+        names = [view.row_names[i] for i in rows]
+        columns = view.relative_weights, view.losses, view.distances
+    values = zip(*taken(rows, *columns), strict=True)
     return SimpleTable(
-        cells,
+        [[f"{weight:.4f}", f"{loss:.5g}", f"{distance:.3g}"] for weight, loss, distance in values],
         ["weight * n", "loss", "distance"],
-        [names[i] for i in rows],
+        names,
         "Smallest weights" if view is None else "Smallest weights of groups",
         txt_fmt=fmt_base,
     )

@@ -1,0 +1,1 @@
+"""Data in partitions, larger than memory or on several machines: Dask."""

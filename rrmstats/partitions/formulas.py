@@ -1,0 +1,219 @@
+"""Formulas evaluated partition by partition, with levels and transforms of all the data.
+
+patsy's designs cannot be sent to other processes. What can is sent instead: a few rows that have
+every level of every categorical variable, the functions that the formula names, and what stateful
+transforms such as `center` have learned. Each process makes the design from these once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import patsy
+
+from rrmstats.core.entropy import Array
+
+# Levels of a categorical variable beyond which a partition is not searched for more.
+MOST_LEVELS = 10_000
+# Distinct numbers of a column up to which it may be a category, as in C(year).
+MOST_NUMBERS = 1_000
+# Rows of a partition that are looked at besides.
+FEW_ROWS = 50
+
+
+class PartitionFormula:
+    """The design matrices of a formula for any part of the data.
+
+    Parameters
+    ----------
+    formula : str
+        Two-sided, or one-sided for variables without a response.
+    rows : DataFrame
+        Rows with every level of every categorical variable.
+    namespace : dict
+        What the formula names besides columns.
+    drop_cols : list of str
+        Columns to drop from the design.
+    missing : {"drop", "raise"}
+    """
+
+    def __init__(
+        self,
+        formula: str,
+        rows: pd.DataFrame,
+        namespace: dict[str, Any],
+        drop_cols: list[str],
+        missing: str,
+    ) -> None:
+        self.formula, self.rows, self.namespace = formula, rows, namespace
+        self.drop_cols, self.missing = drop_cols, missing
+        self.learned: list[dict[str, dict[str, Any]]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("designs", "plain_columns")
+        return {name: value for name, value in vars(self).items() if name not in made}
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether the formula has a response."""
+        return bool(self.formula.split("~")[0].strip())
+
+    @cached_property
+    def designs(self) -> list[Any]:
+        """The designs of patsy, of the response and the predictors, or of the variables."""
+        env = patsy.EvalEnvironment([self.namespace])
+        make = patsy.dmatrices if self.two_sided else patsy.dmatrix
+        found = make(self.formula, self.rows, env, NA_action="drop")
+        designs = [part.design_info for part in (found if self.two_sided else [found])]
+        for design, learned in zip(designs, self.learned, strict=False):
+            _teach(design, learned)
+        return designs
+
+    def learn(self, parts: Callable[[], Iterator[pd.DataFrame]]) -> None:
+        """Let stateful transforms see all the data, in as many passes as they need."""
+        if not any(_transforms(design) for design in self.designs):
+            return
+        env = patsy.EvalEnvironment([self.namespace])
+        make = patsy.incr_dbuilders if self.two_sided else patsy.incr_dbuilder
+        found = make(self.formula, parts, env)
+        designs = list(found) if self.two_sided else [found]
+        self.learned = [_transforms(design) for design in designs]
+        del self.designs
+
+    def matrices(self, frame: pd.DataFrame) -> tuple[list[Array], np.ndarray]:
+        """Return the matrices of some rows, and which of the rows they have.
+
+        The response comes first where there is one; rows with missing values are left out.
+        """
+        kept = np.arange(len(frame))
+        if self.plain_columns is not None:
+            return self._plain_matrices(frame, self.plain_columns)
+        numbered = frame.reset_index(drop=True)
+        action = "drop" if self.missing == "drop" else "raise"
+        if not len(frame):
+            return [np.empty((0, len(names))) for names in self.column_names], kept
+        tables = patsy.build_design_matrices(
+            self.designs, numbered, NA_action=action, return_type="dataframe"
+        )
+        kept = kept[tables[0].index] if len(tables[0]) else kept[:0]
+        chosen = zip(tables, self.column_names, strict=True)
+        return [table[names].to_numpy(float) for table, names in chosen], kept
+
+    @cached_property
+    def plain_columns(self) -> list[list[str | None]] | None:
+        """The columns of the data that each matrix consists of, None for a constant.
+
+        None as a whole where the formula does more than that.
+        """
+        found = [_plain_names(design, self.rows) for design in self.designs]
+        if any(names is None for names in found):
+            return None
+        chosen = []
+        for design, names, wanted in zip(self.designs, found, self.column_names, strict=True):
+            by_name = dict(zip(design.column_names, names or [], strict=True))
+            chosen.append([by_name[name] for name in wanted])
+        return chosen
+
+    def _plain_matrices(
+        self, frame: pd.DataFrame, columns: list[list[str | None]]
+    ) -> tuple[list[Array], np.ndarray]:
+        used = sorted({name for names in columns for name in names if name is not None})
+        values = {name: frame[name].to_numpy(float, na_value=np.nan) for name in used}
+        whole = np.ones(len(frame), bool)
+        for column in values.values():
+            whole &= ~np.isnan(column)
+        kept = np.flatnonzero(whole)
+        if self.missing != "drop" and len(kept) < len(frame):
+            raise ValueError(
+                "the variables of the formula have missing values; use missing='drop' to leave "
+                "out these rows"
+            )
+        if len(kept) < len(frame):
+            values = {name: column[whole] for name, column in values.items()}
+        # Columns lie together: that is how frames have them, and faster to fill.
+        matrices = [np.empty((len(kept), len(names)), order="F") for names in columns]
+        for matrix, names in zip(matrices, columns, strict=True):
+            for j, name in enumerate(names):
+                matrix[:, j] = 1.0 if name is None else values[name]
+        return matrices, kept
+
+    @property
+    def column_names(self) -> list[list[str]]:
+        """Names of the columns of each matrix."""
+        *response, design = [list(design.column_names) for design in self.designs]
+        dropped = self.drop_cols if self.two_sided else ["Intercept", *self.drop_cols]
+        return [*response, [name for name in design if name not in dropped]]
+
+
+def _plain_names(design: Any, rows: pd.DataFrame) -> list[str | None] | None:
+    """Return the column of the data behind each column of a design; None for other designs."""
+    names: list[str | None] = []
+    for term in design.terms:
+        if not term.factors:
+            names.append(None)
+            continue
+        info = design.factor_infos[term.factors[0]]
+        code = term.factors[0].code
+        if len(term.factors) > 1 or info.type != "numerical" or code not in rows.columns:
+            return None
+        names.append(code)
+    return names
+
+
+def _transforms(design: Any) -> dict[str, dict[str, Any]]:
+    """Return what the stateful transforms of each factor have learned."""
+    found = {}
+    for factor, info in design.factor_infos.items():
+        objects = info.state.get("transforms", {})
+        if objects:
+            found[factor.code] = {name: dict(vars(thing)) for name, thing in objects.items()}
+    return found
+
+
+def _teach(design: Any, learned: dict[str, dict[str, Any]]) -> None:
+    for factor, info in design.factor_infos.items():
+        for name, state in learned.get(factor.code, {}).items():
+            vars(info.state["transforms"][name]).update(state)
+
+
+def used_columns(formula: str, columns: list[str]) -> list[str]:
+    """Return the columns whose names occur in a formula."""
+    words = set(re.findall(r"[^\W\d]\w*", formula))
+    quoted = [name for _, name in re.findall(r"Q\(\s*(['\"])(.*?)\1\s*\)", formula)]
+    return [name for name in columns if name in words or name in quoted]
+
+
+def used_names(formula: str, env: Any) -> dict[str, Any]:
+    """Return what a formula names in the scope of the user, besides columns and patsy's own."""
+    words = set(re.findall(r"[^\W\d]\w*", formula))
+    return {word: env.namespace[word] for word in words if word in env.namespace}
+
+
+def telling_rows(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
+    """Return some rows of a partition, among them every level of every categorical variable."""
+    places = set(np.linspace(0, max(len(frame) - 1, 0), FEW_ROWS).astype(int)[: len(frame)])
+    numbered = frame.reset_index(drop=True)
+    for name in numbered.columns:
+        column = numbered[name]
+        if is_category(column):
+            first = column.drop_duplicates().index
+            if len(first) > MOST_LEVELS:
+                raise ValueError(
+                    f"column {name!r} has more than {MOST_LEVELS} levels in one partition; use "
+                    "fewer, or convert it to numbers"
+                )
+            places.update(first)
+        elif "C(" in formula:
+            first = column.drop_duplicates().index
+            places.update(first if len(first) <= MOST_NUMBERS else ())
+    return frame.iloc[sorted(places)]
+
+
+def is_category(column: pd.Series) -> bool:
+    """Tell whether patsy treats a column as categorical."""
+    return not pd.api.types.is_numeric_dtype(column.dtype) or column.dtype == bool

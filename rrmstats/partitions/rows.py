@@ -1,0 +1,209 @@
+"""Rows of a Dask collection: their arrays in blocks, a sample of them, and their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rrmstats.core.block_array import BlockArray, aligned, leaf_arrays, taken
+from rrmstats.core.blocks import Leaves, evaluated
+from rrmstats.core.entropy import Array
+from rrmstats.optional import require
+from rrmstats.partitions.engine import DaskBlocks, computed
+
+# Rows of each partition in the sample from which names and kinds of variables are read.
+SAMPLE_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """What one look at a partition tells.
+
+    Attributes
+    ----------
+    length : int
+        Its rows, without those that are left out for missing values.
+    bad : list of int
+        Entries of each array that are not finite.
+    least, most : list of ndarray
+        Smallest and largest entries of the columns of each array; empty without rows.
+    sample : object
+        Some rows as they were given.
+    """
+
+    length: int
+    bad: list[int]
+    least: list[Array]
+    most: list[Array]
+    sample: Any
+
+
+def scanned(part: Any, make: Callable[[Any], tuple[Leaves, np.ndarray]], names: int) -> Scan:
+    """Return what a partition tells; `make` gives its leaves and the places of the rows kept."""
+    leaves, kept = make(part)
+    arrays = leaves[:names]
+    length = len(kept)
+    if not length:
+        return Scan(0, [0] * names, [], [], _rows_of(part, kept))
+    places = set(np.linspace(0, length - 1, min(SAMPLE_ROWS, length)).astype(int))
+    response = arrays[0].reshape(length, -1)
+    places |= {*response.argmin(axis=0), *response.argmax(axis=0)}
+    with np.errstate(invalid="ignore"):
+        return Scan(
+            length,
+            [int((~np.isfinite(array)).sum()) for array in arrays],
+            [array.min(axis=0) for array in arrays],
+            [array.max(axis=0) for array in arrays],
+            _rows_of(part, kept[sorted(places)]),
+        )
+
+
+def _rows_of(part: Any, places: np.ndarray) -> Any:
+    if isinstance(part, pd.DataFrame):
+        return part.iloc[places]
+    return tuple(array[places] for array in part)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeavesOf:
+    """A step that keeps the leaves of what `make` gives."""
+
+    make: Callable[[Any], tuple[Leaves, np.ndarray]]
+
+    def __call__(self, part: Any) -> Leaves:
+        """Return the leaves of a partition."""
+        return self.make(part)[0]
+
+
+class PartitionedRows:
+    """Rows in partitions, as a model holds them.
+
+    Parameters
+    ----------
+    parts : sequence of dask Delayed
+        The partitions as they were given.
+    make : callable
+        Takes a partition and returns its leaves, with the labels of the rows last where they have
+        labels, and the places of the rows that they have.
+    names : tuple of str
+        Names of the leaves that are arrays.
+    divisions : tuple or None
+        Labels at which the partitions of a frame begin; None for arrays, which have no labels.
+    persist : bool or "auto"
+        Whether the leaves are computed once for all passes.
+
+    Attributes
+    ----------
+    arrays : dict of str to BlockArray
+    sample : list
+        Some rows of each partition, as they were given.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        make: Callable[[Any], tuple[Leaves, np.ndarray]],
+        names: tuple[str, ...],
+        divisions: tuple[Any, ...] | None,
+        persist: bool | str = "auto",
+    ) -> None:
+        delayed = require("dask", "dask").delayed
+        scan = delayed(scanned, pure=False)
+        scans = computed([scan(part, make, len(names)) for part in parts])
+        used = [found for found in scans if found.length]
+        if not used:
+            raise ValueError("no rows are left once those with missing values are dropped")
+        check_finite(names, [sum(column) for column in zip(*(s.bad for s in used), strict=True)])
+        leaves = delayed(LeavesOf(make), pure=False)
+        self.blocks = DaskBlocks([leaves(part) for part in parts], [s.length for s in scans])
+        self.blocks.passes = 1
+        self.divisions, self.sample = divisions, [found.sample for found in used]
+        tails = tuple(least.shape for least in used[0].least)
+        self.arrays = dict(zip(names, leaf_arrays(self.blocks, tails), strict=True))
+        self._labels = leaf_arrays(self.blocks, (*tails, ()))[-1]
+        for i, array in enumerate(self.arrays.values()):
+            array.remember(
+                np.min([found.least[i] for found in used], axis=0),
+                np.max([found.most[i] for found in used], axis=0),
+            )
+        width = sum(int(np.prod(tail)) for tail in tails) + (divisions is not None)
+        if persist is not False:
+            self.blocks.keep(0.0 if persist is True else 8.0 * len(self) * width)
+
+    def __len__(self) -> int:
+        return int(sum(self.blocks.lengths))
+
+    def labels_at(self, places: np.ndarray) -> pd.Index | None:
+        """Return the labels of some rows; None where rows have no labels."""
+        return None if self.divisions is None else pd.Index(taken(places, self._labels)[0])
+
+    def labeled(self, values: Any, columns: Sequence[str] | None = None) -> Any:
+        """Return values of all rows as a Dask collection with the labels of the data.
+
+        Parameters
+        ----------
+        values : BlockArray, shape (n,) or (n, d)
+        columns : sequence of str, optional
+            Names of the columns of a table.
+
+        Returns
+        -------
+        dask Series, DataFrame or Array
+            Of partitions or chunks like those of the data.
+        """
+        delayed = require("dask", "dask").delayed
+        values = aligned(values, self.blocks)
+        kind = _values_of(values)
+        step = delayed(RowValues(values.node, columns, self.divisions is not None), pure=False)
+        parts = [step(part) for part in self.blocks.parts]
+        if self.divisions is None:
+            array = require("dask.array", "dask")
+            lengths = self.blocks.lengths
+            pieces = [
+                array.from_delayed(part, (length, *values.tail), dtype=kind)
+                for part, length in zip(parts, lengths, strict=True)
+            ]
+            return array.concatenate(pieces)
+        frame = require("dask.dataframe", "dask")
+        label = taken(np.zeros(1, int), self._labels)[0]
+        meta = _as_frame(np.empty((0, *values.tail), kind), pd.Index(label[:0]), columns)
+        return frame.from_delayed(parts, meta=meta, divisions=self.divisions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowValues:
+    """A task that gives the values of an expression for all rows of a block, with labels."""
+
+    node: Any
+    columns: Sequence[str] | None
+    labels: bool
+
+    def __call__(self, leaves: Leaves) -> Any:
+        """Return the values of the rows of a block."""
+        values = evaluated(self.node, leaves, {})
+        return _as_frame(values, pd.Index(leaves[-1]), self.columns) if self.labels else values
+
+
+def _values_of(values: BlockArray) -> np.dtype[Any]:
+    """Return the type of the values of an expression."""
+    return np.asarray(values[np.zeros(1, int)]).dtype
+
+
+def _as_frame(values: Array, index: pd.Index, columns: Sequence[str] | None) -> Any:
+    if values.ndim == 1:
+        return pd.Series(values, index=index)
+    return pd.DataFrame(values, index=index, columns=None if columns is None else list(columns))
+
+
+def check_finite(names: Sequence[str], bad: Sequence[int]) -> None:
+    """Raise where arrays hold NaN or infinities."""
+    for name, count in zip(names, bad, strict=True):
+        if count:
+            raise ValueError(
+                f"{name} contains {count} NaN or infinite values; drop these rows, or use "
+                "missing='drop' (NaN only)"
+            )

@@ -1,0 +1,248 @@
+"""Dask collections as a user gives them: frames with a formula, frames and arrays without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rrmstats.core.blocks import Leaves
+from rrmstats.optional import require
+from rrmstats.partitions.engine import computed
+from rrmstats.partitions.formulas import (
+    PartitionFormula,
+    is_category,
+    telling_rows,
+    used_columns,
+    used_names,
+)
+from rrmstats.partitions.rows import PartitionedRows
+
+# Prefix of columns that hold what is given beside a frame, such as frequency weights.
+BESIDE = "_rrmstats_"
+
+
+def is_dask(value: Any) -> bool:
+    """Tell whether a value is a Dask collection, without importing Dask."""
+    return hasattr(value, "__dask_graph__")
+
+
+def is_dask_frame(value: Any) -> bool:
+    """Tell whether a value is a Dask DataFrame."""
+    return is_dask(value) and hasattr(value, "map_partitions") and hasattr(value, "columns")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FormulaLeaves:
+    """A step from a partition of a frame to the arrays of a formula.
+
+    Attributes
+    ----------
+    formula : PartitionFormula
+    beside : tuple of str
+        Names of arrays that are columns of the frame themselves.
+    """
+
+    formula: PartitionFormula
+    beside: tuple[str, ...]
+
+    def __call__(self, frame: pd.DataFrame) -> tuple[Leaves, np.ndarray]:
+        """Return the arrays with the labels of the rows, and the places of the rows kept."""
+        matrices, kept = self.formula.matrices(frame)
+        if self.formula.two_sided:
+            matrices[0] = _one_column(matrices[0])
+        others = [frame[BESIDE + name].to_numpy(float)[kept] for name in self.beside]
+        return (*matrices, *others, np.asarray(frame.index)[kept]), kept
+
+
+def _one_column(values: np.ndarray) -> np.ndarray:
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
+def formula_rows(
+    formula: str,
+    data: Any,
+    env: Any,
+    beside: Mapping[str, Any],
+    drop_cols: Sequence[str],
+    missing: str,
+    persist: bool | str,
+) -> tuple[PartitionedRows, pd.DataFrame, PartitionFormula]:
+    """Return the rows of a formula, a sample of the data with all levels, and the formula.
+
+    Parameters
+    ----------
+    formula : str
+    data : dask DataFrame
+    env : patsy.EvalEnvironment
+        Where the formula finds functions.
+    beside : mapping of str to dask Series
+        Arrays given beside the frame, one value per row.
+    drop_cols : sequence of str
+    missing : {"drop", "raise"}
+    persist : bool or "auto"
+    """
+    frame = data[used_columns(formula, list(data.columns))]
+    frame = with_known_levels(frame)
+    if beside:
+        frame = frame.assign(**{BESIDE + name: values for name, values in beside.items()})
+    parts = frame.to_delayed()
+    rows = _telling_rows(frame, parts, formula)
+    namespace = used_names(formula, env)
+    made = PartitionFormula(formula, rows, namespace, list(drop_cols), missing)
+    made.learn(lambda: (computed([part])[0] for part in parts))
+    names = ("endog", "exog") if made.two_sided else ("endog",)
+    held = PartitionedRows(
+        parts,
+        FormulaLeaves(made, tuple(beside)),
+        (*names, *beside),
+        tuple(frame.divisions),
+        persist,
+    )
+    return held, pd.concat([rows, *held.sample], ignore_index=True), made
+
+
+def with_known_levels(frame: Any) -> Any:
+    """Return a frame whose categorical columns know all their levels."""
+    unknown = [
+        name
+        for name, dtype in frame.dtypes.items()
+        if isinstance(dtype, pd.CategoricalDtype) and not frame[name].cat.known
+    ]
+    return frame.categorize(columns=unknown, index=False) if unknown else frame
+
+
+def _telling_rows(frame: Any, parts: Sequence[Any], formula: str) -> pd.DataFrame:
+    """Return rows with every level: of one partition where all variables are numbers."""
+    delayed = require("dask", "dask").delayed
+    step = delayed(telling_rows, pure=False)
+    meta = frame._meta
+    if "C(" in formula or any(is_category(meta[name]) for name in meta.columns):
+        return pd.concat(computed([step(part, formula) for part in parts]))
+    for part in parts:
+        found = computed([step(part, formula)])[0]
+        if len(found.dropna()):
+            return found
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayLeaves:
+    """A step from chunks of arrays, or partitions of frames, to leaves.
+
+    Attributes
+    ----------
+    missing : {"none", "drop", "raise"}
+    labels : bool
+        Whether the first of them is a frame, whose labels are kept.
+    """
+
+    missing: str
+    labels: bool
+
+    def __call__(self, given: Sequence[Any]) -> tuple[Leaves, np.ndarray]:
+        """Return the arrays with the labels of the rows, and the places of the rows kept."""
+        arrays = [np.asarray(values, dtype=float) for values in given]
+        kept = np.arange(len(arrays[0]))
+        if self.missing == "drop":
+            whole = [~np.isnan(array.reshape(len(kept), -1)).any(axis=1) for array in arrays]
+            kept = kept[np.logical_and.reduce(whole)]
+            arrays = [array[kept] for array in arrays]
+        arrays[0] = _flat(arrays[0])
+        labels = [np.asarray(given[0].index)[kept]] if self.labels else []
+        return (*arrays, *labels), kept
+
+
+def _flat(values: np.ndarray) -> np.ndarray:
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def array_rows(
+    given: Mapping[str, Any], missing: str, persist: bool | str
+) -> tuple[PartitionedRows, dict[str, Any]]:
+    """Return the rows of arrays or frames, and a sample of each with its names.
+
+    Parameters
+    ----------
+    given : mapping of str to dask Array, Series or DataFrame
+        The first is the response, or the variables.
+    missing : {"none", "drop", "raise"}
+    persist : bool or "auto"
+    """
+    for name, values in given.items():
+        if not is_dask(values):
+            raise TypeError(
+                f"{name} must be a Dask collection like the others, got "
+                f"{type(values).__name__}; use dask.array.from_array or dask.dataframe.from_pandas"
+            )
+    first = next(iter(given.values()))
+    labels = hasattr(first, "divisions")
+    delayed = require("dask", "dask").delayed
+    columns = [_parts_of(name, values, first) for name, values in given.items()]
+    if len({len(parts) for parts in columns}) > 1:
+        counts = ", ".join(f"{n} has {len(p)}" for n, p in zip(given, columns, strict=True))
+        raise ValueError(
+            f"the collections must have the same partitions, but {counts}; repartition or "
+            "rechunk them alike"
+        )
+    parts = [delayed(_together, pure=False)(*part) for part in zip(*columns, strict=True)]
+    divisions = tuple(first.divisions) if labels else None
+    held = PartitionedRows(parts, ArrayLeaves(missing, labels), tuple(given), divisions, persist)
+    samples = {
+        name: _joined([sample[i] for sample in held.sample]) for i, name in enumerate(given)
+    }
+    return held, samples
+
+
+def _joined(pieces: list[Any]) -> Any:
+    framed = isinstance(pieces[0], pd.Series | pd.DataFrame)
+    return pd.concat(pieces) if framed else np.concatenate(pieces)
+
+
+def _together(*parts: Any) -> tuple[Any, ...]:
+    lengths = {len(part) for part in parts}
+    if len(lengths) > 1:
+        raise ValueError(
+            f"partitions of the same place have {sorted(lengths)} rows; repartition or rechunk "
+            "the collections alike"
+        )
+    framed = (pd.Series, pd.DataFrame)
+    return tuple(FrameRows(part) if isinstance(part, framed) else part for part in parts)
+
+
+class FrameRows:
+    """A frame whose rows are taken by their places, as those of an array are."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __getitem__(self, places: np.ndarray) -> Any:
+        return self.frame.iloc[places]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.frame, dtype=dtype)
+
+    @property
+    def index(self) -> pd.Index:
+        """Labels of the rows."""
+        return self.frame.index
+
+
+def _parts_of(name: str, values: Any, first: Any) -> list[Any]:
+    """Return the partitions of a collection, with all columns in each."""
+    if hasattr(values, "divisions"):
+        return list(values.to_delayed())
+    if values.ndim > 2:
+        raise ValueError(f"{name} must have one or two dimensions, got {values.ndim}")
+    if values.ndim == 2:
+        values = values.rechunk({1: -1})
+    chunks = getattr(first, "chunks", None)
+    if chunks is not None and not np.isnan([*chunks[0], *values.chunks[0]]).any():
+        values = values.rechunk({0: chunks[0]})
+    return list(values.to_delayed().ravel())
