@@ -12,6 +12,7 @@ from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.tools.sm_exceptions import DomainWarning, PerfectSeparationWarning
 
+from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import ThetaStep
@@ -146,7 +147,7 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     @property
     def _incomparable(self) -> str:
-        if isinstance(self.family, families.Binomial) and np.isin(self.endog, (0, 1)).all():
+        if isinstance(self.family, families.Binomial) and is_labels(self.endog):
             if (self.row_sizes == 1).all():
                 return (
                     "no single label of 0 or 1 is improbable enough to tell a wrong one from "
@@ -154,24 +155,30 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 )
         return ""
 
+    def predict(self, params: Array, exog: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Return means of rows; see statsmodels' `GLM.predict`."""
+        if exog is None and blocked(self.exog) and not (args or kwargs):
+            linear = self.exog @ np.asarray(params) + self._offset_exposure
+            return row_map(self.family.link.inverse, linear, tail=())
+        return super().predict(params, exog, *args, **kwargs)
+
     def problem(self) -> GeneralizedProblem:
         """Return half the unit deviances."""
         family = loss_family(self.family)
-        endog = np.asarray(self.endog, float)
-        offset = np.broadcast_to(np.asarray(self._offset_exposure, float), endog.shape)
+        endog, offset = as_floats(self.endog), as_floats(self._offset_exposure)
         return GeneralizedProblem(
             endog,
-            np.asarray(self.exog, float),
+            as_floats(self.exog),
             family,
             mean_function(self.family.link, family, endog),
-            offset.copy(),
+            offset if blocked(offset) else np.broadcast_to(offset, endog.shape),
             self.row_sizes,
         )
 
     @property
     def row_sizes(self) -> Array:
         """Variance weights times numbers of trials, shape (n,)."""
-        return np.asarray(self.var_weights, float) * np.asarray(self.n_trials, float)
+        return as_floats(self.var_weights) * as_floats(self.n_trials)
 
     def _start_theta(self, problem: GeneralizedProblem, start_params: npt.ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)
@@ -293,6 +300,16 @@ class RRMPoisson(RRMGLM):
             **kwargs,
         )
         self._init_keys = [key for key in self._init_keys if key != "family"]
+
+
+def as_floats(values: Any) -> Array:
+    """Return values of rows as floating-point numbers; those in partitions as they are."""
+    return values if blocked(values) else np.asarray(values, float)
+
+
+def is_labels(endog: Array) -> bool:
+    """Tell whether all responses are 0 or 1."""
+    return bool(((endog == 0) | (endog == 1)).all())
 
 
 def _per_row(name: str, values: Any, nobs: int, positive: bool = False) -> Any:

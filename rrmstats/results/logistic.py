@@ -14,11 +14,13 @@ from scipy.stats._distn_infrastructure import rv_discrete_frozen
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats import plotting
+from rrmstats.core.block_array import blocked, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
+from rrmstats.results.labels import labeled
 from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
@@ -155,6 +157,33 @@ class RRMLogitResults(RRMResults):
         """Linear predictor of all rows, shape (n,)."""
         return self.model.exog @ self.params
 
+    def predict(
+        self,
+        exog: pd.DataFrame | npt.ArrayLike | None = None,
+        transform: bool = True,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Predict probabilities; see statsmodels' `Logit.predict`.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit, of which there are only the
+            probabilities where they lie in partitions.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        *args, **kwargs
+            `which` of statsmodels.
+
+        Returns
+        -------
+        ndarray or Series, shape (m,)
+        """
+        if exog is None and blocked(self.model.exog) and not (args or kwargs):
+            return labeled(expit(self.fittedvalues), self.model.data.row_labels)
+        return super().predict(exog, transform, *args, **kwargs)
+
     @property
     def _signs(self) -> Array:
         """Labels as -1 and 1, shape (n,)."""
@@ -238,6 +267,7 @@ class RRMLogitResults(RRMResults):
         >>> bool(res.get_margeff().margeff[0] > 0)
         True
         """
+        self.model._refuse_partitions("get_margeff", "fit a sample, or compare predictions")
         return DiscreteMargins(self, (at, method), kwargs)
 
     def get_distribution(
@@ -252,6 +282,8 @@ class RRMLogitResults(RRMResults):
         transform : bool, optional
             Whether data frames pass through the formula.
         """
+        if exog is None:
+            self.model._refuse_partitions("get_distribution", "give it some rows")
         rows, _ = self._rows_to_predict(exog, transform)
         return bernoulli(expit(rows @ self.params))
 
@@ -276,9 +308,7 @@ class RRMLogitResults(RRMResults):
         >>> int(res.pred_table().sum())
         699
         """
-        predicted = expit(self.fittedvalues) > threshold
-        edges = np.array([0, 0.5, 1])
-        return np.histogram2d(self.model.endog, predicted.astype(float), bins=[edges, edges])[0]
+        return row_sums(_label_table, self.model.endog, expit(self.fittedvalues) > threshold)
 
     def _efficiency_text(self) -> str:
         reached = self.efficiency_reached
@@ -314,6 +344,12 @@ class RRMLogitResults(RRMResults):
             "may be wrong labels: only the direction of the coefficients is identified, not their "
             "size, so that there are no standard errors, tests or intervals. Lower eps_bar."
         ]
+
+
+def _label_table(labels: Array, predicted: np.ndarray) -> Array:
+    """Return counts of rows by label and predicted label, shape (2, 2)."""
+    edges = np.array([0, 0.5, 1])
+    return np.histogram2d(labels, predicted.astype(float), bins=[edges, edges])[0]
 
 
 RRMLogitResultsWrapper = wrapper_of(RRMLogitResults)
