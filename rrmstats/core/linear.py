@@ -23,6 +23,9 @@ PAIRS_MAX = 400_000
 # Newton steps of a weighted fit, and those that improve a start.
 FIT_STEPS = 50
 IMPROVING_STEPS = 2
+# Rows from which the first steps of a fit to rows in blocks are, and their number: no more, since
+# a part of the rows may have no finite fit.
+START_ROWS, START_STEPS = 5_000, 8
 # Singular value, relative to the largest, below which rows do not reach a direction.
 INDEPENDENT = 1e-7
 
@@ -109,14 +112,26 @@ class LinearProblem(EstimableProblem):
         """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k)."""
         weights = aligned(weights, self.blocks)
         if blocked(weights):
-            start = np.zeros(self.n_params) if theta is None else np.asarray(theta)
+            start = self._start_in_blocks(weights) if theta is None else np.asarray(theta)
             return self._newton(weights, start[None], FIT_STEPS)[0]
         batch = weights.reshape(-1, self.n_obs)
-        start = np.zeros((len(batch), self.n_params))
-        if theta is not None:
+        if theta is None:
+            start = self.start(batch)
+        else:
             start = np.broadcast_to(theta, (*weights.shape[:-1], self.n_params))
             start = start.reshape(-1, self.n_params).copy()
         return self._newton(batch, start, FIT_STEPS).reshape(*weights.shape[:-1], -1)
+
+    def start(self, weights: Array) -> Array:
+        """Return parameters from which a weighted fit starts, shape (..., k)."""
+        return np.zeros((*weights.shape[:-1], self.n_params))
+
+    def _start_in_blocks(self, weights: Array) -> Array:
+        """Return parameters near a weighted fit, from rows evenly spaced among all."""
+        rows = np.arange(0, self.n_obs, max(1, self.n_obs // START_ROWS))
+        share, *arrays = taken(rows, weights, *self.row_arrays)
+        part, share = self.with_rows(*arrays), share[None] / share.sum()
+        return part._newton(share, part.start(share), START_STEPS)[0]
 
     def improved(self, weights: Array, theta: Array) -> Array:
         """Return parameters a few Newton steps towards the weighted fit, shape (b, k)."""

@@ -105,12 +105,9 @@ class DevianceProblem(LinearProblem):
             hessian[bad] = self.gram((weights * expected)[bad], none)[0]
         return moments[:, 0, :], hessian
 
-    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
-        """Return the minimizer of the weighted loss by scoring steps, shape (..., k)."""
-        weights = aligned(weights, self.blocks)
-        if theta is None:
-            theta = self.weighted_least_squares(weights, self._target)
-        return super().weighted_fit(weights, theta)
+    def start(self, weights: Array) -> Array:
+        """Return the least squares fit to linear predictors near the responses, (..., k)."""
+        return self.weighted_least_squares(weights, self._target)
 
     @property
     def _target(self) -> Array:
