@@ -28,7 +28,10 @@ from rrmstats.core.blocks import (
 from rrmstats.core.entropy import Array
 
 # Functions of numpy that act on each row alone where their first axis is that of the rows.
-ROWWISE = {np.where, np.clip, np.zeros_like, np.ones_like, np.full_like, np.nan_to_num}
+ROWWISE = {
+    *(np.where, np.clip, np.round, np.nan_to_num),
+    *(np.zeros_like, np.ones_like, np.full_like),
+}
 # Operators of truth values, which do not take the numbers that functions are tried on.
 LOGICAL = {
     np.invert: np.logical_not,
@@ -49,12 +52,16 @@ class BlockArray(NDArrayOperatorsMixin):
         The expression.
     tail : tuple of int
         Its shape without the rows.
+    dtype : numpy.dtype, optional
+        Its type.
     """
 
     __array_priority__ = 100.0
 
-    def __init__(self, blocks: Blocks, node: Any, tail: tuple[int, ...] = ()) -> None:
-        self.blocks, self.node, self.tail = blocks, node, tail
+    def __init__(
+        self, blocks: Blocks, node: Any, tail: tuple[int, ...] = (), dtype: Any = float
+    ) -> None:
+        self.blocks, self.node, self.tail, self.dtype = blocks, node, tail, np.dtype(dtype)
         self._reductions: dict[tuple[Any, int | None], Any] = {}
 
     def __len__(self) -> int:
@@ -293,15 +300,17 @@ def row_map(function: Callable[..., Any], *args: Any, tail: Any = None, **option
     if blocks is None:
         return function(*args, **options)
     nodes = tuple(as_node(arg, blocks) for arg in args)
+    kind: Any = float
     if tail is None:
-        tail = np.shape(function(*map(_without_rows, args, nodes), **options))[1:]
-    return BlockArray(blocks, Call(function, nodes, options), tail)
+        tried = np.asarray(function(*map(_without_rows, args, nodes), **options))
+        tail, kind = tried.shape[1:], tried.dtype
+    return BlockArray(blocks, Call(function, nodes, options), tail, kind)
 
 
 def _without_rows(arg: Any, node: Any) -> Any:
     """Return an argument of a function of rows, for none of them."""
     if isinstance(arg, BlockArray):
-        return np.empty((0, *arg.tail))
+        return np.empty((0, *arg.tail), arg.dtype)
     return evaluated(node, (np.empty(0),), {})
 
 

@@ -59,10 +59,10 @@ class BlockDescent:
                 break
             if accelerate:
                 for i in self._newton(open_, tol):
-                    self._refit(i, 0.0)
+                    self._refit(i, 0.0, NEAR)
             else:
                 for i in open_:
-                    self._refit(i, tol)
+                    self._refit(i, tol, EXACT)
         return self
 
     def steps(self, i: int) -> tuple[Step, ...]:
@@ -135,13 +135,13 @@ class BlockDescent:
                 self.converged[i] |= final
         return lower
 
-    def _refit(self, i: int, tol: float) -> None:
+    def _refit(self, i: int, tol: float, accuracy: float) -> None:
         """Take the step of Algorithm 1: refit under the weights, then weigh anew."""
         here = self.points.all[i]
         weights = block_weights(self.problem, here, self.budget)
         theta = self.problem.improved(weights, here.theta)
         guess = np.array([here.lambda_])
-        trial = near_budget(self.problem, theta[None], guess, self.budget, EXACT)[0]
+        trial = near_budget(self.problem, theta[None], guess, self.budget, accuracy)[0]
         if trial.risk <= here.risk + slack(here, trial):
             self._move(i, trial, "algorithm 1")
         if not trial.risk < here.risk - tol * here.excess:

@@ -40,11 +40,13 @@ class Design:
         if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
             return
         check_range(some if blocked(exog) else exog, scale)
+        scale = np.exp2(np.floor(np.log2(largest_entries(exog))))
         left, singular, right = thin_svd(exog / scale)
         rank = int((singular > singular[0] * max(exog.shape) * np.finfo(float).eps).sum())
         back = (right[:rank].T / singular[:rank]) / scale[:, None]
         if rank < exog.shape[1]:
-            null = np.linalg.qr(right[rank:].T / scale[:, None])[0]
+            null = np.linalg.qr(right[:rank].T, mode="complete")[0][:, rank:]
+            null = np.linalg.qr(null / scale[:, None])[0]
             back = back - null @ (null.T @ back)
         self.exog, self.back = left[:, :rank], back
         self._forth = singular[:rank, None] * right[:rank] * scale
@@ -105,6 +107,12 @@ def check_range(exog: Array, scale: Array) -> None:
                 f"column {j} of the design has entries from {typical:.3g} to {scale[j]:.3g}, too "
                 "far apart to compute with; fix or drop the rows with the largest"
             )
+
+
+def largest_entries(exog: Array) -> Array:
+    """Return the size of the largest entry of each column, shape (k,); 1 where all are zero."""
+    size = np.maximum(exog.max(axis=0), -exog.min(axis=0))
+    return np.where(size > 0, size, 1.0)
 
 
 def power_of_two(values: Array, axis: int | None = None) -> Array:

@@ -262,9 +262,15 @@ def _search(
         return starts
     points = evaluate(part, starts.theta, part_budget)
     ends = Descent(part, points, part_budget).run(COMPARE_TOL, COMPARE_MAXITER, True).points
-    groups = [g for g in distinct(ends, len(ends.risk)) if any(_rivals(ends, i) for i in g)]
+    # Where the first start leads is told whatever its risk, unless that takes passes over blocks.
+    told = {0} if problem.blocks is None else set()
+    groups = [
+        group
+        for group in distinct(ends, len(ends.risk))
+        if any(i in told or _rivals(ends, i) for i in group)
+    ]
     kept = [group[0] for group in groups]
-    if 0 in kept[1:]:
+    if 0 in kept[1:] and told:
         ends.theta[0] = first[0]
     return starts.take(ends.theta[kept], ends.lambda_[kept], groups)
 
@@ -319,9 +325,11 @@ def screened_part(
 
 
 def _rivals(ends: Points, i: int) -> bool:
-    """Tell whether an end could be the global minimum, or is where the first start leads."""
+    """Tell whether an end could be the global minimum."""
     best = int(np.argmin(ends.risk))
-    return i == 0 or ends.risk[i] - ends.risk[best] <= COMPARE_MARGIN * ends.excess[best]
+    if ends.risk[i] == ends.risk[best]:  # infinite risks have no difference
+        return True
+    return bool(ends.risk[i] - ends.risk[best] <= COMPARE_MARGIN * ends.excess[best])
 
 
 def weighted_means(weights: Array, spread: Array, losses: Array) -> tuple[Array, Array]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, gammaln, logit, xlog1py, xlogy
+from scipy.special import betainc, expit, gammainc, gammaincc, gammaln, logit, xlog1py, xlogy
 
 from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
-from rrmstats.losses.families import NEAR_EDGE, Family, Moments
+from rrmstats.losses.families import NEAR_EDGE, Family, Moments, Tails
 from rrmstats.losses.lattices import lattice_moments, lattice_tail
 
 # Standard deviations, and counts more, within which a sum over counts runs.
@@ -34,6 +34,16 @@ class Counts(Family):
     def tail(self, y: Array, mu: Array, size: Array) -> Array:
         """Return the probability of a deviance at least as large as each row's, shape (n,)."""
         return row_map(lattice_tail, self, y, mu, size, tail=())
+
+    def tails(self, y: Array, mu: Array, size: Array) -> Tails | None:
+        """Return the probabilities of each response and those beyond."""
+        count, mean = y * size, mu * size
+        mass = np.exp(self.log_pmf(count, mean, size))
+        return Tails(*self.count_tails(count, mean, size), mass)
+
+    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the probabilities of at most and of at least so many."""
+        raise NotImplementedError
 
     def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
         """Return the least and the largest count that have a probability worth a term."""
@@ -85,12 +95,19 @@ class Poisson(Counts):
         """Return the log-probabilities of counts, given their means."""
         return xlogy(count, mean) - mean - gammaln(count + 1.0)
 
+    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the probabilities of at most and of at least so many."""
+        return gammaincc(count + 1.0, mean), gammainc(count, mean)
+
 
 @dataclass(frozen=True)
 class DispersedPoisson(Poisson):
     """Poisson distributions in units of an unknown dispersion."""
 
     dispersed = True
+
+    def tails(self, y: Array, mu: Array, size: Array) -> None:
+        """Return nothing: responses are not counts."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +139,12 @@ class Binomial(Counts):
         p, rest = mean / size, trials - count
         choices = gammaln(trials + 1.0) - gammaln(count + 1.0) - gammaln(rest + 1.0)
         return choices + xlogy(count, p) + xlog1py(rest, -p)
+
+    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the probabilities of at most and of at least so many."""
+        trials = np.maximum(np.round(size), 1.0)
+        p, rest = mean / size, np.maximum(trials - count, 0.0)
+        return _beta_law(rest, count + 1.0, 1.0 - p), _beta_law(count, rest + 1.0, p)
 
     def coordinate(self, mu: Array) -> Array:
         """Return the log-odds of the means."""
@@ -186,3 +209,14 @@ class NegativeBinomial(Counts):
         shape = size / self.alpha
         ways = gammaln(count + shape) - gammaln(shape) - gammaln(count + 1.0)
         return ways - shape * np.log1p(mean / shape) + xlogy(count, mean / (mean + shape))
+
+    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the probabilities of at most and of at least so many."""
+        shape = size / self.alpha
+        p = mean / (mean + shape)
+        return _beta_law(shape, count + 1.0, 1.0 - p), _beta_law(count, shape, p)
+
+
+def _beta_law(a: Array, b: Array, x: Array) -> Array:
+    """Return the distribution function of a beta variable, which is zero itself for a = 0."""
+    return np.where(a > 0, betainc(np.where(a > 0, a, 1.0), b, x), 1.0)

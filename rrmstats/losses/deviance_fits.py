@@ -55,14 +55,17 @@ def tilted_fit(
     """
     tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
     rows, change, length = sample.at(theta, dispersion, order), np.inf, 1.0
+    before: Array = np.zeros_like(theta)
     for _ in range(min(MOST_STEPS, sample.setting.maxiter)):
         step, size = rows.step()
-        reach = rows.reach(step)
+        reach = float(np.sqrt(rows.product(step, step)))
         growth = 0.0
         if dispersed:
             growth = grown(rows, order)
         last, change = change, max(size, abs(growth))
-        length = max(0.5 * length, 0.05) if change > 0.9 * last else min(1.0, 1.5 * length)
+        # Steps that turn back overshoot; those that do not, cross where the equation is flat.
+        over = change > 0.9 * last and (dispersed or rows.product(step, before) < 0)
+        length, before = max(0.5 * length, 0.05) if over else min(1.0, 1.5 * length), step
         factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
         theta = theta + factor * step
         near = abs(growth) < NEAR and change < last

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, digamma, gammaln, xlogy
+from scipy.special import chdtrc, digamma, gammainc, gammaincc, gammaln, ndtri, xlogy
+from scipy.stats import invgauss
 
 from rrmstats.core.entropy import Array
 
@@ -40,6 +41,22 @@ class Moments(NamedTuple):
     first: Array
     second: Array
     deviance: Array
+
+
+class Tails(NamedTuple):
+    """Probabilities of responses under the model, each of shape (n,).
+
+    Attributes
+    ----------
+    at_most, at_least : ndarray
+        P(Y <= y) and P(Y >= y).
+    mass : ndarray
+        P(Y = y).
+    """
+
+    at_most: Array
+    at_least: Array
+    mass: Array
 
 
 @dataclass(frozen=True)
@@ -92,6 +109,26 @@ class Family:
         """
         mean = self.tilted(size, 1.0)[1]
         return chdtrc(1.0, size * self.deviance(y, mu) / mean)
+
+    def tails(self, y: Array, mu: Array, size: Array) -> Tails | None:
+        """Return the probabilities of each response and those beyond, where they are known."""
+        return None
+
+    def quantile_residuals(self, y: Array, mu: Array, size: Array, u: Array) -> Array:
+        """Return normal quantiles at the probabilities of the responses, shape (n,).
+
+        Counts are spread over the probability that each has by uniform numbers `u`. Where
+        probabilities are not known, or vanish, they are signed roots of deviances.
+        """
+        roots = np.sign(y - mu) * np.sqrt(size * self.deviance(y, mu))
+        found = self.tails(y, mu, size)
+        if found is None:
+            return np.asarray(roots)
+        low = found.at_most - u * found.mass
+        high = found.at_least - (1.0 - u) * found.mass
+        known = np.minimum(low, high) > 0
+        quantiles = np.where(low < high, ndtri(low), -ndtri(high))
+        return np.where(known, quantiles, roots)
 
     def mean_bounds(self, y: Array) -> tuple[float, float]:
         """Return the least and the largest mean that is computed with."""
@@ -169,6 +206,11 @@ class Gamma(Family):
         log_mass = _gamma_norm(size) - _gamma_norm(narrow)
         return np.exp(log_mass), 2.0 * size * (np.log(narrow) - digamma(narrow))
 
+    def tails(self, y: Array, mu: Array, size: Array) -> Tails:
+        """Return the probabilities of each response and those beyond."""
+        at = size * y / mu
+        return Tails(gammainc(size, at), gammaincc(size, at), np.zeros_like(at))
+
 
 def _gamma_norm(shape: Array) -> Array:
     """Return the logarithm of the factor of ``exp(-shape d / 2) / y`` in a gamma density."""
@@ -190,3 +232,8 @@ class InverseGaussian(Family):
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
         return ((y - mu) / mu) ** 2 / y
+
+    def tails(self, y: Array, mu: Array, size: Array) -> Tails:
+        """Return the probabilities of each response and those beyond."""
+        law = invgauss(mu / size, scale=size)
+        return Tails(law.cdf(y), law.sf(y), np.zeros_like(y))

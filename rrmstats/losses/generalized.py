@@ -206,3 +206,9 @@ class GeneralizedEstimate(Estimate):
         if self.exact:
             return (self.solution.weights > 0).astype(float)
         return self.problem.family.tail(self.problem.endog, rows.mu, rows.size)
+
+    def quantile_residuals(self) -> Array:
+        """Return normal quantiles at the probabilities of the responses, shape (n,)."""
+        rows = self.fit.rows
+        u = np.random.default_rng(0).uniform(size=self.problem.n_obs)
+        return self.problem.family.quantile_residuals(self.problem.endog, rows.mu, rows.size, u)

@@ -302,14 +302,14 @@ class TiltedRows:
             return self._found().pull
         return (self.sample.mass * self.scores) @ self.sample.problem.exog
 
-    def reach(self, step: Array) -> float:
-        """Return how far a step moves linear predictors: root mean square under the weights."""
+    def product(self, step: Array, other: Array) -> float:
+        """Return the mean, under the weights, of how far two steps move linear predictors."""
         if self._in_blocks:
-            square = float(step @ self._found().gram @ step)
+            found = float(step @ self._found().gram @ other)
         else:
-            moved = self.sample.problem.predictor(step)
-            square = float((self.sample.mass * self.weights) @ (moved * moved))
-        return float(np.sqrt(square / max(self.totals.weight, np.finfo(float).tiny)))
+            moved = self.sample.problem.predictor(step) * self.sample.problem.predictor(other)
+            found = float((self.sample.mass * self.weights) @ moved)
+        return found / max(self.totals.weight, float(np.finfo(float).tiny))
 
     def log_growth(self, fitted: float) -> float:
         """Return the change of the log dispersion in one step of its fixed point.

@@ -22,7 +22,6 @@ from rrmstats.models.checks import (
     check_efficiency,
     check_finite,
     check_frame,
-    check_order,
     check_required,
 )
 from rrmstats.models.grouping import (
@@ -36,8 +35,10 @@ from rrmstats.models.partitioned import PartitionedModel, check_partitioned, hel
 from rrmstats.models.paths import fit_path
 from rrmstats.partitions.sources import is_dask_frame
 from rrmstats.results.base import RRMResults
+from rrmstats.results.bound import caller_level
 from rrmstats.results.inference import COV_TYPES, Inference, check_inference, row_dependence
 from rrmstats.results.path_results import RRMPath
+from rrmstats.results.row_order import check_order
 from rrmstats.results.wrapper import RRMResultsWrapper
 
 if TYPE_CHECKING:
@@ -72,9 +73,16 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
             self._data_attr.append("freq_weights")
         keys = [key for key in self._init_keys if key not in ("weights", "freq_weights")]
         self._init_keys = [*keys, "eps_bar", "eps_bar_max", "freq_weights"]
-        for name, given in (("freq_weights", freq_weights), ("groups", groups)):
-            check_order(name, given, getattr(getattr(self, "data", None), "row_labels", None))
+        self._check_orders(freq_weights=freq_weights, groups=groups)
         self._set_groups(groups)
+
+    def _check_orders(self, **given: Any) -> None:
+        """Raise where a Series with one entry per row has the rows in another order."""
+        data = getattr(self, "data", None)
+        labels, dropped = (getattr(data, key, None) for key in ("row_labels", "missing_row_idx"))
+        for name, values in given.items():
+            if values is not None:
+                check_order(name, values, labels, dropped)
 
     def _check_kwargs(self, *args: object, **kwargs: object) -> None:
         """Leave the check of keywords to `check_kwargs`."""
@@ -242,7 +250,9 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         model = self._with_choice(setting)
         problem = model._search_problem()
         rows: ProblemT = row_problem(problem)
-        theta_step = None if accelerate else grouped_step(model._theta_step(rows), problem)
+        theta_step = None
+        if not accelerate and self._held is None:
+            theta_step = grouped_step(model._theta_step(rows), problem)
         setting = replace(setting, eps_bar=model._bound, theta_step=theta_step)
         start = None if start_params is None else model._start_theta(rows, start_params)
         estimate = take_steps(problem, setting, start, efficiency)
@@ -298,6 +308,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         0          0.04        0.06
         """
         check_efficiency(efficiency)
+        self._refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
         setting = Setting(0.0, self._search_counts, n_starts, rng, tol, maxiter)
@@ -314,6 +325,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
     ) -> Inference:
         """Return how standard errors are found; the bootstrap has yet to run."""
         cov_type = chosen_cov_type(cov_type, cov_kwds, self._weighs_groups)
+        self._check_inference(cov_type)
         if self._weighs_groups and cov_type == "cluster":
             return Inference(cov_type, cov_kwds, use_t, self._group_dependence(cov_kwds))
         check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
@@ -329,7 +341,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
             f"the {'first' if first else 'second'} step did not converge within maxiter="
             f"{estimate.setting.maxiter} iterations; raise maxiter or try other starts",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
 
     def _results(self, estimate: Estimate, inference: Inference) -> ResultsT:

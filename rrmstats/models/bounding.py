@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rrmstats.core.block_array import taken
 from rrmstats.core.choice import Choice
 from rrmstats.core.comparison import efficient_estimate
 from rrmstats.core.entropy import check_eps_bar
@@ -33,6 +34,7 @@ class BoundedModel:
     _results: Any
     groups: np.ndarray | None
     _number_groups: Any
+    _without_partitions: Any
 
     @property
     def _bound(self) -> float:
@@ -52,10 +54,11 @@ class BoundedModel:
     def _part(self, rows: np.ndarray) -> Self:
         """Return the model of some rows."""
         part = copy(self)
-        for name in self._row_arrays:
-            values = getattr(self, name, None)
-            if values is not None and np.ndim(values) > 0:
-                setattr(part, name, values[rows])
+        values = {name: getattr(self, name, None) for name in self._row_arrays}
+        by_row = {name: v for name, v in values.items() if v is not None and np.ndim(v) > 0}
+        for name, some in zip(by_row, taken(rows, *by_row.values()), strict=True):
+            setattr(part, name, some)
+        part._without_partitions(rows)
         if part.groups is not None:
             part._number_groups()
         return part

@@ -81,7 +81,8 @@ def sampled(model: Any) -> tuple[Any, np.ndarray]:
     """
     n = len(model.endog)
     if n <= MOST_ROWS:
-        return model, np.arange(n)
+        rows = np.arange(n)
+        return model if model._held is None else model._part(rows), rows
     rng = np.random.default_rng(DEFAULT_SEED)
     rows = model._sampled_groups(MOST_ROWS, rng)
     if rows is None:
@@ -163,5 +164,7 @@ def checked_stability(model: Any, estimate: Estimate) -> Stability:
 
 def row_labels(model: Any, rows: np.ndarray) -> list[Any]:
     """Return the labels of some rows, or their positions where they have none."""
-    labels = model.data.row_labels
-    return list(rows.tolist() if labels is None else labels[rows])
+    labels = model._held.labels_at(rows) if model._held else model.data.row_labels
+    if labels is None:
+        return list(rows.tolist())
+    return list(labels if model._held else labels[rows])

@@ -61,10 +61,10 @@ def check_numbers(name: str, values: Any) -> Any:
         raise ValueError(f"{name} must be numeric, got {np.asarray(values).dtype}; {advice}")
     if np.size(values) == 0:
         raise ValueError(f"{name} is empty; give at least as many rows as parameters")
-    boxed = np.dtype("O")
+    other = (np.dtype("O"), np.dtype(bool))
     if isinstance(values, pd.DataFrame):
-        return values.astype(float) if (values.dtypes == boxed).any() else values
-    return values.astype(float) if getattr(values, "dtype", None) == boxed else values
+        return values.astype(float) if values.dtypes.isin(other).any() else values
+    return values.astype(float) if getattr(values, "dtype", None) in other else values
 
 
 def _numeric(values: Any, dtype: Any) -> bool:
@@ -128,14 +128,4 @@ def check_finite(name: str, values: Array) -> None:
         raise ValueError(
             f"{name} contains {bad} NaN or infinite values; drop these rows, or use "
             "missing='drop' (NaN only)"
-        )
-
-
-def check_order(name: str, values: Any, labels: pd.Index | None) -> None:
-    """Raise where a Series has the labels of the rows, but in another order."""
-    if not isinstance(values, pd.Series) or labels is None or len(values) != len(labels):
-        return
-    if not values.index.equals(labels) and values.index.sort_values().equals(labels.sort_values()):
-        raise ValueError(
-            f"{name} has the labels of the data in another order; reindex it like the data"
         )

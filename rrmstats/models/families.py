@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from statsmodels.genmod import families
 from statsmodels.genmod.families import links
+from statsmodels.tools.sm_exceptions import ModelWarning
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.compound import Tweedie
-from rrmstats.losses.counts import Binomial, DispersedPoisson, NegativeBinomial, Poisson
+from rrmstats.losses.counts import (
+    Binomial,
+    Counts,
+    DispersedPoisson,
+    NegativeBinomial,
+    Poisson,
+)
 from rrmstats.losses.families import Family, Gamma, Gaussian, InverseGaussian
 from rrmstats.losses.means import Link, MeanFunction
+from rrmstats.results.bound import caller_level
+
+# How far a count may be from a whole number, relative to it, by rounding.
+WHOLE = 1e-6
 
 
 def _tweedie(family: Any) -> Family:
@@ -113,6 +125,71 @@ def check_responses(name: str, family: Family, endog: Array) -> None:
         f"endog {what} for the {name} family, got {int(bad.sum())} such rows, the smallest "
         f"{endog.min():g}; {advice}"
     )
+
+
+def check_columns(endog: Any) -> None:
+    """Raise where counts of successes and failures are not counts."""
+    if np.ndim(endog) < 2 or np.shape(endog)[1] == 1:
+        return
+    names = [str(name) for name in getattr(endog, "columns", ())]
+    if all(name.endswith("]") for name in names) and len(names) == 2:
+        label = names[0].partition("[")[0]
+        raise ValueError(
+            f"{label} is not numeric: the formula makes the columns {' and '.join(names)}, and "
+            f"the first would be the successes; give 0 and 1, such as I(({label} == ...) * 1)"
+        )
+    values = np.asarray(endog, dtype=float)
+    if values.shape[1] != 2:
+        raise ValueError(
+            f"endog must have one column, or two with successes and failures, got "
+            f"{values.shape[1]}"
+        )
+    bad = (values < 0).any(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"endog has negative counts in {int(bad.sum())} rows, such as {values[bad][0]}; the "
+            "columns are successes and failures, trials less successes, and no row can have more "
+            "successes than trials"
+        )
+    empty = values.sum(axis=1) == 0
+    if empty.any():
+        raise ValueError(
+            f"endog has {int(empty.sum())} rows without successes and failures; drop them"
+        )
+
+
+def warn_of_fractions(name: str, family: Family, endog: Array, sizes: Array) -> None:
+    """Warn where responses are not counts, whose distribution corrects the parameters."""
+    if not isinstance(family, Counts) or family.dispersed:
+        return
+    counts = endog * sizes
+    broken = np.abs(counts - np.round(counts)) > WHOLE * np.maximum(counts, 1.0)
+    if not broken.any():
+        return
+    advice = (
+        "give shares with their numbers of trials as var_weights="
+        if isinstance(family, Binomial)
+        else "give counts with exposure= in place of rates, or use Tweedie(var_power=1), which is "
+        "quasi-Poisson and has a dispersion"
+    )
+    warnings.warn(
+        f"{int(broken.sum())} responses are not whole numbers, such as {counts[broken][0]:g}; the "
+        f"correction and the flags take them for {name} counts, and may be off; {advice}",
+        ModelWarning,
+        stacklevel=caller_level(),
+    )
+
+
+def check_link(link: Any, family: Family, endog: Array, sizes: Array) -> None:
+    """Raise where a link has no value at means near the responses."""
+    with np.errstate(all="ignore"):
+        forward = mean_function(link, family, endog).link.forward
+        bad = ~np.isfinite(forward(family.near_means(endog, sizes)))
+    if bad.any():
+        raise ValueError(
+            f"the {type(link).__name__} link is not defined for means near {int(bad.sum())} of "
+            f"the responses, such as {endog[bad][0]:g}; use another link"
+        )
 
 
 def _check_shares(endog: Array) -> None:

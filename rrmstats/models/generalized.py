@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
-from statsmodels.tools.sm_exceptions import DomainWarning, PerfectSeparationWarning
+from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
 
-from rrmstats.core.block_array import blocked, row_map
+from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import ThetaStep
@@ -28,14 +28,25 @@ from rrmstats.models.checks import (
     check_required,
     readable_errors,
 )
-from rrmstats.models.families import check_family, check_responses, loss_family, mean_function
+from rrmstats.models.designs import DesignedModel
+from rrmstats.models.families import (
+    check_columns,
+    check_family,
+    check_link,
+    check_responses,
+    loss_family,
+    mean_function,
+    warn_of_fractions,
+)
+from rrmstats.models.partitioned import as_floats, held_arrays
+from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
 
 # Steps and tolerance of statsmodels' weighted fit in a step of Algorithm 1.
 GLM_STEPS, GLM_TOL = 100, 1e-13
 
 
-class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
+class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     """Generalized linear model when some of the rows may be wrong.
 
     The loss of a row is half its unit deviance times its variance weight, over the dispersion
@@ -70,6 +81,9 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         Labels of groups of rows that are corrupted as a whole: each has one weight.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
+    persist : bool or "auto", optional
+        For Dask collections: whether partitions are computed once and kept in the memory of the
+        workers, or read again in each pass; by default kept where they fit.
     **kwargs
         What statsmodels' formula interface passes on.
 
@@ -108,15 +122,29 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         var_weights: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
         missing: str = "none",
+        persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
         check_required(eps_bar)
         trials = {"n_trials": kwargs.pop("n_trials")} if "n_trials" in kwargs else {}
         check_kwargs(type(self).__name__, kwargs)
         family = check_family(family)
-        values: Any = check_numbers("endog", endog)
+        held, rows = held_arrays(
+            missing,
+            persist,
+            endog=endog,
+            exog=exog,
+            freq_weights=freq_weights,
+            offset=offset,
+            exposure=exposure,
+            var_weights=var_weights,
+        )
+        exog, freq_weights = rows["exog"], rows["freq_weights"]
+        values: Any = check_numbers("endog", rows["endog"])
         if not isinstance(family, families.Binomial):
             check_column("endog", values)
+        else:
+            check_columns(values)
         if exog is None:
             raise ValueError("exog is required; for an intercept alone use a column of ones")
         exog = check_numbers("exog", exog)
@@ -124,9 +152,9 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         nobs = len(values) if given is None else len(given)
         if freq_weights is not None:
             check_freq_weights(freq_weights, nobs)
-        offset = _per_row("offset", offset, nobs)
-        exposure = _per_row("exposure", exposure, nobs, positive=True)
-        var_weights = _per_row("var_weights", var_weights, nobs, positive=True)
+        offset = _per_row("offset", rows["offset"], nobs)
+        exposure = _per_row("exposure", rows["exposure"], nobs, positive=True)
+        var_weights = _per_row("var_weights", rows["var_weights"], nobs, positive=True)
         with readable_errors():
             super().__init__(
                 values,
@@ -141,13 +169,39 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 **kwargs,
             )
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
-        check_finite("endog", self.endog)
-        check_finite("exog", self.exog)
-        check_responses(type(family).__name__, loss_family(family), self.endog)
+        given = {"offset": offset, "exposure": exposure, "var_weights": var_weights}
+        self._check_orders(**given)
+        for key in ("endog", "exog", *(key for key in given if given[key] is not None)):
+            check_finite(key, np.asarray(getattr(self, key), float))
+        name, losses = type(family).__name__, loss_family(family)
+        check_responses(name, losses, self.endog)
+        check_link(self.family.link, losses, self.endog, self.row_sizes)
+        if self.eps_bar != 0:
+            warn_of_fractions(name, losses, self.endog, self.row_sizes)
+        self._hold(held)
+
+    def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
+        arrays, n = super()._held_arrays(held), len(held)
+        offset, exposure = arrays.pop("offset", 0.0), arrays.pop("exposure", None)
+        offset = offset if exposure is None else offset + np.log(exposure)
+        endog, ones = arrays["endog"], aligned(np.broadcast_to(1.0, (n,)), held.blocks)
+        trials = ones if endog.ndim == 1 else endog.sum(axis=1)
+        arrays["endog"] = endog if endog.ndim == 1 else endog[:, 0] / trials
+        check_responses(type(self.family).__name__, loss_family(self.family), arrays["endog"])
+        return {
+            "var_weights": ones,
+            "n_trials": trials,
+            "_offset_exposure": offset * ones,
+            **arrays,
+        }
+
+    def _predicted(self, params: Array, rows: Array) -> Array:
+        return row_map(self.family.link.inverse, rows @ params, tail=())
 
     @property
     def _incomparable(self) -> str:
-        if isinstance(self.family, families.Binomial) and is_labels(self.endog):
+        labels = (self.endog == 0) | (self.endog == 1)
+        if isinstance(self.family, families.Binomial) and labels.all():
             if (self.row_sizes == 1).all():
                 return (
                     "no single label of 0 or 1 is improbable enough to tell a wrong one from "
@@ -155,23 +209,18 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 )
         return ""
 
-    def predict(self, params: Array, exog: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Return means of rows; see statsmodels' `GLM.predict`."""
-        if exog is None and blocked(self.exog) and not (args or kwargs):
-            linear = self.exog @ np.asarray(params) + self._offset_exposure
-            return row_map(self.family.link.inverse, linear, tail=())
-        return super().predict(params, exog, *args, **kwargs)
-
     def problem(self) -> GeneralizedProblem:
         """Return half the unit deviances."""
         family = loss_family(self.family)
         endog, offset = as_floats(self.endog), as_floats(self._offset_exposure)
+        if self._held is None:
+            offset = np.broadcast_to(offset, endog.shape).copy()
         return GeneralizedProblem(
             endog,
             as_floats(self.exog),
             family,
             mean_function(self.family.link, family, endog),
-            offset if blocked(offset) else np.broadcast_to(offset, endog.shape),
+            offset,
             self.row_sizes,
         )
 
@@ -179,6 +228,25 @@ class RRMGLM(RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     def row_sizes(self) -> Array:
         """Variance weights times numbers of trials, shape (n,)."""
         return as_floats(self.var_weights) * as_floats(self.n_trials)
+
+    @property
+    def rates(self) -> Array:
+        """Responses at an offset of zero, which only a log link has, shape (n,)."""
+        offset = np.asarray(self._offset_exposure, float)
+        if not offset.any():
+            return np.asarray(self.endog, float)
+        if not isinstance(self.family.link, families.links.Log):
+            raise ValueError(
+                f"responses with an offset can be compared only under a log link, got "
+                f"{type(self.family.link).__name__}"
+            )
+        return np.asarray(self.endog / np.exp(offset))
+
+    def likelihood_params(self) -> Array:
+        """Return the parameters of maximum likelihood, shape (k,)."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            return np.asarray(self._with_eps_bar(0.0).fit(stability=False).params)
 
     def _start_theta(self, problem: GeneralizedProblem, start_params: npt.ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)
@@ -300,16 +368,6 @@ class RRMPoisson(RRMGLM):
             **kwargs,
         )
         self._init_keys = [key for key in self._init_keys if key != "family"]
-
-
-def as_floats(values: Any) -> Array:
-    """Return values of rows as floating-point numbers; those in partitions as they are."""
-    return values if blocked(values) else np.asarray(values, float)
-
-
-def is_labels(endog: Array) -> bool:
-    """Tell whether all responses are 0 or 1."""
-    return bool(((endog == 0) | (endog == 1)).all())
 
 
 def _per_row(name: str, values: Any, nobs: int, positive: bool = False) -> Any:

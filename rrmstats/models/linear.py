@@ -9,15 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from statsmodels.regression.linear_model import WLS
 
-from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array
-from rrmstats.core.search import minimize
-from rrmstats.core.setting import Setting, ThetaStep
-from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
+from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.regression import RegressionProblem
-from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_rungs import consistent_scatter
-from rrmstats.losses.sizes import Sample
 from rrmstats.models.base import RRMModel
 from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.checks import (
@@ -29,14 +23,12 @@ from rrmstats.models.checks import (
     check_required,
     readable_errors,
 )
+from rrmstats.models.designs import DesignedModel
 from rrmstats.models.partitioned import as_floats, held_arrays
 from rrmstats.results.linear import RRMOLSResults, RRMOLSResultsWrapper
 
-# Variances of a design, in units of its spread, below which it counts as flat.
-FLAT_DESIGN = 1e-8
 
-
-class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
+class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
     """Linear regression when some of the rows may be wrong.
 
     Parameters
@@ -145,45 +137,6 @@ class RRMOLS(RRMModel[RegressionProblem, RRMOLSResults], WLS):
             return problem.from_params(np.asarray(params))
 
         return refit
-
-    def leverages(self) -> Array:
-        """Return the diagonal of the hat matrix of least squares, shape (n,)."""
-        counts = np.ones(len(self.exog)) if self.freq_weights is None else self.freq_weights
-        return hat_values(np.asarray(self.exog, float), counts)
-
-    def design_distances(self) -> Array | None:
-        """Return robust distances of the rows of the predictors from their middle.
-
-        Returns
-        -------
-        ndarray, shape (n,), or None
-            None without predictors, with too few rows, or where the design is flat in the rows
-            with weight, as with rare dummies.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
-        >>> model = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2)
-        >>> bool((model.design_distances()[:14] > 10).all())
-        True
-        """
-        exog = np.asarray(self.exog, float)
-        columns = exog[:, np.ptp(exog, axis=0) > 0]
-        n, d = columns.shape
-        few = (1 - self._bound) * n < 2 * (d + 1)
-        if d == 0 or few or np.linalg.matrix_rank(columns) < d:
-            return None
-        center, unit = unit_spread(columns)
-        scaled = (columns - center) / unit
-        check_range(scaled)
-        problem = ScatterProblem(scaled)
-        found = minimize(problem, self._bound, freq_weights=self.freq_weights)
-        location, scatter = problem.split(found.theta)
-        if np.linalg.eigvalsh(scatter)[0] < FLAT_DESIGN:
-            return None
-        sample = Sample.of(Setting(self._bound, self.freq_weights), n)
-        return mahalanobis(scaled, location, consistent_scatter(problem, found, sample))
 
     @cached_property
     def pinv_wexog(self) -> Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 from statsmodels.discrete.discrete_model import Logit
 from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
@@ -166,6 +167,9 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
                 "with (labels == 'yes').astype(float)"
             )
         return arrays
+
+    def _predicted(self, params: Array, rows: Array) -> Array:
+        return expit(rows @ params)
 
     def _alpha(self) -> float:
         """Return the weight of the penalty: the one given, or the default for `eps_bar`."""

@@ -7,6 +7,7 @@ constant and the kinds of variables. Then the arrays of all rows take the place 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,26 @@ import pandas as pd
 import patsy
 
 from rrmstats.core.block_array import blocked
+from rrmstats.core.block_copies import on_rows
 from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.search import DEFAULT_SEED
 from rrmstats.partitions.formulas import PartitionFormula
 from rrmstats.partitions.rows import PartitionedRows
-from rrmstats.partitions.sources import BESIDE, array_rows, formula_rows, is_dask
+from rrmstats.partitions.sources import (
+    BESIDE,
+    array_rows,
+    formula_rows,
+    is_dask,
+    is_dask_frame,
+    predictor_rows,
+)
+from rrmstats.results.labels import labeled
 
 # Arguments of models with one value per row that may be given beside a frame.
 BESIDE_FRAME = ("freq_weights", "offset", "exposure", "var_weights")
+# Rows that pictures draw.
+DRAWN_ROWS = 5_000
 
 
 class PartitionedModel:
@@ -62,6 +76,48 @@ class PartitionedModel:
             raise NotImplementedError(
                 f"{what} needs all rows in memory, but these lie in partitions; {advice}"
             )
+
+    def _check_inference(self, cov_type: str) -> None:
+        """Raise on standard errors that rows in partitions cannot have."""
+        if self._held is not None and cov_type not in ("sandwich", "nonrobust"):
+            raise NotImplementedError(
+                f"cov_type={cov_type!r} needs all rows in memory, but these lie in partitions; "
+                "use cov_type='sandwich', or fit a sample of the rows in memory"
+            )
+
+    def _without_partitions(self, rows: np.ndarray) -> None:
+        """Let the model be one of some rows in memory, whose arrays it has already."""
+        if self._held is not None:
+            labels = self._held.labels_at(rows)
+            self.data = SampledData(self.data._sample, labels)
+            self._held, self.nobs = None, float(len(rows))
+
+    def _on_sample(self, estimate: Estimate) -> tuple[Any, Estimate]:
+        """Return the model and an estimate as seen on a random sample of the rows."""
+        assert self._held is not None
+        n = len(self._held)
+        count = min(n, DRAWN_ROWS)
+        rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, count, replace=False))
+        return self._part(rows), _scaled_up(on_rows(estimate, rows), n / count)  # type: ignore[attr-defined]  # the model's
+
+    def _rows_of(self, data: Any) -> PartitionedRows | None:
+        """Return new data in partitions as rows of the design; None for data in memory."""
+        if not is_dask(data):
+            return None
+        if self._held_formula is not None and is_dask_frame(data):
+            return predictor_rows(self._held_formula, data)
+        return array_rows({"exog": data}, "none", persist=False)[0]
+
+    def _predicted(self, params: Array, rows: Array) -> Array:
+        """Return the means of rows of the design, in memory or in partitions."""
+        return rows @ params
+
+
+def _scaled_up(estimate: Estimate, factor: float) -> Estimate:
+    """Return an estimate of a sample whose weights are in units of equal ones."""
+    first = None if estimate.first is None else _scaled_up(estimate.first, factor)
+    weights = estimate.solution.weights * factor
+    return replace(estimate, solution=replace(estimate.solution, weights=weights), first=first)
 
 
 def check_partitioned(subset: Any, kwargs: dict[str, Any]) -> None:
@@ -133,22 +189,32 @@ def held_formula(
     return held, made, sample
 
 
-class PartitionedData:
-    """What statsmodels knows of a sample, with the labels of all rows.
+class SampledData:
+    """What statsmodels knows of a sample, with the labels of other rows.
 
     Parameters
     ----------
     sample : statsmodels ModelData
-    rows : PartitionedRows
+    row_labels : pandas.Index, PartitionedRows or None
     """
 
-    def __init__(self, sample: Any, rows: PartitionedRows) -> None:
-        self._sample, self.row_labels = sample, rows
+    def __init__(self, sample: Any, row_labels: Any) -> None:
+        self._sample, self.row_labels = sample, row_labels
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_sample":
             raise AttributeError(name)
         return getattr(self._sample, name)
+
+    def wrap_output(self, values: Any, how: str = "columns", names: Any = None) -> Any:
+        """Return values with labels."""
+        if how == "rows":
+            return labeled(values, self.row_labels)
+        return self._sample.wrap_output(values, how, names)
+
+
+class PartitionedData(SampledData):
+    """What statsmodels knows of a sample, with the labels of all rows in partitions."""
 
     def wrap_output(self, values: Any, how: str = "columns", names: Any = None) -> Any:
         """Return values with labels: those of rows as Dask collections."""

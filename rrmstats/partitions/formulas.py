@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -53,10 +54,21 @@ class PartitionFormula:
         self.formula, self.rows, self.namespace = formula, rows, namespace
         self.drop_cols, self.missing = drop_cols, missing
         self.learned: list[dict[str, dict[str, Any]]] = []
+        self.keep_intercept = self.two_sided
 
     def __getstate__(self) -> dict[str, Any]:
         made = ("designs", "plain_columns")
         return {name: value for name, value in vars(self).items() if name not in made}
+
+    @property
+    def predictors(self) -> PartitionFormula:
+        """The same for the predictors alone."""
+        found = copy(self)
+        for name in ("designs", "plain_columns"):
+            vars(found).pop(name, None)
+        found.formula, found.learned = f"~{self.formula.split('~', 1)[1]}", self.learned[-1:]
+        found.keep_intercept = True
+        return found
 
     @property
     def two_sided(self) -> bool:
@@ -136,7 +148,7 @@ class PartitionFormula:
         if len(kept) < len(frame):
             values = {name: column[whole] for name, column in values.items()}
         # Columns lie together: that is how frames have them, and faster to fill.
-        matrices = [np.empty((len(kept), len(names)), order="F") for names in columns]
+        matrices: list[Array] = [np.empty((len(kept), len(c)), order="F") for c in columns]
         for matrix, names in zip(matrices, columns, strict=True):
             for j, name in enumerate(names):
                 matrix[:, j] = 1.0 if name is None else values[name]
@@ -146,7 +158,7 @@ class PartitionFormula:
     def column_names(self) -> list[list[str]]:
         """Names of the columns of each matrix."""
         *response, design = [list(design.column_names) for design in self.designs]
-        dropped = self.drop_cols if self.two_sided else ["Intercept", *self.drop_cols]
+        dropped = self.drop_cols if self.keep_intercept else ["Intercept", *self.drop_cols]
         return [*response, [name for name in design if name not in dropped]]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rrmstats.core.block_array import BlockArray, aligned, leaf_arrays, taken
+from rrmstats.core.block_array import aligned, leaf_arrays, taken
 from rrmstats.core.blocks import Leaves, evaluated
 from rrmstats.core.entropy import Array
 from rrmstats.optional import require
@@ -157,7 +157,7 @@ class PartitionedRows:
         """
         delayed = require("dask", "dask").delayed
         values = aligned(values, self.blocks)
-        kind = _values_of(values)
+        kind = values.dtype
         step = delayed(RowValues(values.node, columns, self.divisions is not None), pure=False)
         parts = [step(part) for part in self.blocks.parts]
         if self.divisions is None:
@@ -186,11 +186,6 @@ class RowValues:
         """Return the values of the rows of a block."""
         values = evaluated(self.node, leaves, {})
         return _as_frame(values, pd.Index(leaves[-1]), self.columns) if self.labels else values
-
-
-def _values_of(values: BlockArray) -> np.dtype[Any]:
-    """Return the type of the values of an expression."""
-    return np.asarray(values[np.zeros(1, int)]).dtype
 
 
 def _as_frame(values: Array, index: pd.Index, columns: Sequence[str] | None) -> Any:

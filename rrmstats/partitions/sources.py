@@ -105,6 +105,26 @@ def formula_rows(
     return held, pd.concat([rows, *held.sample], ignore_index=True), made
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictorLeaves:
+    """A step from a partition of new data to the design."""
+
+    formula: PartitionFormula
+
+    def __call__(self, frame: pd.DataFrame) -> tuple[Leaves, np.ndarray]:
+        """Return the design with the labels of the rows, and the places of the rows kept."""
+        matrices, kept = self.formula.matrices(frame)
+        return (matrices[0], np.asarray(frame.index)[kept]), kept
+
+
+def predictor_rows(formula: PartitionFormula, data: Any) -> PartitionedRows:
+    """Return the design of new data in partitions, which need not have the response."""
+    used = used_columns(formula.predictors.formula, list(data.columns))
+    frame = with_known_levels(data[used])
+    make = PredictorLeaves(formula.predictors)
+    return PartitionedRows(frame.to_delayed(), make, ("exog",), tuple(frame.divisions), False)
+
+
 def with_known_levels(frame: Any) -> Any:
     """Return a frame whose categorical columns know all their levels."""
     unknown = [

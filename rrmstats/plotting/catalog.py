@@ -76,12 +76,12 @@ def has_two_components(results: ComponentsResults) -> bool:
 
 
 PICTURES = (
-    Picture("plot_fit", "Fit", SMALL, ("rsquared", "resid"), "RRMOLS", has_one_predictor),
+    Picture("plot_fit", "Fit", SMALL, ("resid_scaled", "params"), "RRMOLS", has_one_predictor),
     Picture(
         "plot_diagnostics",
         "Diagnostics",
         LARGE,
-        ("rsquared", "resid_pearson", "scale"),
+        ("resid_scaled", "scale"),
         "RRMOLS",
         target="fig",
     ),

@@ -36,8 +36,8 @@ class DesignModel(Model, Protocol):
         """Names of the columns of the design."""
 
     @property
-    def endog_names(self) -> str:
-        """Name of the dependent variable."""
+    def endog_names(self) -> Any:
+        """Name of the dependent variable; those of successes and failures where it is two."""
 
     def design_distances(self) -> Array | None:
         """Return robust distances of the rows of the design, None if it has none."""
@@ -96,6 +96,24 @@ class Results(Protocol):
         """Return whether each row is an outlier, shape (n,)."""
 
 
+class GeneralizedModel(DesignModel, Protocol):
+    """A generalized linear model."""
+
+    @property
+    def family(self) -> Any:
+        """Family of statsmodels, with its link."""
+
+    @property
+    def rates(self) -> Array:
+        """Responses at an offset of zero, shape (n,)."""
+
+    def likelihood_params(self) -> Array:
+        """Return the coefficients of maximum likelihood, shape (k,)."""
+
+    def predict(self, params: Array, exog: Array) -> Array:
+        """Return means at an offset of zero, shape (m,)."""
+
+
 class RegressionResults(Results, Protocol):
     """What the results of a linear regression offer."""
 
@@ -106,10 +124,6 @@ class RegressionResults(Results, Protocol):
     @property
     def params(self) -> npt.ArrayLike:
         """Coefficients, shape (k,)."""
-
-    @property
-    def rsquared(self) -> float:
-        """Share of the variance that the fit explains."""
 
     @property
     def scale(self) -> float:
@@ -124,8 +138,40 @@ class RegressionResults(Results, Protocol):
         """Residuals, shape (n,)."""
 
     @property
-    def resid_pearson(self) -> npt.ArrayLike:
+    def resid_scaled(self) -> npt.ArrayLike:
         """Residuals in standard deviations of the noise, shape (n,)."""
+
+
+class GeneralizedResults(Results, Protocol):
+    """What the results of a generalized linear model offer."""
+
+    @property
+    def model(self) -> GeneralizedModel:
+        """The model that was fitted."""
+
+    @property
+    def params(self) -> npt.ArrayLike:
+        """Coefficients, shape (k,)."""
+
+    @property
+    def scale(self) -> float:
+        """Dispersion; zero at an exact fit."""
+
+    @property
+    def fittedvalues(self) -> npt.ArrayLike:
+        """Means, shape (n,)."""
+
+    @property
+    def resid_deviance(self) -> npt.ArrayLike:
+        """Signed roots of the deviances, shape (n,)."""
+
+    @property
+    def resid_scaled(self) -> npt.ArrayLike:
+        """Deviance residuals over the root of the dispersion, shape (n,)."""
+
+    @property
+    def resid_quantile(self) -> npt.ArrayLike:
+        """Residuals that are standard normal where the model is right, shape (n,)."""
 
 
 class CovarianceResults(Results, Protocol):

@@ -1,4 +1,4 @@
-"""Linear regressions: a page of diagnostics, and the fit on one predictor."""
+"""Regressions: a page of diagnostics, and the fit on one predictor."""
 
 from __future__ import annotations
 
@@ -29,30 +29,49 @@ from rrmstats.plotting.canvas import (
     one_axes,
 )
 from rrmstats.plotting.catalog import checked_picture
+from rrmstats.plotting.generalized import (
+    deviance_residuals,
+    draw_means,
+    draw_quantile_residuals,
+    draw_residuals_by_fit,
+    response_name,
+)
 from rrmstats.plotting.names import name_rows
-from rrmstats.plotting.offers import Array, Flags, RegressionResults
+from rrmstats.plotting.offers import Array, Flags, GeneralizedResults, RegressionResults
 from rrmstats.plotting.weights import draw_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from typing_extensions import TypeIs
+
+
+def is_generalized(
+    results: RegressionResults | GeneralizedResults,
+) -> TypeIs[GeneralizedResults]:
+    """Return whether results are those of a generalized linear model."""
+    return "resid_quantile" in dir(results)
 
 
 def plot_diagnostics(
-    results: RegressionResults,
+    results: RegressionResults | GeneralizedResults,
     fig: Figure | None = None,
     level: float = 0.975,
     label: int = 5,
 ) -> Figure:
-    """Plot a page of diagnostics of a linear regression.
+    """Plot a page of diagnostics of a linear or generalized linear regression.
 
     Residuals against robust distances of the rows of the design, which distinguish good from bad
     leverage points; a QQ plot; the weights; and the roots of the residuals against the fit. If
     the design has no robust distances, as with dummies alone, leverages take their place.
 
+    Residuals of a generalized linear model are deviance residuals, and the last panel has them
+    with their signs, against the linear predictor. Its QQ plot has quantile residuals, which are
+    normal for counts too.
+
     Parameters
     ----------
-    results : results of RRMOLS
+    results : results of RRMOLS or RRMGLM
     fig : matplotlib Figure, optional
         Where to draw; by default a new one.
     level : float, optional
@@ -77,28 +96,38 @@ def plot_diagnostics(
     """
     picture = checked_picture("plot_diagnostics", results)
     fig, axes = axes_grid(fig, (2, 2), picture.size)
-    (leverage_ax, qq_ax), (weights_ax, scale_ax) = axes
+    (leverage_ax, qq_ax), (weights_ax, fit_ax) = axes
     drawn = [
         _draw_leverage(leverage_ax, results, level, label),
-        _draw_qq(qq_ax, results, level, label),
         draw_weights(weights_ax, results, "index", label),
-        _draw_scale_location(scale_ax, results, level, label),
     ]
-    titles = ["Residuals and leverage", "Normal QQ", "Weights", "Scale and location"]
+    last = "Scale and location"
+    if is_generalized(results):
+        last = "Residuals and fit"
+        drawn.append(draw_quantile_residuals(qq_ax, results, level, label))
+        drawn.append(draw_residuals_by_fit(fit_ax, results, level, label))
+    else:
+        drawn.append(_draw_qq(qq_ax, results, level, label))
+        drawn.append(_draw_scale_location(fit_ax, results, level, label))
+    titles = ["Residuals and leverage", "Normal QQ", "Weights", last]
     for ax, title in zip(axes.flat, titles, strict=True):
         ax.set_title(title)
     name_rows(*drawn)
     return fig
 
 
-def _residuals(results: RegressionResults) -> tuple[Array, str]:
+def _residuals(results: RegressionResults | GeneralizedResults) -> tuple[Array, str]:
     """Return the residuals to show and their name; an exact fit cannot standardize them."""
+    if is_generalized(results):
+        return deviance_residuals(results), "deviance residual"
     if results.scale > 0:
-        return np.asarray(results.resid_pearson), "standardized residual"
+        return np.asarray(results.resid_scaled), "standardized residual"
     return np.asarray(results.resid), "residual"
 
 
-def _draw_leverage(ax: Axes, results: RegressionResults, level: float, label: int) -> DrawnRows:
+def _draw_leverage(
+    ax: Axes, results: RegressionResults | GeneralizedResults, level: float, label: int
+) -> DrawnRows:
     model = results.model
     x = model.design_distances()
     if x is None:
@@ -132,13 +161,16 @@ def _draw_scale_location(
     return draw_rows(ax, results, fitted, np.sqrt(np.abs(residual)), level, label, **settings)
 
 
-def plot_fit(results: RegressionResults, ax: Axes | None = None, label: int = 5) -> Figure:
-    """Plot a regression on one predictor, its weights as colors, beside least squares.
+def plot_fit(
+    results: RegressionResults | GeneralizedResults, ax: Axes | None = None, label: int = 5
+) -> Figure:
+    """Plot a regression on one predictor, its weights as colors, beside the classical fit.
 
     Parameters
     ----------
-    results : results of RRMOLS
-        The design has one column that varies, and may have a constant.
+    results : results of RRMOLS or RRMGLM
+        The design has one column that varies, and may have a constant. Responses with an offset
+        or exposure are drawn as they would be without, which takes a log link.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     label : int, optional
@@ -162,11 +194,17 @@ def plot_fit(results: RegressionResults, ax: Axes | None = None, label: int = 5)
     model = results.model
     column = only_predictor(model.exog, model.exog_names)
     fig, ax = one_axes(ax, picture.size)
-    x, y, flagged = model.exog[:, column], model.endog, flagged_rows(results)
+    x, flagged = model.exog[:, column], flagged_rows(results)
+    y, name = model.endog, model.endog_names
+    if is_generalized(results):
+        y, name = results.model.rates, response_name(results)
     points = _draw_by_weight(ax, x, y, np.asarray(results.relative_weights), flagged)
-    _draw_lines(ax, results, column)
+    if is_generalized(results):
+        draw_means(ax, results, column)
+    else:
+        _draw_lines(ax, results, column)
     fig.colorbar(points, ax=ax, label="weight * n")
-    ax.set(xlabel=model.exog_names[column], ylabel=model.endog_names)
+    ax.set(xlabel=model.exog_names[column], ylabel=name)
     ax.margins(0.08)
     add_legend(ax, x, y)
     name_rows(DrawnRows(ax, results, x, y, flagged, label))

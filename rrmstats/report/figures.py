@@ -29,14 +29,16 @@ def figure_texts(results: ReportedResults) -> list[str]:
         require("matplotlib", "plot")
     except ImportError as error:
         return [f"<p>None: {escape(str(error))}</p>"]
+    seen = results.seen_rows
+    note = "" if seen is results else f" ({seen.nobs:,.0f} of {results.nobs:,.0f} rows, at random)"
     return [
-        figure_text(results, picture, number)
-        for number, picture in enumerate(report_pictures(results), 1)
+        figure_text(seen, picture, number, note if picture.uses_rows else "")
+        for number, picture in enumerate(report_pictures(seen), 1)
     ]
 
 
-def figure_text(results: ReportedResults, picture: Picture, number: int) -> str:
-    """Return one picture with its caption, or the reason why it cannot be drawn."""
+def figure_text(results: ReportedResults, picture: Picture, number: int, note: str = "") -> str:
+    """Return one picture with its caption and a note, or the reason why it cannot be drawn."""
 
     def draw(fig: Figure) -> None:
         where = {picture.target: fig.subplots() if picture.target == "ax" else fig}
@@ -46,7 +48,7 @@ def figure_text(results: ReportedResults, picture: Picture, number: int) -> str:
         body = svg_text(draw, picture.size, f"picture{number}-", picture.caption)
     except ValueError as error:
         body = f"<p>Not drawn: {escape(str(error))}</p>"
-    caption = f"<figcaption>{number}. {escape(picture.caption)}</figcaption>"
+    caption = f"<figcaption>{number}. {escape(picture.caption + note)}</figcaption>"
     return f"<figure>\n{body}\n{caption}\n</figure>"
 
 

@@ -33,6 +33,10 @@ class ReportedResults(offers.Results, Protocol):
         """The model that was fitted."""
 
     @property
+    def seen_rows(self) -> ReportedResults:
+        """The results as pictures draw them: of a sample where rows are in partitions."""
+
+    @property
     def nobs(self) -> float:
         """Number of rows."""
 

@@ -53,11 +53,19 @@ def provenance_pairs(model: ReportedModel) -> list[tuple[str, str]]:
     now = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     return [
         ("Date", now),
-        ("SHA-256 of the data", data_hash(model) or "none: remove_data dropped the data"),
+        ("SHA-256 of the data", hash_text(model)),
         ("rrmstats", import_module("rrmstats").__version__),
         ("Python", platform.python_version()),
         *((name, installed_version(name)) for name in PACKAGES),
     ]
+
+
+def hash_text(model: ReportedModel) -> str:
+    """Return the hash of the data, or why there is none."""
+    endog: object = model.endog
+    if not isinstance(endog, np.ndarray | None):
+        return "none: the rows are in partitions"
+    return data_hash(model) or "none: remove_data dropped the data"
 
 
 def installed_version(name: str) -> str:

@@ -20,6 +20,8 @@ from rrmstats.report import write_report
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.bound import BoundResults
 from rrmstats.results.inference import Inference, nested_restriction
+from rrmstats.results.labels import labeled
+from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
 from rrmstats.results.summary import contamination_text, make_summary, make_summary2
 from rrmstats.results.tables import Table
@@ -140,9 +142,17 @@ class RRMResults(BoundResults):
     def _repr_latex_(self) -> str:
         return str(self.summary().as_latex())
 
-    plot_weights = plotting.plot_weights
+    plot_weights = drawn(plotting.plot_weights)
     plot_trace = plotting.plot_trace
     report = write_report
+
+    @cached_property
+    def seen_rows(self) -> RRMResults:
+        """The fit as pictures draw it: itself, or a sample where rows are in partitions."""
+        if self.model._held is None:
+            return self
+        model, estimate = self.model._on_sample(self._estimate)
+        return model._results(estimate, self._inference)
 
     @property
     def bootstrap(self) -> Replicates | None:
@@ -227,8 +237,33 @@ class RRMResults(BoundResults):
         """Return rows of the design, those of the fit where none are given, and their labels."""
         if exog is None:
             return self.model.exog, self.model.data.row_labels
+        held = self.model._rows_of(exog)
+        if held is not None:
+            return held.arrays["exog"], held
         rows, labels = self._transform_predict_exog(exog, transform=transform)
         return np.atleast_2d(np.asarray(rows, dtype=float)), labels
+
+    def predict(self, exog: Any = None, transform: bool = True, *args: Any, **kwargs: Any) -> Any:
+        """Return predictions for new data, or for the rows of the fit, as statsmodels does.
+
+        Parameters
+        ----------
+        exog : array_like, DataFrame or Dask collection, optional
+            Rows to predict; by default those of the fit.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        *args, **kwargs
+            Passed on to the `predict` of statsmodels' model.
+
+        Returns
+        -------
+        ndarray, Series or Dask collection
+        """
+        if self.model._held is None and self.model._rows_of(exog) is None:
+            return super().predict(exog, transform, *args, **kwargs)
+        rows, labels = self._rows_to_predict(exog, transform)
+        values = self.model._predicted(np.asarray(self.params), rows)
+        return labeled(values, labels)
 
     def compare(self, other: RRMResults) -> ContrastResults:
         """Test a smaller model against this one by Wald's test.

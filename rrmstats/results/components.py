@@ -19,6 +19,7 @@ from rrmstats.losses.matrices import MAD_UNIT, weighted_median
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
+from rrmstats.results.pictures import drawn
 from rrmstats.results.tables import number_table
 from rrmstats.results.wrapper import wrapper_of
 
@@ -56,9 +57,9 @@ class RRMPCAResults(MultivariateResults):
         self._loadings, self._mean, self._rest = estimate.loadings, estimate.mean, estimate.rest
         self.column_unit = model._column_unit()
 
-    plot_scree = plotting.plot_scree
-    plot_biplot = plotting.plot_biplot
-    plot_outlier_map = plotting.plot_outlier_map
+    plot_scree = drawn(plotting.plot_scree)
+    plot_biplot = drawn(plotting.plot_biplot)
+    plot_outlier_map = drawn(plotting.plot_outlier_map)
 
     @property
     def loadings_bse(self) -> LabeledTable:

@@ -20,6 +20,7 @@ from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
+from rrmstats.results.pictures import drawn
 from rrmstats.results.tables import number_table
 from rrmstats.results.wrapper import wrapper_of
 
@@ -81,8 +82,8 @@ class RRMCovResults(MultivariateResults):
             )
         self.singular = plane is not None
 
-    plot_distances = plotting.plot_distances
-    plot_ellipse = plotting.plot_ellipse
+    plot_distances = drawn(plotting.plot_distances)
+    plot_ellipse = drawn(plotting.plot_ellipse)
 
     @property
     def mean(self) -> Labeled:

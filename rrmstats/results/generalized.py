@@ -11,6 +11,7 @@ import pandas as pd
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 from statsmodels.genmod.families import Binomial
 
+from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
@@ -19,7 +20,9 @@ from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.outliers import standardized
+from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import refused
+from rrmstats.results.row_order import check_order
 from rrmstats.results.wrapper import wrapper_of
 
 # Share of eps_bar from which the estimated contamination counts as all of it.
@@ -50,7 +53,7 @@ class RRMGLMResults(RRMResults):
     _row_attrs = (
         *RRMResults._row_attrs,
         *("fittedvalues", "mu", "resid_response", "resid_pearson", "resid_deviance"),
-        *("resid_anscombe", "resid_working"),
+        *("resid_anscombe", "resid_working", "resid_scaled", "resid_quantile"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
         likelihood=(
@@ -74,6 +77,9 @@ class RRMGLMResults(RRMResults):
         self.scale = estimate.scale
         self.family = model.family
         self.rank = estimate.problem.n_params
+
+    plot_diagnostics = drawn(plotting.plot_diagnostics)
+    plot_fit = drawn(plotting.plot_fit)
 
     @property
     def n_kish_clean(self) -> float:
@@ -130,12 +136,29 @@ class RRMGLMResults(RRMResults):
         )
 
     @property
+    def resid_scaled(self) -> Array:
+        """Deviance residuals over the root of the dispersion, shape (n,)."""
+        return standardized(self.resid_deviance, self.scale)
+
+    @property
+    def resid_quantile(self) -> Array:
+        """Quantile residuals, standard normal where the model is right, shape (n,).
+
+        Normal quantiles at the probabilities of the responses, counts at random within the
+        probability that each has, with the same random numbers each time. For Tweedie, whose
+        probabilities have no closed form, and at an exact fit they are `resid_scaled`.
+        """
+        self.model._refuse_partitions("resid_quantile", "use resid_scaled")
+        estimate = self._estimate
+        return self.resid_scaled if estimate.exact else estimate.quantile_residuals()
+
+    @property
     def _deviances(self) -> Array:
         rows = self._estimate.fit.rows
         return rows.deviance * rows.dispersion
 
     def _distances(self) -> Array:
-        return standardized(self.resid_deviance, self.scale)
+        return self.resid_scaled
 
     def _flags(self, level: float) -> np.ndarray:
         return self._estimate.tail() < 1 - level
@@ -149,6 +172,45 @@ class RRMGLMResults(RRMResults):
     def df_resid(self) -> float:
         """Number of observations less the rank of the design."""
         return self.nobs - self.rank
+
+    def predict(
+        self,
+        exog: pd.DataFrame | npt.ArrayLike | None = None,
+        transform: bool = True,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Predict means; see statsmodels' `GLM.predict`.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit, with their offset and exposure.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        *args, **kwargs
+            `exposure`, `offset` and `which` of statsmodels.
+
+        Returns
+        -------
+        ndarray or Series, shape (m,)
+        """
+        self._check_rows(exog, **kwargs)
+        return super().predict(exog, transform, *args, **kwargs)
+
+    def _check_rows(
+        self, exog: Any, offset: Any = None, exposure: Any = None, **other: object
+    ) -> None:
+        """Raise where an offset or exposure is not that of the rows to predict."""
+        rows = self.model.data.orig_exog if exog is None else exog
+        labels = rows.index if isinstance(rows, pd.DataFrame) else None
+        for name, values in (("offset", offset), ("exposure", exposure)):
+            check_order(name, values, labels)
+            if np.ndim(values) and np.ndim(rows) == 2 and np.shape(values) != (len(rows),):
+                raise ValueError(
+                    f"{name} must have one number per row to predict, shape ({len(rows)},), got "
+                    f"{np.shape(values)}"
+                )
 
     def get_prediction(
         self,
@@ -181,6 +243,7 @@ class RRMGLMResults(RRMResults):
         >>> res.get_prediction(hbk.head(2)).summary_frame().columns.tolist()
         ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
         """
+        self._check_rows(exog, offset, exposure)
         rows, labels = self._rows_to_predict(exog, transform)
         linear = self.model.predict(
             np.asarray(self.params),

@@ -12,13 +12,16 @@ from statsmodels.regression._prediction import PredictionResults
 from statsmodels.stats.contrast import ContrastResults
 
 from rrmstats import plotting
+from rrmstats.core.block_array import blocked
 from rrmstats.core.consistency import kish_fraction
+from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
 from rrmstats.losses.regression import RegressionEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.outliers import outlier_frame, standardized
+from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
 
@@ -43,7 +46,7 @@ class RRMOLSResults(RRMResults):
     first_step: RRMOLSResults | None
     _title = "Robust Risk Minimization: Linear Regression"
     _default_use_t = True
-    _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "sresid")
+    _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "resid_scaled", "sresid")
     _meaningless: ClassVar[dict[str, str]] = refused(
         likelihood=("llf", "aic", "bic", "info_criteria", "compare_lr_test"),
         f_test=("compare_f_test", "compare_lm_test"),
@@ -69,8 +72,8 @@ class RRMOLSResults(RRMResults):
         self._gaussian_efficiency = estimate.gaussian_efficiency
         self._inference_freedom = estimate.inference_freedom
 
-    plot_diagnostics = plotting.plot_diagnostics
-    plot_fit = plotting.plot_fit
+    plot_diagnostics = drawn(plotting.plot_diagnostics)
+    plot_fit = drawn(plotting.plot_fit)
 
     def deletion_influence(self) -> Array:
         """Return the influence functions of the parameters on these very rows, shape (n, k).
@@ -119,7 +122,7 @@ class RRMOLSResults(RRMResults):
         """Residuals in standard deviations of the noise, shape (n,)."""
         return standardized(self.resid, self.scale)
 
-    sresid = resid_pearson
+    sresid = resid_scaled = resid_pearson
 
     @property
     def fvalue(self) -> float:
@@ -138,7 +141,7 @@ class RRMOLSResults(RRMResults):
     @property
     def condition_number(self) -> float:
         """Condition number of the design."""
-        return float(np.linalg.cond(self.model.exog))
+        return float(np.linalg.cond(triangle(self.model.exog)))
 
     def _distances(self) -> Array:
         return self.resid_pearson
@@ -162,6 +165,9 @@ class RRMOLSResults(RRMResults):
         >>> res.get_influence().summary_frame().shape
         (47, 9)
         """
+        self.model._refuse_partitions(
+            "get_influence", "weight_table and outliers work, or fit a sample of the rows"
+        )
         return RRMInfluence(self)
 
     def outlier_test(self, method: str = "bonf", alpha: float = 0.05) -> pd.DataFrame:
@@ -189,6 +195,7 @@ class RRMOLSResults(RRMResults):
         >>> sorted(table.index[table["bonf(p)"] < 0.05])
         [6, 10, 19, 29, 33]
         """
+        self.model._refuse_partitions("outlier_test", "use outliers(level) for flags")
         labels, free = self.model.data.row_labels, self._estimate.scale_freedom()
         unit = self._estimate.residual_cutoffs(TEST_LEVEL) / t.ppf((1 + TEST_LEVEL) / 2, free)
         return outlier_frame(standardized(self.resid, unit**2), free, method, alpha, labels)
@@ -221,6 +228,10 @@ class RRMOLSResults(RRMResults):
         True
         """
         rows, labels = self._rows_to_predict(exog, transform)
+        if blocked(rows):
+            raise NotImplementedError(
+                "get_prediction needs its rows in memory; use predict for rows in partitions"
+            )
         variance = np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows)
         return PredictionResults(
             rows @ self.params,

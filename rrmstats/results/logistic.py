@@ -14,13 +14,13 @@ from scipy.stats._distn_infrastructure import rv_discrete_frozen
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats import plotting
-from rrmstats.core.block_array import blocked, row_sums
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
-from rrmstats.results.labels import labeled
+from rrmstats.results.pictures import drawn
 from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
@@ -77,8 +77,8 @@ class RRMLogitResults(RRMResults):
         self.identified = estimate.identified
         self._rank = estimate.problem.n_params
 
-    plot_separation = plotting.plot_separation
-    plot_reliability = plotting.plot_reliability
+    plot_separation = drawn(plotting.plot_separation)
+    plot_reliability = drawn(plotting.plot_reliability)
 
     @cached_property
     def steps_pvalue(self) -> float:
@@ -156,33 +156,6 @@ class RRMLogitResults(RRMResults):
     def fittedvalues(self) -> Array:
         """Linear predictor of all rows, shape (n,)."""
         return self.model.exog @ self.params
-
-    def predict(
-        self,
-        exog: pd.DataFrame | npt.ArrayLike | None = None,
-        transform: bool = True,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
-        """Predict probabilities; see statsmodels' `Logit.predict`.
-
-        Parameters
-        ----------
-        exog : array_like or DataFrame, optional
-            Rows to predict; by default those of the fit, of which there are only the
-            probabilities where they lie in partitions.
-        transform : bool, optional
-            Whether data frames pass through the formula.
-        *args, **kwargs
-            `which` of statsmodels.
-
-        Returns
-        -------
-        ndarray or Series, shape (m,)
-        """
-        if exog is None and blocked(self.model.exog) and not (args or kwargs):
-            return labeled(expit(self.fittedvalues), self.model.data.row_labels)
-        return super().predict(exog, transform, *args, **kwargs)
 
     @property
     def _signs(self) -> Array:

@@ -49,3 +49,11 @@ def test_a_first_step_that_is_efficient_is_kept():
     assert AS_EFFICIENT in res._notes()
     np.testing.assert_array_equal(res.params, res.first_step.params)
     assert np.abs(res.params - [2, 0.3]).max() < 0.15
+
+
+def test_an_equation_that_is_flat_on_the_way_is_solved():
+    endog, exog = dirty_responses(np.random.default_rng(4), "binomial", "low at the top", 150, 0.1)
+    res = RRMGLM(endog, exog, 0.4, family=sm.families.Binomial()).fit()
+    assert res.converged
+    rows = res._estimate.fit.rows
+    assert rows.step()[1] < 1e-6

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
-from statsmodels.tools.sm_exceptions import DomainWarning, PerfectSeparationWarning
+from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
 
 import rrmstats
 from rrmstats import RRMGLM, RRMOLS, RRMPoisson
@@ -238,6 +238,31 @@ def test_data_that_a_family_cannot_have_are_refused():
     refused(r"shares in \[0, 1\]", endog=counts, family=F.Binomial())
     refused("one outcome only", endog=np.ones(30), family=F.Binomial())
     refused("one column", endog=np.ones((30, 2)), family=F.Poisson())
+    refused("more successes than trials", endog=np.c_[counts, 20 - counts], family=F.Binomial())
+    refused("1 rows without", endog=np.c_[counts, counts], family=F.Binomial())
+    refused("successes and failures, got 3", endog=np.ones((30, 3)), family=F.Binomial())
+
+
+def test_links_that_do_not_fit_the_responses_are_refused():
+    refused(
+        "Log link is not defined for means near 30", endog=-np.ones(30), family=F.Gaussian(L.Log())
+    )
+
+
+def test_truth_values_are_labels_in_arrays_and_refused_in_formulas():
+    rng = np.random.default_rng(12)
+    data = pd.DataFrame({"x": rng.standard_normal(60)})
+    data["yes"] = data["x"] + rng.standard_normal(60) > 0
+    exog = sm.add_constant(data["x"])
+    res = RRMGLM(data["yes"], exog, 0.1, family=F.Binomial()).fit()
+    numbers = RRMGLM(data["yes"].astype(int), exog, 0.1, family=F.Binomial()).fit()
+    assert_allclose(res.params, numbers.params)
+    with pytest.raises(ValueError, match=r"yes is not numeric: .* yes\[False\] and yes\[True\]"):
+        rrmstats.glm("yes ~ x", data, 0.1, family=F.Binomial())
+    assert_allclose(
+        rrmstats.glm("I((yes == True) * 1) ~ x", data, 0.1, family=F.Binomial()).fit().params,
+        numbers.params,
+    )
 
 
 def test_families_that_are_not_offered_are_refused():
@@ -253,6 +278,56 @@ def test_numbers_of_the_rows_are_checked(name):
     refused(r"data\['t'\]", TypeError, family=F.Poisson(), **{name: "t"})
     if name != "offset":
         refused("must be positive", family=F.Poisson(), **{name: np.zeros(30)})
+    for wrong in (np.nan, np.inf):
+        values = np.r_[wrong, np.ones(29)]
+        refused(f"{name} contains 1 NaN or inf", family=F.Poisson(), **{name: values})
+
+
+@pytest.mark.parametrize("name", ["offset", "exposure", "var_weights", "freq_weights"])
+def test_numbers_of_the_rows_go_with_their_rows(name):
+    rng = np.random.default_rng(11)
+    data = pd.DataFrame({"x": rng.standard_normal(60), "t": 1.0 + np.arange(60) % 4})
+    data["y"] = rng.poisson(3.0, 60).astype(float)
+    data.loc[[3, 7], "x"], data.loc[9, "t"] = np.nan, np.nan
+    left = data.dropna()
+
+    def params(rows):
+        return rrmstats.poisson("y ~ x", rows, 0.1, **{name: rows["t"]}).fit().params
+
+    assert_allclose(params(data), params(left), rtol=1e-12)
+    exog = sm.add_constant(data[["x"]])
+    arrays = RRMPoisson(data["y"], exog, 0.1, missing="drop", **{name: data["t"]})
+    assert_allclose(arrays.fit().params, params(left), rtol=1e-12)
+    for rows in (data, left):  # with and without rows to drop
+        moved = {name: rows["t"].sample(frac=1, random_state=0)}
+        with pytest.raises(ValueError, match=f"{name} has the labels of the data in another"):
+            rrmstats.poisson("y ~ x", rows, 0.1, **moved)
+
+
+@pytest.mark.parametrize(
+    ("family", "endog", "var_weights", "advice"),
+    [
+        (F.Poisson(), np.arange(30) / 4, None, "quasi-Poisson"),
+        (F.NegativeBinomial(alpha=1.0), np.arange(30) / 4, None, "exposure="),
+        (F.Binomial(), np.arange(30) / 30, None, "numbers of trials"),
+        (F.Binomial(), np.arange(30) / 30, np.full(30, 20.0), "numbers of trials"),
+    ],
+)
+def test_responses_that_are_not_counts_are_told(family, endog, var_weights, advice):
+    exog = np.c_[np.ones(30), np.arange(30.0)]
+    given = {"family": family, "var_weights": var_weights}
+    with pytest.warns(ModelWarning, match=rf"not whole numbers.*{advice}") as told:
+        RRMGLM(endog, exog, 0.1, **given)
+    assert told[0].filename == __file__
+    RRMGLM(endog, exog, 0.0, **given)  # where nothing takes them for counts
+
+
+def test_rates_and_shares_of_whole_numbers_are_counts():
+    size = np.tile([3.0, 7.0, 11.0], 10)
+    exog = np.c_[np.ones(30), np.arange(30.0)]
+    for family in (F.Poisson(), F.Binomial()):
+        RRMGLM(np.arange(30) % 3 / size, exog, 0.1, family=family, var_weights=size)
+    RRMGLM(np.arange(30) / 4, exog, 0.1, family=F.Tweedie(var_power=1.0))
 
 
 def test_the_family_of_the_user_stays_as_it_is():

@@ -1,4 +1,6 @@
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
 
 import rrmstats
@@ -14,6 +16,15 @@ def no_windows(monkeypatch):
     plt.close("all")
 
 
+def counts():
+    """Return counts on one predictor, the first ten far too large."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.uniform(-1, 1, 100), "time": rng.uniform(1, 3, 100)})
+    data["count"] = rng.poisson(np.exp(1 + data["x"]))
+    data.loc[:9, "count"] += 30
+    return data
+
+
 @pytest.fixture(scope="session")
 def fits():
     """Return one fit of each model; tests must not change them."""
@@ -27,6 +38,7 @@ def fits():
         "cov": rrmstats.RRMCov(hbk, eps_bar=0.2).fit(),
         "pca": rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit(),
         "logit": rrmstats.logit(formula, cancer, eps_bar=0.03).fit(),
+        "counts": rrmstats.poisson("count ~ x", counts(), eps_bar=0.2).fit(efficiency=0.95),
         "path": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).path(),
     }
 

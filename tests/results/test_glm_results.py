@@ -106,6 +106,17 @@ def test_predictions_by_formula_and_their_intervals():
     assert_allclose(res.predict(data[:4]), frame["mean"] / data["t"][:4])
 
 
+def test_what_comes_with_rows_to_predict_has_their_order():
+    endog, exog = dirty_responses(np.random.default_rng(3), "poisson", "clean", 60)
+    data = pd.DataFrame({"count": endog, "x": exog[:, 1], "t": 1.0 + np.arange(60) % 3})
+    res = rrmstats.poisson("count ~ x", data, 0.1, exposure=data["t"]).fit()
+    for predict in (res.predict, res.get_prediction):
+        with pytest.raises(ValueError, match="exposure has the labels"):
+            predict(data[:5], exposure=data["t"][:5][::-1])
+        with pytest.raises(ValueError, match=r"offset .* shape \(5,\), got \(4,\)"):
+            predict(data[:5], offset=data["t"][:4])
+
+
 def test_a_saved_fit_without_data(tmp_path):
     endog, exog = dirty_responses(np.random.default_rng(4), "poisson", "high", 100)
     res = RRMPoisson(endog, exog, 0.2).fit(efficiency=0.95)

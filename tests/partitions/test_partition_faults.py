@@ -1,0 +1,93 @@
+"""Partitions that are empty, all missing, lack a level, differ in size or are wholly corrupt."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from samples import regression_frame
+
+import rrmstats
+
+dd = pytest.importorskip("dask.dataframe")
+dask = pytest.importorskip("dask")
+
+FORMULA = "y ~ x1 + C(g)"
+
+
+def in_pieces(*pieces):
+    """Return a frame whose partitions are given."""
+    return dd.from_delayed(
+        [dask.delayed(piece) for piece in pieces], meta=pieces[0].iloc[:0], verify_meta=False
+    )
+
+
+def assert_as_in_memory(pieces, formula=FORMULA):
+    found = rrmstats.ols(formula, in_pieces(*pieces), 0.2).fit()
+    expected = rrmstats.ols(formula, pd.concat(pieces), 0.2).fit()
+    assert_allclose(found.params, expected.params, rtol=1e-8)
+    assert_allclose(found.bse, expected.bse, rtol=1e-8)
+    assert list(found.params.index) == list(expected.params.index)
+    return found
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return regression_frame(900)
+
+
+def test_an_empty_partition_and_sizes_far_apart(frame):
+    found = assert_as_in_memory([frame[:0], frame[:3], frame[3:3], frame[3:]])
+    assert [len(part) for part in found.weights.partitions] == [0, 3, 0, 896]
+
+
+def test_a_partition_with_all_rows_missing(frame):
+    gone = frame[:50].assign(x1=np.nan)
+    assert_as_in_memory([gone, frame[50:400], frame[400:]])
+
+
+def test_a_partition_that_lacks_a_level(frame):
+    pieces = [frame[frame.g == level] for level in "abc"]
+    assert_as_in_memory(pieces)
+    categories = [piece.assign(g=piece.g.astype("category")) for piece in pieces]
+    found = rrmstats.ols(FORMULA, in_pieces(*categories), 0.2).fit()
+    assert_allclose(found.params, rrmstats.ols(FORMULA, pd.concat(pieces), 0.2).fit().params)
+
+
+def test_numbers_as_levels(frame):
+    year = frame.assign(year=np.repeat([2001, 2002, 2003], 300))
+    assert_as_in_memory([year[:300], year[300:600], year[600:]], "y ~ x1 + C(year)")
+
+
+def test_one_partition_in_ten_is_corrupt():
+    rng = np.random.default_rng(11)
+    pieces = []
+    for i in range(10):
+        x = rng.standard_normal((400, 2))
+        slopes = np.array([-3.0, 4.0]) if i == 4 else np.array([1.0, 2.0])
+        y = 1 + x @ slopes + rng.standard_normal(400)
+        pieces.append(pd.DataFrame({"x1": x[:, 0], "x2": x[:, 1], "y": y}))
+    truth = np.array([1.0, 1.0, 2.0])
+    found = rrmstats.ols("y ~ x1 + x2", in_pieces(*pieces), 0.2).fit(efficiency=0.95)
+    clean = pd.concat([piece for i, piece in enumerate(pieces) if i != 4])
+    least_squares = rrmstats.ols("y ~ x1 + x2", clean, 0.0).fit()
+    average = np.mean([rrmstats.ols("y ~ x1 + x2", p, 0.0).fit().params for p in pieces], axis=0)
+    error = np.linalg.norm(found.params - truth)
+    assert error < 2 * np.linalg.norm(least_squares.params - truth) + 0.02
+    assert np.linalg.norm(average - truth) > 5 * error
+
+
+def test_errors_say_what_to_do(frame):
+    parts = dd.from_pandas(frame, npartitions=3)
+    with pytest.raises(ValueError, match="no rows are left"):
+        rrmstats.ols("y ~ x1", in_pieces(frame[:9].assign(x1=np.nan)), 0.2)
+    with pytest.raises(ValueError, match="filter the Dask frame"):
+        rrmstats.ols(FORMULA, parts, 0.2, subset=[1, 2])
+    with pytest.raises(TypeError, match="Dask Series"):
+        rrmstats.ols(FORMULA, parts, 0.2, freq_weights=frame["w"])
+    with pytest.raises(ValueError, match="infinite"):
+        infinite = frame.assign(x1=np.inf)
+        rrmstats.ols(FORMULA, dd.from_pandas(infinite, npartitions=2), 0.2)
+    with pytest.raises(TypeError, match="endog must be a Dask collection"):
+        rrmstats.RRMOLS(frame["y"], parts[["x1"]], 0.2)
+    with pytest.raises(ValueError, match="0 and 1"):
+        rrmstats.logit("y ~ x1", parts, 0.1)

@@ -1,0 +1,159 @@
+"""Models of Dask collections: the numbers of the same data in memory, the labels of the input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from samples import regression_frame
+
+import rrmstats
+from rrmstats.models.partitioned import DRAWN_ROWS
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+da = pytest.importorskip("dask.array")
+
+RTOL = 1e-8
+FORMULA = "y ~ x1 + x2 + C(g)"
+
+
+def squared(values):
+    return values**2
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return regression_frame()
+
+
+@pytest.fixture(scope="module")
+def parts(frame):
+    return dd.from_pandas(frame, npartitions=7)
+
+
+MODELS = {
+    "ols": lambda data: rrmstats.ols(FORMULA, data, 0.2),
+    "ols, weights": lambda data: rrmstats.ols(FORMULA, data, 0.2, freq_weights=data["w"]),
+    "ols, transforms": lambda data: rrmstats.ols(
+        "y ~ squared(x1) + center(x2) + np.sin(x1):g", data, 0.2
+    ),
+    "logit": lambda data: rrmstats.logit("label ~ x1 + x2", data, 0.05),
+    "poisson": lambda data: rrmstats.poisson("count ~ x1 + x2", data, 0.1),
+    "pca": lambda data: rrmstats.pca("~ x1 + x2 + y", data, 0.2, n_components=1),
+    "cov": lambda data: rrmstats.cov("~ x1 + x2 + y", data, 0.2),
+}
+
+
+def assert_same_fit(found, expected):
+    for name in ("params", "raw_params", "bse", "lambda_", "risk", "eps_hat", "n_kish", "nobs"):
+        assert_allclose(getattr(found, name), getattr(expected, name), RTOL, 1e-10, err_msg=name)
+    if hasattr(expected, "scale"):
+        assert_allclose(found.scale, expected.scale, RTOL)
+    if isinstance(expected.params, pd.Series):
+        assert list(found.params.index) == list(expected.params.index)
+
+
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize("name", MODELS)
+def test_fits_agree_with_memory(frame, parts, name, efficiency):
+    expected = MODELS[name](frame).fit(efficiency=efficiency)
+    found = MODELS[name](parts).fit(efficiency=efficiency)
+    assert_same_fit(found, expected)
+    weights = found.weights.compute()
+    assert list(weights.index) == list(expected.weights.index)
+    assert_allclose(weights, expected.weights, 1e-6, 1e-12)
+    flags = found.outliers().compute()
+    assert (flags == expected.outliers()).all()
+    table = found.weight_table(5)
+    assert list(table.index) == list(expected.weight_table(5).index)
+    assert "Smallest weights" in found.summary().as_text()
+
+
+def test_rows_come_back_lazily_with_index_and_divisions(parts):
+    found = rrmstats.ols(FORMULA, parts, 0.2).fit()
+    for values in (found.weights, found.losses, found.resid, found.fittedvalues):
+        assert isinstance(values, dd.Series)
+        assert values.divisions == parts.divisions
+
+
+def test_arrays_without_labels(frame):
+    whole = frame.dropna()
+    exog, endog = (
+        np.column_stack([np.ones(len(whole)), whole[["x1", "x2"]]]),
+        whole["y"].to_numpy(),
+    )
+    expected = rrmstats.RRMOLS(endog, exog, 0.2).fit(efficiency=0.95)
+    given = da.from_array(endog, chunks=300), da.from_array(exog, chunks=(700, 2))
+    found = rrmstats.RRMOLS(*given, 0.2).fit(efficiency=0.95)
+    assert_same_fit(found, expected)
+    assert isinstance(found.weights, da.Array) and found.weights.chunks[0][0] == 300
+    assert_allclose(found.resid.compute(), expected.resid, rtol=1e-6, atol=1e-9)
+
+
+def test_frames_without_a_formula(frame):
+    whole = frame.dropna()
+    expected = rrmstats.RRMCov(whole[["x1", "x2", "y"]], 0.2).fit()
+    found = rrmstats.RRMCov(dd.from_pandas(whole[["x1", "x2", "y"]], npartitions=3), 0.2).fit()
+    assert_same_fit(found, expected)
+    missing = rrmstats.RRMCov(
+        dd.from_pandas(frame[["x1", "x2", "y"]], npartitions=3), 0.2, missing="drop"
+    )
+    assert_same_fit(missing.fit(), expected)
+
+
+def test_predictions(frame, parts):
+    expected, found = (rrmstats.ols(FORMULA, data, 0.2).fit() for data in (frame, parts))
+    new = frame.drop(columns="y")
+    assert_allclose(found.predict().compute(), expected.predict(), rtol=1e-7)
+    assert_allclose(found.predict(new.head(3)), expected.predict(new.head(3)), rtol=1e-7)
+    of_parts = found.predict(dd.from_pandas(new.dropna(), npartitions=4))
+    assert isinstance(of_parts, dd.Series)
+    assert_allclose(of_parts.compute(), expected.predict(new.dropna()), rtol=1e-7)
+    frames = (res.get_prediction(new.head(3)).summary_frame() for res in (found, expected))
+    assert_allclose(*frames, rtol=1e-6)
+
+
+def test_the_check_and_the_automatic_bound_see_a_sample(frame, parts):
+    expected, found = (rrmstats.ols(FORMULA, data, "auto").fit() for data in (frame, parts))
+    assert found.eps_bar == expected.eps_bar
+    assert found.stability.larger == expected.stability.larger
+
+
+def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr("rrmstats.models.partitioned.DRAWN_ROWS", 500)
+    assert DRAWN_ROWS > 500
+    res = rrmstats.ols(FORMULA, parts, 0.2).fit()
+    figure = res.plot_weights()
+    assert "500 of 1,998 rows" in figure.get_supxlabel()
+    text = res.report(tmp_path / "fit.html").read_text()
+    assert "500 of 1,998 rows, at random" in text and text.count("<svg") > 2
+    assert res.seen_rows.weights.index.isin(res.weights.compute().index).all()
+    relative = res.seen_rows.relative_weights
+    assert_allclose(relative, 1998 * res.weights.compute().loc[res.seen_rows.weights.index])
+
+
+REFUSED = {
+    "bootstrap": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit(cov_type="bootstrap"),
+    "cluster": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit(
+        cov_type="cluster", cov_kwds={"groups": np.arange(5)}
+    ),
+    "influence": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit().get_influence(),
+    "path": lambda data: rrmstats.ols(FORMULA, data, 0.2).path(),
+    "groups": lambda data: rrmstats.ols(FORMULA, data, 0.2, groups="g"),
+    "outlier test": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit().outlier_test(),
+    "order": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit().order_by_weight(),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_memory_refuses_and_says_what_to_do(parts, name):
+    with pytest.raises(NotImplementedError, match=r"in memory.*(;|use|fit|take|ask)"):
+        REFUSED[name](parts)
+
+
+def test_persist_keeps_partitions_or_reads_them_again(parts):
+    kept = rrmstats.ols("y ~ x1", parts, 0.2)
+    again = rrmstats.ols("y ~ x1", parts, 0.2, persist=False)
+    assert len(kept._held.blocks.parts[0].dask) == 1
+    assert len(again._held.blocks.parts[0].dask) > 1
+    assert_allclose(kept.fit().params, again.fit().params, rtol=1e-12)
