@@ -29,7 +29,7 @@ from rrmstats.core.entropy import Array
 # Functions of numpy that act on each row alone where their first axis is that of the rows.
 ROWWISE = {np.where, np.clip, np.zeros_like, np.ones_like, np.full_like, np.nan_to_num}
 # Subscripts of einsum with a result for each row, and those that sum over the rows.
-BY_ROW = {"ni,ni->n", "ni,ij,nj->n"}
+BY_ROW = {"ni,ni->n", "ni,ij,nj->n", "nd,nd->n", "...nd,...nd->...n"}
 
 
 class BlockArray(NDArrayOperatorsMixin):

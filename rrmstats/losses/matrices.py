@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rrmstats.core.block_array import in_blocks, smallest, taken
 from rrmstats.core.entropy import Array
 
 # Variances below this, for data in units of their spread, are those of a hyperplane.
@@ -14,6 +15,8 @@ DEFINITE = 1e-12
 FARTHEST = 1e60
 # A normal standard deviation, in units of the median absolute deviation.
 MAD_UNIT = 1.4826022185056018
+# Rows that tell the middle and the spread of many more.
+THINNED_ROWS = 10_000
 
 
 def root_values(scatter: Array) -> tuple[Array, Array]:
@@ -45,26 +48,38 @@ def weighted_scatter(data: Array, weights: Array, location: Array) -> Array:
     return np.swapaxes(centered, -1, -2) @ (weights[..., None] * centered)
 
 
+def thinned(*arrays: Array) -> tuple[Array, ...]:
+    """Return about THINNED_ROWS rows of arrays, evenly spaced; all rows of small ones."""
+    n = len(arrays[0])
+    step = max(1, n // THINNED_ROWS)
+    if in_blocks(*arrays) is None:
+        return tuple(array[::step] for array in arrays)
+    return taken(np.arange(0, n, step), *arrays)
+
+
 def unit_spread(data: Array) -> tuple[Array, Array]:
     """Return a center and a unit for each column, (d,) both, that bad rows cannot move.
 
     The unit is a power of two near the middle spread of the column, so that dividing by it
     rounds nothing; columns that hardly vary fall back on their range.
     """
-    center = np.median(data, axis=0)
-    distance = np.abs(data - center)
-    spread = np.median(distance, axis=0)
-    spread = np.where(spread > 0, spread, distance.max(axis=0))
+    (some,) = thinned(data)
+    center = np.median(some, axis=0)
+    spread = np.median(np.abs(some - center), axis=0)
+    if not (spread > 0).all():
+        spread = np.where(spread > 0, spread, np.abs(data - center).max(axis=0))
     spread = np.where(spread > 0, spread, 1.0)
     return center, np.exp2(np.round(np.log2(spread)))
 
 
 def check_range(data: Array) -> None:
     """Raise where data in units of their spread hold rows too far out to compute with."""
-    far = np.flatnonzero((np.abs(data) > FARTHEST).any(axis=1))
-    if len(far):
+    far = (np.abs(data) > FARTHEST).any(axis=1)
+    count = int(far.sum())
+    if count:
+        first = smallest(~far, 1)[0][0]
         raise ValueError(
-            f"{len(far)} rows, the first of them row {far[0]}, lie more than {FARTHEST:g} times "
+            f"{count} rows, the first of them row {first}, lie more than {FARTHEST:g} times "
             "as far out as the middle of the data, too far to compute with; fix or drop them"
         )
 
