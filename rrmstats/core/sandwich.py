@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
@@ -174,7 +174,7 @@ def sums_in_blocks(
 
 
 def _weighted_sums(
-    make: Callable[..., SmoothProblem],
+    make: Callable[..., Any],
     theta: Array,
     beta: float,
     excess: Array,

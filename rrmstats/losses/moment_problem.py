@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rrmstats.core.block_array import row_sums
@@ -29,20 +31,18 @@ class MomentProblem(EstimableProblem):
         """The observations."""
         return (self.data,)
 
-    def weighted_moments(self, weights: Array) -> tuple[Array, Array]:
-        """Return mean (d,) and covariance (d, d) under weights (n,), in one pass over the rows.
+    def moments(self, weights: Array) -> Array:
+        """Return the mean and second moment about zero under weights (n,), shape (d + d * d,).
 
-        Zero, and second moments about it, where the location is fixed.
+        One pass over the rows.
         """
-        return self.central(self.normalized(row_sums(moment_sums, self.data, weights)))
-
-    def normalized(self, sums: tuple[Array, Array, Array]) -> Array:
-        """Return sums as the mean and second moment about zero, shape (d + d * d,)."""
-        mass, first, second = sums
-        return np.concatenate([first, second.ravel()]) / mass
+        return normalized(row_sums(moment_sums, self.data, weights))
 
     def central(self, moments: Array) -> tuple[Array, Array]:
-        """Return the location (d,) and the covariance (d, d) of moments about zero."""
+        """Return the location (d,) and the covariance (d, d) of moments about zero.
+
+        Zero, and the second moments, where the location is fixed.
+        """
         d = self.dim
         location, second = moments[:d] * self.demean, moments[d:].reshape(d, d)
         return location, second - np.outer(location, location)
@@ -52,3 +52,14 @@ def moment_sums(data: Array, weights: Array) -> tuple[Array, Array, Array]:
     """Return the sums of weights w, w z and w z z' over rows z."""
     weighted = weights[:, None] * data
     return weights.sum(), weighted.sum(axis=0), data.T @ weighted
+
+
+def normalized(sums: tuple[Any, Array, Array]) -> Array:
+    """Return `moment_sums` as the mean and second moment about zero, shape (d + d * d,)."""
+    mass, first, second = sums
+    return np.concatenate([first, second.ravel()]) / mass
+
+
+def first_sums(mass: Array, *squares: Array) -> tuple[Array, ...]:
+    """Return the sum of mass, and the sums of mass times each of some arrays."""
+    return mass.sum(), *(mass @ square for square in squares)

@@ -95,11 +95,15 @@ class ScatterProblem(MomentProblem):
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and covariance, shape (..., d + d * d)."""
         if self.blocks is not None:
-            return self.join(*self.weighted_moments(aligned(weights, self.blocks)))
+            return self.moment_fit(self.moments(aligned(weights, self.blocks)))
         location = (
             weights @ self.data if self.demean else np.zeros((*weights.shape[:-1], self.dim))
         )
         return self.join(location, weighted_scatter(self.data, weights, location))
+
+    def moment_fit(self, moments: Array) -> Array:
+        """Return the fit to rows of given moments, shape (d + d * d,); see `moments`."""
+        return self.join(*self.central(moments))
 
     @cached_property
     def _basis(self) -> Array:

@@ -17,7 +17,7 @@ from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import minimum_influence, tempered_influence
 from rrmstats.core.search import Solution
-from rrmstats.losses.moment_problem import moment_sums
+from rrmstats.losses.moment_problem import first_sums, moment_sums
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_ground import lower_root, squared
 from rrmstats.losses.scatter_rungs import ScatterRung
@@ -93,11 +93,6 @@ def good_share(parts: Sequence[Part], sample: Sample) -> tuple[float, float]:
         scores, _, bread = size_scores(*part, share)
         moves = moves + 0.5 * (part.order - 1) * float(first) * scores / bread
     return float(good), float(np.sqrt(share @ moves**2 / sample.total))
-
-
-def first_sums(mass: Array, *squares: Array) -> tuple[Array, ...]:
-    """Return the sum of mass, and the sums of mass times each of some arrays."""
-    return mass.sum(), *(mass @ square for square in squares)
 
 
 def search_moves(

@@ -14,6 +14,7 @@ from statsmodels.iolib.summary import Summary
 from rrmstats import plotting
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
+from rrmstats.losses.component_moves import flat_rows
 from rrmstats.losses.components import ComponentsEstimate
 from rrmstats.losses.matrices import MAD_UNIT, weighted_median
 from rrmstats.results.inference import Inference
@@ -63,8 +64,7 @@ class RRMPCAResults(MultivariateResults):
     @property
     def loadings_bse(self) -> LabeledTable:
         """Standard errors of the loadings, shape (d, q): of the angles to the axes, in radians."""
-        influence = self._estimate.loadings_influence()
-        flat = influence.reshape(len(influence), -1)
+        flat = flat_rows(self._estimate.loadings_influence())
         variance = np.diag(self._inference.of_influence(self._estimate, flat))
         errors = np.sqrt(variance).reshape(self._loadings.shape)
         return self._variable_table(errors, self._components)
