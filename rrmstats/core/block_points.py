@@ -21,7 +21,7 @@ class Sums(NamedTuple):
     Losses l are counted from the least that a row can have. `mass`, `first` and `second` are the
     sums of w, w l and w l^2, `tied` is the base weight of the rows at the least loss, `kept` the
     weight of each kind of rows; `gradient`, `cross` and `curvature` are those of
-    `SmoothProblem.tilted_sums`.
+    `SmoothProblem.tilted_sums`, empty where `moments` take their place.
     """
 
     mass: float
@@ -32,6 +32,7 @@ class Sums(NamedTuple):
     gradient: Array
     cross: Array
     curvature: Array
+    moments: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +56,9 @@ class BlockPoint:
         Weighted mean of the gradients, and their covariance with the losses.
     hessian : ndarray, shape (k, k)
         Of the concentrated risk.
+    moments : ndarray, shape (p,)
+        Weighted means of which the weighted fit is a function. Either these are known or the
+        gradient, `cross` and the Hessian; the others are empty.
     """
 
     theta: Array
@@ -67,6 +71,7 @@ class BlockPoint:
     gradient: Array
     cross: Array
     hessian: Array
+    moments: Array
 
     @property
     def settled(self) -> bool:
@@ -120,7 +125,12 @@ def _sums_at(part: SmoothProblem, theta: Array, lambda_: float, least: float, ba
     weighted = weights * losses
     kinds = part.row_kinds
     kept = np.empty(0) if kinds is None else weights @ kinds
-    sums = part.tilted_sums(theta, losses, weights, beta)
+    none = np.empty(0)
+    moments = part.moment_sums(weights)
+    if moments is None:
+        sums = (*part.tilted_sums(theta, losses, weights, beta), none)
+    else:
+        sums = none, none, np.empty((0, 0)), moments
     tied = base @ ((losses <= 0) & (weights > 0))
     return Sums(weights.sum(), weighted.sum(), weighted @ losses, tied, kept, *sums)
 
@@ -173,6 +183,7 @@ def _point(
         gradient=gradient,
         cross=cross,
         hessian=hessian,
+        moments=sums.moments / sums.mass,
     )
 
 
@@ -190,6 +201,7 @@ def _exact_point(theta: Array, least: float, sums: Sums) -> BlockPoint:
         gradient=nothing,
         cross=nothing,
         hessian=np.zeros((len(theta), len(theta))),
+        moments=np.empty(0),
     )
 
 

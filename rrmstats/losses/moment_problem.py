@@ -9,6 +9,10 @@ import numpy as np
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
+from rrmstats.losses.matrices import root_values
+
+# Standard deviations below this part of the largest are taken to be so large.
+LEAST_ROOT = 1e-6
 
 
 class MomentProblem(EstimableProblem):
@@ -37,6 +41,21 @@ class MomentProblem(EstimableProblem):
         One pass over the rows.
         """
         return normalized(row_sums(moment_sums, self.data, weights))
+
+    def moment_sums(self, weights: Array) -> Array | None:
+        """Return the weighted sums of rows and their products, where Newton does not pay."""
+        if self.newton_pays:
+            return None
+        _, first, second = moment_sums(self.data, weights)
+        return np.concatenate([first, second.ravel()])
+
+    def moment_changes(self, changes: Array, moments: Array) -> Array:
+        """Return changes of moments in the frame in which the rows are white."""
+        d = self.dim
+        root, vectors = root_values(self.central(moments)[1])
+        inverse = vectors / np.maximum(root, LEAST_ROOT * root[-1])
+        shape = inverse.T @ changes[:, d:].reshape(-1, d, d) @ inverse
+        return np.hstack([changes[:, :d] @ inverse, shape.reshape(-1, d * d)])
 
     def central(self, moments: Array) -> tuple[Array, Array]:
         """Return the location (d,) and the covariance (d, d) of moments about zero.
