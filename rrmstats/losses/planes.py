@@ -243,7 +243,6 @@ def fixed_plane(site: Site, order: float, start: PlaneRung, kept: Array | None) 
         if converged:
             break
     efficiency = site.core.efficiency(order) * (1 if kept is None else INNER_EFFICIENCY)
-    squares, few = site.sample.compressed(free, noise * site.freedom)
     return PlaneRung(
         order=order,
         efficiency=efficiency,
@@ -268,10 +267,10 @@ def fixed_plane(site: Site, order: float, start: PlaneRung, kept: Array | None) 
 def resized_plane(site: Site, rung: PlaneRung, efficiency: float, robust: float) -> PlaneRung:
     """Return a rung that reports its noise, and the contamination, at the order for sizes."""
     order = max(rung.order, min(size_order(efficiency, site.freedom), robust))
-    tilt = tilts(plane_losses(site, rung) / rung.noise, rung.order)
+    free = rung.square * rung.noise
     if rung.kept is not None:
-        tilt = tilt * rung.kept
-    free = off_distances(site.problem, rung.point, rung.basis, tilt, site.sample)[1]
+        tilt = tilts(plane_losses(site, rung) / rung.noise, rung.order) * rung.kept
+        free = off_distances(site.problem, rung.point, rung.basis, tilt, site.sample)[1]
     squares, few = site.sample.compressed(free, rung.noise * site.freedom)
     noise = fixed_size(squares, order, site.known, few, rung.noise, rung.order)
     eps_hat = max(1 - few.good_share(squares / noise, order, site.freedom), 0.0)

@@ -163,17 +163,19 @@ def fixed_scatter(ground: Ground, order: float, start: ScatterRung) -> ScatterRu
         length = max(np.abs(step).max(), np.abs(turn).max())
         by = order if stretch and length <= SHORT_STEP else 1.0
         new = location + by * step, scatter + by * turn
-        at = ground.moments(order, *new)
-        size = ground.least_size(order, new, at.mass)
-        if size > 1.0:
-            new, factor = (new[0], size * new[1]), size * factor
+        converged = bool(length <= ground.tol)
+        if not converged:
             at = ground.moments(order, *new)
+            size = ground.least_size(order, new, at.mass)
+            if size > 1.0:
+                new, factor = (new[0], size * new[1]), size * factor
+                at = ground.moments(order, *new)
         last, moved = moved, max(abs(new[0] - location).max(), abs(new[1] - scatter).max()) / by
         location, scatter = new
-        converged = bool(moved <= ground.tol)
-        stretch = stretch and (moved < 0.7 * last or moved > SHORT_STEP)
+        converged = converged or bool(moved <= ground.tol)
         if converged:
             break
+        stretch = stretch and (moved < 0.7 * last or moved > SHORT_STEP)
     return resized(ground, order, location, scatter, factor, converged)
 
 
