@@ -28,6 +28,8 @@ from rrmstats.core.entropy import Array
 
 # Functions of numpy that act on each row alone where their first axis is that of the rows.
 ROWWISE = {np.where, np.clip, np.zeros_like, np.ones_like, np.full_like, np.nan_to_num}
+# Those that take truth values and no numbers.
+LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 # Subscripts of einsum with a result for each row, and those that sum over the rows.
 BY_ROW = {"ni,ni->n", "ni,ij,nj->n", "nd,nd->n", "...nd,...nd->...n"}
 
@@ -276,14 +278,16 @@ def row_map(function: Callable[..., Any], *args: Any, tail: Any = None, **option
         return function(*args, **options)
     nodes = tuple(as_node(arg, blocks) for arg in args)
     if tail is None:
-        tail = np.shape(function(*map(_without_rows, args, nodes), **options))[1:]
+        kind = bool if function in LOGICAL else float
+        empty = [_without_rows(arg, node, kind) for arg, node in zip(args, nodes, strict=True)]
+        tail = np.shape(function(*empty, **options))[1:]
     return BlockArray(blocks, Call(function, nodes, options), tail)
 
 
-def _without_rows(arg: Any, node: Any) -> Any:
+def _without_rows(arg: Any, node: Any, kind: type) -> Any:
     """Return an argument of a function of rows, for none of them."""
     if isinstance(arg, BlockArray):
-        return np.empty((0, *arg.tail))
+        return np.empty((0, *arg.tail), kind)
     return evaluated(node, (np.empty(0),), {})
 
 

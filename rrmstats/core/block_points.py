@@ -125,14 +125,13 @@ def _sums_at(part: SmoothProblem, theta: Array, lambda_: float, least: float, ba
     weighted = weights * losses
     kinds = part.row_kinds
     kept = np.empty(0) if kinds is None else weights @ kinds
-    none = np.empty(0)
+    slopes: tuple[Array, Array, Array] = np.empty(0), np.empty(0), np.empty((0, 0))
     moments = part.moment_sums(weights)
     if moments is None:
-        sums = (*part.tilted_sums(theta, losses, weights, beta), none)
-    else:
-        sums = none, none, np.empty((0, 0)), moments
+        slopes, moments = part.tilted_sums(theta, losses, weights, beta), np.empty(0)
     tied = base @ ((losses <= 0) & (weights > 0))
-    return Sums(weights.sum(), weighted.sum(), weighted @ losses, tied, kept, *sums)
+    total, square = weighted.sum(), weighted @ losses
+    return Sums(weights.sum(), total, square, tied, kept, *slopes, moments)
 
 
 def points_in_blocks(

@@ -21,9 +21,9 @@ BACKTRACK = (1.0, 0.3)
 # Far from the end, where steps are larger than ROUGH_STEP, this accuracy of the divergence
 # suffices: the risk is then known to its square.
 ROUGH_STEP, ROUGH_RTOL = 0.1, 1e-3
-# Extrapolated steps shrink by a factor at a time: they end at this power of the tolerance.
-LINEAR_POWER = 0.8
-EXTRAPOLATED_POWER = 0.95
+# Steps that shrink by a factor at a time end at this power of the tolerance; extrapolated ones,
+# which may be far from the end when they are short, at a smaller one.
+LINEAR_POWER, EXTRAPOLATED_POWER = 0.8, 0.95
 # A descent is given up when the lowest end is this many predicted decreases away.
 GIVE_UP = 10.0
 # What rounding may add to a risk that has converged, relative to its excess.
@@ -202,7 +202,9 @@ class Descent:
             self.budget.of(rows),
             here.lambda_,
         )
-        size = np.array([change_size(*three) for three in zip(given, trial.losses, trial.weights)])
+        size = np.array(
+            [change_size(*three) for three in zip(given, trial.losses, trial.weights, strict=True)]
+        )
         nearer = smooth & (size <= 0.5 * self._size[rows])
         lower = trial.risk <= here.risk + nearer * RISK_NOISE * np.abs(here.excess)
         lower &= trial.risk < np.inf

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc
 
 from rrmstats.core.block_array import blocked, row_map, row_sums
 from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
@@ -25,10 +24,11 @@ from rrmstats.losses.component_moves import (
     turned_loadings,
 )
 from rrmstats.losses.covariance import NEGLIGIBLE
-from rrmstats.losses.cutoffs import precision_order, subspace_cutoff
+from rrmstats.losses.cutoffs import nearness, precision_order, subspace_cutoff
 from rrmstats.losses.gaussian import Core
 from rrmstats.losses.inner import InnerScatter
-from rrmstats.losses.matrices import check_range, thinned, weighted_scatter
+from rrmstats.losses.matrices import check_range, weighted_scatter
+from rrmstats.losses.medians import thinned
 from rrmstats.losses.moment_problem import moment_sums, normalized
 from rrmstats.losses.plane_rungs import core_moments, subspace_ladder
 from rrmstats.losses.planes import PlaneRung, first_plane
@@ -40,8 +40,6 @@ from rrmstats.losses.subspace import SubspaceProblem, complement
 # Feedback, as in `stable_order`, beyond which a first step passes so close to the rows of its fit
 # that their distances say nothing of the others'.
 MOST_FEEDBACK = 0.5
-# Good rows in so many are out as far as to fade, and to be left out.
-FADING, GONE = 100.0, 1e4
 
 
 # Rows per variable from which the errors of loadings can be relied on.
@@ -68,9 +66,8 @@ class ComponentsProblem(SubspaceProblem):
         with np.errstate(over="ignore"):
             length = np.linalg.norm((some - self.center) / column_unit, axis=1)
         spread = np.median(length)
-        scaled = (data - self.center) / column_unit
         self.unit = float(np.exp2(np.round(np.log2(spread)))) if spread > 0 else 1.0
-        scaled = scaled / self.unit
+        scaled = (data - self.center) / (column_unit * self.unit)
         check_range(scaled)
         self.span = np.eye(d)
         if d > n:
@@ -219,10 +216,9 @@ class ComponentsProblem(SubspaceProblem):
 def near_rows(plane: PlaneRung, setting: Setting) -> Array | None:
     """Return what is left of rows at their distances off a subspace, shape (n,), or None for all.
 
-    Rows as improbable as one in GONE are left out, and fade from one in FADING on.
+    See `nearness`.
     """
-    tail = np.maximum(chdtrc(plane.freedom, plane.square), 1 / GONE)
-    kept = np.minimum(np.log(tail * GONE) / np.log(GONE / FADING), 1.0)
+    kept = row_map(nearness, plane.square, plane.freedom, tail=())
     few = float(setting.spread(len(kept)) @ kept) < 0.9 * (1 - setting.eps_bar)
     return None if few else kept
 

@@ -21,7 +21,8 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.compression import compressed
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
-from rrmstats.losses.matrices import FLAT, check_range, thinned, unit_spread
+from rrmstats.losses.matrices import FLAT, check_range, unit_spread
+from rrmstats.losses.medians import thinned
 from rrmstats.losses.rungs import Place, rung_solution
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_ground import squared, whiten

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rrmstats.core.block_array import in_blocks, smallest, taken
+from rrmstats.core.block_array import smallest
 from rrmstats.core.entropy import Array
+from rrmstats.losses.medians import thinned
 
 # Variances below this, for data in units of their spread, are those of a hyperplane.
 FLAT = 1e-22
@@ -15,8 +16,6 @@ DEFINITE = 1e-12
 FARTHEST = 1e60
 # A normal standard deviation, in units of the median absolute deviation.
 MAD_UNIT = 1.4826022185056018
-# Rows that tell the middle and the spread of many more.
-THINNED_ROWS = 10_000
 
 
 def root_values(scatter: Array) -> tuple[Array, Array]:
@@ -46,15 +45,6 @@ def weighted_scatter(data: Array, weights: Array, location: Array) -> Array:
     """Return ``sum(weights * (z - location)(z - location)')``, shape (..., d, d)."""
     centered = data - location[..., None, :]
     return np.swapaxes(centered, -1, -2) @ (weights[..., None] * centered)
-
-
-def thinned(*arrays: Array) -> tuple[Array, ...]:
-    """Return about THINNED_ROWS rows of arrays, evenly spaced; all rows of small ones."""
-    n = len(arrays[0])
-    step = max(1, n // THINNED_ROWS)
-    if in_blocks(*arrays) is None:
-        return tuple(array[::step] for array in arrays)
-    return taken(np.arange(0, n, step), *arrays)
 
 
 def unit_spread(data: Array) -> tuple[Array, Array]:
@@ -93,19 +83,6 @@ def mahalanobis(data: Array, mean: Array, cov: Array) -> Array:
     return np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", u, inverse, u), 0.0))
 
 
-def weighted_median(values: Array, weights: Array) -> Array:
-    """Return the medians of columns, shape (...), of values of shape (n, ...).
-
-    A row of weight 2 counts as two rows; where exactly half of the weight lies below a gap, the
-    median is the middle of the gap.
-    """
-    if np.ptp(weights) == 0:
-        return np.asarray(np.median(values, axis=0))
-    order = np.argsort(values, axis=0, kind="stable")
-    reached = np.cumsum(weights[order], axis=0) / weights.sum()
-    found = []
-    for half in (0.5 - 1e-12, 0.5 + 1e-12):
-        place = (reached < half).sum(axis=0)[None]
-        rows = np.take_along_axis(order, np.minimum(place, len(values) - 1), axis=0)
-        found.append(np.take_along_axis(values, rows, axis=0)[0])
-    return np.asarray(0.5 * (found[0] + found[1]))
+def lengths(rows: Array) -> Array:
+    """Return the lengths of rows (n, d), shape (n,)."""
+    return np.sqrt(np.einsum("nd,nd->n", rows, rows))

@@ -62,19 +62,20 @@ def off_distances(
         moments = moments.about(point)
     square = problem.losses(problem.join(point, basis))
     x = (problem.data - point) @ basis
-    inner = row_map(leverages, x, gram=moments.gram(basis, problem.demean))
+    gram = moments.gram(basis, problem.demean)
+    unit = np.sqrt(np.diag(gram))
+    unit = np.where(unit > 0, unit, 1.0)
+    inverse = np.linalg.pinv(gram / np.outer(unit, unit), hermitian=True)
+    inner = row_map(leverages, x, inverse=inverse / np.outer(unit, unit))
     leverage = tilt * inner / (sample.total * moments.mass)
     return square, square / (1 - np.clip(leverage, 0.0, MOST_LEVERAGE))
 
 
-def leverages(x: Array, gram: Array) -> Array:
+def leverages(x: Array, inverse: Array) -> Array:
     """Return x' G^-1 x of rows, shape (n,), with a constant before them where G has one."""
-    if len(gram) > x.shape[1]:
+    if len(inverse) > x.shape[1]:
         x = np.c_[np.ones(len(x)), x]
-    unit = np.sqrt(np.diag(gram))
-    unit[unit == 0] = 1.0
-    inverse = np.linalg.pinv(gram / np.outer(unit, unit), hermitian=True)
-    return np.einsum("ni,ni->n", (x / unit) @ inverse, x / unit)
+    return np.einsum("ni,ni->n", x @ inverse, x)
 
 
 def degrees_of_freedom(

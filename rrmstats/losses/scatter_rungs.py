@@ -17,12 +17,8 @@ from rrmstats.core.ladder import Ladder, Rung, climb
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Core, rung_covariance
-from rrmstats.losses.matrices import (
-    FLAT,
-    MAD_UNIT,
-    thinned,
-    weighted_median,
-)
+from rrmstats.losses.matrices import FLAT, MAD_UNIT
+from rrmstats.losses.medians import thinned, weighted_median
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_ground import Ground, Moments, lower_root, squared, whiten
 from rrmstats.losses.sizes import (
