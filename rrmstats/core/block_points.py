@@ -14,6 +14,9 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget
 from rrmstats.core.problem import SmoothProblem
 
+# Step of ln(lambda) where all weights are zero.
+EMPTY_STEP = 3.0
+
 
 class Sums(NamedTuple):
     """Sums over rows at one theta and lambda, with weights w = base * exp(-l / lambda).
@@ -85,7 +88,7 @@ class BlockPoint:
     def lambda_step(self, eps_bar: float) -> float:
         """Return Newton's step of ln(lambda) at fixed theta, on the log of the divergence."""
         if not (self.variance > 0 and self.divergence > 0):
-            return -1.0 if self.gap < 0 else 1.0
+            return -1.0 if self.gap < 0 else (EMPTY_STEP if self.gap == np.inf else 1.0)
         slope = self.variance / self.lambda_**2 / self.divergence
         return float(np.log1p(self.relative_gap(eps_bar)) / slope)
 
@@ -159,6 +162,8 @@ def _point(
     budget = -float(np.log1p(-eps_bar))
     if sums.tied >= (1 - eps_bar) * (1 - 1e-12) and sums.first > 0:
         return _exact_point(theta, least, sums)
+    if sums.mass == 0:
+        return _empty_point(theta, lambda_, sums)
     mean = sums.first / sums.mass
     beta = 1.0 / lambda_
     divergence = max(-float(np.log(sums.mass)) - beta * mean, 0.0)
@@ -201,6 +206,23 @@ def _exact_point(theta: Array, least: float, sums: Sums) -> BlockPoint:
         cross=nothing,
         hessian=np.zeros((len(theta), len(theta))),
         moments=np.empty(0),
+    )
+
+
+def _empty_point(theta: Array, lambda_: float, sums: Sums) -> BlockPoint:
+    """Return a point whose lambda is so small that all weights are zero."""
+    return BlockPoint(
+        theta=theta,
+        lambda_=lambda_,
+        divergence=np.inf,
+        gap=np.inf,
+        risk=float(np.finfo(float).max),
+        excess=float(np.finfo(float).max),
+        variance=0.0,
+        gradient=sums.gradient,
+        cross=sums.cross,
+        hessian=sums.curvature,
+        moments=sums.moments,
     )
 
 

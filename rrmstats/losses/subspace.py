@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, blocked, row_map, taken
+from rrmstats.core.block_array import aligned, row_map, taken
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import sign_frame
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
@@ -50,12 +50,12 @@ class SubspaceProblem(MomentProblem):
 
     def losses(self, theta: Array) -> Array:
         """Return squared distances, zero where rounding alone could produce them."""
+        if self.blocks is not None:
+            return row_map(losses_of, self.data, make=self.with_rows, theta=theta, tail=())
         point, basis = self.split(theta)
         centered = self.data - point[..., None, :]
         rest = centered - (centered @ basis) @ np.swapaxes(basis, -1, -2)
         losses = np.einsum("...nd,...nd->...n", rest, rest)
-        if blocked(losses):
-            return np.where(losses <= self._noise, 0.0, losses)
         losses[losses <= self._noise] = 0.0
         return losses
 
@@ -147,6 +147,11 @@ class SubspaceProblem(MomentProblem):
     def take(self, rows: np.ndarray) -> SubspaceProblem:
         """Return the problem restricted to some rows."""
         return self.with_rows(*taken(rows, self.data))
+
+
+def losses_of(data: Array, make: Callable[..., SubspaceProblem], theta: Array) -> Array:
+    """Return the losses of some rows, shape (n,), as one step of an expression."""
+    return make(data).losses(theta)
 
 
 def turning_gradients(x: Array, y: Array, demean: bool) -> Array:

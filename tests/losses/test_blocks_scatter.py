@@ -65,19 +65,23 @@ def assert_same(one, two):
     for name in ("lambda_", "risk", "n_eff"):
         assert_allclose(getattr(two.solution, name), getattr(one.solution, name), rtol=TOL)
     assert two.solution.converged
-    assert_allclose(
-        two.solution.weights[:50], one.solution.weights[:50], rtol=1e-6, atol=1e-12
-    )
+    assert_allclose(two.solution.weights[:50], one.solution.weights[:50], rtol=1e-6, atol=1e-12)
     if one.ladder is not None:
         assert two.ladder.chosen == one.ladder.chosen
         assert_allclose(two.ladder.best.scale, one.ladder.best.scale, rtol=TOL)
 
 
-@pytest.mark.parametrize("parts", [1, 7, 40])
-@pytest.mark.parametrize("efficiency", [None, 0.95])
 @pytest.mark.parametrize(
-    ("n", "d", "share", "eps_bar"),
-    [(300, 3, 0.2, 0.3), (300, 7, 0.1, 0.2), (3000, 2, 0.0, 0.2), (300, 2, 0.2, 0.0)],
+    ("n", "d", "share", "eps_bar", "efficiency", "parts"),
+    [
+        (300, 3, 0.2, 0.3, None, 40),
+        (300, 3, 0.2, 0.3, 0.95, 7),
+        (300, 7, 0.1, 0.2, None, 7),
+        (300, 7, 0.1, 0.2, 0.95, 1),
+        (3000, 2, 0.0, 0.2, None, 1),
+        (3000, 2, 0.0, 0.2, 0.95, 40),
+        (300, 2, 0.2, 0.0, None, 7),
+    ],
 )
 def test_covariances_are_those_in_memory(n, d, share, eps_bar, efficiency, parts):
     memory, blocks, _ = both(
@@ -103,8 +107,8 @@ def test_frequency_weights_of_rows_in_blocks():
     counts = rng.integers(0, 4, 600).astype(float)
     x = cloud(600, 3, 0.2, 4)
     assert_same(*both(CovarianceProblem, x, 7, 0.3, 0.95, counts)[:2])
-    x = strip(600, 4, 2, 0.2, 4)
-    memory, blocks, _ = both(components(2, 4), x, 7, 0.3, 0.95, counts)
+    x = strip(600, 3, 1, 0.2, 4)
+    memory, blocks, _ = both(components(1, 3), x, 3, 0.3, 0.95, counts)
     assert_same(memory, blocks)
 
 
@@ -112,11 +116,16 @@ def components(q, d, demean=True):
     return lambda x: ComponentsProblem(x, q, demean, np.ones(d))
 
 
-@pytest.mark.parametrize("parts", [1, 7, 40])
-@pytest.mark.parametrize("efficiency", [None, 0.95])
 @pytest.mark.parametrize(
-    ("n", "d", "q", "demean", "eps_bar"),
-    [(300, 4, 2, True, 0.3), (300, 12, 2, True, 0.2), (400, 3, 1, False, 0.2), (300, 4, 1, True, 0)],
+    ("n", "d", "q", "demean", "eps_bar", "efficiency", "parts"),
+    [
+        (3000, 4, 2, True, 0.3, None, 40),
+        (300, 4, 2, True, 0.2, 0.95, 1),
+        (1000, 3, 1, True, 0.2, 0.95, 7),
+        (300, 12, 2, True, 0.2, None, 3),
+        (400, 3, 1, False, 0.2, 0.95, 3),
+        (300, 4, 1, True, 0.0, None, 40),
+    ],
 )
 def test_components_are_those_in_memory(n, d, q, demean, eps_bar, efficiency, parts):
     x = strip(n, d, q, 0.15, n + d)
@@ -133,7 +142,7 @@ def test_components_are_those_in_memory(n, d, q, demean, eps_bar, efficiency, pa
 
 
 def test_components_of_many_rows():
-    memory, blocks, _ = both(components(1, 3), strip(25_000, 3, 1, 0.2, 0), 5, 0.3, 0.95)
+    memory, blocks, _ = both(components(1, 3), strip(20_000, 3, 1, 0.2, 0), 2, 0.3, 0.95)
     assert_same(memory, blocks)
     assert_allclose(blocks.loadings, memory.loadings, atol=TOL)
 
