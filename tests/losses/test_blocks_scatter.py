@@ -102,6 +102,17 @@ def test_few_passes_over_many_rows(d, most):
     assert passes <= most
 
 
+def test_extrapolated_descents_end_where_newton_stays():
+    """In memory too; with seven variables they are not Newton's."""
+    problem = CovarianceProblem(cloud(300, 7, 0.1, 307))
+    found = take_steps(problem, Setting(0.2)).solution
+    assert "extrapolated" in [step.kind for step in found.trace]
+    gradient, hessian, _ = problem.concentrated(
+        found.theta[None], found.losses[None], found.weights[None], np.array([found.lambda_])
+    )
+    assert np.abs(np.linalg.solve(hessian[0], gradient[0])).max() < 2e-9
+
+
 def test_frequency_weights_of_rows_in_blocks():
     rng = np.random.default_rng(3)
     counts = rng.integers(0, 4, 600).astype(float)
