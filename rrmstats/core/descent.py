@@ -26,6 +26,8 @@ ROUGH_STEP, ROUGH_RTOL = 0.1, 1e-3
 LINEAR_POWER, EXTRAPOLATED_POWER = 0.8, 0.95
 # A descent is given up when the lowest end is this many predicted decreases away.
 GIVE_UP = 10.0
+# Extrapolated steps must shrink to this part where rounding hides whether they lower the risk.
+NEARER = 0.9
 # What rounding may add to a risk that has converged, relative to its excess.
 RISK_NOISE = 1e-13
 
@@ -205,7 +207,7 @@ class Descent:
         size = np.array(
             [change_size(*three) for three in zip(given, trial.losses, trial.weights, strict=True)]
         )
-        nearer = smooth & (size <= 0.5 * self._size[rows])
+        nearer = smooth & (size <= NEARER * self._size[rows])
         lower = trial.risk <= here.risk + nearer * RISK_NOISE * np.abs(here.excess)
         lower &= trial.risk < np.inf
         self._size[rows[lower]] = size[lower]
