@@ -39,7 +39,7 @@ LOGICAL = {
     np.bitwise_or: np.logical_or,
 }
 # Subscripts of einsum with a result for each row, and those that sum over the rows.
-BY_ROW = {"ni,ni->n", "ni,ij,nj->n"}
+BY_ROW = {"ni,ni->n", "ni,ij,nj->n", "nd,nd->n", "...nd,...nd->...n"}
 
 
 class BlockArray(NDArrayOperatorsMixin):

@@ -22,7 +22,7 @@ class Sums(NamedTuple):
     Losses l are counted from `least`, that of these rows. `mass`, `first` and `second` are the
     sums of w, w l and w l^2, `kept` is the weight of each kind of rows, `tied` the base
     weight of the rows at the least loss and of each kind of them; `gradient`, `cross` and
-    `curvature` are those of `SmoothProblem.tilted_sums`.
+    `curvature` are those of `SmoothProblem.tilted_sums`, empty where `moments` take their place.
     """
 
     least: float
@@ -34,6 +34,7 @@ class Sums(NamedTuple):
     gradient: Array
     cross: Array
     curvature: Array
+    moments: Array
 
     def above(self, least: float, beta: float) -> Sums:
         """Return the sums with losses counted from a lower one."""
@@ -55,6 +56,7 @@ class Sums(NamedTuple):
             gradient,
             factor * self.cross + shift * gradient,
             factor * self.curvature,
+            factor * self.moments,
         )
 
 
@@ -79,6 +81,9 @@ class BlockPoint:
         Weighted mean of the gradients, and their covariance with the losses.
     hessian : ndarray, shape (k, k)
         Of the concentrated risk.
+    moments : ndarray, shape (p,)
+        Weighted means of which the weighted fit is a function. Either these are known or the
+        gradient, `cross` and the Hessian; the others are empty.
     least, mass : float
         The least loss, and the sum of the weights before they are scaled to sum to one.
     """
@@ -93,6 +98,7 @@ class BlockPoint:
     gradient: Array
     cross: Array
     hessian: Array
+    moments: Array
     least: float
     mass: float
 
@@ -148,9 +154,12 @@ def _sums_at(part: SmoothProblem, theta: Array, lambda_: float, base: Array) -> 
     kinds = np.empty((len(base), 0)) if part.row_kinds is None else part.row_kinds
     tied = base * ((losses <= 0) & (weights > 0))
     tied_kinds = np.r_[tied.sum(), tied @ kinds]
-    sums = part.tilted_sums(theta, losses, weights, beta)
+    slopes: tuple[Array, Array, Array] = np.empty(0), np.empty(0), np.empty((0, 0))
+    moments = part.moment_sums(weights)
+    if moments is None:
+        slopes, moments = part.tilted_sums(theta, losses, weights, beta), np.empty(0)
     totals = weights.sum(), weighted.sum(), weighted @ losses
-    return Sums(least, *totals, tied_kinds, weights @ kinds, *sums)
+    return Sums(least, *totals, tied_kinds, weights @ kinds, *slopes, moments)
 
 
 def inverse(lambda_: float) -> float:
@@ -219,6 +228,7 @@ def _point(
         gradient=gradient,
         cross=cross,
         hessian=hessian,
+        moments=sums.moments / sums.mass,
         least=sums.least,
         mass=float(sums.mass),
     )
@@ -238,6 +248,7 @@ def _exact_point(problem: SmoothProblem, theta: Array, sums: Sums) -> BlockPoint
         gradient=nothing,
         cross=nothing,
         hessian=np.zeros((len(theta), len(theta))),
+        moments=np.empty(0),
         least=sums.least,
         mass=tied,
     )

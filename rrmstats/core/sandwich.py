@@ -140,45 +140,86 @@ def _influence_in_blocks(
     lambda_: float,
     base: Array | None,
 ) -> Influence:
-    tilted = 0 < lambda_ < np.inf
-    beta = 1.0 / lambda_ if tilted else 0.0
+    """Return what `minimum_influence` does, in one pass over the rows and expressions in them."""
+    excess = np.where(weights > 0, losses - problem.least_loss(theta), 0.0)
+    at = sums_in_blocks(problem, theta, lambda_, excess, weights)
     relative = relative_weights(weights, base)
     gradients = np.where((weights > 0)[:, None], problem.gradients(theta), 0.0)
-    kernel = partial(_minimum_sums, problem.with_rows, theta, beta)
-    mean, square, pull, cross, curvature = row_sums(kernel, weights, losses, *problem.row_arrays)
-    if not tilted:
-        by_theta = -(gradients * relative[:, None]) @ np.linalg.pinv(curvature, hermitian=True)
-        return Influence(by_theta, np.zeros_like(relative))
-    variance, cross = square - mean**2, cross - mean * pull
-    drift = cross / variance
-    hessian = curvature + beta * (np.outer(pull, pull) + np.outer(cross, drift))
-    spread = beta * (np.where(weights > 0, losses, 0.0) - mean)
-    log_beta = (relative * spread + relative - 1.0) / (beta**2 * variance)
-    found = gradients * relative[:, None] - log_beta[:, None] * (beta * cross)
-    by_theta = -found @ np.linalg.pinv(hessian, hermitian=True)
+    log_beta, inverse = 0.0 * weights, np.linalg.pinv(at.hessian, hermitian=True)
+    found, drift = gradients * relative[:, None], np.zeros_like(at.gradient)
+    if 0 < lambda_ < np.inf:
+        spread, drift = (excess - at.mean) / lambda_, at.cross / at.variance
+        log_beta = (relative * spread + relative - 1.0) * (lambda_**2 / at.variance)
+        found = found - log_beta[:, None] * (at.cross / lambda_)
+    by_theta = found @ -inverse
     return Influence(by_theta, by_theta @ drift - log_beta)
 
 
-def _minimum_sums(
+def sums_in_blocks(
+    problem: SmoothProblem, theta: Array, lambda_: float, excess: Array, weights: Array
+) -> WeightedSums:
+    """Return what one pass over the rows tells of a minimum.
+
+    Parameters
+    ----------
+    problem : SmoothProblem
+    theta : ndarray, shape (k,)
+    lambda_ : float
+    excess, weights : BlockArray, shape (n,)
+        Losses above the least, and weights that sum to one.
+    """
+    beta = 1 / lambda_ if 0 < lambda_ < np.inf else 0.0
+    kernel = partial(_weighted_sums, problem.with_rows, theta, beta)
+    mean, second, *sums = row_sums(kernel, excess, weights, *problem.row_arrays)
+    return WeightedSums(float(mean), float(second - mean**2), beta, *sums)
+
+
+def _weighted_sums(
     make: Callable[..., Any],
     theta: Array,
     beta: float,
+    excess: Array,
     weights: Array,
-    losses: Array,
-    *rows: Array,
-) -> tuple[Any, ...]:
-    """Return what some rows add to mean and square of the losses, and to their derivatives."""
-    losses = np.where(weights > 0, losses, 0.0)
-    weighted = weights * losses
-    sums = make(*rows).tilted_sums(theta, losses, weights, beta)
-    return weighted.sum(), weighted @ losses, *sums
+    *arrays: Array,
+) -> tuple[Array, ...]:
+    weighted = weights * excess
+    sums = make(*arrays).tilted_sums(theta, excess, weights, beta)
+    return weighted.sum(), weighted @ excess, *sums
+
+
+class WeightedSums(NamedTuple):
+    """Sums over rows in blocks: of losses above the least, and of `SmoothProblem.tilted_sums`."""
+
+    mean: float
+    variance: float
+    beta: float
+    gradient: Array
+    moved: Array
+    curvature: Array
+
+    @property
+    def cross(self) -> Array:
+        """Covariance of losses and gradients, shape (k,)."""
+        return self.moved - self.mean * self.gradient
+
+    @property
+    def hessian(self) -> Array:
+        """Hessian of the concentrated risk, shape (k, k)."""
+        outer = np.outer(self.gradient, self.gradient)
+        if self.beta > 0:
+            outer = outer + np.outer(self.cross, self.cross) / self.variance
+        return self.curvature + self.beta * outer
 
 
 def tempered_influence(
     problem: SmoothProblem, theta: Array, weights: Array, lambda_: float, base: Array | None
 ) -> Array:
     """Return the influence functions of theta at a fixed lambda, shape (n, k)."""
-    _, hessian = problem.tempered(theta, weights, lambda_)
+    if problem.blocks is None:
+        _, hessian = problem.tempered(theta, weights, lambda_)
+    else:
+        at = sums_in_blocks(problem, theta, lambda_, np.zeros_like(weights), weights)
+        hessian = at.curvature
     found = problem.gradients(theta) * relative_weights(weights, base)[:, None]
     return -found @ np.linalg.pinv(hessian, hermitian=True)
 
