@@ -15,6 +15,10 @@ from rrmstats.core.estimate import Estimate
 MARGIN = 2.0
 # The chosen value is a multiple of this.
 STEP = 0.01
+HIDDEN = (
+    "eps_bar='auto' does not work here: a group whose responses were all opposite would often not "
+    "be far out, so that nobody can tell how many there are. Give a number, or larger groups"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ def choose(fit: Callable[[float], Estimate], bound: float) -> Choice:
     """
     fitted = cache(fit)
     bound = max(round(float(np.floor(round(bound / STEP, 9))) * STEP, 9), 0.0)
+    if fitted(bound).hidden:
+        raise NotImplementedError(HIDDEN)
     value, share, margin = _needed(fitted(bound), bound)
     # Where no more efficient fit agrees with the one at the bound, that one may be too noisy to
     # tell: its own finding is a bound that it can do with.

@@ -84,6 +84,11 @@ class Estimate:
         """Mean number of rows that share a weight."""
         return 1.0
 
+    @property
+    def hidden(self) -> bool:
+        """Whether corrupted observations may look good, so that nobody can tell their number."""
+        return False
+
     def influence(self) -> Array:
         """Return the influence functions of `params`, shape (n, k): it moves by their mean."""
         found = self.solution
@@ -166,6 +171,13 @@ class EstimableProblem(SmoothProblem):
         raise NotImplementedError(
             f"{type(self).__name__} has no second step; fit without efficiency="
         )
+
+    def opposite_losses(self, theta: Array) -> Array | None:
+        """Return the losses of the opposite responses, such as other labels, shape (n,).
+
+        None where responses have no opposite.
+        """
+        return None
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return a classical estimate under weights of groups, made consistent.

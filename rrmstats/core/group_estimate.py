@@ -18,6 +18,7 @@ from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate, Untilted
 from rrmstats.core.group_law import GroupLaw
+from rrmstats.core.group_rows import row_influence
 from rrmstats.core.sandwich import (
     Dependence,
     influence_covariance,
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 # Fraction of good groups that a second step keeps, and that are not counted as corrupted.
 KEPT_LEVEL = 0.999
 # P-value below which a second step differs from the first by more than chance.
-DISAGREES = 1e-3
+DISAGREES = 0.01
+# Share of the groups of opposite responses that must be beyond KEPT_LEVEL for a second step.
+TOLD_SHARE = 0.8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,6 +104,17 @@ class GroupedEstimate(Estimate):
         return max(float(1 / np.sum(self.found.weights**2)) - 1, 1.0)
 
     @cached_property
+    def hidden(self) -> bool:
+        """Whether groups of opposite responses, such as wrong labels, often are not far out."""
+        if isinstance(self.first, GroupedEstimate):
+            return self.first.hidden
+        opposite = self.problem.problem.opposite_losses(self.found.theta)
+        if opposite is None or not 0 < self.found.lambda_ < np.inf:
+            return False
+        scores = self.law.scores(self.problem.groups.means(opposite))
+        return bool(self.found.weights @ (scores > norm.ppf(KEPT_LEVEL)) < TOLD_SHARE)
+
+    @cached_property
     def scores(self) -> Array:
         """Mean losses of the groups in units of chance among good groups, shape (g,)."""
         return self.law.scores(self.found.losses)
@@ -113,6 +127,15 @@ class GroupedEstimate(Estimate):
         """Return the influence functions of `params`, one per group, shape (g, k)."""
         told = self.untilted
         return self.group_influence(told.row_influence, told.by_theta, told.by_log_lambda)
+
+    def deletion_influence(self) -> Array:
+        """Return the influence functions of the rows of a regression, shape (n, k).
+
+        They account for the weights of the groups being estimated, and have the residuals as
+        they are.
+        """
+        rows: Any = self.row_estimate  # of a regression: no other estimate is asked for them
+        return row_influence(self, rows.deletion_influence())
 
     def loadings_influence(self) -> Array:
         """Return those of the loadings of principal components, shape (g, d, q)."""
@@ -224,9 +247,11 @@ def kept_groups(problem: GroupedProblem, first: Estimate, efficiency: float) -> 
 
     Groups beyond KEPT_LEVEL are left out; the others have their full weight. Where that differs
     from the first step by more than chance, corrupted groups have come back, and the first step
-    is kept.
+    is kept. So it is where corrupted groups are hidden: they would come back.
     """
     assert isinstance(first, GroupedEstimate)
+    if first.hidden:
+        return replace(first, efficiency=efficiency, first=first)
     setting = first.setting
     kept = setting.spread(problem.n_obs) * ~first.flags(KEPT_LEVEL)
     weights = kept / kept.sum()
@@ -282,10 +307,15 @@ def _estimate(
 
 
 def contamination(estimate: GroupedEstimate) -> tuple[float, float]:
-    """Return the share of the rows in groups beyond KEPT_LEVEL, and its standard error."""
+    """Return the share of the rows in groups beyond KEPT_LEVEL, and its standard error.
+
+    NaN where corrupted groups are hidden.
+    """
     spread = estimate.setting.spread(estimate.problem.n_obs)
     if estimate.setting.eps_bar == 0:
         return 0.0, 0.0
+    if estimate.hidden:
+        return np.nan, np.nan
     share, count = float(spread @ estimate.flags(KEPT_LEVEL)), np.count_nonzero(spread)
     likely = min(max(share, 1 / count), 0.5)
     return share, float(np.sqrt(likely * (1 - likely) / count))

@@ -17,6 +17,8 @@ from rrmstats.core.subsets import affordable_starts
 
 # Entries of the arrays of rows that a batch works on.
 BATCH_SIZE = 4_000_000
+# Entries up to which all random subsets are fitted at once, as weights of all rows.
+AT_ONCE = 40_000
 # Draws that must all determine a fit, for subsets of so many groups to be the starts.
 DRAWS = 8
 
@@ -171,10 +173,18 @@ class GroupedProblem(EstimableProblem):
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return the fits to all rows of subsets of groups, shape (m, k)."""
+        if len(subsets) * self.problem.n_obs > AT_ONCE:
+            return np.array([self._fit_to(drawn) for drawn in subsets])
         weights = np.zeros((len(subsets), self.n_obs))
         sizes = self.groups.sizes[subsets]
         np.put_along_axis(weights, subsets, sizes / sizes.sum(axis=1, keepdims=True), axis=1)
         return self.weighted_fit(weights)
+
+    def _fit_to(self, drawn: np.ndarray) -> Array:
+        """Return the fit to the rows of some groups alone, which are few, shape (k,)."""
+        members = self.groups.members(drawn)
+        mass = self.groups.rows(self.groups.sizes)[members]
+        return self.problem.take(members).weighted_fit(mass / mass.sum())
 
     def determined_fit(self, drawn: np.ndarray) -> Array:
         """Return the fit to the first rows that determine one, group by group, shape (k,)."""
@@ -182,7 +192,9 @@ class GroupedProblem(EstimableProblem):
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets of groups to try where the user does not say."""
-        return affordable_starts(self.subset_size, eps_bar)
+        return min(
+            affordable_starts(self.subset_size, eps_bar), self.problem.default_starts(eps_bar)
+        )
 
     def determines(self, rows: np.ndarray) -> bool:
         """Tell whether some groups determine all parameters."""

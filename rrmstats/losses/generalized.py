@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rrmstats.core.block_array import row_reduce
-from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import Estimate
+from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.ladder import Ladder
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.losses.counts import Binomial, Counts
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.deviance_fits import (
     TiltedFit,
@@ -25,6 +26,7 @@ from rrmstats.losses.deviance_rungs import bad_share, deviance_ladder, make_rung
 from rrmstats.losses.families import Family
 from rrmstats.losses.means import MeanFunction
 from rrmstats.losses.regression_ladder import robust_order
+from rrmstats.losses.tilted_counts import TiltedCounts
 from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
 # Weight, relative to equal ones, from which a row with a mean at the boundary counts.
@@ -90,6 +92,37 @@ class GeneralizedProblem(DevianceProblem):
         found = replace(found, converged=first.solution.converged and fit.converged)
         estimate = self._estimate(found, fit, sample)
         return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return an estimate under weights of groups, its parameters and dispersion consistent.
+
+        Weights narrow Gaussian, gamma and inverse Gaussian laws, which keep their means; they
+        move those of counts. Those of Tweedie laws, nearly gamma, stay as they are.
+        """
+        assert isinstance(estimate, GeneralizedEstimate)
+        if estimate.exact or estimate.boundary or not rates.any():
+            return super().untilted(estimate, rates)
+        sample, weights = Sample(self, estimate.setting), estimate.solution.weights
+        dispersion = estimate.fit.rows.dispersion
+        if self.family.dispersed:  # the loss is half a square
+            dispersion = untilted_variance(dispersion, weights, 0.5 * rates * self.var_weights)
+        theta, converged, moves = estimate.solution.theta, True, None
+        if isinstance(self.family, Counts):
+            counts = TiltedCounts(self, theta, rates, weights, dispersion)
+            theta, converged = counts.coefficients()
+            back = np.eye(self.n_params) if self.design.back is None else self.design.back
+            moves = tuple(part @ back.T for part in counts.moves(theta))
+        fit = TiltedFit(sample.at(theta, dispersion, 1.0), converged)
+        found = replace(estimate.solution, converged=estimate.solution.converged and converged)
+        told = self._estimate(found, fit, sample)
+        return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
+
+    def opposite_losses(self, theta: Array) -> Array | None:
+        """Return the losses of failures in the place of successes; None for other families."""
+        if not isinstance(self.family, Binomial):
+            return None
+        mu = self.mean.mean(self.predictor(theta) + self.offset)
+        return 0.5 * self.var_weights * self.family.deviance(1.0 - self.endog, mu)
 
     def at_boundary(self, rows: TiltedRows) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import Estimate
+from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
@@ -17,6 +17,7 @@ from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.likelihood_rows import LawRows, LawSample
 from rrmstats.losses.likelihood_rungs import bad_share, law_fit, likelihood_ladder
 from rrmstats.losses.numerical import NumericalProblem, with_infinite_losses
+from rrmstats.losses.tilted_laws import TiltedLaws
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
@@ -141,6 +142,25 @@ class LikelihoodProblem(NumericalProblem):
         estimate = self._estimate(found, first.setting, rows, first.raw_params)
         return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
 
+    def opposite_losses(self, theta: Array) -> Array | None:
+        """Return the losses of other labels, shape (n,); None where responses are no labels."""
+        if not self.likelihood.classes:
+            return None
+        chance = -np.expm1(-self.losses(theta))
+        return -np.log(np.maximum(chance, np.finfo(float).tiny))
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return an estimate under weights of groups, corrected where the law is known."""
+        assert isinstance(estimate, LikelihoodEstimate)
+        if not self.corrected or not rates.any():
+            return super().untilted(estimate, rates)
+        found, sample = estimate.solution, self.sample(estimate.setting)
+        laws = TiltedLaws(sample, found.theta, rates, found.weights)
+        theta, root = laws.coefficients()
+        found = replace(found, converged=found.converged and root)
+        told = self._estimate(found, estimate.setting, sample.at(theta, 1.0), estimate.raw_params)
+        return Untilted(told, *laws.moves(theta))
+
     def _estimate(
         self, solution: Solution, setting: Setting, rows: LawRows | None, raw: Array
     ) -> LikelihoodEstimate:
@@ -173,6 +193,16 @@ class LikelihoodEstimate(Estimate):
 
     problem: LikelihoodProblem
     rows: LawRows | None = None
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the parameters are consistent, not merely those of least risk."""
+        return self.problem.corrected
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the largest log-likelihoods that rows could have are known."""
+        return self.problem.likelihood.largest is not None
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""

@@ -46,6 +46,7 @@ def robustify(
     *,
     freq_weights: npt.ArrayLike | None = None,
     saturated: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
     eps_bar_max: float = EPS_BAR_MAX,
 ) -> RRMLikelihood:
     """Return a statsmodels model that bad rows cannot spoil; call its `fit`.
@@ -63,6 +64,8 @@ def robustify(
     saturated : array_like, shape (n,), optional
         Largest log-likelihood that each row could have; known for statsmodels' models of counts,
         classes and shares.
+    groups : array_like, shape (n,), optional
+        Labels of groups of rows that are corrupted as a whole: each has one weight.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
 
@@ -83,7 +86,12 @@ def robustify(
     (10, 3)
     """
     return RRMLikelihood(
-        model, eps_bar, freq_weights=freq_weights, saturated=saturated, eps_bar_max=eps_bar_max
+        model,
+        eps_bar,
+        freq_weights=freq_weights,
+        saturated=saturated,
+        groups=groups,
+        eps_bar_max=eps_bar_max,
     )
 
 
@@ -111,6 +119,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         *,
         freq_weights: npt.ArrayLike | None = None,
         saturated: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
         eps_bar_max: float = EPS_BAR_MAX,
     ) -> None:
         check_required(eps_bar)
@@ -121,7 +130,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         if freq_weights is not None:
             check_freq_weights(freq_weights, nobs)
             self.freq_weights = np.asarray(freq_weights, float)
-        self._set_options(eps_bar, freq_weights, eps_bar_max)
+        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
         self.saturated = _checked_saturated(saturated, nobs)
         self.start = pilot(model)
         self.data = detached(model).data

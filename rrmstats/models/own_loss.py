@@ -34,6 +34,7 @@ def custom(
     smooth: bool = True,
     names: Sequence[str] | None = None,
     freq_weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> RRMCustom:
     """Return a loss of your own as a model that bad rows cannot spoil; call its `fit`.
 
@@ -61,6 +62,9 @@ def custom(
         Names of the parameters.
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
+    groups : array_like, shape (n,), optional
+        Labels of groups of rows that are corrupted as a whole: each has one weight. They take
+        smooth losses.
 
     Returns
     -------
@@ -84,6 +88,7 @@ def custom(
         smooth=smooth,
         names=names,
         freq_weights=freq_weights,
+        groups=groups,
     )
 
 
@@ -142,6 +147,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         smooth: bool = True,
         names: Sequence[str] | None = None,
         freq_weights: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
     ) -> None:
         check_required(eps_bar)
         if eps_bar == AUTO:
@@ -169,9 +175,14 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         if freq_weights is not None:
             check_freq_weights(freq_weights, len(values))
             self.freq_weights = np.asarray(freq_weights, float)
-        self._set_options(eps_bar, freq_weights)
+        if groups is not None and not smooth:
+            raise NotImplementedError(
+                "groups= needs losses with two derivatives; smooth ones that are close, such as "
+                "Huber's for absolute values, have them"
+            )
         named = labels is not None or names is not None or isinstance(theta0, pd.Series)
         self.data = handle_data(pd.Series(values, index=labels) if named else values, None)
+        self._set_options(eps_bar, freq_weights, groups=groups)
         self.data.param_names = _names(names, theta0, len(self.start))
 
     @property

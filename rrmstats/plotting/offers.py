@@ -265,7 +265,11 @@ class Choice(Protocol):
 
 
 class FittedPath(Protocol):
-    """What the fits along a grid of eps_bar offer, n rows at m values."""
+    """What the fits along a grid of eps_bar offer, n rows or groups at m values."""
+
+    @property
+    def unit(self) -> str:
+        """What has a weight each: "row" or "group"."""
 
     @property
     def model(self) -> Any:
@@ -282,6 +286,10 @@ class FittedPath(Protocol):
     @property
     def weights(self) -> pd.DataFrame:
         """Probability weights, shape (n, m)."""
+
+    @property
+    def relative_weights(self) -> pd.DataFrame:
+        """Weights in units of equal ones, shape (n, m)."""
 
     @property
     def residuals(self) -> pd.DataFrame:

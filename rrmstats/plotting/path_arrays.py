@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from rrmstats.plotting.offers import Array, FittedPath, Flags
 
@@ -41,15 +41,12 @@ class Group(NamedTuple):
 
 
 def relative_weights(path: FittedPath) -> Array:
-    """Return weights in units of equal weights, or of the frequency weights, shape (n, m)."""
-    weights = np.asarray(path.weights, dtype=float)
-    counts = path.model.freq_weights
-    base = np.full(len(weights), 1 / len(weights)) if counts is None else counts / counts.sum()
-    return weights / np.where(base > 0, base, 1.0)[:, None]
+    """Return weights in units of equal ones, or of the frequency weights, shape (n, m)."""
+    return np.asarray(path.relative_weights, dtype=float)
 
 
 def row_names(path: FittedPath) -> list[str]:
-    """Return the labels of the rows."""
+    """Return the labels of the rows, or of the groups that have the weights."""
     return [str(label) for label in path.weights.index]
 
 
@@ -76,7 +73,7 @@ def leaving_groups(path: FittedPath) -> list[Group]:
     gone = path.leaves["below_1pct"].to_numpy(float)
     groups = []
     steps = path.jumps[["eps_bar_from", "eps_bar_to"]].to_numpy(float) + TINY
-    for (after, until), labels in zip(steps, path.jumps["rows"], strict=True):
+    for (after, until), labels in zip(steps, path.jumps[f"{path.unit}s"], strict=True):
         named = path.weights.index.isin(list(labels))
         # A row that lost some of its weight before the jump, and the rest there, belongs to it.
         rows = left & (named | ((gone > after) & (gone <= until)))
@@ -102,8 +99,8 @@ def jump_places(path: FittedPath) -> Array:
     return ends.mean(axis=1)
 
 
-def rows_text(rows: Sequence[int] | Rows, names: Sequence[str]) -> str:
-    """Return the names of rows in a few words.
+def rows_text(rows: Sequence[int] | Rows, names: Sequence[str], unit: str = "row") -> str:
+    """Return the names of rows, or of other units, in a few words.
 
     Examples
     --------
@@ -118,7 +115,7 @@ def rows_text(rows: Sequence[int] | Rows, names: Sequence[str]) -> str:
     shown = runs if len(runs) <= MOST_RUNS else runs[: MOST_RUNS - 1]
     text = ", ".join("-".join(names[row] for row in sorted({run[0], run[-1]})) for run in shown)
     if len(text) > LONGEST_TEXT and len(rows) > 1:
-        return f"{len(rows)} rows"
+        return f"{len(rows)} {unit}s"
     left = len(rows) - sum(len(run) for run in shown)
     return f"{text} and {left} more" if left else text
 
@@ -168,6 +165,8 @@ def smallest_weights_first(path: FittedPath, most: int) -> Rows:
 def residual_kind(path: FittedPath, level: float) -> tuple[str, Array]:
     """Return what the residuals are called and their cutoff at each value, shape (m,)."""
     m = len(path.eps_bars)
+    if path.unit == "group":
+        return "mean loss as a normal score", np.full(m, norm.ppf(level))
     offered = set(dir(path.at(float(path.eps_bars[0]))))
     if "pred_table" in offered:
         # The deviance residual of a label that has the probability 1 - level.
@@ -179,6 +178,24 @@ def residual_kind(path: FittedPath, level: float) -> tuple[str, Array]:
             [path.at(float(e)).cutoff(level) for e in path.eps_bars]
         )
     return "standardized residual", np.full(m, np.sqrt(chi2.ppf(level, 1)))
+
+
+def band_floor(path: FittedPath, cutoff: Array) -> Array:
+    """Return the lower limit of clean residuals at each value, shape (m,).
+
+    Distances begin at zero. A score of a group has no lower limit: the least is that of the path.
+    """
+    values = np.asarray(path.residuals, dtype=float)
+    if path.unit == "group":
+        return np.full_like(cutoff, min(np.min(values[np.isfinite(values)], initial=0.0), 0.0))
+    return -cutoff if (values < 0).any() else np.zeros_like(cutoff)
+
+
+def beyond_band(path: FittedPath, cutoff: Array) -> Flags:
+    """Return which residuals are beyond those of clean rows or groups, shape (n, m)."""
+    values = np.asarray(path.residuals, dtype=float)
+    values = np.where(np.isfinite(values), values, np.nan)
+    return np.array((values if path.unit == "group" else np.abs(values)) > cutoff)
 
 
 def is_far(values: Array, cutoff: Array) -> bool:

@@ -12,6 +12,8 @@ from rrmstats.plotting.names import FONT_SIZE
 from rrmstats.plotting.offers import Array, FittedPath
 from rrmstats.plotting.path_arrays import (
     Rows,
+    band_floor,
+    beyond_band,
     is_far,
     jump_places,
     leaving_positions,
@@ -42,7 +44,7 @@ MOST_SINGLE_LABELS = 60
 
 
 def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
-    """Plot the weights of the rows along a grid of eps_bar as a heat map.
+    """Plot the weights of the rows, or groups, along a grid of eps_bar as a heat map.
 
     Rows are in the order in which they lose half their weight, the first at the top. More than 60
     rows are labeled in groups of those that leave at the same value, and of more than 200 rows
@@ -77,11 +79,11 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
         value_edges(path.eps_bars), edges, relative, cmap="cividis_r", vmin=0.0, rasterized=True
     )
     fig.colorbar(image, ax=ax, label="weight * n")
-    ax.set(xlabel="eps_bar", ylabel="rows, the first to leave at the top")
+    ax.set(xlabel="eps_bar", ylabel=f"{path.unit}s, the first to leave at the top")
     ax.invert_yaxis()
     total = len(path.weights)
     if len(rows) < total:
-        ax.set_title(f"The {len(rows)} of {total} rows whose weights are smallest", pad=24)
+        ax.set_title(f"The {len(rows)} of {total} {path.unit}s whose weights are smallest", pad=24)
     _label_rows(ax, path, rows)
     _mark(ax, path)
     add_legend_above(ax)
@@ -120,7 +122,9 @@ def _label_rows(ax: Axes, path: FittedPath, rows: Rows) -> None:
         block = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in merged])
         stays = at[merged[0]] == len(path.eps_bars)
         ticks.append(float(middles[merged].mean()))
-        text = f"{len(block)} rows" if stays else rows_text(np.sort(rows[block]), names)
+        text = f"{len(block)} {path.unit}s"
+        if not stays:
+            text = rows_text(np.sort(rows[block]), names, path.unit)
         texts.append(text + " stay" if stays else text)
     ax.set_yticks(ticks, texts, fontsize=FONT_SIZE)
     for start in starts[1:-1]:
@@ -148,7 +152,7 @@ def leaving_blocks(path: FittedPath, rows: Rows) -> tuple[Rows, Rows]:
 
 
 def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float = 0.975) -> Figure:
-    """Plot the residuals or distances of the rows along a grid of eps_bar.
+    """Plot the residuals or distances of the rows, or groups, along a grid of eps_bar.
 
     The band holds the residuals of clean rows. Rows that are outside at the last value are drawn
     in color, and labeled at their ends; rows whose ends are close share a label and a color.
@@ -187,8 +191,8 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     name, cutoff = residual_kind(path, level)
     values = np.asarray(path.residuals, dtype=float)
     values = np.where(np.isfinite(values), values, np.nan)
-    outside = np.abs(values) > cutoff
-    _draw_band(ax, path.eps_bars, cutoff, bool((values < 0).any()), level)
+    outside = beyond_band(path, cutoff)
+    _draw_band(ax, path.eps_bars, band_floor(path, cutoff), cutoff, level)
     draw_rows_in_gray(ax, path.eps_bars, values[~outside.any(axis=1)])
     ax.plot(path.eps_bars, values[outside.any(axis=1) & ~outside[:, -1]].T, **STAYS)
     first, last = path.eps_bars[0], path.eps_bars[-1]
@@ -201,11 +205,10 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     return fig
 
 
-def _draw_band(ax: Axes, x: Array, cutoff: Array, signed: bool, level: float) -> None:
-    low = -cutoff if signed else np.zeros_like(cutoff)
+def _draw_band(ax: Axes, x: Array, low: Array, cutoff: Array, level: float) -> None:
     ax.fill_between(x, low, cutoff, color="#F0E442", alpha=0.18, linewidth=0)
     ax.plot(x, cutoff, **CUTOFF, label=f"cutoff, {level:.1%}")
-    if signed:
+    if (low == -cutoff).all():
         ax.plot(x, low, **CUTOFF)
 
 
@@ -219,7 +222,7 @@ def _draw_outside(ax: Axes, path: FittedPath, values: Array, rows: Rows) -> None
         for line in group:
             lines[line].set_color(group_color(number))
     ends = values_at_points(ax, np.array([heights[group].mean() for group in groups]))
-    texts = [rows_text(rows[group], names) for group in groups]
+    texts = [rows_text(rows[group], names, path.unit) for group in groups]
     label_at_ends(ax, ends, texts, [group_color(number) for number in range(len(groups))])
 
 

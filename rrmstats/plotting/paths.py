@@ -51,7 +51,8 @@ def plot_path(
     """Plot the fits along a grid of eps_bar.
 
     Coefficients with their confidence intervals; the scale; the estimated contamination and the
-    share of flagged rows; and the weights of the rows. Rows that leave at the same value are
+    share of flagged rows; and the weights of the rows, or of the groups of a model that has
+    groups. Rows that leave at the same value are
     labeled once; rows that are never flagged are light gray. Dashed vertical lines are the jumps,
     a solid one is the chosen value.
 
@@ -180,7 +181,8 @@ def _draw_weights(ax: Axes, path: FittedPath) -> None:
         thin = len(group.rows) > MANY_LINES
         style: Style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
         ax.plot(x, relative[group.rows].T, color=group_color(number), **style)
-    ax.set(title="Weights of the rows", xlabel="eps_bar", ylabel="weight * n", ylim=(0, None))
+    title = f"Weights of the {path.unit}s"
+    ax.set(title=title, xlabel="eps_bar", ylabel="weight * n", ylim=(0, None))
 
 
 def group_color(number: int) -> str:
@@ -194,7 +196,7 @@ def _name_groups(ax: Axes, path: FittedPath) -> None:
     labels = []
     for number, group in enumerate(leaving_groups(path)):
         height = float(relative[group.rows, group.at].mean())
-        text = rows_text(group.rows, names)
+        text = rows_text(group.rows, names, path.unit)
         labels.append(Label(float(x[group.at]), height, text, group_color(number)))
     lay_out(ax)
     label_above(ax, labels)
@@ -213,12 +215,12 @@ def _add_legend(fig: Figure, path: FittedPath, shown: int) -> None:
     entries: list[tuple[str, Style]] = [
         ("estimate", ROBUST),
         ("95 % interval", {"color": SKY, "alpha": 0.35, "linewidth": 8}),
-        ("share of rows flagged", FLAGGED_SHARE),
+        (f"share of {path.unit}s flagged", FLAGGED_SHARE),
         ("eps_bar itself", CUTOFF),
-        ("row never flagged", {**NEVER, "linewidth": 1.6}),
+        (f"{path.unit} never flagged", {**NEVER, "linewidth": 1.6}),
     ]
     if flagged_that_stay(path).any():
-        entries.append(("row flagged that stays", {**STAYS, "linewidth": 1.6}))
+        entries.append((f"{path.unit} flagged that stays", {**STAYS, "linewidth": 1.6}))
     if len(path.jumps):
         entries.append(("jump", JUMP))
     if path.choice is not None:

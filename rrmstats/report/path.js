@@ -1,8 +1,9 @@
 "use strict";
-// One page of linked panels. Trace k of the panels of rows is the k-th of `rows`; the other panels
-// show a highlighted row by the value of eps_bar at which it loses half its weight.
+// One page of linked panels. Trace k of the panels of rows is the k-th of `rows`, which are groups
+// where these have the weights; the other panels show a highlighted one by the value of eps_bar at
+// which it loses half its weight.
 (function () {
-  const { panels, rows } = JSON.parse(document.getElementById("path-data").textContent);
+  const { unit, panels, rows } = JSON.parse(document.getElementById("path-data").textContent);
   const COLORS = ["#000000", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
   const ROW_PANELS = ["weights", "residuals"];
   const OTHER_PANELS = ["coefficients", "fit"];
@@ -66,7 +67,7 @@
           const at = { xref: "x" + number, yref: "y" + number + " domain" };
           const line = { color: color, width: 3, dash: "dot" };
           lines.push({ ...at, type: "line", x0: x, x1: x, y0: 0, y1: 1, line: line });
-          const text = names.length > 3 ? names.length + " rows" : names.join(", ");
+          const text = names.length > 3 ? names.length + " " + unit + "s" : names.join(", ");
           labels.push({ ...at, x: x, y: 1, yanchor: "top", xanchor: "left", text: text,
             showarrow: false, font: { color: color, size: 11 }, bgcolor: "rgba(255,255,255,0.8)" });
         }

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rrmstats.plotting.offers import Array, FittedPath
 from rrmstats.plotting.path_arrays import (
+    band_floor,
     checked_terms,
     ever_flagged,
     is_far,
@@ -217,7 +218,7 @@ def row_lines(
         color, width = (VERMILLION, 1.2) if flagged[row.position] else (LIGHT, 0.9)
         drawn = line(path.eps_bars, heights[row.position], 1, color, width=width)
         drawn["customdata"] = numbers(values[row.position])
-        drawn["meta"] = hover_text(row)
+        drawn["meta"] = hover_text(row, path.unit)
         drawn["hovertemplate"] = (
             f"%{{meta}}<br><i>eps_bar = %{{x}}<br>{name} = %{{customdata:.4g}}</i><extra></extra>"
         )
@@ -226,8 +227,8 @@ def row_lines(
 
 
 def weights_panel(path: FittedPath, rows: Sequence[ShownRow]) -> Json:
-    """Return the weights of the rows; trace k is the k-th row."""
-    layout = base_layout(path, ["Weights of the rows"], 1, 480)
+    """Return the weights of the rows or groups; trace k is the k-th row."""
+    layout = base_layout(path, [f"Weights of the {path.unit}s"], 1, 480)
     layout["yaxis"] |= {"title": {"text": "weight * n"}, "rangemode": "tozero"}
     values = relative_weights(path)
     return {"data": row_lines(path, rows, values, values, "weight * n"), "layout": layout}
@@ -237,10 +238,11 @@ def residuals_panel(path: FittedPath, rows: Sequence[ShownRow]) -> Json:
     """Return the residuals of the rows with the band of clean ones; trace k is the k-th row."""
     name, cutoff = residual_kind(path, LEVEL)
     values = np.asarray(path.residuals, dtype=float)
-    layout = base_layout(path, ["Residuals of the rows"], 1, 480)
-    low = -cutoff if (values < 0).any() else np.zeros_like(cutoff)
+    layout = base_layout(
+        path, [f"{'Residuals' if path.unit == 'row' else 'Distances'} of the {path.unit}s"], 1, 480
+    )
     layout["yaxis"]["title"] = {"text": name}
-    layout["shapes"].insert(0, band_shape(path, low, cutoff))
+    layout["shapes"].insert(0, band_shape(path, band_floor(path, cutoff), cutoff))
     heights = values
     if is_far(values, cutoff):
         heights = log_outside(values, float(cutoff.max()))
@@ -295,7 +297,7 @@ def fit_panel(path: FittedPath) -> Json:
     lines = [
         ("eps_bar itself", x, GRAY, "dot"),
         ("estimated contamination, eps_hat", frame["eps_hat"].to_numpy(float), BLUE, "solid"),
-        ("share of rows flagged", share, "black", "dashdot"),
+        (f"share of {path.unit}s flagged", share, "black", "dashdot"),
     ]
     for name, y, color, dash in lines:
         if not np.isfinite(y).any():

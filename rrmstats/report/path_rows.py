@@ -1,4 +1,4 @@
-"""The rows that the page of a path shows, with their data."""
+"""The rows, or groups, that the page of a path shows, with their data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_VALUE = 60
 
 
 class ShownRow(NamedTuple):
-    """A row that the page shows.
+    """A row that the page shows, or a group where groups have the weights.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class ShownRow(NamedTuple):
     leaves : float or None
         Where the row loses half its weight; None if nowhere.
     values : list of (str, str)
-        Its variables by name.
+        Its variables by name; of a group the number of rows and their means.
     """
 
     position: int
@@ -41,7 +41,9 @@ class ShownRow(NamedTuple):
 def shown_rows(path: FittedPath, most: int = MOST_ROWS) -> list[ShownRow]:
     """Return the rows to show in the order of the data: at most so many, flagged ones first."""
     rows = np.sort(smallest_weights_first(path, most))
-    names, frame = row_names(path), row_data(path.model, len(path.weights))
+    names, frame = row_names(path), row_data(path.model, len(path.model.endog))
+    if path.unit == "group":
+        frame = group_data(path, frame)
     below = path.leaves["below_half"].to_numpy(float)
     texts = [[short(value_text(value)) for value in frame[column].iloc[rows]] for column in frame]
     return [
@@ -75,6 +77,15 @@ def row_data(model: Any, count: int) -> pd.DataFrame:
     return array_data(model)
 
 
+def group_data(path: FittedPath, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the number of rows of each group, and the means of their numeric variables."""
+    codes = path.weights.index.get_indexer(path.model.groups)
+    numeric = frame.select_dtypes("number").groupby(codes).mean()
+    numeric.columns = [f"mean {name}" for name in numeric]
+    numeric.insert(0, "rows", np.bincount(codes))
+    return numeric
+
+
 def array_data(model: Any) -> pd.DataFrame:
     """Return the dependent variable and the design, or the data, of a model."""
     exog = getattr(model, "exog", None)
@@ -95,9 +106,9 @@ def plotly_text(text: str) -> str:
     return escape(text, quote=False).replace("%{", "&#37;{")
 
 
-def hover_text(row: ShownRow) -> str:
-    """Return what hovering over the line of a row shows, in the markup of plotly."""
-    lines = [f"<b>row {plotly_text(row.name)}</b>"]
+def hover_text(row: ShownRow, unit: str = "row") -> str:
+    """Return what hovering over the line of a row or group shows, in the markup of plotly."""
+    lines = [f"<b>{unit} {plotly_text(row.name)}</b>"]
     lines += [
         f"{plotly_text(name)} = {plotly_text(value)}"
         for name, value in row.values[:MOST_VARIABLES]
@@ -107,5 +118,5 @@ def hover_text(row: ShownRow) -> str:
 
 
 def positions_by_label(path: FittedPath, labels: Sequence[object]) -> Rows:
-    """Return the positions of rows that are given by their labels."""
+    """Return the positions of rows or groups that are given by their labels."""
     return np.flatnonzero(path.weights.index.isin(list(labels)))

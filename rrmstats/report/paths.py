@@ -29,22 +29,26 @@ POLICY = (
 )
 HOW_TO_READ = """
 <p>eps_bar is the largest fraction of corrupted rows that a fit allows for. At 0 it is the
-classical fit; the larger it is, the more rows may lose their weight. Estimates that stay the same
-over a wide range of eps_bar can be trusted; where they jump, a group of rows has left the fit.</p>
+classical fit; the larger it is, the more {unit}s may lose their weight. Estimates that stay the
+same over a wide range of eps_bar can be trusted; where they jump, some {unit}s have left the
+fit.{note}</p>
 <ul>
-<li>Hover over a line to see the row and its data.</li>
-<li>Click a line to highlight the row in every panel; click it again to release it. Panels
-without rows show a highlighted row by a dotted line where it loses half its weight.</li>
+<li>Hover over a line to see the {unit} and its data.</li>
+<li>Click a line to highlight the {unit} in every panel; click it again to release it. Panels
+without {unit}s show a highlighted {unit} by a dotted line where it loses half its weight.</li>
 <li>Drag to zoom in, double-click to zoom out.</li>
 </ul>
-<p>Orange rows are outliers at some value of eps_bar, gray ones at none. Dashed vertical lines are
-jumps; a solid green one is the chosen value. The bands are 95 % confidence intervals, and among
-residuals where 97.5 % of clean rows lie.</p>
+<p>Orange {unit}s are outliers at some value of eps_bar, gray ones at none. Dashed vertical lines
+are jumps; a solid green one is the chosen value. The bands are 95 % confidence intervals, and
+among {residuals} where 97.5 % of clean {unit}s lie.</p>
 """
 JUMP_NOTE = """
-<p>At a jump coefficients change by more than their errors allow, or rows are lost because another
-minimum of the risk has become the lowest.</p>
+<p>At a jump coefficients change by more than their errors allow, or {unit}s are lost because
+another minimum of the risk has become the lowest.</p>
 """
+# What is said besides where weights are of groups.
+GROUP_NOTE = """ All rows of a group share its weight. Its distance is the mean loss of its rows as
+a standard normal score of good groups."""
 
 
 def write_path_report(
@@ -103,12 +107,12 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
     model = type(path.model).__name__
     heading = title or f"Path of {model}" + ("" if formula is None else f": {formula}")
     sections = [
-        section("How to read this page", HOW_TO_READ, choice_text(path)),
-        section("Find a row", finder_text(rows, len(path.weights))),
+        section("How to read this page", how_to_read(path), choice_text(path)),
+        section(f"Find a {path.unit}", finder_text(path, rows)),
         section("Coefficients", terms_note(path), panel_text("coefficients")),
-        section("Weights and residuals", pair_text("weights", "residuals")),
+        section(f"Weights and {residuals_name(path)}", pair_text("weights", "residuals")),
         section("Scale and contamination", panel_text("fit")),
-        section("Highlighted rows", chosen_table(rows)),
+        section(f"Highlighted {path.unit}s", chosen_table(path, rows)),
         section("Jumps", jumps_table(path, rows)),
         section("What changes along the path", signs_text(path)),
         section("Provenance", pairs_table(provenance_pairs(path.model))),
@@ -121,6 +125,7 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
 def scripts_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     """Return plotly, the data and the script of the page."""
     content = {
+        "unit": path.unit,
         "panels": all_panels(path, rows),
         "rows": [
             {
@@ -141,6 +146,17 @@ def scripts_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
         f'<script type="application/json" id="path-data">{data}</script>\n'
         f"<script>\n{own}</script>"
     )
+
+
+def residuals_name(path: FittedPath) -> str:
+    """Return what tells how far out rows or groups are."""
+    return "residuals" if path.unit == "row" else "distances"
+
+
+def how_to_read(path: FittedPath) -> str:
+    """Return what the page shows, of rows or of groups."""
+    note = GROUP_NOTE if path.unit == "group" else ""
+    return HOW_TO_READ.format(unit=path.unit, residuals=residuals_name(path), note=note)
 
 
 def choice_text(path: FittedPath) -> str:
@@ -164,25 +180,26 @@ def terms_note(path: FittedPath) -> str:
     return f"<p>{MOST_TERMS} of {known} coefficients, those that change most.</p>"
 
 
-def finder_text(rows: Sequence[ShownRow], total: int) -> str:
-    """Return the box in which a row can be found, and how many rows there are."""
+def finder_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
+    """Return the box in which a row or group can be found, and how many there are."""
+    total, unit = len(path.weights), path.unit
     options = "".join(f'<option value="{escape(row.name)}"></option>' for row in rows)
-    note = f"All {total} rows are drawn."
+    note = f"All {total} {unit}s are drawn."
     if len(rows) < total:
-        note = f"{len(rows)} of {total} rows are drawn: outliers and those of smallest weight."
+        note = f"{len(rows)} of {total} {unit}s are drawn: outliers and those of smallest weight."
     return (
         f"<p>{note}</p>\n"
-        '<p><label>Highlight the row <input id="find" type="search" list="names" '
+        f'<p><label>Highlight the {unit} <input id="find" type="search" list="names" '
         'placeholder="its label"></label> '
         '<button type="button" id="release">Release all</button> '
-        '<span id="not-found" hidden>No row that is drawn has this label.</span></p>\n'
+        f'<span id="not-found" hidden>No {unit} that is drawn has this label.</span></p>\n'
         f'<datalist id="names">{options}</datalist>'
     )
 
 
-def chosen_table(rows: Sequence[ShownRow]) -> str:
-    """Return the table of highlighted rows, which the script fills."""
-    names = ["row", "", "loses half its weight at", *(name for name, _ in rows[0].values)]
+def chosen_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
+    """Return the table of highlighted rows or groups, which the script fills."""
+    names = [path.unit, "", "loses half its weight at", *(name for name, _ in rows[0].values)]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     return (
         '<p id="none-chosen">None. Click a line above.</p>\n'
@@ -202,7 +219,7 @@ def pair_text(*names: str) -> str:
 
 
 def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
-    """Return the jumps as a table, with a button each that highlights their rows."""
+    """Return the jumps as a table, with a button each that highlights what leaves."""
     if not len(path.jumps):
         return "<p>There are none: no estimate changes abruptly.</p>"
     titles = (
@@ -210,20 +227,20 @@ def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
         "and",
         "p-value",
         "coefficients that jump",
-        "rows that leave",
-        "rows that come back",
+        f"{path.unit}s that leave",
+        f"{path.unit}s that come back",
         "",
     )
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     body = [jump_row(path, rows, k) for k in range(len(path.jumps))]
-    return JUMP_NOTE + table_text(f"<tr>{head}</tr>", body, kind="words")
+    return JUMP_NOTE.format(unit=path.unit) + table_text(f"<tr>{head}</tr>", body, kind="words")
 
 
 def jump_row(path: FittedPath, rows: Sequence[ShownRow], number: int) -> str:
     """Return one jump as a row of a table."""
     jump = path.jumps.iloc[number]
     numbers = {row.position: k for k, row in enumerate(rows)}
-    leave = positions_by_label(path, jump["rows"])
+    leave, back = (positions_by_label(path, jump[f"{path.unit}s{end}"]) for end in ("", "_back"))
     names = row_names(path)
     drawn = [numbers[row] for row in leave if row in numbers]
     texts = [
@@ -231,8 +248,8 @@ def jump_row(path: FittedPath, rows: Sequence[ShownRow], number: int) -> str:
         f"{jump['eps_bar_to']:g}",
         f"{jump['pvalue']:.2g}",
         ", ".join(str(term) for term in jump["terms"]) or "none",
-        rows_text(leave, names),
-        rows_text(positions_by_label(path, jump["rows_back"]), names),
+        rows_text(leave, names, path.unit),
+        rows_text(back, names, path.unit),
     ]
     cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
     button = f'<button type="button" data-rows="{drawn}">highlight</button>' if drawn else ""

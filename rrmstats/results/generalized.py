@@ -84,7 +84,7 @@ class RRMGLMResults(RRMResults):
     @property
     def n_kish_clean(self) -> float:
         """Kish's effective sample size that clean data would have in the first step, nearly."""
-        return self.wnobs * kish_fraction(self.eps_bar)
+        return self.wnobs * kish_fraction(self.eps_bar, self._rows_per_group)
 
     @property
     def fittedvalues(self) -> Array:
@@ -291,7 +291,12 @@ class RRMGLMResults(RRMResults):
 
     def _efficiency_text(self) -> str:
         two = self.efficiency is not None
-        return super()._efficiency_text() if two else f"{gaussian_efficiency(self.eps_bar):.2f}"
+        return super()._efficiency_text() if two else f"{self._first_efficiency:.2f}"
+
+    @property
+    def _first_efficiency(self) -> float:
+        """Efficiency of the first step on clean data; rows of a group are its dimensions."""
+        return gaussian_efficiency(self.eps_bar, self._rows_per_group)
 
     def _notes(self) -> list[str]:
         family, link = type(self.family).__name__, type(self.family.link).__name__
@@ -305,7 +310,7 @@ class RRMGLMResults(RRMResults):
         if self.efficiency is None and self.eps_bar > 0 and not self.model._incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
-                f"those of {gaussian_efficiency(self.eps_bar):.0%} of the rows. "
+                f"those of {self._first_efficiency:.0%} of the rows. "
                 "fit(efficiency=0.95) makes it 95%."
             )
         if self.rank < len(self.params):

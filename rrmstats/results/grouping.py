@@ -193,7 +193,12 @@ class GroupResults(StepResults):
             shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
             flagged = f" Far out: {shown}." if names else " None is far out."
         estimate, stayed = self.__dict__.get("_estimate"), ""
-        if isinstance(estimate, GroupedEstimate) and estimate.stayed:
+        if isinstance(estimate, GroupedEstimate) and estimate.hidden:
+            stayed = (
+                " A group whose responses were all opposite would often not be far out: there is "
+                "no second step, and no estimate of the corrupted fraction."
+            )
+        elif isinstance(estimate, GroupedEstimate) and estimate.stayed:
             stayed = (
                 " The second step stayed with the first: without only the groups that are far out "
                 "the fit differs by more than chance."

@@ -23,7 +23,8 @@ class RRMInfluence:
     At ``eps_bar = 0`` all numbers are those of statsmodels. For ``eps_bar > 0`` hat values are
     those of the weighted design; deletion effects are the influence functions of the fit, which
     account for the weights being estimated; and no deletion changes the scale, which is robust,
-    so that external and internal residuals are the same.
+    so that external and internal residuals are the same. With groups, a row moves the weight of
+    its group too, and its deletion effects account for that.
 
     Parameters
     ----------

@@ -63,8 +63,8 @@ class RRMLikelihoodResults(RRMResults):
         first_step: RRMLikelihoodResults | None = None,
     ) -> None:
         super().__init__(model, estimate, inference, first_step)
-        self.corrected = estimate.problem.corrected
-        self.saturated = estimate.problem.likelihood.largest is not None
+        self.corrected = estimate.corrected
+        self.saturated = estimate.saturated
 
     @property
     def _title(self) -> str:  # type: ignore[override]  # it names the model that was given
@@ -96,7 +96,12 @@ class RRMLikelihoodResults(RRMResults):
     def _efficiency_text(self) -> str:
         if self.efficiency is not None or not self.corrected:
             return super()._efficiency_text()
-        return f"{gaussian_efficiency(self.eps_bar):.2f}"
+        return f"{self._first_efficiency:.2f}"
+
+    @property
+    def _first_efficiency(self) -> float:
+        """Efficiency of the first step on clean data; rows of a group are its dimensions."""
+        return gaussian_efficiency(self.eps_bar, self._rows_per_group)
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
@@ -109,7 +114,7 @@ class RRMLikelihoodResults(RRMResults):
         elif self.efficiency is None and not self.model._incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
-                f"those of {gaussian_efficiency(self.eps_bar):.0%} of the rows. "
+                f"those of {self._first_efficiency:.0%} of the rows. "
                 "fit(efficiency=0.95) makes it 95%."
             )
         return notes

@@ -19,10 +19,13 @@ from rrmstats.core.comparison import EFFICIENCY, LEVEL, beyond_chance, largest_p
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, standardized_departures
 from rrmstats.report import write_path_report
+from rrmstats.results.grouping import GroupView
 from rrmstats.results.inference import Inference
 from rrmstats.results.path_summary import make_path_summary
 from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
 
+# Level at which rows and groups count as outliers.
+FLAG_LEVEL = 0.975
 # The level where another local minimum has become the lowest. That happens on clean data too, but
 # there second steps do not follow.
 SWITCH_LEVEL = 0.05
@@ -30,6 +33,8 @@ SWITCH_LEVEL = 0.05
 
 class RRMPath:
     """Fits of a model at each of several bounds on the corrupted fraction.
+
+    Where the model has groups, which share a weight, all that is told of rows is told of groups.
 
     Attributes
     ----------
@@ -135,7 +140,7 @@ class RRMPath:
 
     @cached_property
     def choice(self) -> Choice | None:
-        """The bound that ``eps_bar="auto"`` chooses; None for models that have no "auto".
+        """The bound that ``eps_bar="auto"`` chooses; None where "auto" does not work.
 
         It need not be on the grid. The model makes the choice when it is first asked for.
 
@@ -147,9 +152,21 @@ class RRMPath:
         >>> path.choice.eps_bar
         0.22
         """
-        if self.model._incomparable:
+        try:
+            return self.model.chosen(self._estimates[0].setting)
+        except NotImplementedError:
             return None
-        return self.model.chosen(self._estimates[0].setting)
+
+    @property
+    def unit(self) -> str:
+        """What has a weight each: "row", or "group" where the model has groups."""
+        return "group" if self.model._weighs_groups else "row"
+
+    @cached_property
+    def _units(self) -> list[GroupView | Any]:
+        """The results at each bound, or their groups in the place of rows."""
+        grouped = self.unit == "group"
+        return [each.group_view if grouped else each for each in self.results]
 
     @cached_property
     def _terms(self) -> list[Terms]:
@@ -161,8 +178,9 @@ class RRMPath:
 
         Columns are eps_bar, term, estimate, std_err, the 95 % interval (lower, upper), and what
         concerns the whole fit: risk, ``lambda_``, scale (NaN where the model has none), eps_hat,
-        n_kish and n_flagged. The terms of principal components are the eigenvalues and the
-        loadings, whose signs are aligned along the path.
+        n_kish and n_flagged, the number of rows or groups that are outliers. The terms of
+        principal components are the eigenvalues and the loadings, whose signs are aligned along
+        the path.
         """
         blocks = []
         for i, terms in enumerate(self._terms):
@@ -181,48 +199,54 @@ class RRMPath:
                         "scale": getattr(self._estimates[i], "scale", np.nan),
                         "eps_hat": results.eps_hat,
                         "n_kish": results.n_kish,
-                        "n_flagged": int(np.sum(np.asarray(results.outliers()))),
+                        "n_flagged": int(self.flags.iloc[:, i].sum()),
                     }
                 )
             )
         return pd.concat(blocks, ignore_index=True)
 
-    def _by_row(self, columns: list[npt.NDArray[Any]]) -> pd.DataFrame:
+    def _by_unit(self, columns: list[npt.NDArray[Any]]) -> pd.DataFrame:
         labels = self.model.data.row_labels
+        if self.unit == "group":
+            labels = self.model.group_labels.rename("group")
         eps_bars = pd.Index(self.eps_bars, name="eps_bar")
         return pd.DataFrame(np.column_stack(columns), index=labels, columns=eps_bars)
 
     @cached_property
     def weights(self) -> pd.DataFrame:
-        """Probability weights of the rows, one column per bound."""
-        return self._by_row([estimate.solution.weights for estimate in self._estimates])
+        """Probability weights of the rows or groups, one column per bound."""
+        return self._by_unit([np.asarray(each.weights) for each in self._units])
+
+    @cached_property
+    def relative_weights(self) -> pd.DataFrame:
+        """Weights in units of equal ones, or of frequency weights or the sizes of groups."""
+        return self._by_unit([np.asarray(each.relative_weights) for each in self._units])
 
     @cached_property
     def residuals(self) -> pd.DataFrame:
-        """Standardized residuals or distances of the rows, one column per bound."""
-        return self._by_row([np.asarray(each._distances()) for each in self.results])
+        """Standardized residuals or distances of the rows, one column per bound.
+
+        Of groups their mean losses as standard normal scores.
+        """
+        return self._by_unit([np.asarray(each._unit_distances()) for each in self.results])
 
     @cached_property
     def flags(self) -> pd.DataFrame:
-        """Which rows are outliers, one column per bound; see `RRMResults.outliers`."""
-        return self._by_row([np.asarray(each.outliers()) for each in self.results])
-
-    @cached_property
-    def _relative(self) -> Array:
-        """Weights in units of equal ones, or of the frequency weights, shape (n, m)."""
-        return np.column_stack([each.relative_weights for each in self.results])
+        """Which rows or groups are outliers, one column per bound; see `RRMResults.outliers`."""
+        return self._by_unit([np.asarray(each._unit_flags(FLAG_LEVEL)) for each in self.results])
 
     @cached_property
     def leaves(self) -> pd.DataFrame:
-        """The bound at which each row leaves the fit.
+        """The bound at which each row or group leaves the fit.
 
         Columns `below_half` and `below_1pct` hold the smallest eps_bar of the grid from which on
-        the row's weight, in units of an equal one, stays below 0.5 and 0.01 to the end of the
+        its weight, in units of an equal one, stays below 0.5 and 0.01 to the end of the
         grid; NaN where it is not below at the end.
         """
         grid = np.r_[self.eps_bars, np.nan]
+        relative = self.relative_weights.to_numpy()
         columns = {
-            name: grid[left_for_good(self._relative, threshold)]
+            name: grid[left_for_good(relative, threshold)]
             for name, threshold in (("below_half", 0.5), ("below_1pct", 0.01))
         }
         return pd.DataFrame(columns, index=self.weights.index)
@@ -251,12 +275,14 @@ class RRMPath:
         the second steps (efficiency 0.95) in units of the standard errors at the larger bound,
         corrected for the number of terms; whether another local minimum became the lowest
         (switched); the terms that moved beyond chance, the farthest first; the labels of the
-        rows whose weight, in units of an equal one, falls from above 0.5 to below 0.1 there, and
-        of the rows_back. A pvalue below 0.001 makes a jump. Where `switched`, standard errors can
-        be large at the larger bound: differences are then in units of the smaller error of the
-        two, and the level is 0.05.
+        rows (of the groups, where the model has some) whose weight, in units of an equal one,
+        falls from above 0.5 to below 0.1 there, and of the rows_back (groups_back). A pvalue
+        below 0.001 makes a jump. Where `switched`, standard errors can be large at the larger
+        bound: differences are then in units of the smaller error of the two, and the level is
+        0.05.
         """
         found, terms, labels = [], self._efficient_terms, self.weights.index
+        relative = self.relative_weights.to_numpy()
         for i, (before, after) in enumerate(pairwise(terms), 1):
             errors, level = after.errors, LEVEL
             if self.switched[i]:
@@ -265,7 +291,7 @@ class RRMPath:
             pvalue = largest_pvalue(moved)
             if pvalue >= level:
                 continue
-            old, new = self._relative[:, i - 1], self._relative[:, i]
+            old, new = relative[:, i - 1], relative[:, i]
             found.append(
                 (
                     *(self.eps_bars[i - 1], self.eps_bars[i], pvalue),
@@ -275,5 +301,6 @@ class RRMPath:
                     tuple(labels[leaving_rows(new, old)]),
                 )
             )
-        names = ["eps_bar_from", "eps_bar_to", "pvalue", "switched", "terms", "rows", "rows_back"]
+        names = ["eps_bar_from", "eps_bar_to", "pvalue", "switched", "terms"]
+        names += [f"{self.unit}s", f"{self.unit}s_back"]
         return pd.DataFrame(found, columns=names)

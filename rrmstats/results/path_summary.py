@@ -40,6 +40,8 @@ def _top(path: RRMPath) -> SimpleTable:
         ["No. Observations:", str(len(path.model.endog)), "Chosen eps_bar:", chosen],
         ["Steps:", steps, "Jumps:", str(len(path.jumps))],
     ]
+    if path.unit == "group":
+        cells.append(["No. Groups:", str(len(path.weights)), "", ""])
     return SimpleTable(cells, None, None, "Robust Risk Minimization: Path", txt_fmt=fmt_base)
 
 
@@ -57,15 +59,16 @@ def _fits(path: RRMPath) -> SimpleTable:
 
 
 def _jumps(path: RRMPath) -> SimpleTable:
+    units = f"{path.unit}s"
     cells = [
         [
             *(f"{row.pvalue:.1g}", "another" if row.switched else "same"),
-            *(listed(labels) for labels in (row.terms, row.rows, row.rows_back)),
+            *(listed(getattr(row, name)) for name in ("terms", units, f"{units}_back")),
         ]
         for row in path.jumps.itertuples()
     ]
     stubs = [f"{row.eps_bar_from:g} to {row.eps_bar_to:g}" for row in path.jumps.itertuples()]
-    headers = ["p-value", "minimum", "terms", "rows that leave", "rows back"]
+    headers = ["p-value", "minimum", "terms", f"{units} that leave", f"{units} back"]
     return SimpleTable(cells, headers, stubs, "Jumps", txt_fmt=fmt_base)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,43 @@ class RowResults(LikelihoodModelResults):
         labels = self._labels_at(places)
         index = places if labels is None else labels
         return Table(dict(zip(names, values, strict=True)), index=index)
+
+    @cached_property
+    def seen_rows(self) -> Any:
+        """The fit as pictures draw it: itself, or a sample where rows are in partitions."""
+        if self.model._held is None:
+            return self
+        model, estimate = self.model._on_sample(self._estimate)
+        return model._results(estimate, self._inference)
+
+    def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, pd.Index | None]:
+        """Return rows of the design, those of the fit where none are given, and their labels."""
+        if exog is None:
+            return self.model.exog, self.model.data.row_labels
+        held = self.model._rows_of(exog)
+        if held is not None:
+            return held.arrays["exog"], held
+        rows, labels = self._transform_predict_exog(exog, transform=transform)
+        return np.atleast_2d(np.asarray(rows, dtype=float)), labels
+
+    def predict(self, exog: Any = None, transform: bool = True, *args: Any, **kwargs: Any) -> Any:
+        """Return predictions for new data, or for the rows of the fit, as statsmodels does.
+
+        Parameters
+        ----------
+        exog : array_like, DataFrame or Dask collection, optional
+            Rows to predict; by default those of the fit.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        *args, **kwargs
+            Passed on to the `predict` of statsmodels' model.
+
+        Returns
+        -------
+        ndarray, Series or Dask collection
+        """
+        if self.model._held is None and self.model._rows_of(exog) is None:
+            return super().predict(exog, transform, *args, **kwargs)
+        rows, labels = self._rows_to_predict(exog, transform)
+        values = self.model._predicted(np.asarray(self.params), rows)
+        return labeled(values, labels)

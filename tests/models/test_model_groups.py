@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from model_table import clone
 
 import rrmstats
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 
 GROUPS, ROWS, BAD = 24, 12, 3
 
@@ -22,6 +22,7 @@ def frame(seed=0, bad=BAD):
     sign = np.where(wrong, -1, 1)
     data["y"] = 1 + 2 * sign * data.x + rng.standard_normal(n)
     data["label"] = (rng.random(n) < 1 / (1 + np.exp(-4 * sign * data.x))).astype(float)
+    data["count"] = rng.poisson(np.exp(1 + sign * data.x))
     data["a"] = 2 * rng.standard_normal(n) + 8 * wrong
     data["b"] = np.where(wrong, -1, 0.5) * data.a + rng.standard_normal(n)
     return data
@@ -32,13 +33,28 @@ FORMULAS = {
     "logit": (rrmstats.logit, "label ~ x", {}),
     "pca": (rrmstats.pca, "~ x + a + b", {"n_components": 1}),
     "cov": (rrmstats.cov, "~ a + b", {}),
+    "poisson": (rrmstats.poisson, "count ~ x", {}),
 }
 ARRAYS = {
     "ols": lambda d, **kw: RRMOLS(d.y, sm.add_constant(d[["x"]]), **kw),
     "logit": lambda d, **kw: RRMLogit(d.label, sm.add_constant(d[["x"]]), **kw),
     "pca": lambda d, **kw: RRMPCA(d[["x", "a", "b"]], 1, **kw),
     "cov": lambda d, **kw: RRMCov(d[["a", "b"]], **kw),
+    "poisson": lambda d, **kw: RRMPoisson(d["count"], sm.add_constant(d[["x"]]), **kw),
 }
+# Models that take no formula, beside those that have the same losses.
+SAME = {
+    "poisson": lambda d, **kw: rrmstats.robustify(
+        sm.Poisson(d["count"], sm.add_constant(d[["x"]])), **kw
+    ),
+    "ols": lambda d, **kw: rrmstats.custom(squares(d), np.zeros(2), **kw),
+}
+
+
+def squares(data):
+    """Return squared residuals as a function of the parameters, labeled as the rows."""
+    y, exog = data.y.to_numpy(), sm.add_constant(data.x.to_numpy())
+    return lambda theta: pd.Series((y - exog @ theta) ** 2, index=data.index)
 
 
 def made(name, data, **kwargs):
@@ -159,6 +175,69 @@ def test_path_and_automatic_choice(name):
     chosen = made(name, data, groups="hospital", eps_bar="auto").fit()
     assert BAD / GROUPS <= chosen.eps_bar <= 0.45
     assert (chosen.group_weights[:BAD] < 0.2).all()
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_any_likelihood_and_loss_have_groups(name):
+    data = frame()
+    known = made(name, data, groups="hospital").fit(efficiency=0.95)
+    model = SAME[name](data, eps_bar=0.25, groups=data.hospital)
+    found = model.fit(efficiency=0.95, n_starts=5)
+    for one, other in ((known, found), (known.first_step, found.first_step)):
+        np.testing.assert_allclose(other.params, one.params, rtol=1e-4)
+        np.testing.assert_allclose(other.group_weights, one.group_weights, atol=1e-4)
+        # Those of regressions and generalized models have HC3's factors.
+        np.testing.assert_allclose(other.bse, one.bse, rtol=0.06)
+    assert found.cov_type == "cluster"
+    assert list(found.outlier_groups(0.999)[:BAD]) == [True] * BAD
+    assert "Smallest weights of groups" in str(found.summary())
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_labels_that_are_wrong_in_any_likelihood_and_loss(name):
+    data = frame()
+    labels = data.hospital.astype(object).copy()
+    labels[5] = None
+    for groups, text in (
+        (labels, "1 missing labels"),
+        (data.hospital[:7], "one label for each of the 288 rows, got 7"),
+        (data.hospital[::-1], "order"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            SAME[name](data, eps_bar=0.25, groups=groups)
+    with pytest.raises(TypeError, match="names a column"):
+        SAME[name](data, eps_bar=0.25, groups="hospital")
+
+
+def test_groups_of_a_loss_without_derivatives():
+    with pytest.raises(NotImplementedError, match="two derivatives"):
+        rrmstats.custom(
+            lambda theta: np.abs(np.arange(9.0) - theta[0]),
+            [0.0],
+            0.1,
+            smooth=False,
+            groups=np.arange(9) // 3,
+        )
+
+
+def test_few_labels_per_group_have_no_second_step_and_no_automatic_bound():
+    """Groups of wrong labels are not far out, and would come back."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(150), 4)
+    x = rng.standard_normal(600)
+    slope = np.where(group < 15, -1.5, 1.5)
+    label = (rng.random(600) < 1 / (1 + np.exp(-slope * x))).astype(float)
+    model = RRMLogit(label, sm.add_constant(x), 0.2, groups=group)
+    res = model.fit(efficiency=0.95, n_starts=10)
+    np.testing.assert_array_equal(res.params, res.first_step.params)
+    assert np.isnan(res.eps_hat)
+    assert "all opposite" in str(res.summary())
+    with pytest.raises(NotImplementedError, match="all opposite"):
+        RRMLogit(label, sm.add_constant(x), "auto", groups=group).fit(n_starts=10)
+    sure = (rng.random(600) < 1 / (1 + np.exp(-8 * slope * x))).astype(float)
+    model = RRMLogit(sure, sm.add_constant(x), 0.2, groups=group)
+    res = model.fit(efficiency=0.95, n_starts=10)
+    assert res.eps_hat == pytest.approx(0.1, abs=0.05)
 
 
 def test_a_bound_that_is_too_small_is_told_with_the_groups():

@@ -89,6 +89,24 @@ def test_deleting_a_row_moves_the_fit_by_dfbeta(eps_bar, efficiency):
         assert_allclose(expected @ change / (expected @ expected), 1, atol=0.15)
 
 
+@pytest.mark.parametrize("efficiency", [None, 0.95])
+def test_a_row_moves_the_fit_and_the_weight_of_its_group(efficiency):
+    rng = np.random.default_rng(0)
+    group, exog = np.repeat(np.arange(40), 5), sm.add_constant(rng.standard_normal((200, 2)))
+    endog = exog.sum(axis=1) + rng.standard_normal(200)
+    endog[:15] -= 4 * exog[:15, 1]
+
+    def fitted(counts):
+        model = RRMOLS(endog, exog, 0.2, groups=group, freq_weights=counts)
+        return model.fit(efficiency=efficiency, tol=1e-11)
+
+    res = fitted(np.ones(200))
+    for row in (0, 20, 57, 130):
+        step = np.where(np.arange(200) == row, 1e-3, 0.0)
+        moved = (fitted(1 + step).params - fitted(1 - step).params) / 2e-3
+        assert_allclose(res.deletion_influence()[row] / 200, moved, rtol=1e-3, atol=1e-6)
+
+
 @pytest.mark.parametrize("eps_bar", [0, 0.2])
 def test_influence_plot_of_statsmodels(eps_bar):
     res = rrmstats.ols(FORMULA, DIRTY, eps_bar).fit()

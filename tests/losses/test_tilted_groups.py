@@ -1,0 +1,75 @@
+"""Consistency under weights of groups, for families and likelihoods with a tilted law."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+import rrmstats
+from rrmstats.core import Groups
+from rrmstats.core.grouped import GroupedProblem
+from rrmstats.core.setting import Setting
+from rrmstats.losses.likelihood_rows import LawSample
+from rrmstats.losses.tilted_counts import TiltedCounts
+from rrmstats.losses.tilted_laws import TiltedLaws
+
+FAMILIES = {
+    "poisson": (sm.families.Poisson(), lambda rng, mu: rng.poisson(mu)),
+    "labels": (sm.families.Binomial(), lambda rng, mu: rng.binomial(1, mu / (1 + mu))),
+    "gamma": (
+        sm.families.Gamma(sm.families.links.Log()),
+        lambda rng, mu: rng.gamma(2.0, mu / 2.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_small_groups_of_clean_rows_give_the_truth(name):
+    """Weights of groups of three rows would halve a dispersion, and double a slope of labels."""
+    family, draw = FAMILIES[name]
+    rng = np.random.default_rng(1)
+    truth, exog = np.array([0.3, 0.6]), sm.add_constant(rng.standard_normal(6000))
+    endog = draw(rng, np.exp(exog @ truth)).astype(float)
+    groups = np.arange(6000) // 3
+    res = rrmstats.RRMGLM(endog, exog, 0.2, family=family, groups=groups).fit(n_starts=2)
+    assert np.abs((res.params - truth) / res.bse).max() < 3
+    assert res.bse.max() < 0.08
+    if name == "gamma":
+        assert res.scale == pytest.approx(0.5, rel=0.06)
+    if name == "labels":
+        assert res.raw_params[1] > 1.3 * res.params[1]
+
+
+def test_laws_and_closed_forms_agree_and_so_do_their_moves():
+    rng = np.random.default_rng(2)
+    exog = sm.add_constant(rng.standard_normal(60))
+    endog = rng.poisson(np.exp(exog @ [1.0, 0.5])).astype(float)
+    raw, rates = np.array([0.9, 0.6]), rng.uniform(0.1, 0.5, 60)
+    weights = rng.dirichlet(np.full(60, 5.0))
+    problem = rrmstats.RRMPoisson(endog, exog, 0.2).problem()
+    assert problem.design.back is None  # the coordinates are the parameters
+    counts = TiltedCounts(problem, raw, rates, weights, 1.0)
+    likelihood = rrmstats.robustify(sm.Poisson(endog, exog), 0.2).problem()
+    laws = TiltedLaws(
+        LawSample(likelihood.likelihood, Setting(0.2), likelihood.unit), raw, rates, weights
+    )
+    (by_sums, one), (by_law, two) = counts.coefficients(), laws.coefficients()
+    assert one and two
+    np.testing.assert_allclose(by_law, by_sums, rtol=1e-6)
+    for sums, law in zip(counts.moves(by_sums), laws.moves(by_law), strict=True):
+        np.testing.assert_allclose(law, sums, rtol=1e-4, atol=1e-6)
+    moved = [
+        TiltedCounts(problem, raw, rates * np.exp(-t), weights, 1.0).coefficients()[0]
+        for t in (1e-4, -1e-4)
+    ]
+    np.testing.assert_allclose(counts.moves(by_sums)[2], (moved[0] - moved[1]) / 2e-4, rtol=1e-3)
+
+
+def test_starts_of_large_samples_are_those_of_small_ones(monkeypatch):
+    rng = np.random.default_rng(0)
+    exog = sm.add_constant(rng.standard_normal(80))
+    problem = rrmstats.RRMOLS(exog @ [1.0, 2.0] + rng.standard_normal(80), exog, 0.1).problem()
+    grouped = GroupedProblem(problem, Groups(np.arange(80) // 8, 10, rng.uniform(1, 2, 80)))
+    subsets = np.array([[0, 3], [7, 2], [9, 1]])
+    whole = grouped.subset_fits(subsets)
+    monkeypatch.setattr("rrmstats.core.grouped.AT_ONCE", 0)
+    np.testing.assert_allclose(grouped.subset_fits(subsets), whole, rtol=1e-8)
