@@ -32,8 +32,14 @@ ROWWISE = {
     *(np.where, np.clip, np.round, np.nan_to_num),
     *(np.zeros_like, np.ones_like, np.full_like),
 }
+# Operators of truth values, which do not take the numbers that functions are tried on.
+LOGICAL = {
+    np.invert: np.logical_not,
+    np.bitwise_and: np.logical_and,
+    np.bitwise_or: np.logical_or,
+}
 # Subscripts of einsum with a result for each row, and those that sum over the rows.
-BY_ROW = {"ni,ni->n", "ni,ij,nj->n"}
+BY_ROW = {"ni,ni->n", "ni,ij,nj->n", "nd,nd->n", "...nd,...nd->...n"}
 
 
 class BlockArray(NDArrayOperatorsMixin):
@@ -96,7 +102,7 @@ class BlockArray(NDArrayOperatorsMixin):
             return self._reduced(ufunc.reduce, axis)
         if method != "__call__" or kwargs.get("out") is not None:
             raise TypeError(f"numpy.{ufunc.__name__}.{method} needs rows in memory, not in blocks")
-        return row_map(ufunc, *inputs, **kwargs)
+        return row_map(LOGICAL.get(ufunc, ufunc), *inputs, **kwargs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any

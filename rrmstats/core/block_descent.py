@@ -8,9 +8,11 @@ and that the divergence of the weights is what the budget allows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from rrmstats.core.block_extrapolation import MomentHistory
 from rrmstats.core.block_points import BlockPoint, block_weights, points_in_blocks
 from rrmstats.core.descent import BACKTRACK, GIVE_UP, RISK_NOISE, Step, newton_steps
 from rrmstats.core.entropy import Array
@@ -47,6 +49,7 @@ class BlockDescent:
         self.problem, self.points, self.budget = problem, points, budget
         self.converged = np.array([point.settled for point in points.all])
         self.predicted = np.full(len(points.all), np.inf)
+        self._history = [MomentHistory() for _ in points.all]
         self._log: list[tuple[int, BlockPoint, str]] = []
         for i in range(len(points.all)):
             self._move(i, points.all[i], "start")
@@ -57,7 +60,9 @@ class BlockDescent:
             open_ = [i for i in range(len(self.converged)) if self._is_open(i)]
             if not open_:
                 break
-            if accelerate:
+            if accelerate and self.points.all[open_[0]].moments.size:
+                self._extrapolate(open_, tol)
+            elif accelerate:
                 for i in self._newton(open_, tol):
                     self._refit(i, 0.0, NEAR)
             else:
@@ -135,10 +140,43 @@ class BlockDescent:
                 self.converged[i] |= final
         return lower
 
+    def _extrapolate(self, open_: list[int], tol: float) -> None:
+        """Take steps of Algorithm 1 from extrapolated moments, one pass for all descents."""
+        proposed, far, last = [], [], []
+        for i in open_:
+            here, history = self.points.all[i], self._history[i]
+            step = np.clip(here.lambda_step(self.budget.eps_bar), -FARTHEST_STEP, FARTHEST_STEP)
+            found = np.append(here.moments, np.log(here.lambda_) + step)
+            there, extrapolated = history.propose(found, partial(self._in_units, here))
+            proposed.append(there)
+            far.append(extrapolated)
+            last.append(history.size <= tol or history.stalled(np.sqrt(tol)))
+        theta = np.array([self.problem.moment_fit(there[:-1]) for there in proposed])
+        lambda_ = np.exp([there[-1] for there in proposed])
+        accuracy = EXACT if any(last) else NEAR
+        trials = near_budget(self.problem, theta, lambda_, self.budget, accuracy)
+        for i, there, extrapolated, final, trial in zip(
+            open_, proposed, far, last, trials, strict=True
+        ):
+            here, history = self.points.all[i], self._history[i]
+            self.predicted[i] = max(here.risk - trial.risk, 0.0)
+            if trial.risk <= here.risk + slack(here, trial) * (1 + 9 * final):
+                self._move(i, trial, "extrapolated" if extrapolated else "algorithm 1")
+                history.given = np.append(there[:-1], np.log(trial.lambda_))
+                self.converged[i] |= final
+            else:
+                history.forget()
+                self.converged[i] |= final or not extrapolated
+
+    def _in_units(self, here: BlockPoint, changes: Array) -> Array:
+        """Return changes of moments and ln(lambda), shape (m, p + 1), that can be compared."""
+        moments = self.problem.moment_changes(changes[:, :-1], here.moments)
+        return np.hstack([moments, changes[:, -1:]])
+
     def _refit(self, i: int, tol: float, accuracy: float) -> None:
         """Take the step of Algorithm 1: refit under the weights, then weigh anew."""
         here = self.points.all[i]
-        weights = block_weights(self.problem, here.theta, here.lambda_, self.budget)
+        weights = block_weights(self.problem, here, self.budget)
         theta = self.problem.improved(weights, here.theta)
         guess = np.array([here.lambda_])
         trial = near_budget(self.problem, theta[None], guess, self.budget, accuracy)[0]
@@ -215,10 +253,7 @@ class BlockPoints:
     @property
     def weights(self) -> list[Array]:
         """The weights of all rows at each point."""
-        return [
-            block_weights(self.problem, point.theta, point.lambda_, self.budget)
-            for point in self.all
-        ]
+        return [block_weights(self.problem, point, self.budget) for point in self.all]
 
 
 def evaluated_points(

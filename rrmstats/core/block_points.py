@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_map, row_sums
+from rrmstats.core.block_array import aligned, row_map, row_reduce
+from rrmstats.core.blocks import added
 from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget
 from rrmstats.core.problem import SmoothProblem
@@ -18,20 +19,45 @@ from rrmstats.core.problem import SmoothProblem
 class Sums(NamedTuple):
     """Sums over rows at one theta and lambda, with weights w = base * exp(-l / lambda).
 
-    Losses l are counted from the least that a row can have. `mass`, `first` and `second` are the
-    sums of w, w l and w l^2, `tied` is the base weight of the rows at the least loss, `kept` the
-    weight of each kind of rows; `gradient`, `cross` and `curvature` are those of
-    `SmoothProblem.tilted_sums`.
+    Losses l are counted from `least`, that of these rows. `mass`, `first` and `second` are the
+    sums of w, w l and w l^2, `kept` is the weight of each kind of rows, `tied` the base
+    weight of the rows at the least loss and of each kind of them; `gradient`, `cross` and
+    `curvature` are those of `SmoothProblem.tilted_sums`, empty where `moments` take their place.
     """
 
+    least: float
     mass: float
     first: float
     second: float
-    tied: float
+    tied: Array
     kept: Array
     gradient: Array
     cross: Array
     curvature: Array
+    moments: Array
+
+    def above(self, least: float, beta: float) -> Sums:
+        """Return the sums with losses counted from a lower one."""
+        shift = self.least - least
+        if shift == 0:
+            return self
+        if not np.isfinite(shift):  # no row has a finite loss
+            return self._replace(least=least)
+        factor = np.exp(-beta * shift)
+        mass, first = factor * self.mass, factor * self.first
+        gradient = factor * self.gradient
+        return Sums(
+            least,
+            mass,
+            first + shift * mass,
+            factor * self.second + shift * (2.0 * first + shift * mass),
+            0.0 * self.tied,
+            factor * self.kept,
+            gradient,
+            factor * self.cross + shift * gradient,
+            factor * self.curvature,
+            factor * self.moments,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +81,11 @@ class BlockPoint:
         Weighted mean of the gradients, and their covariance with the losses.
     hessian : ndarray, shape (k, k)
         Of the concentrated risk.
+    moments : ndarray, shape (p,)
+        Weighted means of which the weighted fit is a function. Either these are known or the
+        gradient, `cross` and the Hessian; the others are empty.
+    least, mass : float
+        The least loss, and the sum of the weights before they are scaled to sum to one.
     """
 
     theta: Array
@@ -67,6 +98,9 @@ class BlockPoint:
     gradient: Array
     cross: Array
     hessian: Array
+    moments: Array
+    least: float
+    mass: float
 
     @property
     def settled(self) -> bool:
@@ -98,31 +132,52 @@ class BlockPoint:
 
 
 def tilt_sums(
-    make: Callable[..., Any],
-    theta: Array,
-    lambda_: Array,
-    least: Array,
-    base: Array,
-    *arrays: Array,
+    make: Callable[..., Any], theta: Array, lambda_: Array, base: Array, *arrays: Array
 ) -> tuple[Sums, ...]:
     """Return what some rows add to the sums at each of several theta, shape (b, k)."""
     part = make(*arrays)
-    return tuple(_sums_at(part, *point, base) for point in zip(theta, lambda_, least, strict=True))
+    return tuple(_sums_at(part, *point, base) for point in zip(theta, lambda_, strict=True))
 
 
-def _sums_at(part: SmoothProblem, theta: Array, lambda_: float, least: float, base: Array) -> Sums:
-    beta = 1.0 / lambda_ if lambda_ > 0 else 0.0
+def _sums_at(part: SmoothProblem, theta: Array, lambda_: float, base: Array) -> Sums:
+    beta = inverse(lambda_)
     with np.errstate(over="ignore", invalid="ignore"):
-        losses = part.losses(theta) - least
+        losses = part.losses(theta)
+        if not (base > 0).all():
+            losses = np.where(base > 0, losses, np.nanmax(losses))
+        least = float(losses.min(where=np.isfinite(losses), initial=np.inf))
+        losses = losses - (least if least < np.inf else 0.0)
         weights = base * np.exp(-beta * losses)
     if not np.isfinite(losses).all():
         losses = np.where(np.isnan(losses), np.nan, np.where(weights > 0, losses, 0.0))
     weighted = weights * losses
-    kinds = part.row_kinds
-    kept = np.empty(0) if kinds is None else weights @ kinds
-    sums = part.tilted_sums(theta, losses, weights, beta)
-    tied = base @ ((losses <= 0) & (weights > 0))
-    return Sums(weights.sum(), weighted.sum(), weighted @ losses, tied, kept, *sums)
+    kinds = np.empty((len(base), 0)) if part.row_kinds is None else part.row_kinds
+    tied = base * ((losses <= 0) & (weights > 0))
+    tied_kinds = np.r_[tied.sum(), tied @ kinds]
+    slopes: tuple[Array, Array, Array] = np.empty(0), np.empty(0), np.empty((0, 0))
+    moments = part.moment_sums(weights)
+    if moments is None:
+        slopes, moments = part.tilted_sums(theta, losses, weights, beta), np.empty(0)
+    totals = weights.sum(), weighted.sum(), weighted @ losses
+    return Sums(least, *totals, tied_kinds, weights @ kinds, *slopes, moments)
+
+
+def inverse(lambda_: float) -> float:
+    """Return 1 / lambda, zero for no temperature."""
+    return 1.0 / lambda_ if lambda_ > 0 else 0.0
+
+
+def joined_sums(lambda_: Array, parts: list[tuple[Sums, ...] | None]) -> tuple[Sums, ...] | None:
+    """Return the sums of several parts of the rows as those of all, at each of several points."""
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    joined = []
+    for sums, lam in zip(zip(*found, strict=True), lambda_, strict=True):
+        least = min(part.least for part in sums)
+        same = [tuple(part.above(least, inverse(lam)))[1:] for part in sums]
+        joined.append(Sums(least, *added(same)))
+    return tuple(joined)
 
 
 def points_in_blocks(
@@ -130,12 +185,11 @@ def points_in_blocks(
 ) -> list[BlockPoint]:
     """Return the points at some parameters (b, k) and lambdas (b,), in one pass over the rows."""
     base = aligned(budget.uniform(problem.n_obs), problem.blocks)
-    least = np.array([problem.least_loss(t) for t in theta])
-    kernel = partial(tilt_sums, problem.with_rows, theta, lambda_, least)
-    found = row_sums(kernel, base, *problem.row_arrays)
+    kernel = partial(tilt_sums, problem.with_rows, theta, lambda_)
+    found = row_reduce(kernel, partial(joined_sums, lambda_), base, *problem.row_arrays)
     return [
-        _point(problem, t, float(lam), float(low), Sums(*sums), budget.eps_bar)
-        for t, lam, low, sums in zip(theta, lambda_, least, found, strict=True)
+        _point(problem, t, float(lam), sums, budget.eps_bar)
+        for t, lam, sums in zip(theta, lambda_, found, strict=True)
     ]
 
 
@@ -143,13 +197,14 @@ def _point(
     problem: SmoothProblem,
     theta: Array,
     lambda_: float,
-    least: float,
     sums: Sums,
     eps_bar: float,
 ) -> BlockPoint:
     budget = -float(np.log1p(-eps_bar))
-    if sums.tied >= (1 - eps_bar) * (1 - 1e-12) and sums.first > 0:
-        return _exact_point(theta, least, sums)
+    if sums.tied[0] >= 1 - 1e-12:  # equal losses have equal weights
+        lambda_ = np.inf
+    elif sums.tied[0] >= (1 - eps_bar) * (1 - 1e-12):
+        return _exact_point(problem, theta, sums)
     mean = sums.first / sums.mass
     beta = 1.0 / lambda_
     divergence = max(-float(np.log(sums.mass)) - beta * mean, 0.0)
@@ -161,7 +216,7 @@ def _point(
     if variance > 0 and beta > 0:
         hessian += beta / variance * np.outer(cross, cross)
     sound = np.isfinite(mean) and problem.keeps(sums.kept / sums.mass)
-    risk = least + mean + (lambda_ * gap if gap else 0.0)
+    risk = sums.least + mean + (lambda_ * gap if gap else 0.0)
     return BlockPoint(
         theta=theta,
         lambda_=lambda_,
@@ -173,38 +228,52 @@ def _point(
         gradient=gradient,
         cross=cross,
         hessian=hessian,
+        moments=sums.moments / sums.mass,
+        least=sums.least,
+        mass=float(sums.mass),
     )
 
 
-def _exact_point(theta: Array, least: float, sums: Sums) -> BlockPoint:
+def _exact_point(problem: SmoothProblem, theta: Array, sums: Sums) -> BlockPoint:
     """Return a point at which as many rows as needed have the least loss."""
-    nothing = np.zeros_like(theta)
+    nothing, tied = np.zeros_like(theta), float(sums.tied[0])
     return BlockPoint(
         theta=theta,
         lambda_=0.0,
-        divergence=-float(np.log(min(sums.tied, 1.0))),
+        divergence=-float(np.log(min(tied, 1.0))),
         gap=0.0,
-        risk=least,
+        risk=sums.least if problem.keeps(sums.tied[1:] / tied) else np.inf,
         excess=0.0,
         variance=0.0,
         gradient=nothing,
         cross=nothing,
         hessian=np.zeros((len(theta), len(theta))),
+        moments=np.empty(0),
+        least=sums.least,
+        mass=tied,
     )
 
 
-def block_weights(problem: SmoothProblem, theta: Array, lambda_: float, budget: Budget) -> Array:
-    """Return the weights of all rows at given parameters and lambda, as an expression."""
+def block_weights(problem: SmoothProblem, point: BlockPoint, budget: Budget) -> Array:
+    """Return the weights of all rows at a point, as an expression."""
     base = aligned(budget.uniform(problem.n_obs), problem.blocks)
-    if lambda_ == np.inf:
+    if point.lambda_ == np.inf:
         return base
-    least = problem.least_loss(theta)
-    tilt = row_map(_tilted, problem.losses(theta), base, lambda_, least, tail=())
-    return tilt / tilt.sum()
+    kernel = partial(_tilted, problem.with_rows, point.theta, point.lambda_, point.least)
+    return row_map(kernel, base / point.mass, *problem.row_arrays, tail=())
 
 
-def _tilted(losses: Array, base: Array, lambda_: float, least: float) -> Array:
-    if lambda_ == 0:
-        return base * (losses <= least)
-    with np.errstate(over="ignore"):
+def _tilted(
+    make: Callable[..., Any],
+    theta: Array,
+    lambda_: float,
+    least: float,
+    base: Array,
+    *arrays: Array,
+) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = make(*arrays).losses(theta)
+        if lambda_ == 0:
+            return base * (losses <= least)
+        losses = np.where(base > 0, losses, np.inf)
         return base * np.exp(-(losses - least) / lambda_)

@@ -21,10 +21,13 @@ BACKTRACK = (1.0, 0.3)
 # Far from the end, where steps are larger than ROUGH_STEP, this accuracy of the divergence
 # suffices: the risk is then known to its square.
 ROUGH_STEP, ROUGH_RTOL = 0.1, 1e-3
-# Extrapolated steps shrink by a factor at a time: they end at this power of the tolerance.
-LINEAR_POWER = 0.8
+# Steps that shrink by a factor at a time end at this power of the tolerance; extrapolated ones,
+# which may be far from the end when they are short, at a smaller one.
+LINEAR_POWER, EXTRAPOLATED_POWER = 0.8, 0.95
 # A descent is given up when the lowest end is this many predicted decreases away.
 GIVE_UP = 10.0
+# Extrapolated steps must shrink to this part where rounding hides whether they lower the risk.
+NEARER = 0.9
 # What rounding may add to a risk that has converged, relative to its excess.
 RISK_NOISE = 1e-13
 
@@ -73,6 +76,7 @@ class Descent:
         self.predicted = np.full(len(points.risk), np.inf)
         self._log: list[tuple[np.ndarray, str, Array, Array, Array]] = []
         self._history = [Anderson() for _ in points.risk]
+        self._size = np.full(len(points.risk), np.inf)
         self._record(np.arange(len(points.risk)), "start")
 
     def run(self, tol: float, maxiter: int, accelerate: bool) -> Descent:
@@ -200,7 +204,13 @@ class Descent:
             self.budget.of(rows),
             here.lambda_,
         )
-        lower = (trial.risk <= here.risk) & (trial.risk < np.inf)
+        size = np.array(
+            [change_size(*three) for three in zip(given, trial.losses, trial.weights, strict=True)]
+        )
+        nearer = smooth & (size <= NEARER * self._size[rows])
+        lower = trial.risk <= here.risk + nearer * RISK_NOISE * np.abs(here.excess)
+        lower &= trial.risk < np.inf
+        self._size[rows[lower]] = size[lower]
         self.points.put(rows[lower], trial if lower.all() else trial[lower])
         for kind, chosen in (("extrapolated", lower & far), ("algorithm 1", lower & ~far)):
             if chosen.any():
@@ -213,8 +223,7 @@ class Descent:
             self._history[i].record(given[j], trial.losses[j])
             self.predicted[i] = here.risk[j] - trial.risk[j]
             if smooth:
-                size = change_size(given[j], trial.losses[j], trial.weights[j])
-                self.converged[i] = size <= tol**LINEAR_POWER * trial.excess[j]
+                self.converged[i] = size[j] <= tol**EXTRAPOLATED_POWER * trial.excess[j]
             else:
                 self.converged[i] = here.risk[j] - trial.risk[j] <= tol * here.excess[j]
 

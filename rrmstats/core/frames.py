@@ -12,6 +12,8 @@ MAD_UNIT = 1.4826
 CLIP = 5.0
 # What is left of a row that depends on others, relative to the row: rounding leaves 1e-14.
 DEPENDENT = 1e-7
+# Rows, evenly spaced among all, from which the spread of a column is taken.
+SPREAD_ROWS = 50_000
 # Rows looked at together for the next independent one.
 BLOCK = 256
 
@@ -57,6 +59,7 @@ def clipped_spread(exog: Array) -> Array:
     That of the values clipped at CLIP typical distances from the median, typical being the
     median of those that are not zero: a column that is mostly constant keeps its spread.
     """
+    exog = exog[:: max(1, len(exog) // SPREAD_ROWS)]
     middle = np.median(exog, axis=0)
     typical = positive_median(np.abs(exog - middle))
     return np.clip(exog, middle - CLIP * typical, middle + CLIP * typical).std(axis=0)

@@ -148,7 +148,19 @@ def equal_pvalue(difference: Array, moves: Array, counts: Array | None, free: fl
         Degrees of freedom of the variance.
     """
     weighted = moves if counts is None else counts[:, None] * moves
-    variance = weighted.T @ moves
+    return difference_pvalue(difference, weighted.T @ moves, free)
+
+
+def difference_pvalue(difference: Array, variance: Array, free: float) -> float:
+    """Return the p-value of Wald's test that a difference is chance, given its variance.
+
+    Parameters
+    ----------
+    difference : ndarray, shape (k,)
+    variance : ndarray, shape (k, k)
+    free : float
+        Degrees of freedom of the variance.
+    """
     unit = np.sqrt(np.diag(variance))
     unit[unit == 0] = np.inf
     scaled = difference / unit
@@ -178,6 +190,11 @@ def growth_pvalue(
     """
     squares = moves * moves
     variance = float(squares.sum() if counts is None else counts @ squares) + more
+    return excess_pvalue(growth, variance, free)
+
+
+def excess_pvalue(growth: float, variance: float, free: float) -> float:
+    """Return the one-sided p-value of a growth, given its variance and degrees of freedom."""
     return float(stdtr(free, -growth / np.sqrt(variance))) if variance > 0 else 1.0
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ PAIRS_MAX = 400_000
 # Newton steps of a weighted fit, and those that improve a start.
 FIT_STEPS = 50
 IMPROVING_STEPS = 2
+# Rows from which the first steps of a fit to rows in blocks are, and their number: no more, since
+# a part of the rows may have no finite fit.
+START_ROWS, START_STEPS = 5_000, 8
 # Singular value, relative to the largest, below which rows do not reach a direction.
 INDEPENDENT = 1e-7
 
@@ -109,17 +112,31 @@ class LinearProblem(EstimableProblem):
         """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k)."""
         weights = aligned(weights, self.blocks)
         if blocked(weights):
-            start = np.zeros(self.n_params) if theta is None else np.asarray(theta)
+            start = self._start_in_blocks(weights) if theta is None else np.asarray(theta)
             return self._newton(weights, start[None], FIT_STEPS)[0]
         batch = weights.reshape(-1, self.n_obs)
-        start = np.zeros((len(batch), self.n_params))
-        if theta is not None:
+        if theta is None:
+            start = self.start(batch)
+        else:
             start = np.broadcast_to(theta, (*weights.shape[:-1], self.n_params))
             start = start.reshape(-1, self.n_params).copy()
         return self._newton(batch, start, FIT_STEPS).reshape(*weights.shape[:-1], -1)
 
+    def start(self, weights: Array) -> Array:
+        """Return parameters from which a weighted fit starts, shape (..., k)."""
+        return np.zeros((*weights.shape[:-1], self.n_params))
+
+    def _start_in_blocks(self, weights: Array) -> Array:
+        """Return parameters near a weighted fit, from rows evenly spaced among all."""
+        rows = np.arange(0, self.n_obs, max(1, self.n_obs // START_ROWS))
+        share, *arrays = taken(rows, weights, *self.row_arrays)
+        part, share = self.with_rows(*arrays), share[None] / share.sum()
+        return part._newton(share, part.start(share), START_STEPS)[0]
+
     def improved(self, weights: Array, theta: Array) -> Array:
         """Return parameters a few Newton steps towards the weighted fit, shape (b, k)."""
+        if blocked(weights):
+            return self._newton(weights, theta[None], IMPROVING_STEPS)[0]
         return self._newton(weights, theta, IMPROVING_STEPS)
 
     def _newton(self, weights: Array, theta: Array, steps: int) -> Array:
@@ -134,20 +151,61 @@ class LinearProblem(EstimableProblem):
         )
 
     def _newton_in_blocks(self, weights: Array, theta: Array, steps: int) -> Array:
-        return damped_newton(
-            lambda t: np.array([weights @ self.losses(t[0])]),
-            lambda t: self.weighted_slopes(t, weights),
-            self.retract,
-            theta,
-            steps,
+        """Take the steps from one theta, shape (1, k), each in one pass over the rows."""
+        known: dict[bytes, tuple[Array, Array, Array]] = {}
+
+        def at(t: Array) -> tuple[Array, Array, Array]:
+            if t.tobytes() not in known:
+                known.clear()
+                known[t.tobytes()] = self.value_and_slopes(t[0], weights)
+            return known[t.tobytes()]
+
+        def slopes(t: Array) -> tuple[Array, Array]:
+            _, gradient, hessian = at(t)
+            return gradient[None], hessian[None]
+
+        return damped_newton(lambda t: at(t)[0][None], slopes, self.retract, theta, steps)
+
+    def value_and_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array, Array]:
+        """Return the weighted loss, gradient (k,) and Hessian (k, k) at one theta, in one pass."""
+        eta = self.predictor(theta)
+        first, second = self.link_slopes(eta)
+        (hessian,), (gradient,), (value,) = self.products(
+            [weights * second], [weights * first], [weights * self.link_losses(eta)]
+        )
+        return np.asarray(value), gradient, hessian
+
+    def products(
+        self, weights: Sequence[Array], targets: Sequence[Array], values: Sequence[Array]
+    ) -> tuple[list[Array], list[Array], list[float]]:
+        """Return several sums over the rows; in one pass where these lie in blocks.
+
+        Parameters
+        ----------
+        weights, targets, values : sequence of ndarray, shape (n,)
+
+        Returns
+        -------
+        grams : list of ndarray, shape (k, k)
+            ``exog' diag(w) exog`` of each of the weights.
+        moments : list of ndarray, shape (k,)
+            ``t @ exog`` of each of the targets.
+        totals : list of float
+            Sums of each of the values.
+        """
+        if self.blocks is not None:
+            kernel = partial(_products, len(weights), len(targets))
+            grams, moments, totals = row_sums(kernel, self.exog, *weights, *targets, *values)
+            return list(grams), list(moments), [float(total) for total in totals]
+        none = np.empty((0, self.n_obs))
+        return (
+            [self.gram(w, none)[0] for w in weights],
+            [t @ self.exog for t in targets],
+            [float(v.sum()) for v in values],
         )
 
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
         """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
-        if blocked(weights):
-            first, second = self.link_slopes(self.predictor(theta[0]))
-            slopes, gram = row_sums(slope_sums, self.exog, weights * first, weights * second)
-            return slopes[None], gram[None]
         first, second = self.link_slopes(self.predictor(theta))
         hessian, moments = self.gram(weights * second, (weights * first)[:, None, :])
         return moments[:, 0, :], hessian
@@ -324,9 +382,13 @@ def weighted_gram(exog: Array, weights: Array) -> Array:
     return exog.T @ (weights[:, None] * exog)
 
 
-def slope_sums(exog: Array, first: Array, second: Array) -> tuple[Array, Array]:
-    """Return ``first @ exog``, shape (k,), and the Gram matrix under `second`, (k, k)."""
-    return first @ exog, weighted_gram(exog, second)
+def _products(n_weights: int, n_targets: int, exog: Array, *arrays: Array) -> tuple[Any, ...]:
+    weights, rest = arrays[:n_weights], arrays[n_weights:]
+    return (
+        tuple(weighted_gram(exog, w) for w in weights),
+        tuple(t @ exog for t in rest[:n_targets]),
+        tuple(v.sum() for v in rest[n_targets:]),
+    )
 
 
 def normal_equations(exog: Array, weights: Array, target: Array) -> tuple[Array, Array]:

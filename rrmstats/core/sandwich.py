@@ -7,13 +7,15 @@ score of each observation and the Hessian of the concentrated risk.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.block_array import row_map
+from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
 
@@ -115,7 +117,10 @@ def minimum_influence(
     Returns
     -------
     Influence
+        Expressions where the rows lie in blocks, after one pass over them.
     """
+    if problem.blocks is not None:
+        return _influence_in_blocks(problem, theta, losses, weights, lambda_, base)
     _, hessian, drift = (
         part[0]
         for part in problem.concentrated(
@@ -127,11 +132,94 @@ def minimum_influence(
     return Influence(by_theta, by_theta @ drift - log_beta)
 
 
+def _influence_in_blocks(
+    problem: SmoothProblem,
+    theta: Array,
+    losses: Array,
+    weights: Array,
+    lambda_: float,
+    base: Array | None,
+) -> Influence:
+    """Return what `minimum_influence` does, in one pass over the rows and expressions in them."""
+    excess = np.where(weights > 0, losses - problem.least_loss(theta), 0.0)
+    at = sums_in_blocks(problem, theta, lambda_, excess, weights)
+    relative = relative_weights(weights, base)
+    gradients = np.where((weights > 0)[:, None], problem.gradients(theta), 0.0)
+    log_beta, inverse = 0.0 * weights, np.linalg.pinv(at.hessian, hermitian=True)
+    found, drift = gradients * relative[:, None], np.zeros_like(at.gradient)
+    if 0 < lambda_ < np.inf:
+        spread, drift = (excess - at.mean) / lambda_, at.cross / at.variance
+        log_beta = (relative * spread + relative - 1.0) * (lambda_**2 / at.variance)
+        found = found - log_beta[:, None] * (at.cross / lambda_)
+    by_theta = found @ -inverse
+    return Influence(by_theta, by_theta @ drift - log_beta)
+
+
+def sums_in_blocks(
+    problem: SmoothProblem, theta: Array, lambda_: float, excess: Array, weights: Array
+) -> WeightedSums:
+    """Return what one pass over the rows tells of a minimum.
+
+    Parameters
+    ----------
+    problem : SmoothProblem
+    theta : ndarray, shape (k,)
+    lambda_ : float
+    excess, weights : BlockArray, shape (n,)
+        Losses above the least, and weights that sum to one.
+    """
+    beta = 1 / lambda_ if 0 < lambda_ < np.inf else 0.0
+    kernel = partial(_weighted_sums, problem.with_rows, theta, beta)
+    mean, second, *sums = row_sums(kernel, excess, weights, *problem.row_arrays)
+    return WeightedSums(float(mean), float(second - mean**2), beta, *sums)
+
+
+def _weighted_sums(
+    make: Callable[..., Any],
+    theta: Array,
+    beta: float,
+    excess: Array,
+    weights: Array,
+    *arrays: Array,
+) -> tuple[Array, ...]:
+    weighted = weights * excess
+    sums = make(*arrays).tilted_sums(theta, excess, weights, beta)
+    return weighted.sum(), weighted @ excess, *sums
+
+
+class WeightedSums(NamedTuple):
+    """Sums over rows in blocks: of losses above the least, and of `SmoothProblem.tilted_sums`."""
+
+    mean: float
+    variance: float
+    beta: float
+    gradient: Array
+    moved: Array
+    curvature: Array
+
+    @property
+    def cross(self) -> Array:
+        """Covariance of losses and gradients, shape (k,)."""
+        return self.moved - self.mean * self.gradient
+
+    @property
+    def hessian(self) -> Array:
+        """Hessian of the concentrated risk, shape (k, k)."""
+        outer = np.outer(self.gradient, self.gradient)
+        if self.beta > 0:
+            outer = outer + np.outer(self.cross, self.cross) / self.variance
+        return self.curvature + self.beta * outer
+
+
 def tempered_influence(
     problem: SmoothProblem, theta: Array, weights: Array, lambda_: float, base: Array | None
 ) -> Array:
     """Return the influence functions of theta at a fixed lambda, shape (n, k)."""
-    _, hessian = problem.tempered(theta, weights, lambda_)
+    if problem.blocks is None:
+        _, hessian = problem.tempered(theta, weights, lambda_)
+    else:
+        at = sums_in_blocks(problem, theta, lambda_, np.zeros_like(weights), weights)
+        hessian = at.curvature
     found = problem.gradients(theta) * relative_weights(weights, base)[:, None]
     return -found @ np.linalg.pinv(hessian, hermitian=True)
 

@@ -93,7 +93,13 @@ class Solution:
         return len(self.trace) - 1
 
     def continued(
-        self, theta: Array, losses: Array, weights: Array, lambda_: float, setting: Setting
+        self,
+        theta: Array,
+        losses: Array,
+        weights: Array,
+        lambda_: float,
+        setting: Setting,
+        known: tuple[float, float] | None = None,
     ) -> Solution:
         """Return the solution of a second step: other parameters and weights, the same search.
 
@@ -105,9 +111,13 @@ class Solution:
         lambda_ : float
             Temperature of the weights.
         setting : Setting
+        known : tuple of float, optional
+            Divergence of the weights and risk, where they are known.
         """
         n = len(losses)
-        divergence, risk = map(float, row_sums(weighted_means, weights, setting.spread(n), losses))
+        if known is None:
+            known = row_sums(weighted_means, weights, setting.spread(n), losses)
+        divergence, risk = map(float, known)
         n_eff = setting.wnobs(n) * float(np.exp(-divergence))
         return replace(
             self,
@@ -327,6 +337,8 @@ def screened_part(
 def _rivals(ends: Points, i: int) -> bool:
     """Tell whether an end could be the global minimum."""
     best = int(np.argmin(ends.risk))
+    if ends.risk[i] == ends.risk[best]:  # infinite risks have no difference
+        return True
     return bool(ends.risk[i] - ends.risk[best] <= COMPARE_MARGIN * ends.excess[best])
 
 

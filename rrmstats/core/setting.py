@@ -83,6 +83,13 @@ class Setting:
         base = self.base(n)
         return np.broadcast_to(1.0 / n, (n,)) if base is None else base
 
+    def counts(self, n: int) -> Array:
+        """Return how often each of n rows counts, shape (n,)."""
+        given = self.freq_weights
+        if given is None:
+            return np.broadcast_to(1.0, (n,))
+        return given if blocked(given) else np.asarray(given, dtype=float)
+
     def budget(self, n: int) -> Budget:
         """Return the constraint on the weights of n rows."""
         return Budget(self.eps_bar, self.base(n), self.wnobs(n))

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rrmstats.core.block_array import aligned, row_sums
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
+from rrmstats.core.linear import weighted_gram
 from rrmstats.core.sandwich import Dependence, minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -32,7 +34,7 @@ class ClassificationProblem(LogisticProblem):
             ridge = self.design.back.T @ ridge @ self.design.back
         super().__init__(endog, self.design.exog, alpha, ridge)
         self.columns = exog
-        self.plain = LogisticProblem(endog, self.exog)
+        self.plain = self.unpenalized()
 
     def consistent(self, solution: Solution, setting: Setting) -> ClassificationEstimate:
         """Return the estimate of the first step, its coefficients corrected."""
@@ -195,8 +197,7 @@ class ClassificationEstimate(Estimate):
     @property
     def mass(self) -> Array:
         """How often each row counts, shape (n,)."""
-        counts = self.setting.freq_weights
-        return np.ones(self.problem.n_obs) if counts is None else np.asarray(counts, float)
+        return aligned(self.setting.counts(self.problem.n_obs), self.problem.blocks)
 
     @property
     def gamma(self) -> float:
@@ -274,19 +275,59 @@ class ClassificationEstimate(Estimate):
         of_fit = of_theta
         if self.problem.alpha > 0:
             of_fit = self._influence_of_fit(of_theta, of_log_lambda)
-        return of_fit - beta * (of_theta - np.outer(of_log_lambda, found.theta))
+        return of_fit - beta * (of_theta - of_log_lambda[:, None] * found.theta)
 
     def _influence_of_fit(self, of_theta: Array, of_log_lambda: Array) -> Array:
         """Return the influence functions of the weighted fit without the penalty."""
         found, plain = self.solution, self.problem.plain
         weights, beta = found.weights, 1.0 / found.lambda_
         gradients, own = plain.gradients(self.fitted), self.problem.gradients(found.theta)
-        with_theta = gradients.T @ (weights[:, None] * own)
-        with_theta -= np.outer(weights @ gradients, weights @ own)
-        with_loss = (weights * (found.losses - weights @ found.losses)) @ gradients
+        curvature = plain.link_slopes(plain.predictor(self.fitted))[1]
+        with_theta, with_loss, hessian = weighted_covariances(
+            weights, found.losses, gradients, own, plain.exog, curvature
+        )
         score = gradients * relative_weights(weights, self.base)[:, None]
-        score += beta * (np.outer(of_log_lambda, with_loss) - of_theta @ with_theta.T)
-        return -score @ np.linalg.pinv(plain.hessian(self.fitted, weights), hermitian=True)
+        score = score + beta * (of_log_lambda[:, None] * with_loss - of_theta @ with_theta.T)
+        return -score @ np.linalg.pinv(hessian, hermitian=True)
+
+
+def weighted_covariances(
+    weights: Array, losses: Array, gradients: Array, own: Array, exog: Array, curvature: Array
+) -> tuple[Array, Array, Array]:
+    """Return weighted covariances of gradients, and the weighted Gram matrix, in one pass.
+
+    Parameters
+    ----------
+    weights, losses, curvature : ndarray, shape (n,)
+    gradients, own, exog : ndarray, shape (n, k)
+
+    Returns
+    -------
+    with_own : ndarray, shape (k, k)
+        Covariance of `gradients` and `own`.
+    with_loss : ndarray, shape (k,)
+        Covariance of `gradients` and losses.
+    gram : ndarray, shape (k, k)
+        Gram matrix of `exog` under ``weights * curvature``.
+    """
+    mean, means, own_means, cross, products, gram = row_sums(
+        _covariance_sums, weights, losses, gradients, own, exog, curvature
+    )
+    return products - np.outer(means, own_means), cross - mean * means, gram
+
+
+def _covariance_sums(
+    weights: Array, losses: Array, gradients: Array, own: Array, exog: Array, curvature: Array
+) -> tuple[Array, ...]:
+    weighted = weights[:, None] * gradients
+    return (
+        weights @ losses,
+        weighted.sum(axis=0),
+        weights @ own,
+        losses @ weighted,
+        weighted.T @ own,
+        weighted_gram(exog, weights * curvature),
+    )
 
 
 def consistent_theta(
@@ -305,7 +346,7 @@ def consistent_theta(
         return theta, theta, False
     fitted = theta
     if problem.alpha > 0:
-        plain = LogisticProblem(problem.endog, problem.exog)
+        plain = problem.unpenalized()
         fitted = plain.weighted_fit(weights, theta)
         if plain.separated(fitted):
             return theta, theta, False

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc
 
+from rrmstats.core.block_array import blocked, row_map, row_sums
 from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
@@ -15,12 +15,22 @@ from rrmstats.core.ladder import Ladder, Rung
 from rrmstats.core.sandwich import influence_covariance, minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.losses.component_moves import (
+    along_axes,
+    basis_turns,
+    flat_rows,
+    outer_rows,
+    turn_sums,
+    turned_loadings,
+)
 from rrmstats.losses.covariance import NEGLIGIBLE
-from rrmstats.losses.cutoffs import precision_order, subspace_cutoff
+from rrmstats.losses.cutoffs import nearness, precision_order, subspace_cutoff
 from rrmstats.losses.gaussian import Core
 from rrmstats.losses.inner import InnerScatter
 from rrmstats.losses.matrices import check_range, weighted_scatter
-from rrmstats.losses.plane_rungs import subspace_ladder
+from rrmstats.losses.medians import thinned
+from rrmstats.losses.moment_problem import moment_sums, normalized
+from rrmstats.losses.plane_rungs import core_moments, subspace_ladder
 from rrmstats.losses.planes import PlaneRung, first_plane
 from rrmstats.losses.rungs import Place, rung_solution
 from rrmstats.losses.scatter_moves import Part, bounded, enlargement, good_share
@@ -30,8 +40,6 @@ from rrmstats.losses.subspace import SubspaceProblem, complement
 # Feedback, as in `stable_order`, beyond which a first step passes so close to the rows of its fit
 # that their distances say nothing of the others'.
 MOST_FEEDBACK = 0.5
-# Good rows in so many are out as far as to fade, and to be left out.
-FADING, GONE = 100.0, 1e4
 
 
 # Rows per variable from which the errors of loadings can be relied on.
@@ -47,13 +55,19 @@ class ComponentsProblem(SubspaceProblem):
 
     def __init__(self, data: Array, q: int, demean: bool, column_unit: Array) -> None:
         n, d = data.shape
+        if blocked(data) and d >= n:
+            raise ValueError(
+                f"data of {n} rows and {d} columns lie in blocks, which needs more rows than "
+                "columns; bring them into memory"
+            )
         self.column_unit = column_unit
-        self.center = np.median(data, axis=0) if demean else np.zeros(d)
-        scaled = (data - self.center) / column_unit
+        (some,) = thinned(data)
+        self.center = np.median(some, axis=0) if demean else np.zeros(d)
         with np.errstate(over="ignore"):
-            spread = np.median(np.linalg.norm(scaled, axis=1))
+            length = np.linalg.norm((some - self.center) / column_unit, axis=1)
+        spread = np.median(length)
         self.unit = float(np.exp2(np.round(np.log2(spread)))) if spread > 0 else 1.0
-        scaled = scaled / self.unit
+        scaled = (data - self.center) / (column_unit * self.unit)
         check_range(scaled)
         self.span = np.eye(d)
         if d > n:
@@ -146,12 +160,11 @@ class ComponentsProblem(SubspaceProblem):
         within = inner.distances()
         ladder = subspace_ladder(self, plane, within, setting, efficiency)
         weights = setting.spread(self.n_obs) * tilts(within, inner.size_order)
-        weights /= weights.sum()
+        cov = core_moments(self.data, weights).cov
         unit = inner.size_order * self.unit**2
         rungs = []
         for rung in ladder.rungs:
-            scores = self.data @ rung.basis
-            values = np.linalg.eigvalsh(weighted_scatter(scores, weights, weights @ scores))
+            values = np.linalg.eigvalsh(rung.basis.T @ cov @ rung.basis)
             scale = rung.reported * self.unit**2
             rungs.append(replace(rung, params=unit * values[::-1], scale=scale))
         return Ladder(tuple(rungs), ladder.chosen)
@@ -179,8 +192,8 @@ class ComponentsProblem(SubspaceProblem):
         largest = np.abs(axes).argmax(axis=0)
         signed = vectors[:, ::-1] * np.sign(axes[largest, np.arange(self.q)])
         center = basis @ inner.location + off @ (off.T @ point)
-        middle = solution.weights @ self.data if self.demean else point
-        moment = weighted_scatter(self.data, solution.weights, middle)
+        sums = row_sums(moment_sums, self.data - point, solution.weights)
+        moment = self.central(normalized(sums))[1]
         rest = np.trace(off.T @ moment @ off)
         if plane is not None:
             rest = plane.reported * plane.freedom
@@ -203,10 +216,9 @@ class ComponentsProblem(SubspaceProblem):
 def near_rows(plane: PlaneRung, setting: Setting) -> Array | None:
     """Return what is left of rows at their distances off a subspace, shape (n,), or None for all.
 
-    Rows as improbable as one in GONE are left out, and fade from one in FADING on.
+    See `nearness`.
     """
-    tail = np.maximum(chdtrc(plane.freedom, plane.square), 1 / GONE)
-    kept = np.minimum(np.log(tail * GONE) / np.log(GONE / FADING), 1.0)
+    kept = row_map(nearness, plane.square, plane.freedom, tail=())
     few = float(setting.spread(len(kept)) @ kept) < 0.9 * (1 - setting.eps_bar)
     return None if few else kept
 
@@ -219,7 +231,8 @@ def contamination(plane: PlaneRung, inner: InnerScatter, setting: Setting) -> tu
     """
     sample = Sample.of(setting, len(plane.square))
     off = Part(plane.square, plane.size_order, plane.freedom)
-    share, error = good_share([off], sample)
+    squares, few = sample.compressed(plane.square, plane.freedom)
+    share, error = good_share([off._replace(square=squares)], few)
     if inner.rung is not None:
         within = Part(inner.distances(), inner.size_order, len(inner.unit))
         share, error = min((share, error), good_share([off, within], sample))
@@ -300,8 +313,7 @@ class ComponentsEstimate(Estimate):
 
     def influence(self) -> Array:
         """Return the influence functions of the eigenvalues, shape (n, q)."""
-        scatter = self.inner.influence()
-        along = np.einsum("ij,nik,kj->nj", self.vectors, scatter, self.vectors)
+        along = row_map(along_axes, self.inner.influence(), axes=self.vectors)
         return along * self.problem.unit**2
 
     def departures(self, other: Estimate) -> Array:
@@ -314,7 +326,7 @@ class ComponentsEstimate(Estimate):
         if self.wnobs < ROWS_PER_VARIABLE * len(self.loadings):
             return np.r_[along, np.full(self.loadings.size, np.nan)]
         signs = np.where(np.sum(self.loadings * other.loadings, axis=0) < 0, -1.0, 1.0)
-        influence = self.loadings_influence().reshape(self.problem.n_obs, -1)
+        influence = flat_rows(self.loadings_influence())
         variance = np.diag(influence_covariance(influence, self.base, self.wnobs))
         turned = standardized_departures(
             (signs * other.loadings).ravel(), self.loadings.ravel(), np.sqrt(variance)
@@ -325,12 +337,15 @@ class ComponentsEstimate(Estimate):
         """Return the influence functions of the loadings, shape (n, d, q)."""
         problem = self.problem
         basis = problem.split(self.solution.theta)[1]
-        within = self.vectors.T @ self.inner.influence() @ self.vectors
-        values = self.params / problem.unit**2
-        gap = np.broadcast_to(values[None, :] - values[:, None], within.shape)
-        rotation = np.divide(within, gap, out=np.zeros_like(within), where=gap != 0)
-        turned = self._search_turns() if self._searched else self._rung_turns()
-        return problem.span @ (turned @ self.vectors + basis @ self.vectors @ rotation)
+        return row_map(
+            turned_loadings,
+            self._search_turns() if self._searched else self._rung_turns(),
+            self.inner.influence(),
+            axes=self.vectors,
+            basis=basis,
+            values=self.params / problem.unit**2,
+            span=problem.span,
+        )
 
     def _search_turns(self) -> Array:
         """Return how the basis of least risk turns off itself, shape (n, d, q)."""
@@ -338,10 +353,9 @@ class ComponentsEstimate(Estimate):
         steps = minimum_influence(
             problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         ).theta
-        codim = problem.dim - problem.q
-        turns = steps[:, : codim * problem.q].reshape(-1, codim, problem.q)
         factor = 1.0 if self.plane is None else self._enlargement()
-        return factor * (complement(problem.split(found.theta)[1]) @ turns)
+        off = complement(problem.split(found.theta)[1])
+        return row_map(basis_turns, steps, off=factor * off)
 
     def _rung_turns(self) -> Array:
         """Return how the basis of a rung turns off itself, shape (n, d, q).
@@ -358,13 +372,13 @@ class ComponentsEstimate(Estimate):
         square = self.solution.losses / plane.noise
         tilt = tilts(square, order)
         w = tilt if plane.kept is None else tilt * plane.kept
-        mass = share * w
-        good = order ** (freedom / 2) * float(share @ tilt)
-        bread = bounded(float(mass @ (1 - (order - 1) * square / freedom)), order, freedom, good)
-        spread, axes = np.linalg.eigh(scores.T @ (mass[:, None] * scores) / mass.sum())
+        good, mass, first, second = row_sums(turn_sums, scores, square, share * tilt, share * w)
+        bread = float(mass - (order - 1) * first / freedom)
+        bread = bounded(bread, order, freedom, order ** (freedom / 2) * float(good))
+        spread, axes = np.linalg.eigh(second / mass)
         gap = np.maximum(spread - plane.noise / order, np.finfo(float).tiny)
         moved = (w[:, None] * (scores @ axes)) / (bread * gap)
-        return self._enlargement() * (rest[:, :, None] * (moved @ axes.T)[:, None, :])
+        return row_map(outer_rows, self._enlargement() * rest, moved @ axes.T)
 
     def _enlargement(self) -> float:
         sample = Sample.of(self.setting, self.problem.n_obs)

@@ -10,7 +10,7 @@ from scipy.special import gammaln, xlogy
 from rrmstats.core.entropy import Array
 from rrmstats.losses.counts import FAINT, REACH
 from rrmstats.losses.families import Family, Moments
-from rrmstats.losses.lattices import joined, sum_moments
+from rrmstats.losses.lattices import joined, map_moments, sum_moments
 
 # Nodes of the integral over positive responses.
 N_NODES = 48
@@ -57,8 +57,11 @@ class Tweedie(Family):
         """Return the rows that are not zero."""
         return [y > 0]
 
-    def moments(self, mu: Array, size: Array, order: float) -> Moments:
+    def moments(self, mu: Array, size: Array, order: float, n_sizes: int | None = None) -> Moments:
         """Return expectations under weights of an order: the atom, and an integral."""
+        return map_moments(self._moments, mu, size, order)
+
+    def _moments(self, mu: Array, size: Array, order: float) -> Moments:
         jumps = self.jumps(mu, size)
         found = super().moments(mu, size, order)
         few = np.flatnonzero(jumps < MANY_JUMPS)

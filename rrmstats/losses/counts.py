@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, expit, gammainc, gammaincc, gammaln, logit, xlog1py, xlogy
 
+from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
 from rrmstats.losses.families import NEAR_EDGE, Family, Moments, Tails
 from rrmstats.losses.lattices import lattice_moments, lattice_tail
@@ -26,13 +27,13 @@ class Counts(Family):
     dispersed = False
     zeros = True
 
-    def moments(self, mu: Array, size: Array, order: float) -> Moments:
+    def moments(self, mu: Array, size: Array, order: float, n_sizes: int | None = None) -> Moments:
         """Return expectations under weights of an order, by sums over the counts."""
-        return lattice_moments(self, mu, size, order)
+        return lattice_moments(self, mu, size, order, n_sizes)
 
     def tail(self, y: Array, mu: Array, size: Array) -> Array:
         """Return the probability of a deviance at least as large as each row's, shape (n,)."""
-        return lattice_tail(self, y, mu, size)
+        return row_map(lattice_tail, self, y, mu, size, tail=())
 
     def tails(self, y: Array, mu: Array, size: Array) -> Tails | None:
         """Return the probabilities of each response and those beyond."""
@@ -147,11 +148,11 @@ class Binomial(Counts):
 
     def coordinate(self, mu: Array) -> Array:
         """Return the log-odds of the means."""
-        return np.asarray(logit(mu))
+        return logit(mu)
 
     def from_coordinate(self, at: Array) -> Array:
         """Return the means of log-odds."""
-        return np.asarray(expit(at))
+        return expit(at)
 
     def mean_bounds(self, y: Array) -> tuple[float, float]:
         """Return the least and the largest probability that is computed with."""

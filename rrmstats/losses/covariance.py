@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
+from rrmstats.core.block_array import row_map
 from rrmstats.core.consistency import (
     gaussian_efficiency,
     second_moment_ratio,
@@ -18,10 +19,13 @@ from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.ladder import Ladder, Rung
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.losses.compression import compressed
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
+from rrmstats.losses.medians import thinned
 from rrmstats.losses.rungs import Place, rung_solution
 from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.scatter_ground import squared, whiten
 from rrmstats.losses.scatter_moves import (
     Part,
     good_share,
@@ -34,8 +38,6 @@ from rrmstats.losses.scatter_rungs import (
     core_of,
     first_scatter,
     scatter_ladder,
-    squared,
-    whiten,
 )
 from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample
 
@@ -75,6 +77,10 @@ class CovarianceProblem(ScatterProblem):
         scatter = (upper + np.triu(upper, 1).T) / np.outer(self.unit, self.unit)
         theta = self.join((params[:d] - self.center) / self.unit, scatter)
         square = self.distances(theta)
+        if self.blocks is not None:
+            spread = np.broadcast_to(1.0 / self.n_obs, (self.n_obs,)) if base is None else base
+            typical = float(np.median(thinned(square)[0]))
+            square, base = compressed(square, spread, typical)
         weights = entropy_weights(square, eps_bar, freq_weights=base).weights
         used = weights > 0
         size = max(float(weights[used] @ square[used]) / d, FLAT)
@@ -196,8 +202,9 @@ class CovarianceProblem(ScatterProblem):
         """Return the estimate of a rung, with the contamination that another one tells."""
         mean, raw = self.to_units(rung.location, rung.weighted)
         sample = Sample.of(setting, self.n_obs)
-        square = squared(whiten(self.data, told.location, told.reported))
-        share = good_share([Part(square, told.size_order, self.dim)], sample)
+        distances = squared(whiten(self.data, told.location, told.reported))
+        square, few = sample.compressed(distances, self.dim)
+        share = good_share([Part(square, told.size_order, self.dim)], few)
         return CovarianceEstimate(
             problem=self,
             setting=setting,
@@ -320,5 +327,10 @@ class CovarianceEstimate(Estimate):
         if self.rung is not None:
             sample = Sample.of(self.setting, problem.n_obs)
             mean, scatter = scatter_influence(problem, self.rung, (mean, scatter), sample)
-        rows, columns = np.triu_indices(problem.dim)
-        return np.hstack([mean * unit, scatter[:, rows, columns] * unit[rows] * unit[columns]])
+        return row_map(moments_in_units, mean, scatter, unit=unit)
+
+
+def moments_in_units(mean: Array, scatter: Array, unit: Array) -> Array:
+    """Return means (n, d) and upper triangles of (n, d, d) in the units of the data, (n, k)."""
+    rows, columns = np.triu_indices(len(unit))
+    return np.hstack([mean * unit, scatter[:, rows, columns] * unit[rows] * unit[columns]])

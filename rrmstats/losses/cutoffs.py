@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import chdtrc, chdtri
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
 
+from rrmstats.core.entropy import Array
 from rrmstats.losses.gaussian import Core, rung_covariance
 from rrmstats.losses.sizes import budget_order
 
@@ -13,6 +15,8 @@ from rrmstats.losses.sizes import budget_order
 LEAST_FREEDOM = 6.0
 # Part of them, at most, that small samples lose to the bias of the size.
 MOST_LOST = 0.5
+# Good rows in so many are out as far as to fade, and to be left out.
+FADING, GONE = 100.0, 1e4
 
 
 def precision_order(order: float, eps_bar: float, eps_hat: float, dim: float) -> float:
@@ -83,3 +87,16 @@ def subspace_cutoff(level: float, core: Core, order: float, good: float) -> floa
     free = max(g * (good - k), LEAST_FREEDOM)
     enlarged = 1 + spread + min(0.5 * lost, MOST_LOST)
     return float(enlarged * g * f_distribution.ppf(level, g, free))
+
+
+def nearness(square: Array, freedom: float) -> Array:
+    """Return what is left of rows at chi-square distances of given freedom, shape (n,).
+
+    Rows as improbable as one in GONE are left out, and fade from one in FADING on.
+    """
+    near, far = chdtri(freedom, 1 / FADING), chdtri(freedom, 1 / GONE)
+    kept = (square <= near).astype(float)
+    between = (square > near) & (square < far)
+    tail = np.maximum(chdtrc(freedom, square[between]), 1 / GONE)
+    kept[between] = np.minimum(np.log(tail * GONE) / np.log(GONE / FADING), 1.0)
+    return kept

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from rrmstats.core.block_array import aligned, in_blocks, row_map
 from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import independent_rows
@@ -47,9 +48,14 @@ class DevianceProblem(LinearProblem):
     ) -> None:
         super().__init__(endog, exog)
         self.family, self.mean = family, mean
-        self.offset = np.zeros(self.n_obs) if offset is None else offset
-        self.var_weights = np.ones(self.n_obs) if var_weights is None else var_weights
+        self.offset = self._per_row(0.0 if offset is None else offset)
+        self.var_weights = self._per_row(1.0 if var_weights is None else var_weights)
         self._kinds = family.kept_kinds(endog)
+
+    def _per_row(self, values: Array | float) -> Array:
+        if isinstance(values, float):
+            values = np.broadcast_to(values, (self.n_obs,))
+        return aligned(values, in_blocks(self.endog, self.exog))
 
     def link_losses(self, eta: Array) -> Array:
         """Return the losses at linear predictors, shape (..., n)."""
@@ -77,6 +83,14 @@ class DevianceProblem(LinearProblem):
         bend = self.var_weights * curvature - expected * self.family.variance_slope(mu)
         return off * per_unit, expected, off * bend / variance
 
+    def value_and_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array, Array]:
+        """Return the weighted loss, gradient (k,) and Hessian (k, k); see `weighted_slopes`."""
+        value, gradient, hessian = super().value_and_slopes(theta, weights)
+        if not positive_definite(hessian[None])[0]:
+            expected = self.score_parts(self.predictor(theta))[1]
+            (hessian,), _, _ = self.products([weights * expected], [], [])
+        return value, gradient, hessian
+
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
         """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses.
 
@@ -91,17 +105,15 @@ class DevianceProblem(LinearProblem):
             hessian[bad] = self.gram((weights * expected)[bad], none)[0]
         return moments[:, 0, :], hessian
 
-    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
-        """Return the minimizer of the weighted loss by scoring steps, shape (..., k)."""
-        if theta is None:
-            theta = self.weighted_least_squares(weights, self._target)
-        return super().weighted_fit(weights, theta)
+    def start(self, weights: Array) -> Array:
+        """Return the least squares fit to linear predictors near the responses, (..., k)."""
+        return self.weighted_least_squares(weights, self._target)
 
     @property
     def _target(self) -> Array:
         """Linear predictors, without the offset, at which the means are near the responses."""
         near = self.family.near_means(self.endog, self.var_weights)
-        return self.mean.link.forward(near) - self.offset
+        return row_map(self.mean.link.forward, near, tail=()) - self.offset
 
     def admissible(self, weights: Array) -> np.ndarray | None:
         """Tell which weights keep some rows of each kind.
@@ -112,6 +124,16 @@ class DevianceProblem(LinearProblem):
             return None
         kept = [weights @ kind >= KEPT_FRACTION * kind.mean() for kind in self._kinds]
         return np.logical_and.reduce(kept)
+
+    @property
+    def row_kinds(self) -> Array | None:
+        """The rows of each kind, shape (n, m)."""
+        return np.column_stack(self._kinds) if self._kinds else None
+
+    def keeps(self, kept: Array) -> bool:
+        """Tell whether the weights of each kind, shape (m,), leave some rows of it."""
+        shares = np.array([kind.mean() for kind in self._kinds])
+        return bool((kept >= KEPT_FRACTION * shares).all())
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return least squares fits to the links of responses in subsets of rows."""

@@ -21,6 +21,8 @@ SETTLED = 1e-4
 NEAR = 0.05
 # Accuracy, number and longest of the steps of a root in the log dispersion.
 ROOT_TOL, ROOT_MAXITER, FARTHEST_STEP = 1e-10, 100, 3.0
+# A log dispersion lower by d lowers a weight by at most d / e.
+MOST_SLOPE = np.exp(-1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,20 +55,17 @@ def tilted_fit(
     """
     tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
     rows, change, length = sample.at(theta, dispersion, order), np.inf, 1.0
-    before: Array = np.zeros(sample.problem.n_obs)
+    before: Array = np.zeros_like(theta)
     for _ in range(min(MOST_STEPS, sample.setting.maxiter)):
         step, size = rows.step()
-        moved = sample.problem.predictor(step)
-        pull = sample.mass * rows.weights
-        reach = float(np.sqrt(pull @ (moved * moved) / max(pull.sum(), np.finfo(float).tiny)))
+        reach = float(np.sqrt(rows.product(step, step)))
         growth = 0.0
         if dispersed:
             growth = grown(rows, order)
         last, change = change, max(size, abs(growth))
         # Steps that turn back overshoot; those that do not, cross where the equation is flat.
-        back = dispersed or pull @ (moved * before) < 0
-        over = change > 0.9 * last and back
-        length, before = max(0.5 * length, 0.05) if over else min(1.0, 1.5 * length), moved
+        over = change > 0.9 * last and (dispersed or rows.product(step, before) < 0)
+        length, before = max(0.5 * length, 0.05) if over else min(1.0, 1.5 * length), step
         factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
         theta = theta + factor * step
         near = abs(growth) < NEAR and change < last
@@ -83,8 +82,10 @@ def grown(rows: TiltedRows, fitted: float) -> float:
     if growth >= 0:
         return growth
     least, sample = rows.least_share(fitted), rows.sample
+    if rows.totals.ratio + MOST_SLOPE * growth * rows.totals.inverse > least * sample.total:
+        return growth
     after = sample.at(rows.theta, rows.dispersion * float(np.exp(growth)), rows.order)
-    if float(sample.mass @ after.ratio) / sample.total >= least:
+    if after.totals.ratio / sample.total >= least:
         return growth
     found = budget_dispersion(sample, rows.theta, rows.order, least, rows.dispersion)
     return float(np.log(found / rows.dispersion))
@@ -100,13 +101,12 @@ def budget_dispersion(
     low, high, at = -np.inf, np.inf, float(np.log(start))
     for _ in range(ROOT_MAXITER):
         rows = sample.at(theta, float(np.exp(at)), order)
-        mean = float(sample.mass @ rows.ratio) / sample.total
-        gap = float(np.log(max(mean, np.finfo(float).tiny) / good))
+        totals, tiny = rows.totals, float(np.finfo(float).tiny)
+        gap = float(np.log(max(totals.ratio / sample.total, tiny) / good))
         if abs(gap) < ROOT_TOL or high - low < ROOT_TOL:
             break
         low, high = (at, high) if gap < 0 else (low, at)
-        share = sample.mass * rows.ratio
-        pulled = float(share @ rows.deviance) / max(float(share.sum()), np.finfo(float).tiny)
+        pulled = totals.pulled / max(totals.ratio, tiny)
         step = -gap / max(0.5 * (order - 1.0) * pulled, 0.1)
         at += float(np.clip(step, -FARTHEST_STEP, FARTHEST_STEP))
         if not low < at < high:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.consistency import order_efficiency
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
-from rrmstats.core.ladder import Ladder, Rung, climb, equal_pvalue, growth_pvalue
+from rrmstats.core.ladder import Ladder, Rung, climb, difference_pvalue, excess_pvalue
 from rrmstats.losses.deviance_fits import TiltedFit, tilted_fit
 from rrmstats.losses.noise import share_factor
 from rrmstats.losses.regression_ladder import AS_EFFICIENT, joint_orders
@@ -60,43 +63,76 @@ class Moves:
     ----------
     rows : TiltedRows
         The rows at the parameters and the dispersion of the first step.
+    orders : sequence of float
+        Orders of the rungs, that of the first step included.
     """
 
-    def __init__(self, rows: TiltedRows) -> None:
-        self._rows = rows
-        self._found: dict[float, tuple[Array, Array]] = {}
-        self._counts = rows.sample.mass
+    def __init__(self, rows: TiltedRows, orders: Sequence[float]) -> None:
+        self._rows, self._orders = rows, list(orders)
+        self._known: dict[float, tuple[Array, Array]] = {}
 
-    def of(self, order: float) -> tuple[Array, Array]:
+    def of(self, *orders: float) -> list[tuple[Array, Array]]:
         """Return influence functions of the parameters (n, k) and the log dispersion (n,)."""
-        if order not in self._found:
-            first = self._rows
-            rows = first.sample.at(first.theta, first.dispersion, order)
-            root = inverse_root(rows.bread)
-            moved = rows.sample.problem.exog @ root.T @ root
-            good = float(self._counts @ rows.ratio)
+        new = [order for order in orders if order not in self._known]
+        first = self._rows
+        sample, problem = first.sample, first.sample.problem
+        rows_of = [sample.at(first.theta, first.dispersion, order) for order in new]
+        breads, _, goods = problem.products(
+            [sample.mass * rows.weights * rows.spread for rows in rows_of],
+            [],
+            [sample.mass * rows.ratio for rows in rows_of],
+        )
+        for rows, bread, good in zip(rows_of, breads, goods, strict=True):
+            root = inverse_root(bread)
+            moved = (problem.exog @ (root.T @ root)) * rows.scores[:, None]
             wanted = rows.moments.deviance / rows.moments.mass
-            unit = order**1.5 / max(good, 1.0)
+            unit = rows.order**1.5 / max(float(good), 1.0)
             log_scale = unit * rows.weights * (rows.deviance / wanted - 1.0)
-            self._found[order] = moved * rows.scores[:, None], log_scale
-        return self._found[order]
+            self._known[rows.order] = moved, log_scale
+        return [self._known[order] for order in orders]
+
+    @cached_property
+    def _squares(self) -> tuple[Array, Array]:
+        """Sums of products of the influence functions of all orders, (m k, m k) and (m, m)."""
+        moved, scales = zip(*self.of(*self._orders), strict=True)
+        return row_sums(partial(_squares, len(moved)), self._rows.sample.mass, *moved, *scales)
+
+    def variances(self, one: float, other: float) -> tuple[Array, float]:
+        """Return the variances of the difference of the fits of two orders.
+
+        Of the parameters (k, k), and of the log dispersion. Of rows in blocks all orders share
+        two passes.
+        """
+        if self._rows.sample.problem.blocks is None:
+            (left, low), (right, high) = self.of(one, other)
+            mass, moves, scales = self._rows.sample.mass, left - right, low - high
+            return (mass[:, None] * moves).T @ moves, float(mass @ (scales * scales))
+        contrast = np.zeros(len(self._orders))
+        contrast[self._orders.index(one)], contrast[self._orders.index(other)] = 1.0, -1.0
+        wide = np.kron(contrast, np.eye(len(self._rows.theta)))
+        moved, log_scales = self._squares
+        return wide @ moved @ wide.T, float(contrast @ log_scales @ contrast)
 
     def equal_pvalue(self, rung: DevianceRung, earlier: DevianceRung) -> float:
         """Return the p-value that two rungs have the same parameters."""
-        moves = self.of(rung.order)[0] - self.of(earlier.order)[0]
         difference = rung.fit.rows.theta - earlier.fit.rows.theta
-        return equal_pvalue(difference, moves, self._counts, self._free)
+        variance = self.variances(rung.order, earlier.order)[0]
+        return difference_pvalue(difference, variance, self._free)
 
     def growth_pvalue(self, rung: DevianceRung, earlier: DevianceRung) -> float:
         """Return the p-value that the dispersion has not grown since an earlier rung."""
-        moves = self.of(rung.order)[1] - self.of(earlier.order)[1]
         growth = float(np.log(rung.scale / earlier.scale))
-        return growth_pvalue(growth, moves, self._counts, self._free)
+        return excess_pvalue(growth, self.variances(rung.order, earlier.order)[1], self._free)
 
     @property
     def _free(self) -> float:
         sample = self._rows.sample
         return max(sample.total * (1.0 - sample.setting.eps_bar) - sample.problem.n_params, 1.0)
+
+
+def _squares(count: int, mass: Array, *arrays: Array) -> tuple[Array, Array]:
+    moved, scales = np.hstack(arrays[:count]), np.column_stack(arrays[count:])
+    return (mass[:, None] * moved).T @ moved, (mass[:, None] * scales).T @ scales
 
 
 def deviance_ladder(
@@ -115,7 +151,6 @@ def deviance_ladder(
         Takes parameters to the units of the data; None where they are the same.
     """
     dispersed = sample.problem.family.dispersed
-    moves = Moves(first.rows)
     bottom = make_rung(first, to_params)
 
     def fit(order: float, last: DevianceRung) -> DevianceRung:
@@ -135,4 +170,5 @@ def deviance_ladder(
     orders = orders[orders < bottom.order]
     if not len(orders):
         return Ladder((bottom,), 0, AS_EFFICIENT)
+    moves = Moves(first.rows, [bottom.order, *map(float, orders)])
     return climb(bottom, orders, fit, agreement, LEVEL)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammainc, gammaincc, gammaln, ndtri, xlogy
-from scipy.stats import chi2, invgauss
+from scipy.special import chdtrc, digamma, gammainc, gammaincc, gammaln, ndtri, xlogy
+from scipy.stats import invgauss
 
 from rrmstats.core.entropy import Array
 
@@ -89,8 +89,11 @@ class Family:
         """Return the unit deviance of each response."""
         raise NotImplementedError
 
-    def moments(self, mu: Array, size: Array, order: float) -> Moments:
-        """Return expectations under weights of an order, at means and sizes of shape (n,)."""
+    def moments(self, mu: Array, size: Array, order: float, n_sizes: int | None = None) -> Moments:
+        """Return expectations under weights of an order, at means and sizes of shape (n,).
+
+        `n_sizes` is the number of different sizes, where it is known.
+        """
         mass, deviance = self.tilted(size, order)
         second = mass * self.variance(mu) / (order * size)
         return Moments(mass, np.zeros_like(mass), second, mass * deviance)
@@ -105,7 +108,7 @@ class Family:
         Deviances are chi-square once divided by their mean, nearly or exactly.
         """
         mean = self.tilted(size, 1.0)[1]
-        return np.asarray(chi2.sf(size * self.deviance(y, mu) / mean, 1))
+        return chdtrc(1.0, size * self.deviance(y, mu) / mean)
 
     def tails(self, y: Array, mu: Array, size: Array) -> Tails | None:
         """Return the probabilities of each response and those beyond, where they are known."""
@@ -129,15 +132,16 @@ class Family:
 
     def mean_bounds(self, y: Array) -> tuple[float, float]:
         """Return the least and the largest mean that is computed with."""
-        size = np.abs(y[y != 0])
-        if not len(size):
+        most = float(np.maximum(np.max(y), -np.min(y)))
+        if most == 0:
             return 1.0 / MEAN_REACH, MEAN_REACH
-        return float(size.min()) / MEAN_REACH, float(size.max()) * MEAN_REACH
+        least = float(np.min(np.where(y == 0, most, np.abs(y))))
+        return least / MEAN_REACH, most * MEAN_REACH
 
     def at_edge(self, mu: Array, low: float, high: float) -> np.ndarray:
         """Tell which means are near bounds that only keep them finite, shape (n,)."""
         if not self.positive:
-            return np.zeros(len(mu), dtype=bool)
+            return np.zeros_like(mu) > 0
         return (mu <= low * NEAR_EDGE) | (mu >= high / NEAR_EDGE)
 
     def near_means(self, y: Array, size: Array) -> Array:
@@ -171,7 +175,7 @@ class Gaussian(Family):
     def mean_bounds(self, y: Array) -> tuple[float, float]:
         """Return bounds with the sign of most responses, for links that need one."""
         low, high = super().mean_bounds(y)
-        return (low, high) if np.median(y) >= 0 else (-high, -low)
+        return (low, high) if np.mean(y >= 0) >= 0.5 else (-high, -low)
 
     def near_means(self, y: Array, size: Array) -> Array:
         """Return means near the responses at which every link is finite."""

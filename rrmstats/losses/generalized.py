@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rrmstats.core.block_array import row_reduce
 from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
@@ -125,9 +126,9 @@ class GeneralizedProblem(DevianceProblem):
 
     def at_boundary(self, rows: TiltedRows) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
-        weight = rows.weights / max(float(rows.weights.mean()), np.finfo(float).tiny)
         edge = self.family.at_edge(rows.mu, *self.mean.bounds())
-        return bool((edge & (weight > HAS_WEIGHT)).any())
+        total, most = row_reduce(_edge_weights, _joined_edges, rows.weights, edge)
+        return bool(most > HAS_WEIGHT * max(total / self.n_obs, np.finfo(float).tiny))
 
     def _plain_dispersion(self, solution: Solution, sample: Sample) -> float:
         """Return Pearson's estimate of the dispersion, for rows of equal weight.
@@ -138,8 +139,7 @@ class GeneralizedProblem(DevianceProblem):
             return 1.0
         rows = sample.at(solution.theta, 1.0, 1.0)
         squares = (self.endog - rows.mu) ** 2 * self.var_weights / self.family.variance(rows.mu)
-        used = solution.weights > 0
-        total = float(sample.mass[used] @ squares[used])
+        total = float(sample.mass @ np.where(solution.weights > 0, squares, 0.0))
         free = sample.total - self.n_params
         return total / free if total > 0 and free > 0 else 1.0
 
@@ -160,6 +160,18 @@ class GeneralizedProblem(DevianceProblem):
             fit=fit,
             boundary=boundary,
         )
+
+
+def _edge_weights(weights: Array, edge: np.ndarray) -> tuple[float, float]:
+    """Return the sum of the weights, and the largest among rows at an edge."""
+    return float(weights.sum()), float(np.where(edge, weights, 0.0).max())
+
+
+def _joined_edges(parts: list[tuple[float, float] | None]) -> tuple[float, float] | None:
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    return sum(total for total, _ in found), max(most for _, most in found)
 
 
 def first_order(dispersion: float, lambda_: float, eps_bar: float) -> float:

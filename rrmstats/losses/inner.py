@@ -16,6 +16,7 @@ from rrmstats.losses.matrices import unit_spread
 from rrmstats.losses.planes import reweighted
 from rrmstats.losses.rungs import tempered_weights
 from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.scatter_ground import squared, whiten
 from rrmstats.losses.scatter_moves import rung_moves, scatter_influence, search_moves
 from rrmstats.losses.scatter_rungs import (
     ScatterRung,
@@ -23,8 +24,6 @@ from rrmstats.losses.scatter_rungs import (
     first_scatter,
     restarted,
     scatter_ladder,
-    squared,
-    whiten,
 )
 from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample
 from rrmstats.losses.subspace import SubspaceProblem

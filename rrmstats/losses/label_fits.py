@@ -15,7 +15,8 @@ from scipy.special import expit
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
-from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.logistic import MIDDLE_ROWS, LogisticProblem
+from rrmstats.losses.row_means import mean_and_error
 
 # Size of the last step in standard errors, in units of the tolerance, and its square to which
 # rounding limits it.
@@ -25,6 +26,9 @@ ROUNDING = 1e-14
 VALUE_NOISE = 1e-15
 # Squared decrement past which a fit that rounding keeps from rising has not converged.
 STALLED = 1e-7
+# Ratio of squared decrements below which steps that the criterion does not show go on, until the
+# next one is likely to be no larger than this.
+SHRINKS, EXACT = 0.25, 1e-20
 # Smallest eigenvalue of a Hessian of unit diagonal that counts as positive.
 CONCAVE = 1e-8
 # Multiples of a direction at which a fit may start, in units of its median linear predictor.
@@ -80,16 +84,23 @@ class LabelFit:
 
 def label_state(problem: LogisticProblem, gamma: float, theta: Array, mass: Array) -> LabelState:
     """Return criterion, weights, probabilities and information at theta."""
+    p, gain, weights = _label_rows(problem, gamma, theta)
+    (information,), _, (total,) = problem.products([mass * p * (1.0 - p)], [], [mass * gain])
+    return LabelState(_criterion(total, information), weights, p, information)
+
+
+def _label_rows(problem: LogisticProblem, gamma: float, theta: Array) -> tuple[Array, ...]:
+    """Return probabilities of a label of 1, terms of the criterion and weights, shape (n,)."""
     eta = problem.predictor(theta)
-    p = expit(eta)
     losses = np.logaddexp(0.0, -problem.signs * eta)
     power = gamma / (1.0 + gamma)
     gain = np.expm1(-power * losses) / power if power > 0 else -losses
-    weights = 1.0 + power * gain
-    information = _gram(problem, mass * p * (1.0 - p))
+    return expit(eta), gain, 1.0 + power * gain
+
+
+def _criterion(total: float, information: Array) -> float:
     sign, log_det = np.linalg.slogdet(information)
-    value = float(mass @ gain) + 0.5 * float(log_det) if sign > 0 else -np.inf
-    return LabelState(value, weights, p, information)
+    return float(total) + 0.5 * float(log_det) if sign > 0 else -np.inf
 
 
 def label_fit(
@@ -122,22 +133,24 @@ def label_fit(
     theta = (1.0 + gamma) * start
     state = label_state(problem, gamma, theta, mass)
     end = max((STEP_SIZE * setting.tol) ** 2, ROUNDING)
-    converged = False
+    converged, last = False, np.inf
     for _ in range(setting.maxiter):
         gradient, step = _newton_step(problem, gamma, state, mass)
         decrement = float(gradient @ step)
-        if decrement <= VALUE_NOISE * abs(state.value):  # too small to see in the criterion
+        shrinks = decrement < SHRINKS * last
+        tiny = converged or decrement <= max(end, VALUE_NOISE * abs(state.value))
+        tiny |= shrinks and decrement <= STALLED
+        trial = None if tiny else _higher(problem, gamma, theta, step, mass, state.value)
+        if trial is None:  # too small a step to see in the criterion
+            converged = tiny or decrement <= STALLED
+            if not (converged and shrinks):
+                break
             theta = theta + step
-            state, converged = label_state(problem, gamma, theta, mass), True
+            trial = theta, label_state(problem, gamma, theta, mass)
+        (theta, state), ahead, last = trial, decrement**2 / last, decrement
+        if converged and ahead <= EXACT:
             break
-        converged = decrement <= end
-        trial = None if converged else _higher(problem, gamma, theta, step, mass, state.value)
-        if trial is None:
-            converged = decrement <= max(end, STALLED)
-            break
-        theta, state = trial
-    bread = _bread(problem, state, mass)
-    shift = bread @ _penalty_score(problem, state, mass)[0]
+    bread, shift = _bread_and_shift(problem, state, mass)
     influence = _influence(problem, state, bread)
     return LabelFit(gamma, theta / (1.0 + gamma), state.weights, shift, influence, converged)
 
@@ -145,15 +158,17 @@ def label_fit(
 def penalty_shift(problem: LogisticProblem, gamma: float, beta: Array, mass: Array) -> Array:
     """Return how far the penalty would move coefficients, to first order, shape (k,)."""
     state = label_state(problem, gamma, (1.0 + gamma) * beta, mass)
-    return _bread(problem, state, mass) @ _penalty_score(problem, state, mass)[0]
+    return _bread_and_shift(problem, state, mass)[1]
 
 
-def _bread(problem: LogisticProblem, state: LabelState, mass: Array) -> Array:
-    return _inverse(_gram(problem, mass * state.weights * state.p * (1.0 - state.p)))
-
-
-def _gram(problem: LogisticProblem, weights: Array) -> Array:
-    return problem.gram(weights, np.empty((0, problem.n_obs)))[0]
+def _bread_and_shift(
+    problem: LogisticProblem, state: LabelState, mass: Array
+) -> tuple[Array, Array]:
+    penalty = _penalty_pull(problem, state, mass)[0]
+    spread = mass * state.weights * state.p * (1.0 - state.p)
+    (gram,), (score,), _ = problem.products([spread], [penalty], [])
+    bread = _inverse(gram)
+    return bread, bread @ score
 
 
 def _inverse(matrix: Array) -> Array:
@@ -162,13 +177,11 @@ def _inverse(matrix: Array) -> Array:
     return np.linalg.pinv(matrix, hermitian=True)
 
 
-def _penalty_score(
-    problem: LogisticProblem, state: LabelState, mass: Array
-) -> tuple[Array, Array]:
-    """Return the gradient of half the log-determinant of the information, and hat values."""
+def _penalty_pull(problem: LogisticProblem, state: LabelState, mass: Array) -> tuple[Array, Array]:
+    """Return the pull of half the log-determinant of the information, and hat values, (n,)."""
     moved = problem.exog @ _inverse(state.information)
     hat = mass * state.p * (1.0 - state.p) * np.einsum("ni,ni->n", moved, problem.exog)
-    return (hat * (0.5 - state.p)) @ problem.exog, hat
+    return hat * (0.5 - state.p), hat
 
 
 def _newton_step(
@@ -181,18 +194,28 @@ def _newton_step(
     """
     residual = problem.endog - state.p
     pull = mass * state.weights
-    penalty, hat = _penalty_score(problem, state, mass)
-    gradient = (pull * residual) @ problem.exog + penalty
+    penalty, hat = _penalty_pull(problem, state, mass)
     curvature = (pull + hat) * state.p * (1.0 - state.p)
     drift = gamma / (1.0 + gamma) * pull * residual**2
-    for weights in (curvature - drift, curvature):
-        hessian = _gram(problem, weights)
-        scale = np.sqrt(np.maximum(np.diag(hessian), 0.0))
-        if (scale > 0).all():
-            values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
-            if values[0] > CONCAVE:
-                return gradient, vectors @ (vectors.T @ (gradient / scale) / values) / scale
-    return gradient, _inverse(hessian) @ gradient
+    (hessian,), (gradient,), _ = problem.products(
+        [curvature - drift], [pull * residual + penalty], []
+    )
+    step = _concave_step(hessian, gradient)
+    if step is None:
+        (hessian,), _, _ = problem.products([curvature], [], [])
+        step = _concave_step(hessian, gradient)
+    return gradient, _inverse(hessian) @ gradient if step is None else step
+
+
+def _concave_step(hessian: Array, gradient: Array) -> Array | None:
+    """Return Newton's step; None where the matrix is not positive definite."""
+    scale = np.sqrt(np.maximum(np.diag(hessian), 0.0))
+    if not (scale > 0).all():
+        return None
+    values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
+    if not values[0] > CONCAVE:
+        return None
+    return np.asarray(vectors @ (vectors.T @ (gradient / scale) / values) / scale)
 
 
 def _higher(
@@ -221,11 +244,23 @@ def _influence(problem: LogisticProblem, state: LabelState, bread: Array) -> Arr
 
 def ray_start(problem: LogisticProblem, gamma: float, direction: Array, mass: Array) -> Array:
     """Return the multiple of a direction where the criterion of a fit is highest, shape (k,)."""
-    size = _median(np.abs(problem.predictor(direction)), mass)
+    some = problem.thinned(MIDDLE_ROWS)
+    size = _median(np.abs(some.exog @ direction), mass[some.places])
     if not size > 0:
         return np.zeros_like(direction)
-    values = [label_state(problem, gamma, t / size * direction, mass).value for t in SCALES]
-    return SCALES[int(np.argmax(values))] / size * direction / (1.0 + gamma)
+    rays = (SCALES / size)[:, None] * direction
+    return rays[int(np.argmax(_criteria(problem, gamma, rays, mass)))] / (1.0 + gamma)
+
+
+def _criteria(problem: LogisticProblem, gamma: float, thetas: Array, mass: Array) -> list[float]:
+    """Return the criterion at several theta, shape (m, k); in one pass over rows in blocks."""
+    if problem.blocks is None:
+        return [label_state(problem, gamma, theta, mass).value for theta in thetas]
+    rows = [_label_rows(problem, gamma, theta) for theta in thetas]
+    information, _, totals = problem.products(
+        [mass * p * (1.0 - p) for p, _, _ in rows], [], [mass * gain for _, gain, _ in rows]
+    )
+    return [_criterion(*both) for both in zip(totals, information, strict=True)]
 
 
 def _median(values: Array, mass: Array) -> float:
@@ -259,8 +294,7 @@ def contamination(
     eta, power = problem.predictor(beta), 1.0 + gamma
     log_sum = np.logaddexp(0.0, -power * np.abs(eta)) - power * np.logaddexp(0.0, -np.abs(eta))
     ratio = np.exp(-gamma * np.logaddexp(0.0, -problem.signs * eta) - log_sum)
-    p, total = expit(power * eta), mass.sum()
-    mean = float(mass @ ratio) / total
-    slope = (mass * ratio * (gamma * (problem.endog - p) - (p - expit(eta)))) @ problem.exog
-    moved = (ratio - mean) / total + influence @ (slope / total)
-    return max(0.0, 1.0 - mean), float(np.sqrt(mass @ moved**2))
+    p = expit(power * eta)
+    change = ratio * (gamma * (problem.endog - p) - (p - expit(eta)))
+    mean, error = mean_and_error(ratio, change, influence, problem.exog, mass)
+    return max(0.0, 1.0 - mean), error

@@ -74,23 +74,33 @@ class LabelLaw:
         self._problem, self._mass = problem, mass
         self._eta = problem.predictor(beta)
         self._spread = np.maximum(score_weights(self._eta, 0.0), np.finfo(float).tiny)
-        self._scores: dict[float, tuple[Array, Array]] = {}
+        self._breads: dict[float, Array] = {}
+        self._meats: dict[tuple[float, float], Array] = {}
         self._covariances: dict[tuple[float, float], Array] = {}
 
-    def _gram(self, weights: Array) -> Array:
-        return self._problem.gram(self._mass * weights, np.empty((0, len(weights))))[0]
-
-    def _score(self, gamma: float) -> tuple[Array, Array]:
-        """Return the weights of the score of a fit, and the inverse of its derivative."""
-        if gamma not in self._scores:
-            weights = score_weights(self._eta, gamma)
-            self._scores[gamma] = weights, np.linalg.pinv(self._gram(weights), hermitian=True)
-        return self._scores[gamma]
+    def _add(self, *gammas: float) -> None:
+        """Compute what fits of new gammas need, together with those known, in one pass."""
+        new = [gamma for gamma in dict.fromkeys(gammas) if gamma not in self._breads]
+        if not new:
+            return
+        weights = {gamma: score_weights(self._eta, gamma) for gamma in (*self._breads, *new)}
+        pairs = [(a, b) for a in weights for b in weights if a <= b and (a in new or b in new)]
+        grams, _, _ = self._problem.products(
+            [
+                *(self._mass * weights[gamma] for gamma in new),
+                *(self._mass * weights[a] * weights[b] / self._spread for a, b in pairs),
+            ],
+            [],
+            [],
+        )
+        self._breads.update(zip(new, grams, strict=False))
+        self._meats.update(zip(pairs, grams[len(new) :], strict=True))
 
     @cached_property
     def _root(self) -> Array:
         """A root of the information, shape (k, k): it takes coefficients to standard errors."""
-        values, vectors = np.linalg.eigh(self._gram(self._spread))
+        self._add(0.0)
+        values, vectors = np.linalg.eigh(self._breads[0.0])
         return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
     def covariance(self, one: float, other: float) -> Array:
@@ -98,9 +108,11 @@ class LabelLaw:
         if one > other:
             return self.covariance(other, one).T
         if (one, other) not in self._covariances:
-            (a, left), (b, right) = self._score(one), self._score(other)
-            found = left @ self._gram(a * b / self._spread) @ right
-            self._covariances[one, other] = found
+            self._add(one, other)
+            left, right = (
+                np.linalg.pinv(self._breads[gamma], hermitian=True) for gamma in (one, other)
+            )
+            self._covariances[one, other] = left @ self._meats[one, other] @ right
         return self._covariances[one, other]
 
     def difference(self, one: float, other: float) -> Array:
@@ -112,6 +124,7 @@ class LabelLaw:
         """Return the efficiency of a fit, by generalized variances."""
         if gamma == 0:
             return 1.0
+        self._add(gamma, 0.0)
         log_dets = [np.linalg.slogdet(self.covariance(g, g))[1] for g in (gamma, 0.0)]
         return float(np.exp((log_dets[1] - log_dets[0]) / len(self.beta)))
 

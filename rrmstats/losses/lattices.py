@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicSpline, PPoly
 
+from rrmstats.core.block_array import blocked, row_map, row_reduce
 from rrmstats.core.entropy import Array
 from rrmstats.losses.families import Moments
 
@@ -19,36 +21,68 @@ if TYPE_CHECKING:
 ONE_BY_ONE, N_NODES = 64, 96
 # Entries of the arrays that a block of rows works on.
 BLOCK = 400_000
-# Rows of one size from which expectations are interpolated, between this many points.
-MANY_ROWS, N_GRID = 1500, 500
+# Rows of one size from which expectations are interpolated.
+MANY_ROWS = 1500
+# Distance of the points between which they are, points that are computed together, more on both
+# sides so that a spline does not see the end, and such pieces that are kept.
+STEP, PIECE, MARGIN, MOST_PIECES = 0.02, 128, 24, 1024
 # Deviances that differ by this fraction are ties.
 TIES = 1e-9
 
 
-def lattice_moments(family: Counts, mu: Array, size: Array, order: float) -> Moments:
+def lattice_moments(
+    family: Counts, mu: Array, size: Array, order: float, n_sizes: int | None = None
+) -> Moments:
     """Return the expectations of a family of counts under weights of an order.
 
     Parameters
     ----------
     family : Counts
-    mu, size : ndarray, shape (n,)
+    mu, size : ndarray or BlockArray, shape (n,)
         Means and sizes of the rows.
     order : float
+    n_sizes : int, optional
+        Number of different sizes; counted where it is not given.
 
     Returns
     -------
     Moments
     """
-    sizes, which = np.unique(size, return_inverse=True)
-    if len(mu) <= MANY_ROWS * len(sizes):
-        return summed(family, mu, size, order)
-    found = Moments(*(np.empty_like(mu) for _ in Moments._fields))
-    for i, value in enumerate(sizes):
-        rows = np.flatnonzero(which == i)
-        part = interpolated(family, mu[rows], float(value), order)
-        for column, values in zip(found, part, strict=True):
-            column[rows] = values
-    return found
+    if n_sizes is None:
+        n_sizes = different(size, len(mu) // MANY_ROWS)
+    function = summed if len(mu) <= MANY_ROWS * n_sizes else interpolated
+    return map_moments(partial(function, family), mu, size, order)
+
+
+def different(values: Array, most: int) -> int:
+    """Return how many different values there are, up to one more than `most`."""
+    first = partial(_first_different, most + 1)
+    return len(row_reduce(first, partial(_joined_different, most + 1), values))
+
+
+def _first_different(most: int, values: Array) -> Array:
+    return values[:1] if values.strides[0] == 0 else np.unique(values)[:most]
+
+
+def _joined_different(most: int, parts: list[Array | None]) -> Array | None:
+    found = [part for part in parts if part is not None]
+    return np.unique(np.concatenate(found))[:most] if found else None
+
+
+def map_moments(
+    function: Callable[[Array, Array, float], Moments], mu: Array, size: Array, order: float
+) -> Moments:
+    """Return expectations that a function gives for each row alone; blocks of rows can wait."""
+    if not blocked(mu):
+        return function(mu, size, order)
+    columns = row_map(partial(_stacked_moments, function), mu, size, order, tail=(4,))
+    return Moments(*(columns[:, i] for i in range(4)))
+
+
+def _stacked_moments(
+    function: Callable[[Array, Array, float], Moments], mu: Array, size: Array, order: float
+) -> Array:
+    return np.column_stack(function(mu, size, order))
 
 
 def summed(family: Counts, mu: Array, size: Array, order: float) -> Moments:
@@ -58,25 +92,42 @@ def summed(family: Counts, mu: Array, size: Array, order: float) -> Moments:
     )
 
 
-def interpolated(family: Counts, mu: Array, size: float, order: float) -> Moments:
-    """Return the expectations of many rows of one size, from sums at a grid of means.
+def interpolated(family: Counts, mu: Array, size: Array, order: float) -> Moments:
+    """Return the expectations of many rows with few sizes, from sums at a lattice of means.
 
     In units of the standard deviation they are smooth functions of the logarithm of the mean, or
     of the odds.
     """
     at = family.coordinate(mu)
-    low, high = float(at.min()), float(at.max())
-    if high <= low:
-        one = summed(family, mu[:1], np.array([size]), order)
-        return Moments(*(np.full_like(mu, column[0]) for column in one))
-    grid = np.linspace(low, high, N_GRID)
-    means = np.clip(family.from_coordinate(grid), mu.min(), mu.max())
-    sums = summed(family, means, np.full(N_GRID, size), order)
+    found = np.empty((4, len(mu)))
+    sizes = size[:1] if size.strides[0] == 0 else np.unique(size)
+    for value in sizes:
+        rows = slice(None) if len(sizes) == 1 else np.flatnonzero(size == value)
+        found[:, rows] = _from_pieces(family, float(value), order, at[rows])
+    unit = np.sqrt(family.variance(mu) / size)
+    return Moments(found[0], found[1] * unit, found[2] * unit**2, found[3])
+
+
+def _from_pieces(family: Counts, size: float, order: float, at: Array) -> Array:
+    """Return expectations in units of the standard deviation at coordinates (n,), shape (4, n)."""
+    first, last = (int(np.floor(end / (PIECE * STEP))) for end in (at.min(), at.max()))
+    pieces = [_piece(family, size, order, place) for place in range(first, last + 1)]
+    knots = STEP * np.arange(first * PIECE, (last + 1) * PIECE + 1)
+    return np.asarray(PPoly(np.concatenate(pieces, axis=1), knots)(at).T)
+
+
+@lru_cache(maxsize=MOST_PIECES)
+def _piece(family: Counts, size: float, order: float, place: int) -> Array:
+    """Return the coefficients of a cubic spline through the sums on one piece of the lattice.
+
+    Knots on both sides of the piece make it independent of where others are.
+    """
+    knots = STEP * np.arange(place * PIECE - MARGIN, (place + 1) * PIECE + MARGIN + 1)
+    means = family.from_coordinate(knots)
+    sums = summed(family, means, np.full(len(means), size), order)
     unit = np.sqrt(family.variance(means) / size)
     smooth = np.c_[sums.mass, sums.first / unit, sums.second / unit**2, sums.deviance]
-    mass, first, second, deviance = CubicSpline(grid, smooth)(at).T
-    unit = np.sqrt(family.variance(mu) / size)
-    return Moments(mass, first * unit, second * unit**2, deviance)
+    return np.ascontiguousarray(CubicSpline(knots, smooth).c[:, MARGIN : MARGIN + PIECE])
 
 
 def lattice_tail(family: Counts, y: Array, mu: Array, size: Array) -> Array:

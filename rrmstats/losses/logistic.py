@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from scipy.special import expit
 
+from rrmstats.core.block_array import row_map
 from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import independent_rows
@@ -20,6 +21,8 @@ KEPT_FRACTION = 0.1
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.
 MIDDLE_MAX = 40.0
+# Rows from which the middle, and the spread of predictors, are taken.
+MIDDLE_ROWS = 20_000
 
 
 class LogisticProblem(LinearProblem):
@@ -48,11 +51,7 @@ class LogisticProblem(LinearProblem):
 
     def link_losses(self, eta: Array) -> Array:
         """Return the losses at linear predictors, shape (..., n)."""
-        losses = np.logaddexp(0.0, -self.signs * eta)
-        if not self.alpha:
-            return losses
-        with np.errstate(over="ignore"):  # an infinite loss refuses the start that it is of
-            return losses + 0.25 * self.alpha * (eta * eta) ** 2
+        return row_map(bounded_entropy, self.signs, eta, self.alpha)
 
     def link_slopes(self, eta: Array) -> tuple[Array, Array]:
         """Return the derivatives of the losses in the linear predictor."""
@@ -93,6 +92,23 @@ class LogisticProblem(LinearProblem):
             return super().tempered(theta, tilt, lambda_)
         return SmoothProblem.tempered(self, theta, tilt, lambda_)
 
+    def tilted_sums(
+        self, theta: Array, losses: Array, weights: Array, beta: float
+    ) -> tuple[Array, Array, Array]:
+        """Return the sums that Newton's method needs, those of the ridge included."""
+        gradient, cross, curvature = super().tilted_sums(theta, losses, weights, beta)
+        common, mass = self.ridge @ theta, weights.sum()
+        pulled = np.outer(gradient, common)
+        curvature = curvature + mass * self.ridge - beta * (pulled + pulled.T)
+        curvature -= beta * mass * np.outer(common, common)
+        return gradient + mass * common, cross + (weights @ losses) * common, curvature
+
+    def value_and_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array, Array]:
+        """Return the weighted loss, gradient (k,) and Hessian (k, k), in one pass."""
+        value, gradient, hessian = super().value_and_slopes(theta, weights)
+        common = self.ridge @ theta
+        return value + 0.5 * theta @ common, gradient + common, hessian + self.ridge
+
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
         """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
         gradient, hessian = super().weighted_slopes(theta, weights)
@@ -103,14 +119,23 @@ class LogisticProblem(LinearProblem):
         moved = theta + step
         if self.bounded:
             return moved
-        middle = np.median(np.abs(self.predictor(moved)), axis=-1)
+        middle = self._middle(moved)
         shrink = np.minimum(1.0, MIDDLE_MAX / np.maximum(middle, MIDDLE_MAX))
         return moved * shrink[..., None]
 
     def separated(self, theta: Array) -> bool:
         """Tell whether only the bound of `retract` keeps `theta` finite."""
-        middle = np.median(np.abs(self.predictor(theta)))
-        return not self.bounded and bool(middle > 0.99 * MIDDLE_MAX)
+        return not self.bounded and bool(self._middle(theta) > 0.99 * MIDDLE_MAX)
+
+    def _middle(self, theta: Array) -> Array:
+        """Return the median size of the linear predictors of rows evenly spaced among all."""
+        return np.asarray(np.median(np.abs(theta @ self.thinned(MIDDLE_ROWS).exog.T), axis=-1))
+
+    def unpenalized(self) -> LogisticProblem:
+        """Return the problem without penalties."""
+        plain = LogisticProblem(self.endog, self.exog)
+        plain._thinned = self._thinned
+        return plain
 
     def admissible(self, weights: Array) -> np.ndarray:
         """Tell which weights keep both classes.
@@ -118,8 +143,20 @@ class LogisticProblem(LinearProblem):
         Where a class is rarer than eps_bar the least risk of all leaves it out, and predicts the
         other for every row.
         """
-        ones, rate = weights @ self.endog, self.endog.mean()
+        return self._keeps_both(weights @ self.endog)
+
+    def _keeps_both(self, ones: Array) -> np.ndarray:
+        rate = self.endog.mean()
         return (ones >= KEPT_FRACTION * rate) & (1 - ones >= KEPT_FRACTION * (1 - rate))
+
+    @property
+    def row_kinds(self) -> Array:
+        """The labels of 1, shape (n, 1)."""
+        return self.endog[:, None]
+
+    def keeps(self, kept: Array) -> bool:
+        """Tell whether the weight of the labels of 1, shape (1,), leaves both classes."""
+        return bool(self._keeps_both(kept)[0])
 
     @property
     def subset_size(self) -> int:
@@ -143,6 +180,15 @@ class LogisticProblem(LinearProblem):
     def with_rows(self) -> Callable[..., LogisticProblem]:
         """A function that makes the problem of other rows."""
         return partial(LogisticProblem, alpha=self.alpha, ridge=self.ridge)
+
+
+def bounded_entropy(signs: Array, eta: Array, alpha: float) -> Array:
+    """Return cross-entropies of labels -1 and 1, with the term that bounds them, (..., n)."""
+    losses = np.logaddexp(0.0, -signs * eta)
+    if not alpha:
+        return losses
+    with np.errstate(over="ignore"):  # an infinite loss refuses the start that it is of
+        return losses + 0.25 * alpha * (eta * eta) ** 2
 
 
 class OffsetLabels:

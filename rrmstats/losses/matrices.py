@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rrmstats.core.block_array import smallest
 from rrmstats.core.entropy import Array
+from rrmstats.losses.medians import thinned
 
 # Variances below this, for data in units of their spread, are those of a hyperplane.
 FLAT = 1e-22
@@ -51,20 +53,23 @@ def unit_spread(data: Array) -> tuple[Array, Array]:
     The unit is a power of two near the middle spread of the column, so that dividing by it
     rounds nothing; columns that hardly vary fall back on their range.
     """
-    center = np.median(data, axis=0)
-    distance = np.abs(data - center)
-    spread = np.median(distance, axis=0)
-    spread = np.where(spread > 0, spread, distance.max(axis=0))
+    (some,) = thinned(data)
+    center = np.median(some, axis=0)
+    spread = np.median(np.abs(some - center), axis=0)
+    if not (spread > 0).all():
+        spread = np.where(spread > 0, spread, np.abs(data - center).max(axis=0))
     spread = np.where(spread > 0, spread, 1.0)
     return center, np.exp2(np.round(np.log2(spread)))
 
 
 def check_range(data: Array) -> None:
     """Raise where data in units of their spread hold rows too far out to compute with."""
-    far = np.flatnonzero((np.abs(data) > FARTHEST).any(axis=1))
-    if len(far):
+    far = (np.abs(data) > FARTHEST).any(axis=1)
+    count = int(far.sum())
+    if count:
+        first = smallest(1, ~far)[0]
         raise ValueError(
-            f"{len(far)} rows, the first of them row {far[0]}, lie more than {FARTHEST:g} times "
+            f"{count} rows, the first of them row {first}, lie more than {FARTHEST:g} times "
             "as far out as the middle of the data, too far to compute with; fix or drop them"
         )
 
@@ -78,19 +83,6 @@ def mahalanobis(data: Array, mean: Array, cov: Array) -> Array:
     return np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", u, inverse, u), 0.0))
 
 
-def weighted_median(values: Array, weights: Array) -> Array:
-    """Return the medians of columns, shape (...), of values of shape (n, ...).
-
-    A row of weight 2 counts as two rows; where exactly half of the weight lies below a gap, the
-    median is the middle of the gap.
-    """
-    if np.ptp(weights) == 0:
-        return np.asarray(np.median(values, axis=0))
-    order = np.argsort(values, axis=0, kind="stable")
-    reached = np.cumsum(weights[order], axis=0) / weights.sum()
-    found = []
-    for half in (0.5 - 1e-12, 0.5 + 1e-12):
-        place = (reached < half).sum(axis=0)[None]
-        rows = np.take_along_axis(order, np.minimum(place, len(values) - 1), axis=0)
-        found.append(np.take_along_axis(values, rows, axis=0)[0])
-    return np.asarray(0.5 * (found[0] + found[1]))
+def lengths(rows: Array) -> Array:
+    """Return the lengths of rows (n, d), shape (n,)."""
+    return np.sqrt(np.einsum("nd,nd->n", rows, rows))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
 
 
@@ -68,17 +69,23 @@ class MeanFunction:
         ends = self.link.inverse(np.array([self.low, self.high]))
         return float(ends.min()), float(ends.max())
 
-    def inside(self, eta: Array) -> np.ndarray:
-        """Tell which linear predictors are within the bounds."""
-        return (eta >= self.low) & (eta <= self.high)
-
     def mean(self, eta: Array) -> Array:
         """Return the means at linear predictors of any shape."""
-        return self.link.inverse(np.clip(eta, self.low, self.high))
+        return row_map(_at_kept, eta, self.link.inverse, self.low, self.high, tail=())
 
     def slopes(self, eta: Array) -> tuple[Array, Array]:
         """Return the first and second derivative of the mean; zero beyond the bounds."""
-        kept = np.clip(eta, self.low, self.high)
-        inside = self.inside(eta)
-        first, second = self.link.slope(kept), self.link.curvature(kept)
-        return np.where(inside, first, 0.0), np.where(inside, second, 0.0)
+        found = [
+            row_map(_at_inside, eta, function, self.low, self.high, tail=())
+            for function in (self.link.slope, self.link.curvature)
+        ]
+        return found[0], found[1]
+
+
+def _at_kept(eta: Array, function: Callable[[Array], Array], low: float, high: float) -> Array:
+    return function(np.clip(eta, low, high))
+
+
+def _at_inside(eta: Array, function: Callable[[Array], Array], low: float, high: float) -> Array:
+    inside = (eta >= low) & (eta <= high)
+    return np.where(inside, _at_kept(eta, function, low, high), 0.0)

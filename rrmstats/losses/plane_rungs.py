@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.consistency import efficient_order
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder, climb
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Spread
-from rrmstats.losses.matrices import weighted_scatter
+from rrmstats.losses.moment_problem import moment_sums
 from rrmstats.losses.planes import (
     INNER_EFFICIENCY,
     PlaneRung,
@@ -43,9 +44,9 @@ class Moments(NamedTuple):
 
 def core_moments(data: Array, weights: Array) -> Moments:
     """Return the moments of rows under weights, shape (n,)."""
-    weights = weights / weights.sum()
-    mean = weights @ data
-    return Moments(mean, weighted_scatter(data, weights, mean))
+    mass, first, second = row_sums(moment_sums, data, weights)
+    mean = first / mass
+    return Moments(mean, second / mass - np.outer(mean, mean))
 
 
 def plane_distance(one: PlaneRung, two: PlaneRung, core: Moments) -> float:
@@ -110,7 +111,8 @@ def subspace_ladder(
     kept = tilts(within, efficient_order(INNER_EFFICIENCY, problem.q))
     one = resized_plane(site, fixed_plane(site, robust, first, kept), efficiency, robust)
     square = plane_losses(site, one) / one.noise
-    yardstick = Yardstick(square, one.order, site.freedom, site.sample)
+    squares, few = site.sample.compressed(square, site.freedom)
+    yardstick = Yardstick(squares, one.order, site.freedom, few)
     core = core_moments(problem.data, tilts(square, one.order) * kept * site.sample.share)
 
     def fit(order: float, last: PlaneRung) -> PlaneRung:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.consistency import efficient_order
 from rrmstats.core.descent import LINEAR_POWER
 from rrmstats.core.entropy import Array
@@ -21,6 +22,8 @@ from rrmstats.core.sandwich import relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Core
+from rrmstats.losses.moment_problem import first_sums, moment_sums, normalized
+from rrmstats.losses.off_plane import Moments, degrees_of_freedom, off_distances
 from rrmstats.losses.sizes import (
     ABOVE,
     OVERFIT,
@@ -38,18 +41,12 @@ from rrmstats.losses.subspace import SubspaceProblem
 
 # Efficiency of the weights within the subspace that make rows far out in it not count.
 INNER_EFFICIENCY = 0.95
-# Leverages are not taken to be larger.
-MOST_LEVERAGE = 0.9
 # Most that adding to the weight of a row may add to it once more: a tenth.
 FEEDBACK = 0.2
 # Turns that are short enough to be stretched to where Gaussian rows would end.
 SHORT_TURN = 0.05
 # Passes in which degrees of freedom and noise of a first step settle.
 PASSES = 2
-# Variances off the subspace below this part of the largest are zero.
-NO_VARIANCE = 1e-12
-# Least part of a variance that the tilt is taken to have left of it.
-LEAST_LEFT = 0.2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -127,71 +124,6 @@ class Site(NamedTuple):
         return Core(self.freedom, 0, False)
 
 
-def off_distances(
-    problem: SubspaceProblem, point: Array, basis: Array, tilt: Array, sample: Sample
-) -> tuple[Array, Array]:
-    """Return squared distances from a subspace, and those free of their part in the fit, (n,).
-
-    The second are divided by one minus the leverage of the row, as in a regression on its scores
-    and a constant. `tilt` are weights of which the subspace is the fit, one per observation.
-    """
-    square = problem.losses(problem.join(point, basis))
-    x = (problem.data - point) @ basis
-    if problem.demean:
-        x = np.c_[np.ones(len(x)), x]
-    w = sample.share * tilt
-    gram = x.T @ ((w / w.sum())[:, None] * x)
-    unit = np.sqrt(np.diag(gram))
-    unit[unit == 0] = 1.0
-    inverse = np.linalg.pinv(gram / np.outer(unit, unit), hermitian=True)
-    inner = np.einsum("ni,ni->n", (x / unit) @ inverse, x / unit)
-    leverage = tilt * inner / (sample.total * float(w.sum()))
-    return square, square / (1 - np.clip(leverage, 0.0, MOST_LEVERAGE))
-
-
-def degrees_of_freedom(
-    problem: SubspaceProblem,
-    place: tuple[Array, Array],
-    tilt: Array,
-    precision: float,
-    sample: Sample,
-    codim: int,
-) -> float:
-    """Return Box's degrees of freedom (tr V)^2 / tr V^2 of the noise off a subspace.
-
-    The variances are freed of the tilt, whose precision adds to theirs, and the trace of their
-    squares of what a sample adds to it (Bai and Saranadasa).
-
-    Parameters
-    ----------
-    problem : SubspaceProblem
-    place : tuple of ndarray, shapes (d,) and (d, q)
-        Point and basis of the subspace.
-    tilt : ndarray, shape (n,)
-        Weights, one per observation.
-    precision : float
-        They fall with exp(-precision * r^2 / 2).
-    sample : Sample
-    codim : int
-        Variables less the dimension of the subspace: the most there can be.
-    """
-    point, basis = place
-    w = sample.share * tilt / float(sample.share @ tilt)
-    used = w > 0
-    centered = (problem.data - point)[used]
-    rest = (centered - (centered @ basis) @ basis.T) * np.sqrt(w[used])[:, None]
-    values = np.linalg.eigvalsh(rest.T @ rest)
-    values = values[values > NO_VARIANCE * values[-1]]
-    if len(values) < min(int(used.sum()) - 1, problem.dim) - problem.q:
-        codim = max(len(values), 1)
-    per_row = w[used] ** 2 / (sample.share[used] * sample.total)
-    count = max(1 / float(per_row.sum()) - problem.n_params, 2.0)
-    values = values / np.maximum(1 - precision * values, LEAST_LEFT)
-    total, square = float(values.sum()), float((values**2).sum())
-    square = (square - total**2 / count) * count**2 / ((count - 1) * (count + 2))
-    return float(np.clip(total**2 / max(square, total**2 / codim), 1.0, codim))
-
-
 def first_plane(
     problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int
 ) -> PlaneRung:
@@ -211,11 +143,12 @@ def first_plane(
     relative = relative_weights(solution.weights, setting.base(problem.n_obs))
     square = off_distances(problem, *place, relative, sample)[1]
     freedom = degrees_of_freedom(problem, place, relative, 0.0, sample, codim)
+    squares, few = sample.compressed(square, solution.risk)
     for _ in range(PASSES):
         site = Site(problem, sample, setting, freedom)
         order = robust_order(sample.eps_bar, freedom, USUAL_EFFICIENCY)
-        start = first_size(square, freedom, sample)
-        noise = fixed_size(square, order, site.known, sample, start, order)
+        start = first_size(squares, freedom, few)
+        noise = fixed_size(squares, order, site.known, few, start, order)
         tilt, precision = tilts(square / noise, order), (order - 1) / noise
         freedom = degrees_of_freedom(problem, place, tilt, precision, sample, codim)
     return noisy_plane(Site(problem, sample, setting, freedom), place, solution, square)
@@ -232,12 +165,12 @@ def noisy_plane(
 ) -> PlaneRung:
     """Return the first step at given degrees of freedom; `square` are free of leverage."""
     sample, freedom = site.sample, site.freedom
-    used = solution.weights > 0
-    noise = float(solution.weights[used] @ square[used]) / freedom
+    noise = float(solution.weights @ square) / freedom
     order = budget_order(sample.eps_bar, freedom)
     shape_order = min(1 + 2 * noise / solution.lambda_, order)
-    start = first_size(square, freedom, sample)
-    sizes = size_ladder(square, site.known, sample, start, shape_order)
+    squares, few = sample.compressed(square, solution.risk)
+    start = first_size(squares, freedom, few)
+    sizes = size_ladder(squares, site.known, few, start, shape_order)
     robust, best = sizes.rungs[0], sizes.best
     eps_hat = max(best.eps_hat, 0.0)
     return PlaneRung(
@@ -262,14 +195,8 @@ def noisy_plane(
 def reweighted(sample: Sample, kept: Array) -> Sample:
     """Return the sample with its rows weighted once more, and as many as these stand for."""
     share = sample.share * kept
-    mass = float(share.sum())
-    total = sample.total * mass**2 / float(share @ kept)
-    return Sample(share / mass, total, sample.eps_bar)
-
-
-def weighted_plane(problem: SubspaceProblem, weights: Array) -> tuple[Array, Array]:
-    """Return point and basis of the weighted fit."""
-    return problem.split(problem.weighted_fit(weights / weights.sum()))
+    mass, square = map(float, row_sums(first_sums, share, kept))
+    return Sample(share / mass, sample.total * mass**2 / square, sample.eps_bar)
 
 
 def turned(basis: Array, other: Array) -> Array:
@@ -300,14 +227,16 @@ def fixed_plane(site: Site, order: float, start: PlaneRung, kept: Array | None) 
     square = problem.losses(problem.join(*place))
     for _ in range(setting.maxiter):
         tilt = tilts(square / noise, order)
-        fitted = weighted_plane(problem, counted.share * tilt)
+        moments = Moments(*row_sums(moment_sums, problem.data, counted.share * tilt))
+        fitted = problem.split(problem.moment_fit(normalized(moments)))
         turn = turned(place[1], fitted[1])
         by = order if stretch and moved <= SHORT_TURN else 1.0
         basis = fitted[1] if by == 1.0 else np.linalg.qr(place[1] + by * turn)[0]
         place = place[0] + by * (fitted[0] - place[0]), basis
-        square, free = off_distances(problem, *place, tilt, counted)
+        square, free = off_distances(problem, *place, tilt, counted, moments)
         last, grown = moved, noise
-        noise = fixed_size(free, order, site.known, counted, noise, order)
+        squares, few = counted.compressed(free, noise * site.freedom)
+        noise = fixed_size(squares, order, site.known, few, noise, order)
         moved = max(float(np.abs(turn).max()), abs(float(np.log(noise / grown))))
         stretch = stretch and (moved < 0.7 * last or moved > SHORT_TURN)
         converged = moved <= tol
@@ -319,7 +248,7 @@ def fixed_plane(site: Site, order: float, start: PlaneRung, kept: Array | None) 
         efficiency=efficiency,
         params=np.empty(0),
         scale=noise,
-        eps_hat=max(1 - site.sample.good_share(free / noise, order, site.freedom), 0.0),
+        eps_hat=max(1 - few.good_share(squares / noise, order, site.freedom), 0.0),
         converged=bool(converged),
         point=place[0],
         basis=place[1],
@@ -329,7 +258,7 @@ def fixed_plane(site: Site, order: float, start: PlaneRung, kept: Array | None) 
         own_order=order,
         size_order=order,
         size=1.0,
-        good=site.sample.good(free / noise, order, site.freedom),
+        good=few.good(squares / noise, order, site.freedom),
         square=free / noise,
         kept=kept,
     )
@@ -338,19 +267,20 @@ def fixed_plane(site: Site, order: float, start: PlaneRung, kept: Array | None) 
 def resized_plane(site: Site, rung: PlaneRung, efficiency: float, robust: float) -> PlaneRung:
     """Return a rung that reports its noise, and the contamination, at the order for sizes."""
     order = max(rung.order, min(size_order(efficiency, site.freedom), robust))
-    tilt = tilts(plane_losses(site, rung) / rung.noise, rung.order)
+    free = rung.square * rung.noise
     if rung.kept is not None:
-        tilt = tilt * rung.kept
-    free = off_distances(site.problem, rung.point, rung.basis, tilt, site.sample)[1]
-    noise = fixed_size(free, order, site.known, site.sample, rung.noise, rung.order)
-    eps_hat = max(1 - site.sample.good_share(free / noise, order, site.freedom), 0.0)
+        tilt = tilts(plane_losses(site, rung) / rung.noise, rung.order) * rung.kept
+        free = off_distances(site.problem, rung.point, rung.basis, tilt, site.sample)[1]
+    squares, few = site.sample.compressed(free, rung.noise * site.freedom)
+    noise = fixed_size(squares, order, site.known, few, rung.noise, rung.order)
+    eps_hat = max(1 - few.good_share(squares / noise, order, site.freedom), 0.0)
     return replace(
         rung,
         size_order=order,
         size=noise / rung.noise,
         scale=noise,
         eps_hat=eps_hat,
-        good=site.sample.good(free / noise, order, site.freedom),
+        good=few.good(squares / noise, order, site.freedom),
         square=free / noise,
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
 
+from rrmstats.core.block_array import aligned, row_map, taken
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import sign_frame, typical_spread
 from rrmstats.core.search import Solution
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
@@ -18,12 +19,13 @@ from rrmstats.losses.matrices import (
     triangular_root,
     weighted_scatter,
 )
+from rrmstats.losses.moment_problem import MomentProblem
 
 # Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1.
 NEWTON_MAX = 20
 
 
-class ScatterProblem(EstimableProblem):
+class ScatterProblem(MomentProblem):
     """Losses (z - mu)' S^-1 (z - mu) + ln det S; theta holds mu, then S row by row.
 
     The local coordinates of a step are a shift a and a symmetric matrix A in the frame where
@@ -38,8 +40,7 @@ class ScatterProblem(EstimableProblem):
     """
 
     def __init__(self, data: Array, demean: bool = True) -> None:
-        self.data, self.demean = data, demean
-        self.n_obs, self.dim = data.shape
+        super().__init__(data, demean)
         self.n_params = self.dim + demean
 
     def split(self, theta: Array) -> tuple[Array, Array]:
@@ -93,10 +94,16 @@ class ScatterProblem(EstimableProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and covariance, shape (..., d + d * d)."""
+        if self.blocks is not None:
+            return self.moment_fit(self.moments(aligned(weights, self.blocks)))
         location = (
             weights @ self.data if self.demean else np.zeros((*weights.shape[:-1], self.dim))
         )
         return self.join(location, weighted_scatter(self.data, weights, location))
+
+    def moment_fit(self, moments: Array) -> Array:
+        """Return the fit to rows of given moments, shape (d + d * d,); see `moments`."""
+        return self.join(*self.central(moments))
 
     @cached_property
     def _basis(self) -> Array:
@@ -145,10 +152,7 @@ class ScatterProblem(EstimableProblem):
     def gradients(self, theta: Array) -> Array:
         """Return the gradient of each loss in the local coordinates, shape (n, k)."""
         u, _ = self.whitened(theta)
-        rows, columns = np.triu_indices(self.dim)
-        double = np.where(rows == columns, 1.0, 2.0)
-        scatter = u[:, rows] * u[:, columns] * double - (rows == columns)
-        return np.hstack([-2.0 * u, scatter]) if self.demean else scatter
+        return row_map(whitened_gradients, u, demean=self.demean)
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
@@ -180,10 +184,10 @@ class ScatterProblem(EstimableProblem):
     def directions(self, theta: Array, steps: Array) -> tuple[Array, Array]:
         """Return what small steps, shape (m, k), do to location (m, d) and scatter (m, d, d)."""
         root = symmetric_root(self.split(theta)[1])
-        location = np.zeros((len(steps), self.dim))
+        location = steps[:, :1] * np.zeros(self.dim)
         if self.demean:
             location, steps = steps[:, : self.dim] @ root, steps[:, self.dim :]
-        return location, -root @ np.tensordot(steps, self._basis, axes=1) @ root
+        return location, row_map(scatter_changes, steps, basis=self._basis, root=root)
 
     def least_axis(self, theta: Array) -> tuple[Array, Array]:
         """Return distances along the axis of least variance, (n,), and that axis, (d,)."""
@@ -196,9 +200,8 @@ class ScatterProblem(EstimableProblem):
 
         The eigenvalue would not tell, which rounding keeps far from zero.
         """
-        used = solution.weights > 0
-        distance = self.least_axis(solution.theta)[0][used]
-        return bool(solution.weights[used] @ distance**2 <= 4 * FLAT)
+        distance = self.least_axis(solution.theta)[0]
+        return bool(solution.weights @ distance**2 <= 4 * FLAT)
 
     @property
     def subset_size(self) -> int:
@@ -212,6 +215,24 @@ class ScatterProblem(EstimableProblem):
         centered = rows - location[:, None, :]
         return self.join(location, np.swapaxes(centered, 1, 2) @ centered / subsets.shape[1])
 
+    @property
+    def with_rows(self) -> Callable[..., ScatterProblem]:
+        """A function that makes the problem of other rows."""
+        return partial(ScatterProblem, demean=self.demean)
+
     def take(self, rows: np.ndarray) -> ScatterProblem:
         """Return the problem restricted to some rows."""
-        return ScatterProblem(self.data[rows], self.demean)
+        return self.with_rows(*taken(rows, self.data))
+
+
+def whitened_gradients(u: Array, demean: bool) -> Array:
+    """Return the gradients of losses of whitened rows (n, d), shape (n, k)."""
+    rows, columns = np.triu_indices(u.shape[1])
+    double = np.where(rows == columns, 1.0, 2.0)
+    scatter = u[:, rows] * u[:, columns] * double - (rows == columns)
+    return np.hstack([-2.0 * u, scatter]) if demean else scatter
+
+
+def scatter_changes(steps: Array, basis: Array, root: Array) -> Array:
+    """Return the changes (m, d, d) of a scatter with a given root, for steps of its shape."""
+    return np.asarray(-root @ np.tensordot(steps, basis, axes=1) @ root)

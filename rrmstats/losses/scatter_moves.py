@@ -6,16 +6,21 @@ rows and, through their distances, with both.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
+from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import minimum_influence, tempered_influence
 from rrmstats.core.search import Solution
+from rrmstats.losses.moment_problem import first_sums, moment_sums
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_rungs import ScatterRung, lower_root, squared
+from rrmstats.losses.scatter_ground import lower_root, squared
+from rrmstats.losses.scatter_rungs import ScatterRung
 from rrmstats.losses.sizes import Sample, tilts
 
 # Observed derivatives are kept within this factor of those of Gaussian rows.
@@ -47,12 +52,18 @@ def size_scores(
         Frequency weights, summing to one.
     """
     w = tilts(square, order)
-    mass = share * w
-    per = float(mass.sum() / (mass @ square))
+    mass, first, second = map(float, row_sums(power_sums, square, share * w))
+    per = mass / first
     scores = w * (per * square - 1)
     slopes = w * per - 0.5 * (order - 1) * scores
-    good = order ** (dim / 2) * float(mass.sum())
-    return scores, slopes, bounded(float((share * slopes) @ square), order, dim, good)
+    bread = per * first - 0.5 * (order - 1) * (per * second - first)
+    return scores, slopes, bounded(bread, order, dim, order ** (dim / 2) * mass)
+
+
+def power_sums(square: Array, mass: Array) -> tuple[Array, Array, Array]:
+    """Return the sums of mass, and of mass times the first and second power of `square`."""
+    weighted = mass * square
+    return mass.sum(), weighted.sum(), weighted @ square
 
 
 class Part(NamedTuple):
@@ -65,9 +76,7 @@ class Part(NamedTuple):
     @property
     def weights(self) -> Array:
         """Weights whose mean over Gaussian rows is one, shape (n,)."""
-        return np.asarray(
-            np.exp(0.5 * self.dim * np.log(self.order) - 0.5 * (self.order - 1) * self.square)
-        )
+        return np.exp(0.5 * self.dim * np.log(self.order) - 0.5 * (self.order - 1) * self.square)
 
 
 def good_share(parts: Sequence[Part], sample: Sample) -> tuple[float, float]:
@@ -77,14 +86,13 @@ def good_share(parts: Sequence[Part], sample: Sample) -> tuple[float, float]:
     and shape makes no difference for elliptical rows.
     """
     share = sample.share
-    w = np.prod([part.weights for part in parts], axis=0)
-    good = float(share @ w)
+    w = reduce(operator.mul, [part.weights for part in parts])
+    good, *firsts = row_sums(first_sums, share * w, *(part.square for part in parts))
     moves = w - good
-    for part in parts:
+    for part, first in zip(parts, firsts, strict=True):
         scores, _, bread = size_scores(*part, share)
-        by_size = 0.5 * (part.order - 1) * float((share * w) @ part.square)
-        moves = moves + by_size * scores / bread
-    return good, float(np.sqrt(share @ moves**2 / sample.total))
+        moves = moves + 0.5 * (part.order - 1) * float(first) * scores / bread
+    return float(good), float(np.sqrt(share @ moves**2 / sample.total))
 
 
 def search_moves(
@@ -126,13 +134,40 @@ def scatter_influence(
     frame = np.linalg.inv(root)
     z = (problem.data - rung.location) @ frame.T
     scores, slopes, bread = size_scores(squared(z), rung.size_order, dim, sample.share)
-    mass = sample.share * slopes
-    shape = frame @ (moves[1] * (rung.factor * rung.size)) @ frame.T
-    size = scores - 2 * (location @ frame.T) @ (mass @ z)
-    size -= np.einsum("nij,ij->n", shape, z.T @ (mass[:, None] * z))
-    shape += (size / bread)[:, None, None] * np.eye(dim)
+    _, pull, twist = row_sums(moment_sums, z, sample.share * slopes)
     enlarged = enlargement(sample, problem.n_params)
-    return enlarged * location, enlarged * (root @ shape @ root.T)
+    scatter = row_map(
+        resized_moves,
+        moves[1],
+        scores - 2 * (location @ frame.T) @ pull,
+        tail=(dim, dim),
+        frame=frame * np.sqrt(rung.factor * rung.size),
+        twist=twist,
+        bread=bread,
+        root=root * np.sqrt(enlarged),
+    )
+    return enlarged * location, scatter
+
+
+def resized_moves(
+    moves: Array, scores: Array, frame: Array, twist: Array, bread: float, root: Array
+) -> Array:
+    """Return moves of a scatter (n, d, d), its size moved along with the rows.
+
+    Parameters
+    ----------
+    moves : ndarray, shape (n, d, d)
+        Of the weighted covariance, which `frame` whitens.
+    scores : ndarray, shape (n,)
+        Of the size, at a fixed shape.
+    frame, twist, root : ndarray, shape (d, d)
+        `twist` is how the size moves with the shape, `root` takes it to where it is reported.
+    bread : float
+    """
+    shape = frame @ moves @ frame.T
+    size = scores - np.einsum("nij,ij->n", shape, twist)
+    shape += (size / bread)[:, None, None] * np.eye(len(frame))
+    return np.asarray(root @ shape @ root.T)
 
 
 def enlargement(sample: Sample, spent: int) -> float:

@@ -8,25 +8,19 @@ reports is taken once more, at an order of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from rrmstats.core.consistency import efficient_order, gaussian_efficiency
-from rrmstats.core.descent import LINEAR_POWER
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder, Rung, climb
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Core, rung_covariance
-from rrmstats.losses.matrices import (
-    FLAT,
-    MAD_UNIT,
-    triangular_root,
-    weighted_median,
-    weighted_scatter,
-)
+from rrmstats.losses.matrices import FLAT, MAD_UNIT
+from rrmstats.losses.medians import thinned, weighted_median
 from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.scatter_ground import Ground, Moments, lower_root, squared, whiten
 from rrmstats.losses.sizes import (
     ABOVE,
     Sample,
@@ -39,7 +33,6 @@ from rrmstats.losses.sizes import (
     robust_order,
     size_ladder,
     size_order,
-    tilts,
 )
 
 # The first step, noisy, is a costly rung to fall back on: its p-values count for more.
@@ -98,57 +91,6 @@ class ScatterRung(Rung):
         return 2 * self.factor / (self.order - 1)
 
 
-class Ground(NamedTuple):
-    """What the rungs of a ladder stand on.
-
-    Attributes
-    ----------
-    data : ndarray, shape (n, d)
-        Rows in a frame where good ones are near the unit sphere.
-    core : Core
-    sample : Sample
-    setting : Setting
-    efficiency : float
-        Efficiency of the location at the end of the ladder.
-    """
-
-    data: Array
-    core: Core
-    sample: Sample
-    setting: Setting
-    efficiency: float
-
-    @property
-    def tol(self) -> float:
-        """Change of a rung, in its frame, at which it has converged."""
-        return float(self.setting.tol**LINEAR_POWER)
-
-    def good(self, order: float, mass: float) -> float:
-        """Return the number of good observations where the weights of an order have a mean."""
-        share = order ** (self.core.dim / 2) * mass
-        return self.sample.total * min(1.0, max(share, 1 - self.sample.eps_bar))
-
-
-def lower_root(scatter: Array) -> Array:
-    """Return the lower triangular root of a scatter, its variances at least FLAT, shape (d, d)."""
-    root = triangular_root(scatter)
-    if root is None:
-        values, vectors = np.linalg.eigh(scatter)
-        least = max(FLAT, np.finfo(float).eps * float(values[-1]))
-        root = np.linalg.cholesky((vectors * np.maximum(values, least)) @ vectors.T)
-    return root
-
-
-def whiten(data: Array, location: Array, scatter: Array) -> Array:
-    """Return rows in the frame of a location and a scatter, shape (n, d)."""
-    return np.asarray((data - location) @ np.linalg.inv(lower_root(scatter)).T)
-
-
-def squared(z: Array) -> Array:
-    """Return squared lengths of rows, shape (n,)."""
-    return np.asarray(np.einsum("nd,nd->n", z, z))
-
-
 def first_order(lambda_: float, eps_bar: float, dim: float) -> float:
     """Return the order of a first step, 1 / (1 - 2 / lambda), at most that of clean data."""
     most = budget_order(eps_bar, dim)
@@ -173,9 +115,9 @@ def first_scatter(problem: ScatterProblem, solution: Solution, sample: Sample) -
     location, scatter = problem.split(solution.theta)
     core, dim = core_of(problem), problem.dim
     shape_order = first_order(solution.lambda_, sample.eps_bar, dim)
-    square = problem.distances(solution.theta)
+    square, few = sample.compressed(problem.distances(solution.theta), dim)
     order = budget_order(sample.eps_bar, dim)
-    sizes = size_ladder(square, core, sample, ABOVE * order, shape_order)
+    sizes = size_ladder(square, core, few, ABOVE * order, shape_order)
     robust, best = sizes.rungs[0], sizes.best
     return ScatterRung(
         order=order,
@@ -207,46 +149,47 @@ def fixed_scatter(ground: Ground, order: float, start: ScatterRung) -> ScatterRu
     Plain steps shrink by 1 - 1 / a on Gaussian rows, whatever their direction; short ones are
     stretched by a, as long as this makes the next one shorter still.
     """
-    core, sample = ground.core, ground.sample
+    core = ground.core
     location, scatter = start.location, start.scatter
-    square = squared(whiten(ground.data, location, scatter))
+    at = ground.moments(order, location, scatter)
     moved, stretch, converged = np.inf, ground.setting.accelerate, False
     for _ in range(ground.setting.maxiter):
-        w = sample.share * tilts(square, order)
-        mass = float(w.sum())
-        factor = order * core.overfit(order, ground.good(order, mass))
-        step, turn = fitted_change(ground, w / mass, factor, location, scatter)
+        factor = order * core.overfit(order, ground.good(order, at.mass))
+        step, turn = fitted_change(at, factor, scatter, bool(core.regressors))
         length = max(np.abs(step).max(), np.abs(turn).max())
         by = order if stretch and length <= SHORT_STEP else 1.0
         new = location + by * step, scatter + by * turn
-        square = squared(whiten(ground.data, *new))
-        size = sample.least_size(square, order, core.dim)
-        new, square, factor = (new[0], size * new[1]), square / size, size * factor
+        converged = bool(length <= ground.tol)
+        if not converged:
+            at = ground.moments(order, *new)
+            size = ground.least_size(order, new, at.mass)
+            if size > 1.0:
+                new, factor = (new[0], size * new[1]), size * factor
+                at = ground.moments(order, *new)
         last, moved = moved, max(abs(new[0] - location).max(), abs(new[1] - scatter).max()) / by
         location, scatter = new
-        converged = bool(moved <= ground.tol)
-        stretch = stretch and (moved < 0.7 * last or moved > SHORT_STEP)
+        converged = converged or bool(moved <= ground.tol)
         if converged:
             break
+        stretch = stretch and (moved < 0.7 * last or moved > SHORT_STEP)
     return resized(ground, order, location, scatter, factor, converged)
 
 
-def fitted_change(
-    ground: Ground, weights: Array, factor: float, location: Array, scatter: Array
-) -> tuple[Array, Array]:
+def fitted_change(at: Moments, factor: float, scatter: Array, demean: bool) -> tuple[Array, Array]:
     """Return the change to the location and scatter fitted under weights, (d,) and (d, d)."""
-    center = weights @ ground.data if ground.core.regressors else location
-    return center - location, factor * weighted_scatter(ground.data, weights, center) - scatter
+    step = at.first / at.mass * demean
+    return step, factor * (at.second / at.mass - np.outer(step, step)) - scatter
 
 
 def resized(
     ground: Ground, order: float, location: Array, scatter: Array, factor: float, converged: bool
 ) -> ScatterRung:
     """Return a rung that reports its size, and the contamination, at the order for sizes."""
-    core, sample = ground.core, ground.sample
+    core, eps_bar = ground.core, ground.sample.eps_bar
     end = size_order(ground.efficiency, core.dim)
-    own = max(order, min(end, robust_order(sample.eps_bar, core.dim, ground.efficiency)))
-    square = squared(whiten(ground.data, location, scatter))
+    own = max(order, min(end, robust_order(eps_bar, core.dim, ground.efficiency)))
+    distances = squared(whiten(ground.data, location, scatter))
+    square, sample = ground.sample.compressed(distances, core.dim)
     size = fixed_size(square, own, core, sample, 1.0, order)
     return ScatterRung(
         order=order,
@@ -321,7 +264,8 @@ def scatter_ladder(
     root, center = lower_root(first.scatter), first.location
     ground = Ground(whiten(problem.data, center, first.scatter), core, sample, setting, efficiency)
     zero = replace(first, location=np.zeros(dim), scatter=np.eye(dim))
-    yardstick = Yardstick(squared(ground.data), first.own_order, dim, sample)
+    square, few = sample.compressed(squared(ground.data), dim)
+    yardstick = Yardstick(square, first.own_order, dim, few)
 
     def agreement(rung: ScatterRung, earlier: ScatterRung) -> float:
         if earlier is zero:
@@ -351,7 +295,11 @@ def orders_to(core: Core, sample: Sample, efficiency: float) -> Array:
 
 
 def mad_variances(values: Array, share: Array) -> tuple[Array, Array]:
-    """Return weighted medians of columns, and squares of their normal-consistent MADs."""
+    """Return weighted medians of columns, and squares of their normal-consistent MADs.
+
+    Those of some of the rows, where there are many.
+    """
+    values, share = thinned(values, share)
     center = weighted_median(values, share)
     return center, (MAD_UNIT * weighted_median(np.abs(values - center), share)) ** 2
 

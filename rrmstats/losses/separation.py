@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import betainc, expit
 
+from rrmstats.core.block_array import row_sums, smallest
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import clipped_spread
 from rrmstats.core.search import global_minimum
@@ -21,6 +22,9 @@ RIDGES = 10.0 ** -np.arange(8)
 WORSE = 0.05
 # Objective of the linear program, relative to its unit, that counts as zero.
 ZERO = 1e-7
+# Rows of a linear program where all lie in blocks, and those added to it that it leaves on the
+# wrong side.
+PROGRAM_ROWS, ADDED_ROWS = 10_000, 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,9 +79,9 @@ def separated_fit(
     if direction is None:
         return None
     right = ~misclassified(problem, direction)
-    origin = np.zeros_like(theta)
+    origin, total = np.zeros_like(theta), setting.wnobs(problem.n_obs)
     strict = label_fit(problem, 0.0, origin, setting, mass * right).beta
-    likely = mass.sum() * expit(problem.signs * problem.predictor(strict))
+    likely = total * expit(problem.signs * problem.predictor(strict))
     kept = np.where(right, 1.0, np.minimum(1.0, likely))
     fit = label_fit(problem, 0.0, origin, setting, mass * kept)
     overlap = not separable(problem, mass * kept >= 0.5)
@@ -95,7 +99,8 @@ def simplest_direction(
     the search for it converged.
     """
     unit = np.diag(clipped_spread(problem.exog) ** 2)
-    wrong_first, budget = misclassified(problem, theta), setting.eps_bar * mass.sum()
+    wrong_first = misclassified(problem, theta)
+    budget = setting.eps_bar * setting.wnobs(problem.n_obs)
     for ridge in RIDGES:
         penalized = LogisticProblem(problem.endog, problem.exog, 0.0, ridge * unit)
         found = global_minimum(penalized, replace(setting, theta_step=None))
@@ -111,18 +116,50 @@ def significantly_worse(wrong: np.ndarray, wrong_first: np.ndarray, mass: Array)
     McNemar's exact test, one-sided: the tail of a binomial distribution, as an incomplete beta
     function.
     """
-    more, fewer = mass @ (wrong & ~wrong_first), mass @ (wrong_first & ~wrong)
+    more, fewer = row_sums(_disagreements, wrong, wrong_first, mass)
     return bool(more > fewer and betainc(more, fewer + 1.0, 0.5) < WORSE)
+
+
+def _disagreements(wrong: np.ndarray, wrong_first: np.ndarray, mass: Array) -> tuple[Array, Array]:
+    return mass @ (wrong & ~wrong_first), mass @ (wrong_first & ~wrong)
 
 
 def separable(problem: LogisticProblem, rows: np.ndarray) -> bool:
     """Tell whether a hyperplane separates the labels of some rows, touching them at most.
 
     A linear program: a direction b with s x'b >= 0 for all rows and > 0 for some exists exactly
-    then, and maximum likelihood has no finite value.
+    then, and maximum likelihood has no finite value. Of rows in blocks it takes a few, and then
+    those that its solution has on the wrong side, until it separates no longer or there are none.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    rows : ndarray of bool, shape (n,)
+        The rows in question.
     """
-    signed = problem.signs[rows, None] * problem.exog[rows]
-    signed = signed / np.maximum(np.abs(signed).max(axis=0), np.finfo(float).tiny)
-    total = signed.mean(axis=0)
-    found = linprog(-total, A_ub=-signed, b_ub=np.zeros(len(signed)), bounds=(-1.0, 1.0))
-    return found.status != 0 or float(total @ found.x) > ZERO
+    signed = problem.signs[:, None] * problem.exog
+    if problem.blocks is None:
+        signed = signed[rows]
+        return _direction(signed, np.abs(signed).max(axis=0), signed.mean(axis=0)) is not None
+    signed = np.where(rows[:, None], signed, 0.0)
+    unit, total = np.abs(signed).max(axis=0), signed.mean(axis=0)
+    used = signed[:: max(1, problem.n_obs // PROGRAM_ROWS)]
+    while True:
+        found = _direction(used, unit, total)
+        if found is None:
+            return False
+        worst = signed[smallest(ADDED_ROWS, signed @ found)]
+        beyond = worst[worst @ found < -ZERO]
+        if not len(beyond):
+            return True
+        used = np.vstack([used, beyond])
+
+
+def _direction(signed: Array, unit: Array, total: Array) -> Array | None:
+    """Return a direction b with s x'b >= 0 for some rows s x and > 0 for their total, or None."""
+    unit = np.maximum(unit, np.finfo(float).tiny)
+    scaled, goal = signed / unit, total / unit
+    found = linprog(-goal, A_ub=-scaled, b_ub=np.zeros(len(scaled)), bounds=(-1.0, 1.0))
+    if found.status != 0 or found.x is None:
+        return np.zeros_like(unit)
+    return found.x / unit if float(goal @ found.x) > ZERO else None

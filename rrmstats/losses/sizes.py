@@ -17,6 +17,7 @@ from rrmstats.core.consistency import efficient_order, second_moment_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder, Rung, climb
 from rrmstats.core.setting import Setting
+from rrmstats.losses.compression import compressed
 from rrmstats.losses.gaussian import Core, Spread, difference_variance
 
 # Efficiency of the location at the robust end of a ladder: that of order 2 in one dimension.
@@ -66,6 +67,14 @@ class Sample(NamedTuple):
         """Return what a setting says of n rows."""
         return cls(setting.spread(n), setting.wnobs(n), setting.eps_bar)
 
+    def compressed(self, square: Array, typical: float) -> tuple[Array, Sample]:
+        """Return few squared distances in place of many, and the sample of them.
+
+        Both are in memory, and sums of smooth functions stay the same; see `compressed`.
+        """
+        few, share = compressed(square, self.share, typical)
+        return few, self._replace(share=share)
+
     def good_share(self, square: Array, order: float, dim: float) -> float:
         """Return the fraction of observations that the Gaussian core accounts for."""
         log_weights = 0.5 * dim * np.log(order) - 0.5 * (order - 1) * square
@@ -95,7 +104,7 @@ class Sample(NamedTuple):
 
 def tilts(square: Array, order: float) -> Array:
     """Return the weights of squared distances in units of the size, shape (n,)."""
-    return np.asarray(np.exp(-0.5 * (order - 1) * square))
+    return np.exp(-0.5 * (order - 1) * square)
 
 
 def budget_order(eps_bar: float, dim: float) -> float:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
+from rrmstats.core.block_array import aligned, row_map, taken
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import sign_frame
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
 from rrmstats.losses.matrices import weighted_scatter
+from rrmstats.losses.moment_problem import MomentProblem
 from rrmstats.losses.scatter import NEWTON_MAX
 
 
-class SubspaceProblem(EstimableProblem):
+class SubspaceProblem(MomentProblem):
     """Squared distances to a q-dimensional affine subspace.
 
     theta holds a point of the subspace (d,), then its orthonormal basis row by row (d, q). The
@@ -29,11 +33,10 @@ class SubspaceProblem(EstimableProblem):
     """
 
     def __init__(self, data: Array, q: int, demean: bool = True) -> None:
-        self.data, self.q, self.demean = data, q, demean
-        self.n_obs, self.dim = data.shape
-        self.n_params = q + demean
+        super().__init__(data, demean)
+        self.q, self.n_params = q, q + demean
         unit = 4 * (self.dim + 4) * np.finfo(float).eps
-        self._noise = (unit * np.linalg.norm(data, axis=-1)) ** 2
+        self._noise = unit**2 * np.einsum("nd,nd->n", data, data)
 
     def split(self, theta: Array) -> tuple[Array, Array]:
         """Return the point (..., d) and the basis (..., d, q)."""
@@ -47,6 +50,8 @@ class SubspaceProblem(EstimableProblem):
 
     def losses(self, theta: Array) -> Array:
         """Return squared distances, zero where rounding alone could produce them."""
+        if self.blocks is not None:
+            return row_map(losses_of, self.data, make=self.with_rows, theta=theta, tail=())
         point, basis = self.split(theta)
         centered = self.data - point[..., None, :]
         rest = centered - (centered @ basis) @ np.swapaxes(basis, -1, -2)
@@ -56,8 +61,17 @@ class SubspaceProblem(EstimableProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
+        if self.blocks is not None:
+            return self.moment_fit(self.moments(aligned(weights, self.blocks)))
         point = weights @ self.data * self.demean
-        moment = weighted_scatter(self.data, weights, point)
+        return self._leading(point, weighted_scatter(self.data, weights, point))
+
+    def moment_fit(self, moments: Array) -> Array:
+        """Return the fit to rows of given moments, shape (d + d * q,); see `moments`."""
+        return self._leading(*self.central(moments))
+
+    def _leading(self, point: Array, moment: Array) -> Array:
+        """Return theta of a point and the leading eigenvectors of a covariance."""
         vectors = np.linalg.eigh(moment)[1]
         return self.join(point, vectors[..., ::-1][..., : self.q])
 
@@ -71,8 +85,7 @@ class SubspaceProblem(EstimableProblem):
     def gradients(self, theta: Array) -> Array:
         """Return the gradient of each loss in the local coordinates, shape (n, k)."""
         x, y, _ = self.frame(theta)
-        turn = -2.0 * (y[:, :, None] * x[:, None, :]).reshape(self.n_obs, -1)
-        return np.hstack([turn, -2.0 * y]) if self.demean else turn
+        return row_map(turning_gradients, x, y, demean=self.demean)
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
@@ -126,9 +139,25 @@ class SubspaceProblem(EstimableProblem):
         right = np.linalg.svd(rows - point[:, None, :], full_matrices=False)[2]
         return self.join(point, np.swapaxes(right[:, : self.q], 1, 2))
 
+    @property
+    def with_rows(self) -> Callable[..., SubspaceProblem]:
+        """A function that makes the problem of other rows."""
+        return partial(SubspaceProblem, q=self.q, demean=self.demean)
+
     def take(self, rows: np.ndarray) -> SubspaceProblem:
         """Return the problem restricted to some rows."""
-        return SubspaceProblem(self.data[rows], self.q, self.demean)
+        return self.with_rows(*taken(rows, self.data))
+
+
+def losses_of(data: Array, make: Callable[..., SubspaceProblem], theta: Array) -> Array:
+    """Return the losses of some rows, shape (n,), as one step of an expression."""
+    return make(data).losses(theta)
+
+
+def turning_gradients(x: Array, y: Array, demean: bool) -> Array:
+    """Return the gradients of losses (n, k), from coordinates on a basis and off it."""
+    turn = -2.0 * (y[:, :, None] * x[:, None, :]).reshape(len(x), x.shape[1] * y.shape[1])
+    return np.hstack([turn, -2.0 * y]) if demean else turn
 
 
 def complement(basis: Array) -> Array:

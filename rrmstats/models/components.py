@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsProblem
-from rrmstats.losses.matrices import MAD_UNIT, weighted_median
+from rrmstats.losses.matrices import MAD_UNIT
+from rrmstats.losses.medians import weighted_median
 from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.multivariate import RRMMultivariate
 from rrmstats.results.components import RRMPCAResults, RRMPCAResultsWrapper, component_names
@@ -105,7 +106,9 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         """Return what each variable is divided by, shape (d,)."""
         if not self.standardize:
             return np.ones(self.endog.shape[1])
-        counts = np.ones(len(self.endog)) if self.freq_weights is None else self.freq_weights
+        counts = self.freq_weights
+        if counts is None:
+            counts = np.broadcast_to(1.0, (len(self.endog),))
         center = weighted_median(self.endog, counts)
         unit = MAD_UNIT * weighted_median(np.abs(self.endog - center), counts)
         if not (unit > 0).all():

@@ -12,10 +12,13 @@ from scipy.stats import norm
 from statsmodels.iolib.summary import Summary
 
 from rrmstats import plotting
+from rrmstats.core.block_array import row_map
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
+from rrmstats.losses.component_moves import flat_rows
 from rrmstats.losses.components import ComponentsEstimate
-from rrmstats.losses.matrices import MAD_UNIT, weighted_median
+from rrmstats.losses.matrices import MAD_UNIT, lengths
+from rrmstats.losses.medians import weighted_median
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
@@ -64,8 +67,7 @@ class RRMPCAResults(MultivariateResults):
     @property
     def loadings_bse(self) -> LabeledTable:
         """Standard errors of the loadings, shape (d, q): of the angles to the axes, in radians."""
-        influence = self._estimate.loadings_influence()
-        flat = influence.reshape(len(influence), -1)
+        flat = flat_rows(self._estimate.loadings_influence())
         variance = np.diag(self._inference.of_influence(self._estimate, flat))
         errors = np.sqrt(variance).reshape(self._loadings.shape)
         return self._variable_table(errors, self._components)
@@ -147,8 +149,10 @@ class RRMPCAResults(MultivariateResults):
     @property
     def score_distance(self) -> Labeled:
         """Distances from the center within the subspace, in standard deviations, shape (n,)."""
-        scaled = self._scores(self.model.endog) / np.sqrt(self._eigenvals)
-        return self._by_row(np.linalg.norm(scaled, axis=1))
+        return self._by_row(self._score_lengths())
+
+    def _score_lengths(self) -> Array:
+        return lengths(self._scores(self.model.endog) / np.sqrt(self._eigenvals))
 
     @property
     def orthogonal_distance(self) -> Labeled:
@@ -157,7 +161,7 @@ class RRMPCAResults(MultivariateResults):
 
     def _orthogonal(self) -> Array:
         rest = (self.model.endog - self._projected(self.model.endog)) / self.column_unit
-        return np.linalg.norm(rest, axis=1)
+        return lengths(rest)
 
     def score_cutoff(self, level: float = 0.975) -> float:
         """Return the quantile of the score distances of clean Gaussian rows."""
@@ -174,20 +178,19 @@ class RRMPCAResults(MultivariateResults):
         if known is not None:
             return float(np.sqrt(known))
         power = self._orthogonal() ** (2 / 3)
-        counts = np.ones(len(power)) if self._base is None else self._base
+        counts = np.broadcast_to(1.0, (len(power),)) if self._base is None else self._base
         middle = weighted_median(power, counts)
         spread = MAD_UNIT * weighted_median(np.abs(power - middle), counts)
         return float((middle + norm.ppf(level) * spread) ** 1.5)
 
     def _distances(self) -> Array:
         """Return the larger of the two distances of each row, in units of its cut-off."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            off = np.nan_to_num(self._orthogonal() / self.orthogonal_cutoff(), nan=0.0)
-        return np.maximum(np.asarray(self.score_distance) / self.score_cutoff(), off)
+        off = row_map(ratios, self._orthogonal(), self.orthogonal_cutoff(), tail=())
+        return np.maximum(self._score_lengths() / self.score_cutoff(), off)
 
     def _flags(self, level: float) -> np.ndarray:
         each = np.sqrt(level)  # a clean row must pass both
-        far = np.asarray(self.score_distance) > self.score_cutoff(each)
+        far = self._score_lengths() > self.score_cutoff(each)
         return far | (self._orthogonal() > self.orthogonal_cutoff(each))
 
     def _efficiency_text(self) -> str:
@@ -214,6 +217,12 @@ class RRMPCAResults(MultivariateResults):
                 "fit(efficiency=0.95) makes it 0.95."
             )
         return notes
+
+
+def ratios(distance: Array, cutoff: float) -> Array:
+    """Return distances in units of a cut-off, zero over zero being zero, shape (n,)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(distance / cutoff, nan=0.0)
 
 
 def component_names(q: int) -> list[str]:

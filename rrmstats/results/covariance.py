@@ -15,6 +15,7 @@ from rrmstats import plotting
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
 from rrmstats.losses.covariance import CovarianceEstimate
+from rrmstats.losses.matrices import lengths
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
@@ -141,17 +142,20 @@ class RRMCovResults(MultivariateResults):
         values, index = self.model.endog, self.model.data.row_labels
         if new is not None:
             values, index = self.model.new_rows(new)
+        return labeled(self._distances_of(values), index)
+
+    def _distances_of(self, values: Array) -> Array:
         center, unit = self._units
         frame = ScatterProblem((values - center) / unit)
         u, _ = frame.whitened(
             frame.join((self._mean - center) / unit, self._cov / np.outer(unit, unit))
         )
-        distance = np.sqrt(np.einsum("nd,nd->n", u, u))
+        distance = lengths(u)
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)
             off = np.abs(values @ normal - self.hyperplane.offset)
             distance = np.where(off > 1e-8 * np.abs(values) @ np.abs(normal), np.inf, distance)
-        return labeled(distance, index)
+        return distance
 
     @property
     def _units(self) -> tuple[Array, Array]:
@@ -159,7 +163,7 @@ class RRMCovResults(MultivariateResults):
         return self._mean, np.where(root > 0, root, 1.0)
 
     def _distances(self) -> Array:
-        return np.asarray(self.mahalanobis())
+        return self._distances_of(self.model.endog)
 
     def _flags(self, level: float) -> np.ndarray:
         return self._distances() > self.cutoff(level)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from statsmodels.discrete.discrete_margins import DiscreteMargins
+from statsmodels.genmod.families import Binomial
 
 from rrmstats import plotting
+from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
 from rrmstats.losses.generalized import GeneralizedEstimate
@@ -86,6 +89,8 @@ class RRMGLMResults(RRMResults):
     @property
     def fittedvalues(self) -> Array:
         """Means of all rows, shape (n,)."""
+        if blocked(self.model.exog):
+            return self._estimate.fit.rows.mu
         return np.asarray(self.model.predict(np.asarray(self.params)))
 
     mu = fittedvalues
@@ -103,13 +108,13 @@ class RRMGLMResults(RRMResults):
     def resid_pearson(self) -> Array:
         """Residuals over the standard deviation at dispersion one, shape (n,)."""
         mu = self.fittedvalues
-        spread = np.sqrt(self.family.variance(mu) / self.model.row_sizes)
+        spread = np.sqrt(row_map(self.family.variance, mu, tail=()) / self.model.row_sizes)
         return self._off / spread
 
     @property
     def resid_working(self) -> Array:
         """Residuals on the scale of the linear predictor, shape (n,)."""
-        return self._off * self.family.link.deriv(self.fittedvalues)
+        return self._off * row_map(self.family.link.deriv, self.fittedvalues, tail=())
 
     @property
     def resid_deviance(self) -> Array:
@@ -119,13 +124,15 @@ class RRMGLMResults(RRMResults):
     @property
     def resid_anscombe(self) -> Array:
         """Anscombe residuals in units of the root of the dispersion, shape (n,)."""
-        return np.asarray(
-            self.family.resid_anscombe(
-                self.model.endog,
-                self.fittedvalues,
-                var_weights=self.model.var_weights,
-                scale=self.scale,
-            )
+        return row_map(
+            _anscombe,
+            self.model.endog,
+            self.fittedvalues,
+            self.model.var_weights,
+            self.model.n_trials,
+            family=self.family,
+            scale=self.scale,
+            tail=(),
         )
 
     @property
@@ -141,6 +148,7 @@ class RRMGLMResults(RRMResults):
         probability that each has, with the same random numbers each time. For Tweedie, whose
         probabilities have no closed form, and at an exact fit they are `resid_scaled`.
         """
+        self.model._refuse_partitions("resid_quantile", "use resid_scaled")
         estimate = self._estimate
         return self.resid_scaled if estimate.exact else estimate.quantile_residuals()
 
@@ -248,7 +256,12 @@ class RRMGLMResults(RRMResults):
         link = self.family.link
         free = self.df_resid if self.use_t else np.inf
         return MeanPrediction(
-            np.asarray(linear), np.sqrt(variance), link.inverse, link.inverse_deriv, free, labels
+            linear if blocked(linear) else np.asarray(linear),
+            np.sqrt(variance),
+            link.inverse,
+            link.inverse_deriv,
+            free,
+            labels,
         )
 
     def get_margeff(
@@ -269,6 +282,7 @@ class RRMGLMResults(RRMResults):
         -------
         statsmodels DiscreteMargins
         """
+        self.model._refuse_partitions("get_margeff", "fit a sample, or compare predictions")
         if np.any(self.model._offset_exposure):
             raise NotImplementedError(
                 "marginal effects with an offset or exposure are not available"
@@ -305,6 +319,15 @@ class RRMGLMResults(RRMResults):
                 "parameters of smallest norm."
             )
         return notes
+
+
+def _anscombe(
+    endog: Array, mu: Array, var_weights: Array, trials: Array, *, family: Any, scale: float
+) -> Array:
+    if isinstance(family, Binomial):  # it keeps the numbers of trials
+        family = copy.copy(family)
+        family.n = trials
+    return np.asarray(family.resid_anscombe(endog, mu, var_weights=var_weights, scale=scale))
 
 
 RRMGLMResultsWrapper = wrapper_of(RRMGLMResults)

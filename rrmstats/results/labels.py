@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rrmstats.core.block_array import blocked
+from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.entropy import Array
 
 #: Values by row, variable or term: a Series where the data had labels.
@@ -34,3 +34,19 @@ def labeled_table(
     if blocked(values):
         return index.labeled(values, columns)  # type: ignore[union-attr]  # rows in partitions
     return values if index is None else pd.DataFrame(values, index=index, columns=columns)
+
+
+def side_by_side(*columns: Array) -> Array:
+    """Return values of rows (n,) as the columns of a table, shape (n, m); in memory or blocks."""
+    return row_map(_stacked, *columns, tail=(len(columns),))
+
+
+def _stacked(*columns: Array) -> Array:
+    return np.column_stack(columns)
+
+
+def prediction_frame(values: dict[str, Array], index: pd.Index | None) -> pd.DataFrame:
+    """Return predictions by name as a data frame, of rows in partitions as a Dask one."""
+    if any(blocked(column) for column in values.values()):
+        return index.labeled(side_by_side(*values.values()), list(values))  # type: ignore[union-attr]  # rows in partitions
+    return pd.DataFrame(values, index=index)

@@ -14,6 +14,7 @@ from scipy.stats._distn_infrastructure import rv_discrete_frozen
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats import plotting
+from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
@@ -239,6 +240,7 @@ class RRMLogitResults(RRMResults):
         >>> bool(res.get_margeff().margeff[0] > 0)
         True
         """
+        self.model._refuse_partitions("get_margeff", "fit a sample, or compare predictions")
         return DiscreteMargins(self, (at, method), kwargs)
 
     def get_distribution(
@@ -253,6 +255,8 @@ class RRMLogitResults(RRMResults):
         transform : bool, optional
             Whether data frames pass through the formula.
         """
+        if exog is None:
+            self.model._refuse_partitions("get_distribution", "give it some rows")
         rows, _ = self._rows_to_predict(exog, transform)
         return bernoulli(expit(rows @ self.params))
 
@@ -277,9 +281,7 @@ class RRMLogitResults(RRMResults):
         >>> int(res.pred_table().sum())
         699
         """
-        predicted = expit(self.fittedvalues) > threshold
-        edges = np.array([0, 0.5, 1])
-        return np.histogram2d(self.model.endog, predicted.astype(float), bins=[edges, edges])[0]
+        return row_sums(_label_table, self.model.endog, expit(self.fittedvalues) > threshold)
 
     def _efficiency_text(self) -> str:
         reached = self.efficiency_reached
@@ -315,6 +317,12 @@ class RRMLogitResults(RRMResults):
             "may be wrong labels: only the direction of the coefficients is identified, not their "
             "size, so that there are no standard errors, tests or intervals. Lower eps_bar."
         ]
+
+
+def _label_table(labels: Array, predicted: np.ndarray) -> Array:
+    """Return counts of rows by label and predicted label, shape (2, 2)."""
+    edges = np.array([0, 0.5, 1])
+    return np.histogram2d(labels, predicted.astype(float), bins=[edges, edges])[0]
 
 
 RRMLogitResultsWrapper = wrapper_of(RRMLogitResults)

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
 
+from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
+from rrmstats.results.labels import prediction_frame, side_by_side
 
 
 class MeanPrediction:
@@ -53,19 +55,23 @@ class MeanPrediction:
     ) -> None:
         self.linear, self.linear_se = linear, linear_se
         self._inverse, self._free, self._index = inverse, free, index
-        self.predicted = np.asarray(inverse(linear))
-        self.se = np.abs(np.asarray(slope(linear))) * linear_se
+        self.predicted = row_map(inverse, linear, tail=())
+        self.se = np.abs(row_map(slope, linear, tail=())) * linear_se
 
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Return intervals of the means, those of the linear predictor mapped, shape (m, 2)."""
         law = norm if self._free == np.inf else t(self._free)
         reach = law.ppf(1 - alpha / 2) * self.linear_se
-        ends = np.c_[self.linear - reach, self.linear + reach]
-        return np.sort(np.asarray(self._inverse(ends)), axis=1)
+        ends = side_by_side(self.linear - reach, self.linear + reach)
+        return row_map(_sorted, row_map(self._inverse, ends, tail=(2,)), tail=(2,))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return means, standard errors and intervals as a data frame."""
-        low, high = self.conf_int(alpha).T
+        ends = self.conf_int(alpha)
         columns = {"mean": self.predicted, "mean_se": self.se}
-        columns |= {"mean_ci_lower": low, "mean_ci_upper": high}
-        return pd.DataFrame(columns, index=self._index)
+        columns |= {"mean_ci_lower": ends[:, 0], "mean_ci_upper": ends[:, 1]}
+        return prediction_frame(columns, self._index)
+
+
+def _sorted(ends: Array) -> Array:
+    return np.sort(ends, axis=1)

@@ -8,6 +8,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from rrmstats.core.entropy import Array
+from rrmstats.results.labels import prediction_frame, side_by_side
 
 
 class ProbabilityPrediction:
@@ -51,12 +52,11 @@ class ProbabilityPrediction:
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Return intervals within (0, 1), shape (m, 2)."""
         reach = norm.ppf(1 - alpha / 2) * self._linear_se
-        return np.asarray(expit(np.c_[self._linear - reach, self._linear + reach]))
+        return expit(side_by_side(self._linear - reach, self._linear + reach))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return predictions, standard errors and intervals as a data frame."""
-        low, high = self.conf_int(alpha).T
-        return pd.DataFrame(
-            {"predicted": self.predicted, "se": self.se, "ci_lower": low, "ci_upper": high},
-            index=self._index,
-        )
+        ends = self.conf_int(alpha)
+        columns = {"predicted": self.predicted, "se": self.se}
+        columns |= {"ci_lower": ends[:, 0], "ci_upper": ends[:, 1]}
+        return prediction_frame(columns, self._index)

@@ -6,12 +6,11 @@ from numpy.testing import assert_allclose
 
 from rrmstats.core.search import global_minimum
 from rrmstats.core.setting import Setting
+from rrmstats.losses.off_plane import degrees_of_freedom, off_distances
 from rrmstats.losses.planes import (
     Site,
-    degrees_of_freedom,
     first_plane,
     fixed_plane,
-    off_distances,
     resized_plane,
     reweighted,
     stable_order,

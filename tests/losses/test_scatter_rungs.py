@@ -11,6 +11,7 @@ from rrmstats.core.search import global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Core
 from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.scatter_ground import squared, whiten
 from rrmstats.losses.scatter_rungs import (
     collapsed,
     consistent_scatter,
@@ -18,8 +19,6 @@ from rrmstats.losses.scatter_rungs import (
     first_scatter,
     restarted,
     scatter_ladder,
-    squared,
-    whiten,
 )
 from rrmstats.losses.sizes import Sample, budget_order, tilts
 
