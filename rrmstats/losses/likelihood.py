@@ -14,7 +14,7 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.likelihood_batches import batch_fits, blocks
+from rrmstats.losses.likelihood_batches import batch_fits, batch_slices
 from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.likelihood_rows import LawRows, LawSample
 from rrmstats.losses.likelihood_rungs import bad_share, law_fit, likelihood_ladder
@@ -96,7 +96,7 @@ class LikelihoodProblem(NumericalProblem):
             return super().improved(weights, theta)
         parts = [
             batch_fits(form, self._rows_largest, weights[b], theta[b], self.lower, IMPROVING_STEPS)
-            for b in blocks(len(theta), self.n_obs, self.n_params)
+            for b in batch_slices(len(theta), self.n_obs, self.n_params)
         ]
         return np.concatenate(parts)
 

@@ -72,7 +72,7 @@ def own_fit(form: PredictorLikelihood, start: Array, lower: Array) -> Array:
     return batch_fits(form, np.zeros(n), weights, start[None], lower, OWN_STEPS)[0]
 
 
-def blocks(n_fits: int, n_obs: int, n_params: int) -> list[slice]:
+def batch_slices(n_fits: int, n_obs: int, n_params: int) -> list[slice]:
     """Return parts of a batch whose arrays fit in memory."""
     size = max(1, BLOCK // (n_obs * n_params))
     return [slice(i, i + size) for i in range(0, n_fits, size)]

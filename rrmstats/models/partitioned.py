@@ -7,6 +7,7 @@ constant and the kinds of variables. Then the arrays of all rows take the place 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -199,7 +200,13 @@ class SampledData:
     """
 
     def __init__(self, sample: Any, row_labels: Any) -> None:
-        self._sample, self.row_labels = sample, row_labels
+        vars(self).update(_sample=sample, row_labels=row_labels)
+
+    def __copy__(self) -> SampledData:
+        return type(self)(copy(self._sample), self.row_labels)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._sample, name, value)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_sample":
