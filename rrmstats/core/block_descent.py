@@ -176,6 +176,9 @@ class BlockDescent:
     def _refit(self, i: int, tol: float) -> None:
         """Take the step of Algorithm 1: refit under the weights, then weigh anew."""
         here = self.points.all[i]
+        if not here.divergence < np.inf:  # all weights are zero
+            self.converged[i] = True
+            return
         weights = block_weights(self.problem, here.theta, here.lambda_, self.budget)
         theta = self.problem.improved(weights, here.theta)
         guess = np.array([here.lambda_])

@@ -14,6 +14,8 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget
 from rrmstats.core.problem import SmoothProblem
 
+# Base weight of the rows at the least loss from which on all are.
+ALL = 1 - 1e-12
 # Step of ln(lambda) where all weights are zero.
 EMPTY_STEP = 3.0
 
@@ -95,12 +97,14 @@ class BlockPoint:
     @property
     def residual(self) -> Array:
         """What is left of both conditions of the minimum, for the step of theta, shape (k,)."""
-        if self.settled:
+        if self.settled or not self.variance > 0:
             return self.gradient
         return self.gradient + self.cross * (self.gap * self.lambda_ / self.variance)
 
     def lambda_change(self, step: Array) -> float:
         """Return the change of ln(lambda) that goes with a step of theta."""
+        if not self.variance > 0:
+            return 0.0
         slope = self.variance / self.lambda_**2
         return float((self.gap / slope) + self.cross @ step / self.variance)
 
@@ -160,7 +164,7 @@ def _point(
     eps_bar: float,
 ) -> BlockPoint:
     budget = -float(np.log1p(-eps_bar))
-    if sums.tied >= (1 - eps_bar) * (1 - 1e-12) and sums.first > 0:
+    if sums.tied >= (1 - eps_bar) * (1 - 1e-12):
         return _exact_point(theta, least, sums)
     if sums.mass == 0:
         return _empty_point(theta, lambda_, sums)
@@ -192,11 +196,11 @@ def _point(
 
 
 def _exact_point(theta: Array, least: float, sums: Sums) -> BlockPoint:
-    """Return a point at which as many rows as needed have the least loss."""
+    """Return a point at which as many rows as needed have the least loss, or all."""
     nothing = np.zeros_like(theta)
     return BlockPoint(
         theta=theta,
-        lambda_=0.0,
+        lambda_=np.inf if sums.tied >= ALL and not sums.first > 0 else 0.0,
         divergence=-float(np.log(min(sums.tied, 1.0))),
         gap=0.0,
         risk=least,
