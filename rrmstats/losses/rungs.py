@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rrmstats.core.block_array import blocked, row_map, row_sums
+from rrmstats.core.block_array import aligned, in_blocks, row_map, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.core.search import Solution
@@ -35,7 +35,9 @@ class Place(NamedTuple):
 
 def tempered_weights(losses: Array, lambda_: float, spread: Array) -> Array:
     """Return probability weights proportional to ``spread * exp(-losses / lambda_)``."""
-    if blocked(losses):
+    blocks = in_blocks(losses)
+    if blocks is not None:
+        spread = aligned(spread, blocks)
         excess = losses - np.where(spread > 0, losses, np.inf).min()
         weights = row_map(faded, excess, lambda_, spread, None)
         return weights / weights.sum()

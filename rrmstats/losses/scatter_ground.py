@@ -15,16 +15,32 @@ from rrmstats.losses.gaussian import Core
 from rrmstats.losses.matrices import FLAT, triangular_root
 from rrmstats.losses.sizes import Sample, tilts
 
+# Part of a second moment below which the variance that is left of it is lost to rounding.
+CANCELED = 1e-6
+
 
 class Moments(NamedTuple):
-    """Sums over rows z of weights w, w (z - location) and w (z - location)(z - location)'.
+    """Sums over rows z of weights w, w (z - center) and w (z - center)(z - center)'.
 
-    The weights are those of an order at a location and scatter.
+    The weights are those of an order at a location and scatter, and the center is near the
+    location, `shift` away from it.
     """
 
     mass: float
     first: Array
     second: Array
+    shift: Array
+
+    @property
+    def step(self) -> Array:
+        """From the location to the weighted mean, shape (d,)."""
+        return self.shift + self.first / self.mass
+
+    @property
+    def cancels(self) -> bool:
+        """Whether the mean is so far from the center that the covariance is lost to rounding."""
+        square = np.diag(self.second) / self.mass
+        return bool((square - (self.first / self.mass) ** 2 < CANCELED * square).any())
 
 
 class Ground(NamedTuple):
@@ -59,9 +75,15 @@ class Ground(NamedTuple):
 
     def moments(self, order: float, location: Array, scatter: Array) -> Moments:
         """Return the moments under the weights of an order, in one pass over the rows."""
-        inverse = np.linalg.inv(lower_root(scatter)).T
-        kernel = partial(tilted_sums, location, inverse, order)
-        return Moments(*row_sums(kernel, self.data, self.sample.share))
+        inverse, shift = np.linalg.inv(lower_root(scatter)).T, np.zeros_like(location)
+        for _ in range(2):
+            kernel = partial(tilted_sums, location, inverse, order, shift)
+            mass, first, second = row_sums(kernel, self.data, self.sample.share)
+            found = Moments(mass, first, second, shift)
+            if not (self.core.regressors and found.mass > 0 and found.cancels):
+                break
+            shift = found.step
+        return found
 
     def least_size(self, order: float, place: tuple[Array, Array], mass: float) -> float:
         """Return what the scatter of a place must grow by, so as not to give up too many rows.
@@ -76,11 +98,13 @@ class Ground(NamedTuple):
 
 
 def tilted_sums(
-    location: Array, inverse: Array, order: float, data: Array, share: Array
+    location: Array, inverse: Array, order: float, shift: Array, data: Array, share: Array
 ) -> tuple[Array, Array, Array]:
     """Return what some rows, shape (n, d), add to `Moments`; `inverse` whitens centered ones."""
     centered = data - location
     weights = share * tilts(squared(centered @ inverse), order)
+    if shift.any():
+        centered = centered - shift
     weighted = weights[:, None] * centered
     return weights.sum(), weighted.sum(axis=0), centered.T @ weighted
 

@@ -21,7 +21,7 @@ from rrmstats.losses.moment_problem import first_sums, moment_sums
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_ground import lower_root, squared
 from rrmstats.losses.scatter_rungs import ScatterRung
-from rrmstats.losses.sizes import Sample, tilts
+from rrmstats.losses.sizes import LEAST_SIZE, Sample, tilts
 
 # Observed derivatives are kept within this factor of those of Gaussian rows.
 BREAD = 2.0
@@ -53,7 +53,7 @@ def size_scores(
     """
     w = tilts(square, order)
     mass, first, second = map(float, row_sums(power_sums, square, share * w))
-    per = mass / first
+    per = mass / max(first, LEAST_SIZE)
     scores = w * (per * square - 1)
     slopes = w * per - 0.5 * (order - 1) * scores
     bread = per * first - 0.5 * (order - 1) * (per * second - first)

@@ -23,6 +23,7 @@ from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_ground import Ground, Moments, lower_root, squared, whiten
 from rrmstats.losses.sizes import (
     ABOVE,
+    LEAST_SIZE,
     Sample,
     Yardstick,
     affordable_order,
@@ -152,6 +153,9 @@ def fixed_scatter(ground: Ground, order: float, start: ScatterRung) -> ScatterRu
     core = ground.core
     location, scatter = start.location, start.scatter
     at = ground.moments(order, location, scatter)
+    if not at.mass > 0:
+        scatter = scatter * ground.least_size(order, (location, scatter), at.mass)
+        at = ground.moments(order, location, scatter)
     moved, stretch, converged = np.inf, ground.setting.accelerate, False
     for _ in range(ground.setting.maxiter):
         factor = order * core.overfit(order, ground.good(order, at.mass))
@@ -176,9 +180,13 @@ def fixed_scatter(ground: Ground, order: float, start: ScatterRung) -> ScatterRu
 
 
 def fitted_change(at: Moments, factor: float, scatter: Array, demean: bool) -> tuple[Array, Array]:
-    """Return the change to the location and scatter fitted under weights, (d,) and (d, d)."""
-    step = at.first / at.mass * demean
-    return step, factor * (at.second / at.mass - np.outer(step, step)) - scatter
+    """Return the change to the location and scatter fitted under weights, (d,) and (d, d).
+
+    The scatter has variances of at least FLAT, where all rows with weight are the same.
+    """
+    mean = at.first / at.mass * demean
+    fitted = factor * (at.second / at.mass - np.outer(mean, mean)) + FLAT * np.eye(len(mean))
+    return at.step * demean, fitted - scatter
 
 
 def resized(
@@ -218,7 +226,7 @@ def rung_agreement(rung: ScatterRung, earlier: ScatterRung, yardstick: Yardstick
     dim, spread = len(rung.location), yardstick.variances(earlier.order, rung.order)
     root = np.linalg.inv(lower_root(earlier.scatter))
     moved, ratio = root @ (rung.location - earlier.location), root @ rung.scatter @ root.T
-    size = float(np.trace(ratio)) / dim
+    size = max(float(np.trace(ratio)) / dim, LEAST_SIZE)
     turn = ratio - size * np.eye(dim)
     statistics = [
         (np.log(size) / np.sqrt(spread.size), 0.0),

@@ -167,6 +167,15 @@ def test_a_hyperplane_is_found_in_blocks():
     assert_allclose(blocks.eps_hat, memory.eps_hat)
 
 
+@pytest.mark.parametrize("same", [180, 300])
+def test_most_rows_or_all_are_the_same(same):
+    x = np.r_[np.zeros(same), np.random.default_rng(0).standard_normal(300 - same)][:, None]
+    memory, blocks, _ = both(CovarianceProblem, x, 3, 0.45, None)
+    assert blocks.solution.lambda_ == memory.solution.lambda_
+    assert blocks.plane.count == memory.plane.count == same
+    assert_allclose(blocks.eps_hat, memory.eps_hat)
+
+
 def test_starts_in_units_of_the_data():
     x = cloud(300, 3, 0.2, 1)
     (rows,) = in_blocks(7, x)
