@@ -83,7 +83,8 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         What to do with missing values.
     persist : bool or "auto", optional
         For Dask collections: whether partitions are computed once and kept in the memory of the
-        workers, or read again in each pass; by default kept where they fit.
+        workers, or read again in each pass; by default kept where they fit, small data in this
+        process.
     **kwargs
         What statsmodels' formula interface passes on.
 

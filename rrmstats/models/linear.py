@@ -54,7 +54,8 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
         Whether the design holds a constant; by default it is looked for.
     persist : bool or "auto", optional
         For Dask collections: whether partitions are computed once and kept in the memory of the
-        workers, or read again in each pass; by default kept where they fit.
+        workers, or read again in each pass; by default kept where they fit, small data in this
+        process.
     **kwargs
         What statsmodels' formula interface passes on.
 

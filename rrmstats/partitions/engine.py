@@ -18,6 +18,8 @@ T = TypeVar("T")
 FAN_IN = 16
 # Part of the memory that data may take to be kept there between passes.
 KEPT_SHARE = 0.4
+# Bytes up to which the data are kept in this process.
+SMALL = 20e6
 
 
 class DaskBlocks:
@@ -33,15 +35,21 @@ class DaskBlocks:
 
     def __init__(self, parts: Sequence[Any], lengths: Sequence[int]) -> None:
         self.parts, self.passes = list(parts), 0
+        #: The leaves in the memory of this process, where they are small; else None.
+        self.here: list[Leaves] | None = None
         self.lengths: Sequence[int] = list(lengths)
 
     def collect(self, tasks: Mapping[int, Task[T]]) -> list[T]:
         """Return what tasks give, each for the block at its place."""
         self.passes += 1
+        if self.here is not None:
+            return [task(self.here[place]) for place, task in tasks.items()]
         return list(computed([delayed_task(task, self.parts[i]) for i, task in tasks.items()]))
 
     def combined(self, task: Task[T], combine: Callable[[list[T]], T]) -> T:
         """Return what a task gives for the blocks, combined where the blocks are."""
+        if self.here is not None:
+            return combine(self.collect(dict.fromkeys(range(len(self.here)), task)))
         self.passes += 1
         delayed = require("dask", "dask").delayed
         used = [part for part, length in zip(self.parts, self.lengths, strict=True) if length]
@@ -52,9 +60,18 @@ class DaskBlocks:
         return computed(found)[0]
 
     def keep(self, n_bytes: float) -> None:
-        """Compute the leaves once for all passes, where their size leaves room for it."""
-        if n_bytes <= KEPT_SHARE * workers_memory():
-            self.parts = list(require("dask", "dask").persist(*self.parts))
+        """Compute the leaves once for all passes, where their size leaves room for it.
+
+        Small ones come to this process, where a pass costs no more than its arithmetic.
+        """
+        if n_bytes <= SMALL:
+            self.here = list(computed(self.parts))
+        elif n_bytes <= KEPT_SHARE * workers_memory():
+            self.keep_there()
+
+    def keep_there(self) -> None:
+        """Compute the leaves once for all passes, and keep them in the memory of the workers."""
+        self.parts = list(require("dask", "dask").persist(*self.parts))
 
 
 def delayed_task(task: Task[T], part: Any) -> Any:

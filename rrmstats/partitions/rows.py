@@ -131,8 +131,10 @@ class PartitionedRows:
                 np.max([found.most[i] for found in used], axis=0),
             )
         width = sum(int(np.prod(tail)) for tail in tails) + (divisions is not None)
-        if persist is not False:
-            self.blocks.keep(0.0 if persist is True else 8.0 * len(self) * width)
+        if persist is True:
+            self.blocks.keep_there()
+        elif persist == "auto":
+            self.blocks.keep(8.0 * len(self) * width)
 
     def __len__(self) -> int:
         return int(sum(self.blocks.lengths))

@@ -36,13 +36,14 @@ def client():
 
 @pytest.fixture(scope="module")
 def frame():
-    return regression_frame()
+    return regression_frame(1_000)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_fits_agree_with_memory(client, frame, name):
     parts = dd.from_pandas(frame, npartitions=7)
-    assert_same_fit(MODELS[name](parts).fit(), MODELS[name](frame).fit())
+    found = MODELS[name](parts, persist=True).fit()
+    assert_same_fit(found, MODELS[name](frame).fit())
 
 
 def squared(values):

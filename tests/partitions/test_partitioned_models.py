@@ -23,7 +23,7 @@ def squared(values):
 
 @pytest.fixture(scope="module")
 def frame():
-    return regression_frame()
+    return regression_frame(1_000)
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,17 @@ def parts(frame):
 
 
 MODELS = {
-    "ols": lambda data: rrmstats.ols(FORMULA, data, 0.2),
-    "ols, weights": lambda data: rrmstats.ols(FORMULA, data, 0.2, freq_weights=data["w"]),
-    "ols, transforms": lambda data: rrmstats.ols(
-        "y ~ squared(x1) + center(x2) + np.sin(x1):g", data, 0.2
+    "ols": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2, **kw),
+    "ols, weights": lambda data, **kw: rrmstats.ols(
+        FORMULA, data, 0.2, freq_weights=data["w"], **kw
     ),
-    "logit": lambda data: rrmstats.logit("label ~ x1 + x2", data, 0.05),
-    "poisson": lambda data: rrmstats.poisson("count ~ x1 + x2", data, 0.1),
-    "pca": lambda data: rrmstats.pca("~ x1 + x2 + y", data, 0.2, n_components=1),
-    "cov": lambda data: rrmstats.cov("~ x1 + x2 + y", data, 0.2),
+    "ols, transforms": lambda data, **kw: rrmstats.ols(
+        "y ~ squared(x1) + center(x2) + np.sin(x1):g", data, 0.2, **kw
+    ),
+    "logit": lambda data, **kw: rrmstats.logit("label ~ x1 + x2", data, 0.05, **kw),
+    "poisson": lambda data, **kw: rrmstats.poisson("count ~ x1 + x2", data, 0.1, **kw),
+    "pca": lambda data, **kw: rrmstats.pca("~ x1 + x2 + y", data, 0.2, n_components=1, **kw),
+    "cov": lambda data, **kw: rrmstats.cov("~ x1 + x2 + y", data, 0.2, **kw),
 }
 
 
@@ -53,9 +55,18 @@ def assert_same_fit(found, expected):
         assert list(found.params.index) == list(expected.params.index)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
+    found = MODELS[name](parts, persist=True).fit()
+    assert found.model._held.blocks.here is None
+    assert_same_fit(found, MODELS[name](frame).fit())
+
+
+@pytest.mark.parametrize("count", [1, 7, 40])
 @pytest.mark.parametrize("efficiency", [None, 0.95])
 @pytest.mark.parametrize("name", MODELS)
-def test_fits_agree_with_memory(frame, parts, name, efficiency):
+def test_fits_agree_with_memory(frame, name, efficiency, count):
+    parts = dd.from_pandas(frame, npartitions=count)
     expected = MODELS[name](frame).fit(efficiency=efficiency)
     found = MODELS[name](parts).fit(efficiency=efficiency)
     assert_same_fit(found, expected)
@@ -124,24 +135,24 @@ def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
     assert DRAWN_ROWS > 500
     res = rrmstats.ols(FORMULA, parts, 0.2).fit()
     figure = res.plot_weights()
-    assert "500 of 1,998 rows" in figure.get_supxlabel()
+    assert "500 of 998 rows" in figure.get_supxlabel()
     text = res.report(tmp_path / "fit.html").read_text()
-    assert "500 of 1,998 rows, at random" in text and text.count("<svg") > 2
+    assert "500 of 998 rows, at random" in text and text.count("<svg") > 2
     assert res.seen_rows.weights.index.isin(res.weights.compute().index).all()
     relative = res.seen_rows.relative_weights
-    assert_allclose(relative, 1998 * res.weights.compute().loc[res.seen_rows.weights.index])
+    assert_allclose(relative, 998 * res.weights.compute().loc[res.seen_rows.weights.index])
 
 
 REFUSED = {
-    "bootstrap": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit(cov_type="bootstrap"),
-    "cluster": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit(
+    "bootstrap": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(cov_type="bootstrap"),
+    "cluster": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(
         cov_type="cluster", cov_kwds={"groups": np.arange(5)}
     ),
-    "influence": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit().get_influence(),
-    "path": lambda data: rrmstats.ols(FORMULA, data, 0.2).path(),
-    "groups": lambda data: rrmstats.ols(FORMULA, data, 0.2, groups="g"),
-    "outlier test": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit().outlier_test(),
-    "order": lambda data: rrmstats.ols(FORMULA, data, 0.2).fit().order_by_weight(),
+    "influence": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit().get_influence(),
+    "path": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).path(),
+    "groups": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2, groups="g"),
+    "outlier test": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit().outlier_test(),
+    "order": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit().order_by_weight(),
 }
 
 
@@ -152,8 +163,12 @@ def test_what_needs_memory_refuses_and_says_what_to_do(parts, name):
 
 
 def test_persist_keeps_partitions_or_reads_them_again(parts):
-    kept = rrmstats.ols("y ~ x1", parts, 0.2)
-    again = rrmstats.ols("y ~ x1", parts, 0.2, persist=False)
-    assert len(kept._held.blocks.parts[0].dask) == 1
-    assert len(again._held.blocks.parts[0].dask) > 1
-    assert_allclose(kept.fit().params, again.fit().params, rtol=1e-12)
+    fits = [rrmstats.ols("y ~ x1", parts, 0.2, persist=p).fit() for p in ("auto", True, False)]
+    here, there, again = (fit.model._held.blocks for fit in fits)
+    assert here.here is not None and there.here is again.here is None
+    assert len(there.parts[0].dask) == 1
+    assert len(again.parts[0].dask) > 1
+    for fit in fits[1:]:
+        assert_allclose(fit.params, fits[0].params, rtol=1e-12)
+        assert_allclose(fit.bse, fits[0].bse, rtol=1e-12)
+        assert_allclose(fit.weights.compute(), fits[0].weights.compute(), rtol=1e-10)
