@@ -105,7 +105,7 @@ class PartitionFormula:
         kept = np.arange(len(frame))
         if self.plain_columns is not None:
             return self._plain_matrices(frame, self.plain_columns)
-        numbered = frame.reset_index(drop=True)
+        numbered = plain_strings(frame).reset_index(drop=True)
         action = "drop" if self.missing == "drop" else "raise"
         if not len(frame):
             return [np.empty((0, len(names))) for names in self.column_names], kept
@@ -223,7 +223,13 @@ def telling_rows(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
         elif "C(" in formula:
             first = column.drop_duplicates().index
             places.update(first if len(first) <= MOST_NUMBERS else ())
-    return frame.iloc[sorted(places)]
+    return plain_strings(frame.iloc[sorted(places)])
+
+
+def plain_strings(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose strings are Python's: Dask has those of Arrow, old patsy not."""
+    kinds = frame.dtypes.items()
+    return frame.astype({n: object for n, kind in kinds if isinstance(kind, pd.StringDtype)})
 
 
 def is_category(column: pd.Series) -> bool:

@@ -15,6 +15,7 @@ from rrmstats.partitions.engine import computed
 from rrmstats.partitions.formulas import (
     PartitionFormula,
     is_category,
+    plain_strings,
     telling_rows,
     used_columns,
     used_names,
@@ -93,7 +94,7 @@ def formula_rows(
     rows = _telling_rows(frame, parts, formula)
     namespace = used_names(formula, env)
     made = PartitionFormula(formula, rows, namespace, list(drop_cols), missing)
-    made.learn(lambda: (computed([part])[0] for part in parts))
+    made.learn(lambda: (plain_strings(computed([part])[0]) for part in parts))
     names = ("endog", "exog") if made.two_sided else ("endog",)
     held = PartitionedRows(
         parts,
@@ -102,7 +103,8 @@ def formula_rows(
         tuple(frame.divisions),
         persist,
     )
-    return held, pd.concat([rows, *held.sample], ignore_index=True), made
+    sample = [plain_strings(part) for part in held.sample]
+    return held, pd.concat([rows, *sample], ignore_index=True), made
 
 
 @dataclass(frozen=True, slots=True, eq=False)
