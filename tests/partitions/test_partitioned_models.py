@@ -1,5 +1,7 @@
 """Models of Dask collections: the numbers of the same data in memory, the labels of the input."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,6 +26,11 @@ def squared(values):
 @pytest.fixture(scope="module")
 def frame():
     return regression_frame(1_000)
+
+
+@cache
+def in_memory(name, efficiency):
+    return MODELS[name](regression_frame(1_000)).fit(efficiency=efficiency)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +66,8 @@ def assert_same_fit(found, expected):
 def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
     found = MODELS[name](parts, persist=True).fit()
     assert found.model._held.blocks.here is None
-    assert_same_fit(found, MODELS[name](frame).fit())
+    assert_same_fit(found, in_memory(name, None))
+    assert "Smallest weights" in found.summary().as_text()
 
 
 @pytest.mark.parametrize("count", [1, 7, 40])
@@ -67,7 +75,7 @@ def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_fits_agree_with_memory(frame, name, efficiency, count):
     parts = dd.from_pandas(frame, npartitions=count)
-    expected = MODELS[name](frame).fit(efficiency=efficiency)
+    expected = in_memory(name, efficiency)
     found = MODELS[name](parts).fit(efficiency=efficiency)
     assert_same_fit(found, expected)
     weights = found.weights.compute()
@@ -77,7 +85,6 @@ def test_fits_agree_with_memory(frame, name, efficiency, count):
     assert (flags == expected.outliers()).all()
     table = found.weight_table(5)
     assert list(table.index) == list(expected.weight_table(5).index)
-    assert "Smallest weights" in found.summary().as_text()
 
 
 def test_rows_come_back_lazily_with_index_and_divisions(parts):
