@@ -207,7 +207,7 @@ class RegressionEstimate(Estimate):
         Shape (n,), zero at an exact fit; see `residual_cutoffs`.
         """
         if self.rung.scale == 0:
-            return np.zeros(self.problem.n_obs)
+            return 0.0 * self.solution.weights
         found = residual_cutoffs(self._rows, self._fitted_rung, level)
         return self.problem.endog_unit * found
 
@@ -270,6 +270,6 @@ class RegressionEstimate(Estimate):
     @cached_property
     def _scores(self) -> Scores:
         if self.rung.scale == 0:
-            n, k = self.problem.n_obs, self.problem.n_params
-            return Scores(np.zeros(n), np.zeros(n), np.zeros((k, k)))
+            zeros, k = 0.0 * self.solution.weights, self.problem.n_params
+            return Scores(zeros, zeros, np.zeros((k, k)))
         return step_scores(self._rows, self.solution.theta, self.order, self.rung)

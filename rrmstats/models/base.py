@@ -33,6 +33,7 @@ from rrmstats.models.grouping import (
 )
 from rrmstats.models.partitioned import PartitionedModel, check_partitioned, held_formula
 from rrmstats.models.paths import fit_path
+from rrmstats.partitions.formulas import readable_frame
 from rrmstats.partitions.sources import is_dask_frame
 from rrmstats.results.base import RRMResults
 from rrmstats.results.bound import caller_level
@@ -139,6 +140,8 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
             check_partitioned(subset, kwargs)
             held, made, data = held_formula(formula, data, eval_env, drop_cols, kwargs)
         check_frame(data)
+        if isinstance(data, pd.DataFrame):
+            data = readable_frame(data, formula)
         if kwargs.get("groups") is not None:
             kwargs["groups"] = column_labels(kwargs["groups"], data, subset)
         if isinstance(eval_env, int) and eval_env != -1:
@@ -355,6 +358,8 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         self, estimate: Estimate, inference: Inference, first_step: ResultsT | None
     ) -> ResultsT:
         results = self._results_class(self, estimate, inference, first_step)
+        if self._held is not None:  # partitions may be gone when errors are read
+            _ = results.cov_params_default
         # A wrapper has the attributes of the results, with the labels of the data.
         return self._wrapper_class(results)
 

@@ -198,10 +198,10 @@ def _check_shares(endog: Array) -> None:
     if bad.any():
         raise ValueError(
             f"endog must be 0 and 1 or shares in [0, 1] for the Binomial family, got "
-            f"{int(bad.sum())} rows outside, such as {endog[bad][0]:g}; give counts as two "
-            "columns, successes and failures"
+            f"{int(bad.sum())} rows outside, from {endog.min():g} to {endog.max():g}; give counts "
+            "as two columns, successes and failures"
         )
-    if np.ptp(endog) == 0 and endog[0] in (0.0, 1.0):
+    if endog.min() == endog.max() and endog.min() in (0.0, 1.0):
         raise ValueError(
-            f"endog has one outcome only, all {endog[0]:g}: a binomial model needs both"
+            f"endog has one outcome only, all {endog.min():g}: a binomial model needs both"
         )

@@ -196,8 +196,12 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
             **arrays,
         }
 
-    def _predicted(self, params: Array, rows: Array) -> Array:
-        return row_map(self.family.link.inverse, rows @ params, tail=())
+    def _predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
+        return row_map(self.family.link.inverse, rows @ params + offset, tail=())
+
+    @property
+    def _fitted_offset(self) -> Array | float:
+        return self._offset_exposure
 
     @property
     def _incomparable(self) -> str:

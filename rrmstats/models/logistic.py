@@ -169,7 +169,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
             )
         return arrays
 
-    def _predicted(self, params: Array, rows: Array) -> Array:
+    def _predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
         return expit(rows @ params)
 
     def _alpha(self) -> float:

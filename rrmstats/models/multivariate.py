@@ -25,6 +25,7 @@ from rrmstats.models.checks import (
 from rrmstats.models.grouping import label_array
 from rrmstats.models.partitioned import held_arrays
 from rrmstats.partitions.rows import PartitionedRows
+from rrmstats.partitions.sources import is_dask, is_dask_frame
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -113,6 +114,19 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "design_info"}
 
+    def _new_partitions(self, new: Any) -> tuple[Any, Any]:
+        """Return new observations in partitions, and their labels."""
+        if is_dask_frame(new) and self._held_formula is None:
+            if getattr(self, "formula", None) is not None:
+                raise NotImplementedError(
+                    "new data in partitions need a model of data in partitions where there is a "
+                    "formula; use new.compute() or map_partitions"
+                )
+            new = new[self.variables]
+        held = self._rows_of(new)
+        assert held is not None
+        return held.arrays["exog"], held
+
     @property
     def variables(self) -> list[str]:
         """Names of the variables."""
@@ -126,6 +140,8 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
 
     def new_rows(self, new: pd.DataFrame | npt.ArrayLike) -> tuple[Array, pd.Index | None]:
         """Return new observations as an array (m, d), and their index or None."""
+        if is_dask(new):
+            return self._new_partitions(new)
         if isinstance(new, pd.DataFrame):
             frame = new
             if getattr(self, "formula", None) is not None:

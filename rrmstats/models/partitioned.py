@@ -57,6 +57,9 @@ class PartitionedModel:
         for name, array in self._held_arrays(held).items():
             setattr(self, name, array)
         self.data = PartitionedData(self.data, held)
+        for name in ("design_info", "model_spec"):  # statsmodels 0.14 and 0.15
+            if formula is not None and hasattr(self.data, name):
+                setattr(self.data, name, formula.designs[-1])
         self.nobs = float(len(held))
         self._check_constant(held)
 
@@ -101,6 +104,10 @@ class PartitionedModel:
         rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, count, replace=False))
         return self._part(rows), _scaled_up(on_rows(estimate, rows), n / count)  # type: ignore[attr-defined]  # the model's
 
+    def _lies_in_parts(self, data: Any) -> bool:
+        """Tell whether data are a Dask collection."""
+        return is_dask(data)
+
     def _rows_of(self, data: Any) -> PartitionedRows | None:
         """Return new data in partitions as rows of the design; None for data in memory."""
         if not is_dask(data):
@@ -109,9 +116,14 @@ class PartitionedModel:
             return predictor_rows(self._held_formula, data)
         return array_rows({"exog": data}, "none", persist=False)[0]
 
-    def _predicted(self, params: Array, rows: Array) -> Array:
-        """Return the means of rows of the design, in memory or in partitions."""
+    def _predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
+        """Return the means of rows of the design in partitions."""
         return rows @ params
+
+    @property
+    def _fitted_offset(self) -> Array | float:
+        """What is added to the linear predictors of the rows of the fit."""
+        return 0.0
 
 
 def _scaled_up(estimate: Estimate, factor: float) -> Estimate:
@@ -145,7 +157,8 @@ def held_arrays(
         What the model was given, by name; the response first.
     """
     if not any(is_dask(values) for values in given.values()):
-        return None, given
+        lists = {n: np.asarray(v) for n, v in given.items() if isinstance(v, list | tuple)}
+        return None, {**given, **lists}
     used = {name: values for name, values in given.items() if values is not None}
     held, samples = array_rows(used, missing, persist)
     return held, {name: samples.get(name) for name in given}

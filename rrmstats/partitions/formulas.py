@@ -8,7 +8,7 @@ transforms such as `center` have learned. Each process makes the design from the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -67,7 +67,6 @@ class PartitionFormula:
         for name in ("designs", "plain_columns"):
             vars(found).pop(name, None)
         found.formula, found.learned = f"~{self.formula.split('~', 1)[1]}", self.learned[-1:]
-        found.keep_intercept = True
         return found
 
     @property
@@ -85,6 +84,19 @@ class PartitionFormula:
         for design, learned in zip(designs, self.learned, strict=False):
             _teach(design, learned)
         return designs
+
+    def check_rows(self) -> None:
+        """Raise where the value of a row depends on which rows are beside it."""
+        half = len(self.rows) // 2
+        parts = [self.matrices(rows)[0] for rows in (self.rows[:half], self.rows[half:])]
+        for whole, *pieces in zip(self.matrices(self.rows)[0], *parts, strict=True):
+            found = np.vstack(pieces)
+            if found.shape != whole.shape or not np.allclose(found, whole, equal_nan=True):
+                raise ValueError(
+                    f"the formula {self.formula!r} uses a function of a whole column, such as a "
+                    "mean or a rank, but partitions are evaluated one at a time; add it to the "
+                    "data as a column first, or use center() and standardize()"
+                )
 
     def learn(self, parts: Callable[[], Iterator[pd.DataFrame]]) -> None:
         """Let stateful transforms see all the data, in as many passes as they need."""
@@ -105,7 +117,7 @@ class PartitionFormula:
         kept = np.arange(len(frame))
         if self.plain_columns is not None:
             return self._plain_matrices(frame, self.plain_columns)
-        numbered = plain_strings(frame).reset_index(drop=True)
+        numbered = plain_types(frame).reset_index(drop=True)
         action = "drop" if self.missing == "drop" else "raise"
         if not len(frame):
             return [np.empty((0, len(names))) for names in self.column_names], kept
@@ -200,9 +212,9 @@ def used_columns(formula: str, columns: list[str]) -> list[str]:
     return [name for name in columns if name in words or name in quoted]
 
 
-def used_names(formula: str, env: Any) -> dict[str, Any]:
+def used_names(formula: str, env: Any, columns: Sequence[str]) -> dict[str, Any]:
     """Return what a formula names in the scope of the user, besides columns and patsy's own."""
-    words = set(re.findall(r"[^\W\d]\w*", formula))
+    words = set(re.findall(r"[^\W\d]\w*", formula)) - set(columns)
     return {word: env.namespace[word] for word in words if word in env.namespace}
 
 
@@ -223,13 +235,41 @@ def telling_rows(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
         elif "C(" in formula:
             first = column.drop_duplicates().index
             places.update(first if len(first) <= MOST_NUMBERS else ())
-    return plain_strings(frame.iloc[sorted(places)])
+    return plain_types(frame.iloc[sorted(places)])
 
 
-def plain_strings(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose strings are Python's: Dask has those of Arrow, old patsy not."""
-    kinds = frame.dtypes.items()
-    return frame.astype({n: object for n, kind in kinds if isinstance(kind, pd.StringDtype)})
+def plain_types(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame that patsy can read: without extension types and their missing values."""
+    changed = {
+        str(name): _plain_column(frame[name])
+        for name, kind in frame.dtypes.items()
+        if isinstance(kind, pd.api.extensions.ExtensionDtype)
+        and not isinstance(kind, pd.CategoricalDtype)
+        and (isinstance(kind, pd.StringDtype) or kind.kind in "biuf")
+    }
+    return frame.assign(**changed) if changed else frame
+
+
+def readable_frame(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
+    """Return data in memory with the columns of a formula that patsy cannot read converted."""
+    used = used_columns(formula, [name for name in frame.columns if isinstance(name, str)])
+    hard = [
+        name
+        for name in dict.fromkeys(used)
+        if isinstance(frame[name], pd.Series)
+        and getattr(frame[name].dtype, "na_value", None) is pd.NA
+        and (frame[name].dtype.kind == "b" or frame[name].isna().any())
+    ]
+    return frame.assign(**plain_types(frame[hard])) if hard else frame
+
+
+def _plain_column(column: pd.Series) -> pd.Series:
+    missing = column.isna()
+    if column.dtype.kind in "iuf":
+        return pd.Series(column.to_numpy(float, na_value=np.nan), index=column.index)
+    if column.dtype.kind == "b" and not missing.any():
+        return column.astype(bool)
+    return column.astype(object).where(~missing, None)
 
 
 def is_category(column: pd.Series) -> bool:

@@ -95,6 +95,8 @@ class PartitionedRows:
         Labels at which the partitions of a frame begin; None for arrays, which have no labels.
     persist : bool or "auto"
         Whether the leaves are computed once for all passes.
+    finite : bool, optional
+        Whether NaN and infinities are refused.
 
     Attributes
     ----------
@@ -110,14 +112,19 @@ class PartitionedRows:
         names: tuple[str, ...],
         divisions: tuple[Any, ...] | None,
         persist: bool | str = "auto",
+        finite: bool = True,
     ) -> None:
+        if persist not in (True, False, "auto"):
+            raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
         delayed = require("dask", "dask").delayed
         scan = delayed(scanned, pure=False)
         scans = computed([scan(part, make, len(names)) for part in parts])
         used = [found for found in scans if found.length]
         if not used:
             raise ValueError("no rows are left once those with missing values are dropped")
-        check_finite(names, [sum(column) for column in zip(*(s.bad for s in used), strict=True)])
+        if finite:
+            bad = zip(*(found.bad for found in used), strict=True)
+            check_finite(names, [sum(column) for column in bad])
         leaves = delayed(LeavesOf(make), pure=False)
         self.blocks = DaskBlocks([leaves(part) for part in parts], [s.length for s in scans])
         self.blocks.passes = 1

@@ -15,7 +15,7 @@ from rrmstats.partitions.engine import computed
 from rrmstats.partitions.formulas import (
     PartitionFormula,
     is_category,
-    plain_strings,
+    plain_types,
     telling_rows,
     used_columns,
     used_names,
@@ -55,8 +55,12 @@ class FormulaLeaves:
         matrices, kept = self.formula.matrices(frame)
         if self.formula.two_sided:
             matrices[0] = _one_column(matrices[0])
-        others = [frame[BESIDE + name].to_numpy(float)[kept] for name in self.beside]
-        return (*matrices, *others, np.asarray(frame.index)[kept]), kept
+        others = [frame[BESIDE + name].to_numpy(float, na_value=np.nan) for name in self.beside]
+        if others and self.formula.missing == "drop":
+            whole = ~np.isnan(np.column_stack(others)[kept]).any(axis=1)
+            matrices, kept = [matrix[whole] for matrix in matrices], kept[whole]
+        arrays = [*matrices, *(values[kept] for values in others)]
+        return (*arrays, np.asarray(frame.index)[kept]), kept
 
 
 def _one_column(values: np.ndarray) -> np.ndarray:
@@ -88,13 +92,19 @@ def formula_rows(
     """
     frame = data[used_columns(formula, list(data.columns))]
     frame = with_known_levels(frame)
-    if beside:
-        frame = frame.assign(**{BESIDE + name: values for name, values in beside.items()})
+    for name, values in beside.items():
+        if values.npartitions != frame.npartitions or values.divisions != frame.divisions:
+            raise ValueError(
+                f"{name} must have the partitions of the data, whose divisions are "
+                f"{frame.divisions[:3]}...; take it from the same Dask frame"
+            )
+        frame = frame.assign(**{BESIDE + name: values})
     parts = frame.to_delayed()
     rows = _telling_rows(frame, parts, formula)
-    namespace = used_names(formula, env)
+    namespace = used_names(formula, env, list(data.columns))
     made = PartitionFormula(formula, rows, namespace, list(drop_cols), missing)
-    made.learn(lambda: (plain_strings(computed([part])[0]) for part in parts))
+    made.learn(lambda: (plain_types(computed([part])[0]) for part in parts))
+    made.check_rows()
     names = ("endog", "exog") if made.two_sided else ("endog",)
     held = PartitionedRows(
         parts,
@@ -103,7 +113,7 @@ def formula_rows(
         tuple(frame.divisions),
         persist,
     )
-    sample = [plain_strings(part) for part in held.sample]
+    sample = [plain_types(part) for part in held.sample]
     return held, pd.concat([rows, *sample], ignore_index=True), made
 
 
@@ -116,7 +126,9 @@ class PredictorLeaves:
     def __call__(self, frame: pd.DataFrame) -> tuple[Leaves, np.ndarray]:
         """Return the design with the labels of the rows, and the places of the rows kept."""
         matrices, kept = self.formula.matrices(frame)
-        return (matrices[0], np.asarray(frame.index)[kept]), kept
+        design = np.full((len(frame), matrices[0].shape[1]), np.nan)
+        design[kept] = matrices[0]
+        return (design, np.asarray(frame.index)), np.arange(len(frame))
 
 
 def predictor_rows(formula: PartitionFormula, data: Any) -> PartitionedRows:
@@ -124,7 +136,9 @@ def predictor_rows(formula: PartitionFormula, data: Any) -> PartitionedRows:
     used = used_columns(formula.predictors.formula, list(data.columns))
     frame = with_known_levels(data[used])
     make = PredictorLeaves(formula.predictors)
-    return PartitionedRows(frame.to_delayed(), make, ("exog",), tuple(frame.divisions), False)
+    return PartitionedRows(
+        frame.to_delayed(), make, ("exog",), tuple(frame.divisions), False, finite=False
+    )
 
 
 def with_known_levels(frame: Any) -> Any:

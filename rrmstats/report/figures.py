@@ -30,7 +30,8 @@ def figure_texts(results: ReportedResults) -> list[str]:
     except ImportError as error:
         return [f"<p>None: {escape(str(error))}</p>"]
     seen = results.seen_rows
-    note = "" if seen is results else f" ({seen.nobs:,.0f} of {results.nobs:,.0f} rows, at random)"
+    some = f" ({seen.nobs:,.0f} of {results.nobs:,.0f} rows, at random)"
+    note = some if seen.nobs < results.nobs else ""
     return [
         figure_text(seen, picture, number, note if picture.uses_rows else "")
         for number, picture in enumerate(report_pictures(seen), 1)

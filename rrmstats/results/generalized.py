@@ -195,7 +195,8 @@ class RRMGLMResults(RRMResults):
         -------
         ndarray or Series, shape (m,)
         """
-        self._check_rows(exog, **kwargs)
+        if not self.model._lies_in_parts(exog):
+            self._check_rows(exog, **kwargs)
         return super().predict(exog, transform, *args, **kwargs)
 
     def _check_rows(

@@ -19,7 +19,7 @@ def drawn(plot: PlotT) -> PlotT:
     def method(results: Any, *args: Any, **kwargs: Any) -> Figure:
         seen = results.seen_rows
         figure: Figure = plot(seen, *args, **kwargs)
-        if seen is not results:
+        if seen.nobs < results.nobs:
             figure.supxlabel(sample_text(results), x=0.99, ha="right", fontsize=8)
         return figure
 

@@ -163,8 +163,14 @@ class RowResults(LikelihoodModelResults):
         -------
         ndarray, Series or Dask collection
         """
-        if self.model._held is None and self.model._rows_of(exog) is None:
+        if self.model._held is None if exog is None else not self.model._lies_in_parts(exog):
             return super().predict(exog, transform, *args, **kwargs)
+        if args or kwargs:
+            given = ", ".join(kwargs) or "more arguments"
+            raise NotImplementedError(
+                f"predict takes no {given} for rows in partitions; predict one partition at a "
+                "time, with map_partitions"
+            )
         rows, labels = self._rows_to_predict(exog, transform)
-        values = self.model._predicted(np.asarray(self.params), rows)
-        return labeled(values, labels)
+        offset = self.model._fitted_offset if exog is None else 0.0
+        return labeled(self.model._predicted(np.asarray(self.params), rows, offset), labels)

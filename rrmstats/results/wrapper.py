@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from statsmodels.base.model import LikelihoodResultsWrapper
 from statsmodels.base.wrapper import populate_wrapper
+
+from rrmstats.core.block_array import blocked
 
 if TYPE_CHECKING:
     from rrmstats.results.base import RRMResults
@@ -18,6 +20,19 @@ class RRMResultsWrapper(LikelihoodResultsWrapper):
 
     def __repr__(self) -> str:
         return repr(self._results)
+
+    def save(self, fname: Any, remove_data: bool = False) -> None:
+        """Save a pickle of the results, as statsmodels does; rows in partitions cannot be."""
+        self._results.model._refuse_partitions(
+            "save", "write res.params, res.cov_params() and res.weights.to_frame().to_parquet()"
+        )
+        super().save(fname, remove_data)
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if blocked(found):
+            return self._results.model.data.row_labels.labeled(found)
+        return found
 
 
 def wrapper_of(kind: type[RRMResults]) -> type[RRMResultsWrapper]:
