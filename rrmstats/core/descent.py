@@ -223,7 +223,9 @@ class Descent:
             self._history[i].record(given[j], trial.losses[j])
             self.predicted[i] = here.risk[j] - trial.risk[j]
             if smooth:
-                self.converged[i] = size[j] <= tol**EXTRAPOLATED_POWER * trial.excess[j]
+                # Where rounding keeps steps from shrinking further, the larger bound must do.
+                power = EXTRAPOLATED_POWER if nearer[j] else LINEAR_POWER
+                self.converged[i] = size[j] <= tol**power * trial.excess[j]
             else:
                 self.converged[i] = here.risk[j] - trial.risk[j] <= tol * here.excess[j]
 
