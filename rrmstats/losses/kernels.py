@@ -218,6 +218,22 @@ class BetaKernel:
         return np.stack(np.broadcast_arrays(by_mean, by_precision))
 
 
+@dataclass(frozen=True)
+class ProbitKernel:
+    """Labels 0 and 1; the predictor is the normal quantile of the probability of 1."""
+
+    def log_density(self, y: Array, quantile: Array) -> Array:
+        """Return the log-probabilities of labels."""
+        return np.asarray(log_ndtr((2.0 * y - 1.0) * quantile))
+
+    def slopes(self, y: Array, quantile: Array) -> Array:
+        """Return their derivatives, shape (1, ...)."""
+        side = 2.0 * y - 1.0
+        z = side * quantile
+        bell = -0.5 * (z**2 + np.log(2.0 * np.pi))
+        return np.asarray(side * np.exp(bell - log_ndtr(z)))[None]
+
+
 def _exp(log_mean: Array) -> Array:
     """Return exponentials that neither overflow nor vanish."""
     return np.exp(np.clip(log_mean, -FARTHEST_LOG, FARTHEST_LOG))
