@@ -51,7 +51,7 @@ def table(runs: int, seed: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=40, help="samples of each line")
+    parser.add_argument("--runs", type=int, default=10, help="samples of each line")
     parser.add_argument("--seed", type=int, default=172_000, help="seed of the first sample")
     args = parser.parse_args()
     made = table(args.runs, args.seed)
