@@ -247,8 +247,8 @@ def log_rising(y: Array, size: Array) -> Array:
     >>> import numpy as np
     >>> from rrmstats.losses.kernels import log_rising
     >>> size = np.array([3.0, 1e9])
-    >>> (log_rising(np.array(2.0), size) - np.log1p(1 / size)).round(12)
-    array([ 0., -0.])
+    >>> bool(np.allclose(log_rising(np.array(2.0), size), np.log1p(1 / size), rtol=1e-6, atol=0))
+    True
     """
     large = np.maximum(size, LARGE)
     series = (large + y - 0.5) * np.log1p(y / large) - y + _stirling(large + y) - _stirling(large)
