@@ -131,7 +131,8 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     start, end = "<!-- coverage -->", "<!-- end of coverage -->"
     head, rest = text.split(start)
-    PAGE.write_text(f"{head}{start}\n\n{table(found)}\n\n{end}{rest.split(end)[1]}", "utf-8")
+    made = f"{table(found)}\n\nMeans over {args.runs} samples per line, seeds from {args.seed}."
+    PAGE.write_text(f"{head}{start}\n\n{made}\n\n{end}{rest.split(end)[1]}", "utf-8")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import betaincinv, expit
@@ -128,3 +128,16 @@ class ShareLaw(PredictorLikelihood):
             a, b = expit(logit_mean) * precision, expit(-logit_mean) * precision
             y = np.asarray(betaincinv(a, b, at[:, None]))
             return y, np.log(weight)[:, None] - self.log_density(theta, y)
+
+
+class LabelLaw(PredictorLikelihood):
+    """The law of labels 0 and 1."""
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return both labels, shape (2, 1), each of which counts once."""
+        labels = np.array([[0.0], [1.0]])
+        return labels, np.zeros_like(labels)
+
+
+#: Laws whose likelihood has a closed form.
+ClosedLaw: TypeAlias = CountLaw | ShareLaw | LabelLaw

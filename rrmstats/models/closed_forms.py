@@ -12,6 +12,7 @@ from statsmodels.discrete.discrete_model import (
     NegativeBinomial,
     NegativeBinomialP,
     Poisson,
+    Probit,
 )
 from statsmodels.genmod.families.links import Log, Logit
 from statsmodels.othermod.betareg import BetaModel
@@ -23,9 +24,10 @@ from rrmstats.losses.kernels import (
     GeneralizedPoissonKernel,
     NegativeBinomialKernel,
     PoissonKernel,
+    ProbitKernel,
     ZeroInflatedKernel,
 )
-from rrmstats.losses.predictors import CountLaw, ShareLaw
+from rrmstats.losses.predictors import ClosedLaw, CountLaw, LabelLaw, ShareLaw
 
 # Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
 LEAST_ALPHA = 1e-6
@@ -37,7 +39,7 @@ START_ALPHA, START_INFLATION = 0.1, -1.0
 POWERS = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}
 
 
-def closed_form(model: Any) -> CountLaw | ShareLaw | None:
+def closed_form(model: Any) -> ClosedLaw | None:
     """Return the likelihood of a model in closed form; None where there is none."""
     endog = np.asarray(model.endog, dtype=float)
     if isinstance(model, BetaModel):
@@ -45,6 +47,10 @@ def closed_form(model: Any) -> CountLaw | ShareLaw | None:
             return None
         both = (np.asarray(model.exog, float), np.asarray(model.exog_precision, float))
         return ShareLaw(BetaKernel(), endog, both, (0.0, 0.0))
+    if isinstance(model, Probit):
+        if not np.isin(endog, (0.0, 1.0)).all():
+            return None
+        return LabelLaw(ProbitKernel(), endog, (np.asarray(model.exog, float),), (_offset(model),))
     main = model.model_main if isinstance(model, GenericZeroInflated) else model
     kernel = _count_kernel(main)
     if kernel is None:
@@ -61,11 +67,13 @@ def closed_form(model: Any) -> CountLaw | ShareLaw | None:
     return CountLaw(kernel, endog, tuple(designs), tuple(offsets))
 
 
-def rough_start(form: CountLaw | ShareLaw) -> Array:
+def rough_start(form: ClosedLaw) -> Array:
     """Return parameters whose predictors are about those of the responses, shape (k,)."""
     y = form.endog
     if isinstance(form, ShareLaw):
         wanted = [logit(np.clip(y, START_ALPHA, 1.0 - START_ALPHA)), np.full(len(y), 2.0)]
+    elif isinstance(form, LabelLaw):
+        wanted = [2.0 * y - 1.0]
     else:
         inflated = isinstance(form.kernel, ZeroInflatedKernel)
         wanted = [np.full(len(y), START_INFLATION)] if inflated else []
@@ -74,7 +82,11 @@ def rough_start(form: CountLaw | ShareLaw) -> Array:
         np.linalg.lstsq(design, aim - offset, rcond=None)[0]
         for design, offset, aim in zip(form.designs, form.offsets, wanted, strict=False)
     ]
-    return np.concatenate(parts)
+    start = np.concatenate(parts)
+    if isinstance(form, LabelLaw):
+        # Short enough that statsmodels' probabilities of labels are all above its least one.
+        start = start / max(1.0, float(np.abs(form.predictors(start)[0]).max()))
+    return start
 
 
 def lower_bounds(model: Any, k: int) -> Array:
@@ -113,7 +125,7 @@ def _count_kernel(main: Any) -> CountKernel | None:
 
 
 def _offset(main: Any) -> Array | float:
-    """Return what is added to the linear predictor of a model of counts."""
+    """Return what is added to the linear predictor of a model of counts or labels."""
     given = [getattr(main, name, None) for name in ("offset", "exposure")]
     return sum((np.asarray(value, float) for value in given if value is not None), 0.0)
 

@@ -17,6 +17,7 @@ from statsmodels.discrete.discrete_model import (
     GeneralizedPoisson,
     MNLogit,
     NegativeBinomial,
+    Probit,
 )
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
@@ -24,7 +25,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood_batches import own_fit
 from rrmstats.losses.likelihood_laws import Likelihood
-from rrmstats.losses.predictors import CountLaw, ShareLaw
+from rrmstats.losses.predictors import ClosedLaw
 from rrmstats.models.closed_forms import closed_form, lower_bounds, ordered_scores, rough_start
 from rrmstats.models.response_laws import CLASSES, kinds_of, law_of
 from rrmstats.models.saturation import largest_of
@@ -139,7 +140,7 @@ def pilot(model: Any) -> Array:
     return theta
 
 
-def _own_fits(model: Any, form: CountLaw | ShareLaw | None) -> Iterator[tuple[Array, bool]]:
+def _own_fits(model: Any, form: ClosedLaw | None) -> Iterator[tuple[Array, bool]]:
     """Yield fits, and whether each says that it converged: then no other is needed."""
     if form is not None:
         # At the end of its range, such as an overdispersion of zero, statsmodels may find nothing.
@@ -264,7 +265,7 @@ def part_of(model: Any, rows: np.ndarray, functions: ModelFunctions, theta: Arra
     return some if same else None
 
 
-def checked_form(functions: ModelFunctions) -> CountLaw | ShareLaw | None:
+def checked_form(functions: ModelFunctions) -> ClosedLaw | None:
     """Return the closed form of a likelihood where it is the model's."""
     found = closed_form(functions.model)
     if found is None:
@@ -311,6 +312,8 @@ def _checked_hessian(
 ) -> Callable[[Array, Array], Array] | None:
     """Return the Hessians of a model of one linear predictor, where its factors are right."""
     model = functions.model
+    if isinstance(model, Probit):  # its factors are 0 / 0 at rows eight deviations away
+        return None
     if not hasattr(model, "hessian_factor") or np.ndim(model.exog) != 2:
         return None
     if model.exog.shape[1] != len(theta):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import beta, nbinom, poisson
+from scipy.stats import beta, nbinom, norm, poisson
 from statsmodels.distributions.discrete import genpoisson_p
 
 from rrmstats.losses.kernels import (
@@ -11,6 +11,7 @@ from rrmstats.losses.kernels import (
     GeneralizedPoissonKernel,
     NegativeBinomialKernel,
     PoissonKernel,
+    ProbitKernel,
     ZeroInflatedKernel,
 )
 
@@ -23,6 +24,7 @@ CASES = [
     *((ZeroInflatedKernel(PoissonKernel(), probit), COUNTS, (-1.0, 0.2)) for probit in (0, 1)),
     (ZeroInflatedKernel(NegativeBinomialKernel(2)), COUNTS, (-2.0, 0.2, 0.5)),
     (BetaKernel(), SHARES, (0.3, 2.0)),
+    *((ProbitKernel(), np.arange(2.0), (at,)) for at in (-0.7, 12.0)),
 ]
 
 
@@ -47,6 +49,9 @@ def test_densities_are_those_of_scipy():
         assert_allclose(NegativeBinomialKernel(2).log_density(COUNTS, 1.2, alpha), wanted)
     wanted = genpoisson_p.logpmf(COUNTS, mean, 0.3, 2)
     assert_allclose(GeneralizedPoissonKernel(1).log_density(COUNTS, 1.2, 0.3), wanted)
+    for at in (-0.7, 12.0):
+        wanted = norm.logcdf([-at, at])
+        assert_allclose(ProbitKernel().log_density(np.arange(2.0), at), wanted)
     law = beta(0.5 * np.exp(2.0), 0.5 * np.exp(2.0))
     assert_allclose(BetaKernel().log_density(SHARES, 0.0, 2.0), law.logpdf(SHARES), atol=1e-12)
 

@@ -86,6 +86,18 @@ def test_labels_are_corrected_as_in_logistic_regression():
     assert_allclose(res.bse, known.bse, rtol=0.15)
 
 
+def test_a_label_far_out_has_all_its_loss():
+    # statsmodels takes no probability below 2e-16, and has no curvature there
+    rng = np.random.default_rng(2)
+    exog = sm.add_constant(rng.standard_normal((2000, 2)))
+    label = (exog[:, 1:] @ [1.0, -0.6] + rng.standard_normal(2000) > 0).astype(float)
+    exog[0, 1], label[0] = 50.0, 0.0
+    res = rrmstats.robustify(sm.Probit(label, exog), eps_bar=0.1).fit(stability=False)
+    assert res.converged
+    assert res.weights[0] == 0
+    assert np.all(np.abs(res.params - [0, 1, -0.6]) < 4 * res.bse)
+
+
 def test_counts_are_corrected_as_in_poisson_regression():
     model = model_of("poisson", spoil=True)
     res = rrmstats.robustify(model, eps_bar=0.1).fit(efficiency=0.95, stability=False)
