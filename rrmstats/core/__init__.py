@@ -3,6 +3,8 @@
 import warnings
 from typing import TYPE_CHECKING
 
+from rrmstats.core.block_array import BlockArray, row_sums
+from rrmstats.core.blocks import ArrayBlocks
 from rrmstats.core.choice import Choice
 from rrmstats.core.descent import Step
 from rrmstats.core.entropy import EntropyWeights, entropy_weights
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "ArrayBlocks",
+    "BlockArray",
     "Choice",
     "EntropyWeights",
     "EstimableProblem",
@@ -32,6 +36,7 @@ __all__ = [
     "Step",
     "entropy_weights",
     "minimize",
+    "row_sums",
 ]
 
 

@@ -221,7 +221,7 @@ class Descent:
                 self.converged[i] |= not far[j]
                 continue
             self._history[i].record(given[j], trial.losses[j])
-            self.predicted[i] = here.risk[j] - trial.risk[j]
+            self.predicted[i] = max(here.risk[j] - trial.risk[j], 0.0)
             if smooth:
                 # Where rounding keeps steps from shrinking further, the larger bound must do.
                 power = EXTRAPOLATED_POWER if nearer[j] else LINEAR_POWER
