@@ -7,11 +7,16 @@ import pandas as pd
 from scipy.stats import t
 from statsmodels.stats.multitest import multipletests
 
+from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
 
 
 def standardized(resid: Array, variance: float | Array) -> Array:
     """Return residuals in standard deviations; at an exact fit zero or infinite."""
+    return row_map(_standardized, resid, variance)
+
+
+def _standardized(resid: Array, variance: float | Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(resid == 0, 0.0, resid / np.sqrt(variance))
 

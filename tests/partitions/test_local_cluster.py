@@ -39,15 +39,14 @@ def frame():
     return regression_frame(1_000)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_fits_agree_with_memory(client, frame, name):
+CASES = [("ols", 0.95), ("logit", None), ("poisson", None), ("pca", None), ("cov", None)]
+
+
+@pytest.mark.parametrize(("name", "efficiency"), CASES)
+def test_fits_agree_with_memory(client, frame, name, efficiency):
     parts = dd.from_pandas(frame, npartitions=7)
-    found = MODELS[name](parts, persist=True).fit()
-    assert_same_fit(found, MODELS[name](frame).fit())
-
-
-def squared(values):
-    return values**2
+    found = MODELS[name](parts, persist=True).fit(efficiency=efficiency)
+    assert_same_fit(found, MODELS[name](frame).fit(efficiency=efficiency))
 
 
 class Slow:
