@@ -70,7 +70,7 @@ def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
     assert "Smallest weights" in found.summary().as_text()
 
 
-@pytest.mark.parametrize("count", [1, 7, 40])
+@pytest.mark.parametrize("count", [1, 7, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("efficiency", [None, 0.95])
 @pytest.mark.parametrize("name", MODELS)
 def test_fits_agree_with_memory(frame, name, efficiency, count):
