@@ -37,6 +37,8 @@ RETURNED = {
 }
 # Samples of ten partitions one of which has other slopes.
 SAMPLES, PARTS, PART_ROWS = 20, 10, 2_000
+# Rows of the fits whose passes are counted.
+PASS_ROWS = 50_000
 OTHERS = {"far off": SLOPES + 5.0 * np.array([1, -1, 1, -1, 1]), "other sign": -SLOPES}
 
 
@@ -163,6 +165,41 @@ def corrupt_partition(seed: int, other: np.ndarray) -> dict[str, float]:
     return {name: float(np.linalg.norm(params - truth)) for name, params in fits.items()}
 
 
+def passes() -> pd.DataFrame:
+    """Return the passes of fits with standard errors, in one step and in two, by model."""
+    import dask.dataframe as dd
+
+    import rrmstats
+
+    data = rows(420_000, PASS_ROWS)
+    rng = np.random.default_rng(420_001)
+    data["label"] = (rng.random(PASS_ROWS) < 1 / (1 + np.exp(-data["x1"]))).astype(float)
+    data["count"] = rng.poisson(np.exp(1 + 0.3 * data["x2"])).astype(float)
+    parts = dd.from_pandas(data, npartitions=8)
+    predictors, variables = "x1 + x2 + x3 + x4 + x5", "~ x1 + x2 + x3 + x4 + x5"
+    models = {
+        "linear regression": lambda: rrmstats.ols(FORMULA, parts, EPS_BAR),
+        "logistic regression": lambda: rrmstats.logit(f"label ~ {predictors}", parts, 0.05),
+        "Poisson": lambda: rrmstats.poisson(f"count ~ {predictors}", parts, 0.1),
+        "covariance": lambda: rrmstats.cov(variables, parts, EPS_BAR),
+        "components": lambda: rrmstats.pca(spread, parts, EPS_BAR, n_components=2),
+        "components, equal variances": lambda: rrmstats.pca(
+            variables, parts, EPS_BAR, n_components=2
+        ),
+    }
+    spread = "~ I(3 * x1) + I(2 * x2) + I(0.5 * x3) + I(0.5 * x4) + I(0.5 * x5)"
+    table = []
+    for name, make in models.items():
+        counts = []
+        for efficiency in (None, 0.95):
+            model = make()
+            model.fit(efficiency=efficiency, stability=False)
+            counts.append(model._held.blocks.passes)
+        table.append({"model": name, "one step": counts[0], "two steps": counts[1]})
+        print(table[-1], flush=True)
+    return pd.DataFrame(table)
+
+
 def markdown(frame: pd.DataFrame) -> str:
     """Return a table as Markdown."""
     head = f"| {' | '.join(frame.columns)} |\n|{'---:|' * len(frame.columns)}"
@@ -186,7 +223,7 @@ def main() -> None:
     parser.add_argument("--most", type=float, default=5e7, help="largest number of rows")
     parser.add_argument("--folder", help="where files are written; by default a temporary one")
     parser.add_argument("--seed", type=int, default=410_000, help="of the corrupt partitions")
-    parser.add_argument("--only", choices=["growth", "corrupt"], help="one table")
+    parser.add_argument("--only", choices=["growth", "corrupt", "passes"], help="one table")
     parser.add_argument("--out", action="store_true", help="write docs/scale.md")
     parser.add_argument("--fit", help=argparse.SUPPRESS)
     parser.add_argument("--where", help=argparse.SUPPRESS)
@@ -196,14 +233,18 @@ def main() -> None:
             limit_memory()
         print(json.dumps(fit(given.fit, given.where)))
         return
-    if given.only != "corrupt":
+    if given.only in (None, "passes"):
+        table = passes()
+        if given.out:
+            put("passes", markdown(table))
+    if given.only in (None, "growth"):
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             sizes = tuple(n for n in SIZES if n <= given.most)
             table = pd.DataFrame(growth(Path(folder), sizes), dtype=object)
         print(table.to_string())
         if given.out:
             put("growth", markdown(table))
-    if given.only != "growth":
+    if given.only in (None, "corrupt"):
         columns = {}
         for kind, other in OTHERS.items():
             runs = [corrupt_partition(given.seed + i, other) for i in range(SAMPLES)]
