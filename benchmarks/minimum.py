@@ -351,7 +351,7 @@ On the paper's regression with heavy-tailed noise (n = 40, k = 10, `eps_bar=0.4`
 the least known risk, from searches with {many:,} subsets and two other generators, was missed in
 {missed:.1%}.
 
-Made by `python benchmarks/minimum.py --samples {samples} --seed {seed} --out docs/search.md`.
+Made by `python benchmarks/minimum.py --samples {samples} --seed {seed} --out docs/minimum.md`.
 """
 
 
@@ -376,7 +376,7 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=20, help="samples of each design")
     parser.add_argument("--seed", type=int, default=7000, help="seed of the first sample")
     parser.add_argument("--only", default="", help="designs whose name contains this")
-    parser.add_argument("--out", type=Path, help="page to write, docs/search.md")
+    parser.add_argument("--out", type=Path, help="page to write, docs/minimum.md")
     args: Any = parser.parse_args()
     if args.out and args.only:
         parser.error("--out needs the whole table; leave out --only")

@@ -1,4 +1,12 @@
+import os
+import sys
 from importlib.metadata import version as _version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+# Cells show their figures only where the kernel may choose its own backend.
+os.environ.pop("MPLBACKEND", None)
 
 project = "rrmstats"
 author = "rrmstats developers"
@@ -6,20 +14,50 @@ copyright = "rrmstats developers"
 release = version = _version("rrmstats")
 
 extensions = [
+    "mathml",
     "matplotlib.sphinxext.plot_directive",
-    "myst_parser",
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx_design",
 ]
-exclude_patterns = ["_build"]
-myst_enable_extensions = ["dollarmath"]
+exclude_patterns = ["_build", "_ext"]
+templates_path = ["_templates"]
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+
+autodoc_typehints = "none"
+autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
+
 plot_include_source = True
 plot_html_show_source_link = False
 plot_html_show_formats = False
 plot_formats = [("png", 110)]
-html_theme = "alabaster"
-html_theme_options = {"page_width": "1160px", "body_max_width": "900px"}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "rrmstats"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+# Pages without others below them have no menu on the left.
+html_sidebars = {name: [] for name in ("index", "get_started", "method")}
+html_theme_options = {
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}

@@ -17,7 +17,7 @@ from rrmstats.models import (
 )
 from rrmstats.results import UnstableWarning
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "RRMGLM",

@@ -113,6 +113,12 @@ class ShippedData:
         -------
         statsmodels.datasets.utils.Dataset
             See `load_pandas`.
+
+        Examples
+        --------
+        >>> from rrmstats.datasets import hbk
+        >>> hbk.load().endog_name
+        'y'
         """
         return self.load_pandas()
 

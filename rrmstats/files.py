@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -62,13 +64,60 @@ def write_whole(path: Path, content: str | bytes) -> None:
     ...     [(path.name, path.read_text()) for path in Path(folder).iterdir()]
     [('note.txt', 'weights')]
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    write_all({path: content})
+
+
+def write_all(contents: Mapping[Path, str | bytes]) -> None:
+    """Write several files completely, or leave everything as it was.
+
+    All contents go to temporary files first, which then take their places.
+
+    Parameters
+    ----------
+    contents : mapping of pathlib.Path to str or bytes
+        What each file is to hold; see `write_whole`.
+
+    Raises
+    ------
+    OSError
+        If one of the files cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from rrmstats.files import write_all
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_all({Path(folder, "a.txt"): "weights", Path(folder, "b.txt"): b"flags"})
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['a.txt', 'b.txt']
+    """
+    parts = {p: p.with_name(f".{p.name}.{secrets.token_hex(4)}.part") for p in contents}
+    new = [path for path in contents if not path.exists()]
+    placed: list[Path] = []
     try:
-        with part.open("xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-        part.replace(path)
+        for path, content in contents.items():
+            with _naming(path), parts[path].open("xb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+        for path, part in parts.items():
+            with _naming(path):
+                part.replace(path)
+            placed.append(path)
+    except BaseException:
+        for path in placed:
+            if path in new:
+                path.unlink()
+        raise
+    finally:
+        for part in parts.values():
+            if part.is_file():
+                part.unlink()
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say which file could not be written."""
+    try:
+        yield
     except OSError as error:
         raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        if part.is_file():
-            part.unlink()

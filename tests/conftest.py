@@ -7,7 +7,7 @@ from inference_cases import WEIGHTED
 from model_table import MODELS
 
 # The same examples in every run; their time depends on the machine.
-settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=60)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=30)
 settings.load_profile("repeatable")
 
 

@@ -22,19 +22,32 @@ MAY_IMPORT = {
     "losses": {"core"},
     "plotting": {"files", "optional"},
     "report": {"files", "optional", "plotting"},
-    "results": {"core", "losses", "plotting", "report"},
+    "results": {"core", "losses", "plotting", "report", "interchange"},
     "partitions": {"core", "optional"},
-    "models": {"core", "losses", "results", "partitions", "optional"},
-    "experiments": {"core", "losses", "results", "models", "datasets", "files", "optional"},
+    "models": {"core", "losses", "results", "partitions", "optional", "interchange"},
+    "experiments": {
+        "core",
+        "losses",
+        "results",
+        "models",
+        "plotting",
+        "datasets",
+        "files",
+        "optional",
+    },
     "datasets": set(),
     "files": set(),
+    "interchange": set(),
     "optional": set(),
     "formula": {"models"},
+    "sklearn": {"core", "results", "models", "optional"},
+    # The package as its users know it ("").
+    "cli": {"", "datasets", "experiments", "files", "formula", "optional", "report"},
 }
 # What they may import besides the package and the standard library.
 NUMERICAL = {"numpy", "scipy"}
 MODELING = {*NUMERICAL, "pandas", "statsmodels", "patsy"}
-OUTSIDE = {"core": NUMERICAL, "losses": NUMERICAL}
+OUTSIDE = {"core": NUMERICAL, "losses": NUMERICAL, "sklearn": {*MODELING, "sklearn"}}
 
 
 def room(name):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rrmstats.core.blocks import (
+    Along,
     Blocks,
     Call,
     Chosen,
@@ -21,6 +22,7 @@ from rrmstats.core.blocks import (
     Reduction,
     Repeated,
     Smallest,
+    Stacked,
     added,
     evaluated,
     first_in_order,
@@ -54,6 +56,15 @@ class BlockArray(NDArrayOperatorsMixin):
         Its shape without the rows.
     dtype : numpy.dtype, optional
         Its type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import ArrayBlocks, row_sums
+    >>> from rrmstats.core.block_array import leaf_arrays
+    >>> (x,) = leaf_arrays(ArrayBlocks([(np.ones(3),), (np.zeros(2),)]), ((),))
+    >>> x + 1, float((x + 1).sum())
+    (<BlockArray of shape (5,) in 2 blocks>, 8.0)
     """
 
     __array_priority__ = 100.0
@@ -180,30 +191,9 @@ class BlockArray(NDArrayOperatorsMixin):
         if axis is not None and axis > 0:
             return row_map(reduce, self, axis=axis)
         if (reduce, axis) not in self._reductions:
-            found = row_reduce(_Along(reduce, axis), _Stacked(reduce), self)
+            found = row_reduce(Along(reduce, axis), Stacked(reduce), self)
             self._reductions[reduce, axis] = found
         return self._reductions[reduce, axis]
-
-
-class _Along:
-    """A reduction of some rows, over their axis or over all."""
-
-    def __init__(self, reduce: Callable[..., Any], axis: int | None) -> None:
-        self.reduce, self.axis = reduce, axis
-
-    def __call__(self, values: Array) -> Any:
-        return self.reduce(values, axis=self.axis)
-
-
-class _Stacked:
-    """A reduction of what parts of the rows gave."""
-
-    def __init__(self, reduce: Callable[..., Any]) -> None:
-        self.reduce = reduce
-
-    def __call__(self, parts: list[Any]) -> Any:
-        parts = [part for part in parts if part is not None]
-        return self.reduce(np.array(parts), axis=0) if parts else None
 
 
 class BlockTransposed:
@@ -334,7 +324,15 @@ def row_reduce(kernel: Callable[..., Any], combine: Callable[[list[Any]], Any], 
 
 
 def row_sums(kernel: Callable[..., Any], *args: Any) -> Any:
-    """Return sums over rows, an array or a tuple of arrays, in one pass; see `row_reduce`."""
+    """Return sums over rows, an array or a tuple of arrays, in one pass; see `row_reduce`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import row_sums
+    >>> row_sums(lambda x, y: (x.sum(), (x * y).sum()), np.ones(3), np.arange(3.0))
+    (np.float64(3.0), np.float64(3.0))
+    """
     return row_reduce(kernel, added, *args)
 
 

@@ -218,3 +218,26 @@ def added(parts: list[Any]) -> Any:
     for part in parts[1:]:
         total = total + part
     return total
+
+
+class Along:
+    """A reduction of some rows, over their axis or over all."""
+
+    def __init__(self, reduce: Callable[..., Any], axis: int | None) -> None:
+        self.reduce, self.axis = reduce, axis
+
+    def __call__(self, values: Array) -> Any:
+        """Return the reduction of some rows."""
+        return self.reduce(values, axis=self.axis)
+
+
+class Stacked:
+    """A reduction of what parts of the rows gave."""
+
+    def __init__(self, reduce: Callable[..., Any]) -> None:
+        self.reduce = reduce
+
+    def __call__(self, parts: list[Any]) -> Any:
+        """Return the reduction of the parts that are not None."""
+        parts = [part for part in parts if part is not None]
+        return self.reduce(np.array(parts), axis=0) if parts else None

@@ -37,6 +37,15 @@ class Choice:
         What was added to it.
     raised : bool
         Whether it was raised because less robust fits disagree with more robust ones.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar="auto").fit()
+    >>> choice = res.model.choice
+    >>> choice.eps_bar == res.eps_bar, choice.raised
+    (True, False)
     """
 
     eps_bar: float

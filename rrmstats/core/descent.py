@@ -33,7 +33,18 @@ RISK_NOISE = 1e-13
 
 
 class Step(NamedTuple):
-    """One iteration of a descent."""
+    """One iteration of a descent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> from rrmstats.losses import SquaresProblem
+    >>> x = np.arange(10.0)
+    >>> solution = minimize(SquaresProblem(2 * x + np.sin(x), x[:, None]), eps_bar=0.2)
+    >>> solution.trace[-1].risk == solution.risk, solution.trace[0].kind
+    (True, 'start')
+    """
 
     risk: float
     lambda_: float

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from rrmstats.core.block_array import blocked, row_reduce
@@ -195,3 +197,24 @@ def inverse_root(gram: Array) -> Array:
     root = np.zeros_like(values)
     root[seen] = values[seen] ** -0.5
     return (vectors * root).T / unit
+
+
+class Thinned(NamedTuple):
+    """Some rows of a problem, in memory.
+
+    Attributes
+    ----------
+    places : slice
+        Which rows.
+    endog : ndarray, shape (m,)
+    exog : ndarray, shape (m, k)
+    """
+
+    places: slice
+    endog: Array
+    exog: Array
+
+    def share(self, share: Array) -> Array:
+        """Return the weights of these rows, given those of all (n,), scaled to sum to one."""
+        some = share[self.places]
+        return some / some.sum()

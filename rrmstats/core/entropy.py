@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -39,6 +42,13 @@ class EntropyWeights(NamedTuple):
         Kullback-Leibler divergence of the weights from equal ones, or from the frequency
         weights. The effective sample size
         is ``n * exp(-divergence)``.
+
+    Examples
+    --------
+    >>> from rrmstats.core import entropy_weights
+    >>> found = entropy_weights([0.1, 0.2, 0.3, 50.0], eps_bar=0.25)
+    >>> round(float(found.lambda_), 2), round(float(found.divergence), 3)
+    (4.89, 0.288)
     """
 
     weights: Array
@@ -47,11 +57,11 @@ class EntropyWeights(NamedTuple):
 
 
 def entropy_weights(
-    losses: npt.ArrayLike,
+    losses: ArrayLike,
     eps_bar: float,
     *,
-    freq_weights: npt.ArrayLike | None = None,
-    lambda_start: npt.ArrayLike | None = None,
+    freq_weights: ArrayLike | None = None,
+    lambda_start: ArrayLike | None = None,
     rtol: float = DIVERGENCE_RTOL,
 ) -> EntropyWeights:
     r"""Minimize ``sum(weights * losses)`` under a bound on the entropy of the weights.
@@ -111,18 +121,21 @@ def entropy_weights(
 
 def check_eps_bar(eps_bar: Any) -> float:
     """Return `eps_bar` as a float in [0, 1), or say what is wrong with it."""
-    if isinstance(eps_bar, str):
+    if eps_bar is None:
+        raise TypeError(
+            "eps_bar is required: an upper bound on the fraction of corrupted rows, for example "
+            "eps_bar=0.2"
+        )
+    number = eps_bar[()] if isinstance(eps_bar, np.ndarray) and eps_bar.ndim == 0 else eps_bar
+    if isinstance(number, bool) or not isinstance(number, Real | Decimal):
         raise TypeError(f"eps_bar must be a number in [0, 1), got {eps_bar!r}")
-    try:
-        value = float(eps_bar)
-    except (TypeError, ValueError):
-        raise TypeError(f"eps_bar must be a number in [0, 1), got {eps_bar!r}") from None
+    value = float(number)
     if not 0 <= value < 1:
         raise ValueError(f"eps_bar must be in [0, 1), got {value:g}")
     return value
 
 
-def base_weights(freq_weights: npt.ArrayLike | None, n: int) -> Array | None:
+def base_weights(freq_weights: ArrayLike | None, n: int) -> Array | None:
     """Return frequency weights scaled to sum to one, or None where they are all equal."""
     if freq_weights is None:
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.ladder import Ladder
@@ -49,6 +49,17 @@ class Estimate:
         has no such estimate.
     loss_unit, loss_shift : float
         The losses of the data are ``loss_unit`` times those of the problem plus ``loss_shift``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import Setting, minimize
+    >>> from rrmstats.losses import RegressionProblem
+    >>> x = np.arange(20.0)
+    >>> problem = RegressionProblem(2 * x + np.sin(x), x[:, None])
+    >>> estimate = problem.consistent(minimize(problem, eps_bar=0.2), Setting(0.2))
+    >>> estimate.params.round(1), estimate.influence().shape
+    (array([2.]), (20, 1))
     """
 
     problem: EstimableProblem
@@ -154,7 +165,19 @@ class Untilted:
 
 
 class EstimableProblem(SmoothProblem):
-    """A smooth problem that can make estimates of its solutions: what a model needs."""
+    """A smooth problem that can make estimates of its solutions: what a model needs.
+
+    Examples
+    --------
+    >>> from rrmstats.core import EstimableProblem, Setting, minimize
+    >>> from rrmstats.losses import SquaresProblem
+    >>> import numpy as np
+    >>> x = np.arange(10.0)
+    >>> problem = SquaresProblem(2 * x + np.sin(x), x[:, None])
+    >>> estimate = problem.consistent(minimize(problem, eps_bar=0.2), Setting(0.2))
+    >>> isinstance(problem, EstimableProblem), estimate.params.round(1)
+    (True, array([2.1]))
+    """
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
         """Return the estimate of the first step, consistent where a correction is known.
@@ -199,7 +222,7 @@ class EstimableProblem(SmoothProblem):
 def take_steps(
     problem: EstimableProblem,
     setting: Setting,
-    start_theta: npt.ArrayLike | None = None,
+    start_theta: ArrayLike | None = None,
     efficiency: float | None = None,
 ) -> Estimate:
     """Return the estimate of one step, or of two where an efficiency is asked for."""

@@ -12,6 +12,10 @@ from rrmstats.core.entropy import Array
 MAXITER, TOL = 200, 1e-10
 # The mean loss of good groups is at most this many times the weighted one.
 MOST_INFLATION = 5.0
+# Largest variance of a row's loss over its squared mean: where groups that are wrong keep weight,
+# the moments fit no gamma distribution, the variance would grow without end, and no group is
+# told from the others.
+MOST_SPREAD = 1e6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +79,8 @@ class GroupLaw:
         for _ in range(MAXITER):
             tilted = level / (1 + level * beta * spread / m)
             new = float(w @ (m * (above / tilted - 1) ** 2))
+            if new > MOST_SPREAD:
+                return cls(MOST_INFLATION * mean, np.zeros(len(sizes)), floor)
             change = abs(new - spread)
             spread = new
             level = _untilted_level(w, beta * spread / m)

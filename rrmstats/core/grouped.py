@@ -35,6 +35,14 @@ class Groups:
         Number of groups.
     counts : ndarray, shape (n,), or None
         How often each row counts; None where each counts once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import Groups
+    >>> groups = Groups(np.array([0, 0, 1]), count=2)
+    >>> groups.means(np.array([1.0, 3.0, 5.0])), groups.members(np.array([0]))
+    (array([2., 5.]), array([0, 1]))
     """
 
     codes: np.ndarray

@@ -20,6 +20,11 @@ from rrmstats.core.entropy import Array
 # Level at which two rungs disagree. A rung refused by chance costs at most the efficiency between
 # the first rung and the last, a third; a wrong one accepted costs without bound.
 LEVEL = 1e-4
+# Why a rung was refused that follows a minority, for the summary.
+GIVES_UP = (
+    "The second step stopped before a more efficient fit that gives up more than eps_bar of the "
+    "rows, as fits do where many rows are equal or a minority fits exactly; see ladder."
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,8 +44,11 @@ class Rung:
     eps_hat : float
         Estimated fraction of bad rows.
     converged : bool
+    spent : float
+        P-value that its weights give up no more than eps_bar of the rows.
     pvalue : float
-        Least p-value of agreement with the earlier rungs; NaN for the first.
+        Least p-value of agreement with the earlier rungs, or `spent` where that alone refuses the
+        rung; NaN for the first.
     """
 
     order: float
@@ -49,6 +57,7 @@ class Rung:
     scale: float
     eps_hat: float
     converged: bool = True
+    spent: float = 1.0
     pvalue: float = np.nan
 
 
@@ -66,7 +75,7 @@ class Ladder(Generic[RungT]):
     chosen : int
         Place of the chosen rung; any that follow were refused.
     reason : str
-        Why the choice is not Lepski's, for the summary; empty where it is.
+        Why the choice is not that of agreement alone, for the summary; empty where it is.
     """
 
     rungs: tuple[RungT, ...]
@@ -93,6 +102,8 @@ def climb(
     level: float = LEVEL,
 ) -> Ladder[RungT]:
     """Climb from the robust to the efficient end while all rungs agree.
+
+    A fit that gives up more rows than eps_bar is less robust, not more efficient, and refused.
 
     Parameters
     ----------
@@ -128,9 +139,10 @@ def climb(
     for order in orders:
         rung = fit(order, rungs[-1])
         pvalue = float(np.min([agreement(rung, earlier) for earlier in rungs]))
-        rungs.append(replace(rung, pvalue=pvalue))
-        if not pvalue >= level:
-            return Ladder(tuple(rungs), len(rungs) - 2)
+        reason = GIVES_UP if rung.spent < level <= pvalue else ""
+        rungs.append(replace(rung, pvalue=rung.spent if reason else pvalue))
+        if not rungs[-1].pvalue >= level:
+            return Ladder(tuple(rungs), len(rungs) - 2, reason)
     return Ladder(tuple(rungs), len(rungs) - 1)
 
 

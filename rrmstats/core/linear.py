@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rrmstats.core.block_array import aligned, blocked, row_sums, smallest, taken
-from rrmstats.core.design import orthogonal_fit, solve_gram, triangle
+from rrmstats.core.design import Thinned, orthogonal_fit, solve_gram, triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import column_frame, independent_rows
@@ -30,27 +30,6 @@ START_ROWS, START_STEPS = 5_000, 8
 INDEPENDENT = 1e-7
 
 
-class Thinned(NamedTuple):
-    """Some rows of a problem, in memory.
-
-    Attributes
-    ----------
-    places : slice
-        Which rows.
-    endog : ndarray, shape (m,)
-    exog : ndarray, shape (m, k)
-    """
-
-    places: slice
-    endog: Array
-    exog: Array
-
-    def share(self, share: Array) -> Array:
-        """Return the weights of these rows, given those of all (n,), scaled to sum to one."""
-        some = share[self.places]
-        return some / some.sum()
-
-
 class LinearProblem(EstimableProblem):
     """Losses rho(y_i, x_i' theta), for one design and a smooth rho.
 
@@ -62,6 +41,21 @@ class LinearProblem(EstimableProblem):
     endog : ndarray, shape (n,)
     exog : ndarray, shape (n, k)
         Design of full column rank and moderate condition; see `Design`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import LinearProblem, minimize
+    >>> class LogCosh(LinearProblem):
+    ...     def link_losses(self, eta):
+    ...         return np.log(np.cosh(eta - self.endog))
+    ...
+    ...     def link_slopes(self, eta):
+    ...         slope = np.tanh(eta - self.endog)
+    ...         return slope, 1 - slope**2
+    >>> y = np.array([2.0, 3.0, 1.0, 2.0, 2.0, 90.0])
+    >>> minimize(LogCosh(y, np.ones((6, 1))), eps_bar=0.2).theta.round(1)
+    array([2.])
     """
 
     def __init__(self, endog: Array, exog: Array) -> None:
@@ -246,7 +240,7 @@ class LinearProblem(EstimableProblem):
         Every term that is quadratic in the design shares one weighted Gram matrix.
         """
         first, second = self.link_slopes(self.predictor(theta))
-        tilted = (lambda_ > 0) & (lambda_ < np.inf)
+        tilted = (lambda_ > np.finfo(float).tiny) & (lambda_ < np.inf)
         beta = np.divide(1.0, lambda_, out=np.zeros_like(lambda_), where=tilted)
         spread = losses - np.einsum("bn,bn->b", weights, losses)[:, None]
         variance = np.einsum("bn,bn,bn->b", weights, spread, spread)

@@ -20,6 +20,21 @@ class Problem:
 
     Parameters `theta` are flat arrays, and every method takes leading batch axes: `theta` of
     shape (..., k), `losses` and `weights` of shape (..., n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import Problem, minimize
+    >>> class Middle(Problem):
+    ...     n_obs, n_params, z = 5, 1, np.array([1.0, 2.0, 3.0, 2.0, 90.0])
+    ...
+    ...     def losses(self, theta):
+    ...         return (self.z - theta) ** 2
+    ...
+    ...     def weighted_fit(self, weights, theta=None):
+    ...         return (weights @ self.z)[..., None]
+    >>> minimize(Middle(), eps_bar=0.3).theta.round(1)
+    array([2.])
     """
 
     n_obs: int
@@ -96,6 +111,11 @@ class Problem:
         """
         left = (1 - eps_bar) * wnobs
         if left < self.n_params * (1 - 1e-12):
+            if eps_bar == 0:
+                raise ValueError(
+                    f"there are {left:.4g} observations for {self.n_params} parameters; drop "
+                    "predictors or add data"
+                )
             raise ValueError(
                 f"eps_bar={eps_bar:g} leaves (1 - eps_bar) * nobs = {left:.4g} observations "
                 f"for {self.n_params} parameters; lower eps_bar, drop predictors or add data"
@@ -197,6 +217,27 @@ class SmoothProblem(Problem):
 
     Derivatives are with respect to local coordinates: `retract` maps a step in them to
     parameters. For plain vectors that is addition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import SmoothProblem, minimize
+    >>> class Middle(SmoothProblem):
+    ...     n_obs, n_params, z = 5, 1, np.array([1.0, 2.0, 3.0, 2.0, 90.0])
+    ...
+    ...     def losses(self, theta):
+    ...         return (self.z - theta) ** 2
+    ...
+    ...     def weighted_fit(self, weights, theta=None):
+    ...         return (weights @ self.z)[..., None]
+    ...
+    ...     def gradients(self, theta):
+    ...         return -2 * (self.z - theta)[:, None]
+    ...
+    ...     def hessian(self, theta, weights):
+    ...         return np.array([[2 * weights.sum()]])
+    >>> minimize(Middle(), eps_bar=0.3).theta.round(1)
+    array([2.])
     """
 
     def gradients(self, theta: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.core.block_array import blocked, row_sums
 from rrmstats.core.block_descent import BlockDescent, evaluated_points
@@ -70,6 +70,16 @@ class Solution:
         How many of those reached the minimum.
     n_best : int
         How many starts that are apart from each other lead to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> from rrmstats.losses import SquaresProblem
+    >>> x = np.arange(10.0)
+    >>> solution = minimize(SquaresProblem(2 * x + np.sin(x), x[:, None]), eps_bar=0.2)
+    >>> solution.converged, round(solution.n_eff, 6)
+    (True, 8.0)
     """
 
     theta: Array
@@ -137,8 +147,8 @@ def minimize(
     eps_bar: float,
     *,
     n_starts: int | None = None,
-    start_theta: npt.ArrayLike | None = None,
-    freq_weights: npt.ArrayLike | None = None,
+    start_theta: ArrayLike | None = None,
+    freq_weights: ArrayLike | None = None,
     rng: int | np.random.Generator | None = None,
     tol: float = TOL,
     maxiter: int = MAXITER,
@@ -197,7 +207,7 @@ def minimize(
 
 
 def global_minimum(
-    problem: Problem, setting: Setting, start_theta: npt.ArrayLike | None = None
+    problem: Problem, setting: Setting, start_theta: ArrayLike | None = None
 ) -> Solution:
     """Return the lowest end of the descents that a setting asks for; see `minimize`."""
     budget = setting.budget(problem.n_obs)
@@ -238,7 +248,7 @@ def check_size(problem: Problem, budget: Budget) -> None:
     problem.check_left(budget.eps_bar, budget.wnobs, int(used))
 
 
-def _first_theta(problem: Problem, setting: Setting, start_theta: npt.ArrayLike | None) -> Array:
+def _first_theta(problem: Problem, setting: Setting, start_theta: ArrayLike | None) -> Array:
     if start_theta is None:
         spread = setting.spread(problem.n_obs)
         if setting.accelerate or setting.theta_step is None:

@@ -44,6 +44,13 @@ class Setting:
         `weighted_fit`.
     stability : bool
         Whether results may compare the fit with one that has a larger bound.
+
+    Examples
+    --------
+    >>> from rrmstats.core import Setting
+    >>> setting = Setting(0.2, n_starts=50, rng=1)
+    >>> setting.eps_bar, setting.wnobs(100)
+    (0.2, 100.0)
     """
 
     eps_bar: float

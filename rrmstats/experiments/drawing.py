@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rrmstats.experiments.methods import ERM, METHODS
+from rrmstats.plotting.canvas import WEIGHT_COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +82,7 @@ def draw_line(table: pd.DataFrame, title: str, measure: str) -> Figure:
     figure, (axes,) = new_figure(1, (7, 4.5))
     weight = [column for column in table.columns if column.startswith("weight")][-1]
     dots = axes.scatter(
-        table["x"], table["y"], c=table[weight], cmap="cividis", edgecolors="black", zorder=3
+        table["x"], table["y"], c=table[weight], **WEIGHT_COLORS, edgecolors="black", zorder=3
     )
     figure.colorbar(dots, label=f"weight * n{weight.removeprefix('weight')}")
     add_lines(axes, table, "x", [c for c in table.columns if c in (ERM, "target") or "RRM" in c])

@@ -24,7 +24,20 @@ SEPARATED_SHARE = 0.5
 
 
 class ClassificationProblem(LogisticProblem):
-    """Cross-entropy losses on a design of any rank and scale, and their estimates."""
+    """Cross-entropy losses on a design of any rank and scale, and their estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import ClassificationProblem
+    >>> x = np.c_[np.ones(200), rng.standard_normal(200)]
+    >>> y = (x[:, 1] + rng.standard_normal(200) > 0).astype(float)
+    >>> found = minimize(ClassificationProblem(y, x, alpha=1e-5), eps_bar=0.1)
+    >>> found.converged
+    True
+    """
 
     def __init__(
         self, endog: Array, exog: Array, alpha: float = 0.0, ridge: Array | None = None

@@ -31,16 +31,11 @@ from rrmstats.losses.matrices import check_range, weighted_scatter
 from rrmstats.losses.medians import thinned
 from rrmstats.losses.moment_problem import moment_sums, normalized
 from rrmstats.losses.plane_rungs import core_moments, subspace_ladder
-from rrmstats.losses.planes import PlaneRung, first_plane
+from rrmstats.losses.planes import PlaneRung, first_plane, is_fed
 from rrmstats.losses.rungs import Place, rung_solution
 from rrmstats.losses.scatter_moves import Part, bounded, enlargement, good_share
 from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample, tilts
 from rrmstats.losses.subspace import SubspaceProblem, complement
-
-# Feedback, as in `stable_order`, beyond which a first step passes so close to the rows of its fit
-# that their distances say nothing of the others'.
-MOST_FEEDBACK = 0.5
-
 
 # Rows per variable from which the errors of loadings can be relied on.
 ROWS_PER_VARIABLE = 5
@@ -51,6 +46,17 @@ class ComponentsProblem(SubspaceProblem):
 
     Observations are ``center + column_unit * unit * (data @ span.T)``, with the columns of
     `span` orthonormal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import ComponentsProblem
+    >>> z = rng.standard_normal((50, 3)) * [5.0, 1.0, 1.0]
+    >>> problem = ComponentsProblem(z, 1, True, np.ones(3))
+    >>> minimize(problem, eps_bar=0.1).converged
+    True
     """
 
     def __init__(self, data: Array, q: int, demean: bool, column_unit: Array) -> None:
@@ -144,11 +150,6 @@ class ComponentsProblem(SubspaceProblem):
         ladder = with_params(ladder, first.params, first.params)
         return replace(first, efficiency=efficiency, first=first, ladder=ladder, usual=None)
 
-    def _fed(self, plane: PlaneRung, setting: Setting) -> bool:
-        """Tell whether a first step is so close to the rows of its fit that it misleads."""
-        feedback = plane.freedom * self.n_params * (plane.order - 1)
-        return feedback > MOST_FEEDBACK * setting.wnobs(self.n_obs)
-
     def core(self, plane: PlaneRung) -> Core:
         """Return what is estimated of each degree of freedom off the subspace."""
         return Core(plane.freedom, self.n_params, False)
@@ -167,7 +168,7 @@ class ComponentsProblem(SubspaceProblem):
             values = np.linalg.eigvalsh(rung.basis.T @ cov @ rung.basis)
             scale = rung.reported * self.unit**2
             rungs.append(replace(rung, params=unit * values[::-1], scale=scale))
-        return Ladder(tuple(rungs), ladder.chosen)
+        return replace(ladder, rungs=tuple(rungs))
 
     def _plain(
         self, solution: Solution, setting: Setting, inner: InnerScatter
@@ -245,7 +246,7 @@ def with_params(ladder: Ladder[Any], first: Array, best: Array) -> Ladder[Any]:
     rungs[ladder.chosen] = replace(rungs[ladder.chosen], params=best)
     if ladder.chosen:
         rungs[0] = replace(rungs[0], params=first)
-    return Ladder(tuple(rungs), ladder.chosen)
+    return replace(ladder, rungs=tuple(rungs))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -306,7 +307,7 @@ class ComponentsEstimate(Estimate):
         if self._searched:
             eps_bar = self.setting.eps_bar
             order = precision_order(order, eps_bar, plane.eps_hat, plane.freedom)
-            if self.problem._fed(plane, self.setting):
+            if is_fed(plane, self.problem.n_params, self.wnobs):
                 return None
         found = subspace_cutoff(level, core, order, good)
         return found * plane.reported * self.problem.unit**2

@@ -48,7 +48,18 @@ ON_PLANE = 100 * np.sqrt(FLAT)
 
 
 class CovarianceProblem(ScatterProblem):
-    """The Gaussian losses on data of any scale, in units of their spread."""
+    """The Gaussian losses on data of any scale, in units of their spread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import CovarianceProblem
+    >>> problem = CovarianceProblem(1e6 * rng.standard_normal((50, 2)))
+    >>> minimize(problem, eps_bar=0.1).converged
+    True
+    """
 
     def __init__(self, data: Array) -> None:
         self.center, self.unit = unit_spread(data)
@@ -141,7 +152,7 @@ class CovarianceProblem(ScatterProblem):
     ) -> Ladder[ScatterRung]:
         """Return the ladder above a first step, with parameters in the units of the data."""
         ladder = scatter_ladder(self, rung, setting, efficiency)
-        return Ladder(tuple(map(self._in_units, ladder.rungs)), ladder.chosen)
+        return replace(ladder, rungs=tuple(map(self._in_units, ladder.rungs)))
 
     def _in_units(self, rung: ScatterRung) -> ScatterRung:
         """Return a rung with its parameters and its scale in the units of the data."""

@@ -35,6 +35,20 @@ class DevianceProblem(LinearProblem):
         Added to the linear predictor.
     var_weights : ndarray, shape (n,), optional
         Variance weights; of binomial counts the numbers of trials.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import DevianceProblem
+    >>> from rrmstats.losses.counts import Poisson
+    >>> from rrmstats.losses.means import Link, MeanFunction
+    >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
+    >>> mean = MeanFunction(Link.log())
+    >>> problem = DevianceProblem(counts, np.ones((55, 1)), Poisson(), mean)
+    >>> bool(abs(np.exp(minimize(problem, eps_bar=0.2).theta[0]) - 2) < 0.5)
+    True
     """
 
     def __init__(

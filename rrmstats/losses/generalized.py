@@ -34,7 +34,23 @@ HAS_WEIGHT = 0.1
 
 
 class GeneralizedProblem(DevianceProblem):
-    """Half the unit deviances on a design of any rank and scale, and their estimates."""
+    """Half the unit deviances on a design of any rank and scale, and their estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import GeneralizedProblem
+    >>> from rrmstats.losses.counts import Poisson
+    >>> from rrmstats.losses.means import Link, MeanFunction
+    >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
+    >>> problem = GeneralizedProblem(
+    ...     counts, np.ones((55, 1)), Poisson(), MeanFunction(Link.log()),
+    ...     np.zeros(55), np.ones(55))
+    >>> minimize(problem, eps_bar=0.2).converged
+    True
+    """
 
     def __init__(
         self,

@@ -37,6 +37,17 @@ class LogisticProblem(LinearProblem):
         The loss of an observation has ``alpha / 4 * (x' theta) ** 4`` added to it.
     ridge : ndarray, shape (k, k), optional
         Every loss has ``theta' ridge theta / 2`` added to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import LogisticProblem
+    >>> x = np.c_[np.ones(200), rng.standard_normal(200)]
+    >>> y = (x[:, 1] + rng.standard_normal(200) > 0).astype(float)
+    >>> bool(minimize(LogisticProblem(y, x, alpha=1e-5), eps_bar=0.1).theta[1] > 1)
+    True
     """
 
     def __init__(

@@ -6,10 +6,14 @@ normal z, to first order in the number of parameters per good row.
 
 from __future__ import annotations
 
+import numpy as np
+
 from rrmstats.core.consistency import order_efficiency
 
 # Most parameters per good row that the corrections are made for; beyond it nothing is known.
 MOST_PARAMS = 0.75
+# Largest logarithm of a correction, up or down; orders that explode would overflow.
+MOST_LOG = 50.0
 
 
 def scale_shortfall(order: float, fitted: float) -> float:
@@ -59,7 +63,8 @@ def scale_factor(params_per_row: float, order: float, fitted: float) -> float:
 
 def share_factor(params_per_row: float, order: float, fitted: float) -> float:
     """Return the factor by which fitting overstates the share of good rows."""
-    return _left(params_per_row) ** -share_excess(order, fitted)
+    exponent = -share_excess(order, fitted) * np.log(_left(params_per_row))
+    return float(np.exp(np.clip(exponent, -MOST_LOG, MOST_LOG)))
 
 
 def residual_factor(params_per_row: float, order: float) -> float:

@@ -17,6 +17,8 @@ from rrmstats.losses.subspace import SubspaceProblem
 MOST_LEVERAGE = 0.9
 # Variances off the subspace below this part of the largest are zero.
 NO_VARIANCE = 1e-12
+# Rows of less weight than this need not show in the variances: bad ones have none.
+NO_WEIGHT = 1e-6
 # Least part of a variance that the tilt is taken to have left of it.
 LEAST_LEFT = 0.2
 
@@ -97,7 +99,7 @@ def degrees_of_freedom(
     place : tuple of ndarray, shapes (d,) and (d, q)
         Point and basis of the subspace.
     tilt : ndarray, shape (n,)
-        Weights, one per observation.
+        Weights, one per observation, and near one for typical rows.
     precision : float
         They fall with exp(-precision * r^2 / 2).
     sample : Sample
@@ -120,11 +122,11 @@ def degrees_of_freedom(
 def off_sums(
     point: Array, basis: Array, data: Array, share: Array, tilt: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return sums over rows of their weights, their number, their squares over `share`.
+    """Return sums over rows of their weights, their number if used, their squares over `share`.
 
     And, last, of the squares of what is off a subspace, shape (d, d).
     """
     w = share * tilt
     centered = data - point
     rest = (centered - (centered @ basis) @ basis.T) * np.sqrt(w)[:, None]
-    return w.sum(), (w > 0).sum(), w @ tilt, rest.T @ rest
+    return w.sum(), (tilt > NO_WEIGHT).sum(), w @ tilt, rest.T @ rest

@@ -18,6 +18,7 @@ from rrmstats.losses.planes import (
     PlaneRung,
     Site,
     fixed_plane,
+    is_fed,
     plane_losses,
     resized_plane,
     stable_order,
@@ -73,7 +74,12 @@ def plane_agreement(
 
 
 def first_agreement(rung: PlaneRung, first: PlaneRung, spread: Spread, site: Site) -> float:
-    """Return the p-value that the noise of a rung agrees with that of the first step."""
+    """Return the p-value that the noise of a rung agrees with that of the first step.
+
+    One where the first step is too close to its own rows to tell the noise.
+    """
+    if is_fed(first, site.problem.n_params, site.sample.total):
+        return 1.0
     bias = site.core.bias(first.shape_order) / rung.good
     error = np.sqrt(spread.size + (0.5 * bias) ** 2)
     grown = float(np.log(rung.noise / first.noise) / error)

@@ -43,6 +43,9 @@ from rrmstats.losses.subspace import SubspaceProblem
 INNER_EFFICIENCY = 0.95
 # Most that adding to the weight of a row may add to it once more: a tenth.
 FEEDBACK = 0.2
+# Feedback beyond which a first step passes so close to the rows of its fit that their distances
+# say nothing of the others'.
+MOST_FEEDBACK = 0.5
 # Turns that are short enough to be stretched to where Gaussian rows would end.
 SHORT_TURN = 0.05
 # Passes in which degrees of freedom and noise of a first step settle.
@@ -149,7 +152,7 @@ def first_plane(
         order = robust_order(sample.eps_bar, freedom, USUAL_EFFICIENCY)
         start = first_size(squares, freedom, few)
         noise = fixed_size(squares, order, site.known, few, start, order)
-        tilt, precision = tilts(square / noise, order), (order - 1) / noise
+        tilt, precision = tilts(square / noise - freedom, order), (order - 1) / noise
         freedom = degrees_of_freedom(problem, place, tilt, precision, sample, codim)
     return noisy_plane(Site(problem, sample, setting, freedom), place, solution, square)
 
@@ -272,6 +275,7 @@ def resized_plane(site: Site, rung: PlaneRung, efficiency: float, robust: float)
         tilt = tilts(plane_losses(site, rung) / rung.noise, rung.order) * rung.kept
         free = off_distances(site.problem, rung.point, rung.basis, tilt, site.sample)[1]
     squares, few = site.sample.compressed(free, rung.noise * site.freedom)
+    spent = few.spent_pvalue(squares / rung.noise, rung.order, site.known)
     noise = fixed_size(squares, order, site.known, few, rung.noise, rung.order)
     eps_hat = max(1 - few.good_share(squares / noise, order, site.freedom), 0.0)
     return replace(
@@ -280,6 +284,7 @@ def resized_plane(site: Site, rung: PlaneRung, efficiency: float, robust: float)
         size=noise / rung.noise,
         scale=noise,
         eps_hat=eps_hat,
+        spent=spent,
         good=few.good(squares / noise, order, site.freedom),
         square=free / noise,
     )
@@ -288,6 +293,14 @@ def resized_plane(site: Site, rung: PlaneRung, efficiency: float, robust: float)
 def plane_losses(site: Site, rung: PlaneRung) -> Array:
     """Return squared distances from the subspace of a rung, shape (n,)."""
     return site.problem.losses(site.problem.join(rung.point, rung.basis))
+
+
+def is_fed(first: PlaneRung, regressors: int, total: float) -> bool:
+    """Tell whether the weights of a first step feed on themselves so much that it misleads.
+
+    See `stable_order`; `regressors` are q + 1, and `total` is the number of observations.
+    """
+    return first.freedom * regressors * (first.order - 1) > MOST_FEEDBACK * total
 
 
 def stable_order(site: Site) -> float:

@@ -34,6 +34,16 @@ class RegressionProblem(SquaresProblem):
     """Squared residuals of data of any scale and any rank, and their estimates.
 
     Losses of the data are ``endog_unit ** 2`` times those of the problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> from rrmstats.losses import RegressionProblem
+    >>> x = 1e9 * np.arange(10.0)
+    >>> problem = RegressionProblem(2 * x + np.sin(x), np.c_[x, x])
+    >>> problem.to_params(minimize(problem, eps_bar=0.2).theta).round(6)
+    array([1., 1.])
     """
 
     def __init__(self, endog: Array, exog: Array) -> None:

@@ -37,6 +37,8 @@ SETTLED = 1e-5
 FARTHEST_STEP = 5.0
 # A log scale lower by d lowers the mean weight by at most d / e.
 MOST_SLOPE = np.exp(-1.0)
+# Scale, relative to the risk of the first step, below which the rows of weight fit exactly.
+COLLAPSED = 1e-10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -229,7 +231,8 @@ def log_growth(
     """
     root = float(np.sqrt(order))
     taken = rows.params_per_row(rows.good(total, order))
-    growth = length * float(np.log(scale_factor(taken, order, fitted) * order * moment / scale))
+    ratio = scale_factor(taken, order, fitted) * order * moment / scale
+    growth = length * float(np.log(max(ratio, COLLAPSED)))
     least = min(rows.least_good * share_factor(taken, order, fitted), 1.0)
     if root * (total - MOST_SLOPE * max(-growth, 0.0)) > least:
         return growth
@@ -241,8 +244,11 @@ def log_growth(
 
 
 def fitted_rung(rows: FittedRows, order: float, theta: Array, scale: float) -> NoiseRung:
-    """Return parameters and scale of an order together, from a start."""
-    length, change = 1.0, np.inf
+    """Return parameters and scale of an order together, from a start.
+
+    Where a part of the rows fits exactly the scale may fall without end; such a rung is spent.
+    """
+    length, change, start = 1.0, np.inf, scale
     squares = rows.squares(theta)
     for _ in range(rows.setting.maxiter):
         fit = rows.weighted_fit(theta, scale, order)
@@ -252,6 +258,8 @@ def fitted_rung(rows: FittedRows, order: float, theta: Array, scale: float) -> N
         moment = fit.moment_after(step)
         growth = log_growth(rows, squares, fit.total, moment, scale, order, order, length)
         scale *= float(np.exp(growth))
+        if scale < COLLAPSED * rows.first.risk:
+            return replace(make_rung(rows, order, order, theta, squares, start, False), spent=0.0)
         shift = float(np.sqrt(step @ fit.gram @ step / scale))
         last, change = change, max(abs(growth), shift)
         length = order if change < min(NEAR, last) else 1.0
@@ -262,13 +270,15 @@ def fitted_rung(rows: FittedRows, order: float, theta: Array, scale: float) -> N
 
 def scale_rung(rows: FittedRows, order: float, scale: float) -> NoiseRung:
     """Return the scale of an order around the first step's parameters, from a start."""
-    squares, length, change = rows.first.losses, 1.0, np.inf
+    squares, length, change, start = rows.first.losses, 1.0, np.inf, scale
     for _ in range(rows.setting.maxiter):
         mass, fitted = rows.share * tilted(squares, scale, order), rows.first_order(scale)
         total = float(mass.sum())
         moment = float(mass @ squares) / total
         growth = log_growth(rows, squares, total, moment, scale, order, fitted, length)
         scale *= float(np.exp(growth))
+        if scale < COLLAPSED * rows.first.risk:
+            return replace(first_rung(rows, order, start, converged=False), spent=0.0)
         last, change = change, abs(growth)
         length = order if change < min(NEAR, last) else 1.0
         if change < rows.tol:

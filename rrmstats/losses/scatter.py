@@ -37,6 +37,17 @@ class ScatterProblem(MomentProblem):
         Observations in units near their spread; see `unit_spread`.
     demean : bool, optional
         False fixes mu at zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import ScatterProblem
+    >>> problem = ScatterProblem(rng.standard_normal((200, 2)))
+    >>> mean, cov = problem.split(minimize(problem, eps_bar=0.1).theta)
+    >>> mean.shape, cov.shape
+    ((2,), (2, 2))
     """
 
     def __init__(self, data: Array, demean: bool = True) -> None:

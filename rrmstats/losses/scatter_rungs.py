@@ -17,7 +17,7 @@ from rrmstats.core.ladder import Ladder, Rung, climb
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Core, rung_covariance
-from rrmstats.losses.matrices import FLAT, MAD_UNIT
+from rrmstats.losses.matrices import FLAT, MAD_UNIT, triangular_root
 from rrmstats.losses.medians import thinned, weighted_median
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_ground import Ground, Moments, lower_root, squared, whiten
@@ -148,7 +148,8 @@ def fixed_scatter(ground: Ground, order: float, start: ScatterRung) -> ScatterRu
     """Return the fixed point at an order, from another rung.
 
     Plain steps shrink by 1 - 1 / a on Gaussian rows, whatever their direction; short ones are
-    stretched by a, as long as this makes the next one shorter still.
+    stretched by a, as long as this makes the next one shorter still and leaves all variances
+    positive, which it does not where the scatter collapses.
     """
     core = ground.core
     location, scatter = start.location, start.scatter
@@ -162,6 +163,7 @@ def fixed_scatter(ground: Ground, order: float, start: ScatterRung) -> ScatterRu
         step, turn = fitted_change(at, factor, scatter, bool(core.regressors))
         length = max(np.abs(step).max(), np.abs(turn).max())
         by = order if stretch and length <= SHORT_STEP else 1.0
+        by = by if triangular_root(scatter + by * turn) is not None else 1.0
         new = location + by * step, scatter + by * turn
         converged = bool(length <= ground.tol)
         if not converged:
@@ -206,6 +208,7 @@ def resized(
         scale=np.nan,
         eps_hat=max(1 - sample.good_share(square / size, own, core.dim), 0.0),
         converged=converged,
+        spent=sample.spent_pvalue(square, order, core),
         location=location,
         scatter=scatter,
         factor=factor,
@@ -290,7 +293,7 @@ def scatter_ladder(
         replace(r, location=center + root @ r.location, scatter=root @ r.scatter @ root.T)
         for r in ladder.rungs
     ]
-    return Ladder(tuple(rungs), ladder.chosen)
+    return replace(ladder, rungs=tuple(rungs))
 
 
 def orders_to(core: Core, sample: Sample, efficiency: float) -> Array:

@@ -75,7 +75,8 @@ def separated_fit(
     mass : ndarray, shape (n,)
         How often each row counts.
     """
-    direction, sure = simplest_direction(problem, theta, setting, mass)
+    reference, enough = needed_budget(problem, theta, setting, mass)
+    direction, sure = simplest_direction(problem, reference, enough, mass)
     if direction is None:
         return None
     right = ~misclassified(problem, direction)
@@ -87,6 +88,25 @@ def separated_fit(
     overlap = not separable(problem, mass * kept >= 0.5)
     influence = kept[:, None] * fit.influence
     return SeparatedFit(fit.beta, kept, overlap, influence, fit.converged and sure)
+
+
+def needed_budget(
+    problem: LogisticProblem, theta: Array, setting: Setting, mass: Array
+) -> tuple[Array, Setting]:
+    """Return the direction to compare others with, and the setting with the budget they need.
+
+    A budget far above the share of wrong labels lets a fit give up rows that a hyperplane
+    explains, and nearly any direction is then no worse. The budget is halved as long as the fit
+    with half of it misclassifies significantly fewer rows, and no more than that half allows.
+    """
+    while True:
+        half = replace(setting, eps_bar=setting.eps_bar / 2, theta_step=None)
+        found = global_minimum(problem, half).theta
+        fewer = misclassified(problem, found)
+        fits = mass @ fewer <= half.eps_bar * half.wnobs(problem.n_obs)
+        if not (fits and significantly_worse(misclassified(problem, theta), fewer, mass)):
+            return theta, setting
+        theta, setting = found, half
 
 
 def simplest_direction(

@@ -85,6 +85,23 @@ class Sample(NamedTuple):
         found = self.good_share(square, order, dim)
         return self.total * min(1.0, max(found, 1 - self.eps_bar))
 
+    def spent_pvalue(self, square: Array, order: float, core: Core) -> float:
+        """Return the p-value that the weights of an order give up no more than eps_bar.
+
+        Their entropy tells how many rows they leave, relative to what it is on Gaussian rows. At
+        a fixed point that is `good_share`. It is less where rows lie closer together than
+        Gaussian ones, as equal rows do: `good_share` then counts each of them as many.
+        """
+        w, dim = self.share * tilts(square, order), core.dim
+        mass, least = float(w.sum()), 1 - self.eps_bar
+        if not mass > 0:
+            return 0.0
+        fitted = dim / (order * core.overfit(order, self.good(square, order, dim)))
+        narrow = 0.5 * (order - 1) * (float(w @ square) / mass - fitted)
+        left = order ** (dim / 2) * mass * np.exp(narrow)
+        variance = (least * share_variance(order, dim) - least**2) / self.total
+        return float(ndtr((left - least) / np.sqrt(variance)))
+
     def least_size(self, square: Array, order: float, dim: float) -> float:
         """Return the size that gives up exactly eps_bar, or 1 where 1 does not give up so much.
 
@@ -105,6 +122,17 @@ class Sample(NamedTuple):
 def tilts(square: Array, order: float) -> Array:
     """Return the weights of squared distances in units of the size, shape (n,)."""
     return np.exp(-0.5 * (order - 1) * square)
+
+
+def share_variance(order: float, dim: float) -> float:
+    """Return the mean square of what one Gaussian row adds to the share of good rows, times n.
+
+    The size of the distances is estimated with it.
+    """
+    b, d = 2 * order - 1, dim
+    size = order**2 * d * (d + 2) / b**2 - 2 * order * d**2 / b + d**2
+    moves = 1 + (order - 1) * (order * d / b - d) + 0.25 * (order - 1) ** 2 * size
+    return float((order**2 / b) ** (d / 2) * moves)
 
 
 def budget_order(eps_bar: float, dim: float) -> float:

@@ -30,6 +30,17 @@ class SubspaceProblem(MomentProblem):
         Dimension of the subspace, less than d.
     demean : bool, optional
         False keeps the subspace through the origin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import SubspaceProblem
+    >>> problem = SubspaceProblem(rng.standard_normal((50, 3)) * [5.0, 1.0, 1.0], 1)
+    >>> point, basis = problem.split(minimize(problem, eps_bar=0.1).theta)
+    >>> basis.shape, bool(abs(basis[0, 0]) > 0.95)
+    ((3, 1), True)
     """
 
     def __init__(self, data: Array, q: int, demean: bool = True) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
+from rrmstats.interchange import as_pandas, as_values
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.bounding import BoundedModel
 from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound, checked_most, warn_of_bound
@@ -22,17 +23,24 @@ from rrmstats.models.checks import (
     check_efficiency,
     check_finite,
     check_frame,
-    check_required,
 )
+from rrmstats.models.descriptions import counted, describe
 from rrmstats.models.grouping import (
     GroupedModel,
     chosen_cov_type,
     column_labels,
     grouped_step,
+    of_subset,
     row_problem,
 )
-from rrmstats.models.partitioned import PartitionedModel, check_partitioned, held_formula
+from rrmstats.models.partitioned import (
+    BESIDE_FRAME,
+    PartitionedModel,
+    check_partitioned,
+    held_formula,
+)
 from rrmstats.models.paths import fit_path
+from rrmstats.models.refusals import RefusingModel
 from rrmstats.partitions.formulas import readable_frame
 from rrmstats.partitions.sources import is_dask_frame
 from rrmstats.results.base import RRMResults
@@ -49,11 +57,21 @@ ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 
 
-class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
+class RRMModel(
+    BoundedModel, GroupedModel, PartitionedModel, RefusingModel, Generic[ProblemT, ResultsT]
+):
     """Mixin for models fitted by robust risk minimization.
 
     It stands before a statsmodels model among the bases of a class, adds `eps_bar` and replaces
     `fit`. A model defines `problem` and the two classes of its results.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2)
+    >>> isinstance(model, rrmstats.models.RRMModel), model
+    (True, <RRMOLS: log_light ~ log_te, 47 observations, 2 parameters, eps_bar=0.2>)
     """
 
     _data_attr: list[str]
@@ -85,6 +103,13 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
             if values is not None:
                 check_order(name, values, labels, dropped)
 
+    def __repr__(self) -> str:
+        return describe(self)
+
+    def _traits(self) -> list[str]:
+        """Return what tells the model from others, for its description."""
+        return [counted(len(self.data.param_names), "parameter")]
+
     def _check_kwargs(self, *args: object, **kwargs: object) -> None:
         """Leave the check of keywords to `check_kwargs`."""
 
@@ -94,7 +119,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         formula: str,
         data: pd.DataFrame | Mapping[str, Any],
         eps_bar: float | str | None = None,
-        subset: npt.ArrayLike | None = None,
+        subset: ArrayLike | None = None,
         drop_cols: list[str] | None = None,
         *,
         eval_env: Any = 0,
@@ -119,7 +144,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         eval_env : int or patsy.EvalEnvironment, optional
             Where functions in the formula are looked up, as in statsmodels.
         **kwargs
-            Passed on to the model.
+            What the class takes besides its data, such as `freq_weights` and `groups`.
 
         Returns
         -------
@@ -134,8 +159,10 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         >>> model.exog_names
         ['Intercept', 'log_te']
         """
-        check_required(eps_bar)
+        checked_bound(eps_bar)
         held, made = None, None
+        data, subset = as_pandas(data), as_values(subset)
+        kwargs = {name: as_values(value) for name, value in kwargs.items()}
         if is_dask_frame(data):
             check_partitioned(subset, kwargs)
             held, made, data = held_formula(formula, data, eval_env, drop_cols, kwargs)
@@ -143,7 +170,11 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         if isinstance(data, pd.DataFrame):
             data = readable_frame(data, formula)
         if kwargs.get("groups") is not None:
-            kwargs["groups"] = column_labels(kwargs["groups"], data, subset)
+            kwargs["groups"] = column_labels(kwargs["groups"], data)
+        if subset is not None:
+            data = pd.DataFrame(data)
+            given = [name for name in (*BESIDE_FRAME, "groups") if kwargs.get(name) is not None]
+            kwargs |= {name: of_subset(kwargs[name], data, subset) for name in given}
         if isinstance(eval_env, int) and eval_env != -1:
             eval_env += 2  # this frame, and that of `_from_design`
         model = cls._from_design(
@@ -168,7 +199,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         """Return the losses and their weighted fit, as the core minimizes them."""
         raise NotImplementedError
 
-    def _start_theta(self, problem: ProblemT, start_params: npt.ArrayLike) -> Array:
+    def _start_theta(self, problem: ProblemT, start_params: ArrayLike) -> Array:
         """Return parameters that a user gave in the coordinates of the problem."""
         return np.asarray(start_params, dtype=float)
 
@@ -181,7 +212,7 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         *,
         efficiency: float | None = None,
         n_starts: int | None = None,
-        start_params: npt.ArrayLike | None = None,
+        start_params: ArrayLike | None = None,
         rng: int | np.random.Generator | None = None,
         tol: float = TOL,
         maxiter: int = MAXITER,
@@ -259,14 +290,14 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
         setting = replace(setting, eps_bar=model._bound, theta_step=theta_step)
         start = None if start_params is None else model._start_theta(rows, start_params)
         estimate = take_steps(problem, setting, start, efficiency)
-        warn_of_bound(problem, setting, stacklevel=3)
+        warn_of_bound(problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
         replicates = None if bootstrap is None else bootstrap.run(estimate)
         return model._results(estimate, replace(inference, replicates=replicates))
 
     def path(
         self,
-        eps_bar: npt.ArrayLike | None = None,
+        eps_bar: ArrayLike | None = None,
         efficiency: float | None = None,
         *,
         n_starts: int | None = None,
@@ -362,9 +393,3 @@ class RRMModel(BoundedModel, GroupedModel, PartitionedModel, Generic[ProblemT, R
             _ = results.cov_params_default
         # A wrapper has the attributes of the results, with the labels of the data.
         return self._wrapper_class(results)
-
-    def fit_regularized(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: statsmodels' regularized fit would ignore `eps_bar`."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no fit_regularized: it would ignore eps_bar; use fit()"
-        )

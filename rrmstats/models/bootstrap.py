@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
@@ -51,7 +51,7 @@ class Bootstrap:
         self,
         n_boot: int = 999,
         *,
-        strata: npt.ArrayLike | None = None,
+        strata: ArrayLike | None = None,
         interval: str = "bca",
         rng: int | np.random.Generator | None = None,
         n_jobs: int = 1,

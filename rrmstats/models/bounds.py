@@ -22,6 +22,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import DEFAULT_SEED
 from rrmstats.core.setting import Setting
+from rrmstats.results.bound import caller_level
 from rrmstats.results.inference import Inference
 from rrmstats.results.stability import Stability
 
@@ -48,12 +49,12 @@ def checked_bound(eps_bar: Any) -> float | str:
 def checked_most(eps_bar_max: Any) -> float:
     """Return the largest value of an automatic choice."""
     number = isinstance(eps_bar_max, int | float | np.number)
-    if not (number and 0 < eps_bar_max < 1):
+    if isinstance(eps_bar_max, bool) or not (number and 0 < eps_bar_max < 1):
         raise ValueError(f"eps_bar_max must be a number in (0, 1), got {eps_bar_max!r}")
     return float(eps_bar_max)
 
 
-def warn_of_bound(problem: Problem, setting: Setting, stacklevel: int) -> None:
+def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
     """Warn where a bound gives up a majority, or leaves few rows for the parameters."""
     eps_bar, k = setting.eps_bar, min(problem.n_params, problem.subset_size)
     left = (1 - eps_bar) * setting.wnobs(problem.n_obs) / k
@@ -62,15 +63,16 @@ def warn_of_bound(problem: Problem, setting: Setting, stacklevel: int) -> None:
             f"eps_bar={eps_bar:g} lets the fit give up a majority of the rows: it may describe a "
             "minority that agrees by chance. Use eps_bar <= 0.5",
             ModelWarning,
-            stacklevel=stacklevel,
+            stacklevel=caller_level(),
         )
     elif eps_bar > 0 and left < FEW_ROWS:
         warnings.warn(
-            f"eps_bar={eps_bar:g} leaves (1 - eps_bar) * nobs / k = {left:.1f} rows per parameter "
-            f"(k = {k}), fewer than {FEW_ROWS:g}: the fit follows the noise. Lower eps_bar, drop "
-            "predictors or add data",
+            f"eps_bar={eps_bar:g}{', chosen automatically,' if automatic else ''} leaves "
+            f"(1 - eps_bar) * nobs / k = {left:.1f} rows per parameter (k = {k}), fewer than "
+            f"{FEW_ROWS:g}: the fit follows the noise. "
+            f"{'Drop' if automatic else 'Lower eps_bar, drop'} predictors or add data",
             ModelWarning,
-            stacklevel=stacklevel,
+            stacklevel=caller_level(),
         )
 
 

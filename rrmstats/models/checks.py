@@ -16,15 +16,6 @@ from rrmstats.core.entropy import Array
 FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
 
 
-def check_required(eps_bar: Any) -> None:
-    """Raise where the one number that the method needs is missing."""
-    if eps_bar is None:
-        raise TypeError(
-            "eps_bar is required: an upper bound on the fraction of corrupted rows, for example "
-            "eps_bar=0.2"
-        )
-
-
 def check_efficiency(efficiency: Any) -> None:
     """Raise where the efficiency asked of a second step is not a fraction."""
     number = isinstance(efficiency, int | float | np.number)
@@ -94,6 +85,26 @@ def check_freq_weights(freq_weights: Any, nobs: int) -> None:
         )
     if (values < 0).any():
         raise ValueError(f"freq_weights must not be negative, got {np.nanmin(values):g}")
+
+
+def per_row(name: str, values: Any, nobs: int, positive: bool = False) -> Any:
+    """Return numbers, one per row, or None; raise where they are something else."""
+    if values is None:
+        return None
+    if isinstance(values, str):
+        raise TypeError(
+            f"{name} must be numbers, one per row, got {values!r}; for a column of a data frame "
+            f"give data[{values!r}]"
+        )
+    check_numbers(name, values)
+    array = np.asarray(values, dtype=float)
+    if array.shape != (nobs,):
+        raise ValueError(
+            f"{name} must have one number per row, shape ({nobs},), got {array.shape}"
+        )
+    if positive and (array <= 0).any():
+        raise ValueError(f"{name} must be positive, got {np.nanmin(array):g}")
+    return values if isinstance(values, pd.Series) else array
 
 
 def check_column(name: str, values: Any) -> None:

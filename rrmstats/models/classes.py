@@ -9,9 +9,12 @@ import pandas as pd
 
 from rrmstats.core.entropy import Array
 
+BINOMIAL = "use rrmstats.glm(..., family=sm.families.Binomial())"
+
 
 def as_labels(endog: Any, level: Any) -> Any:
     """Return labels as zeros and ones, keeping missing values and the index."""
+    check_no_counts(endog)
     if isinstance(endog, pd.DataFrame) and (endog.shape[1] > 1 or _is_dummy(endog, level)):
         return _dummy_column(endog, level)
     if isinstance(endog, pd.DataFrame):
@@ -29,6 +32,18 @@ def as_labels(endog: Any, level: Any) -> Any:
         _check_level(level, levels)
         values = (series == level).astype(float).where(series.notna())
     return values if isinstance(endog, pd.Series) else values.to_numpy()
+
+
+def check_no_counts(endog: Any) -> None:
+    """Raise where a response has two columns of counts, not dummies of the levels of a label."""
+    names = [str(name) for name in getattr(endog, "columns", ())]
+    if np.ndim(endog) < 2 or np.shape(endog)[1] < 2 or any(name.endswith("]") for name in names):
+        return
+    shown = f" ({', '.join(names)})" if names else ""
+    raise ValueError(
+        f"endog must be one column of labels, got {np.shape(endog)[1]}{shown}; for counts of "
+        f"successes and failures {BINOMIAL}"
+    )
 
 
 def _is_dummy(endog: pd.DataFrame, level: Any) -> bool:
@@ -59,11 +74,16 @@ def _check_level(level: Any, levels: list[Any]) -> None:
 
 def check_binary(labels: Array) -> None:
     """Raise where labels are not zeros and ones."""
-    if not np.isin(labels, (0.0, 1.0)).all():
-        raise ValueError(
-            f"endog must be 0 and 1, got {np.unique(labels)[:5]}; for two other levels name the "
-            "one that counts as 1 with level="
-        )
+    if np.isin(labels, (0.0, 1.0)).all():
+        return
+    found = np.unique(labels)
+    if len(found) > 2 and found[0] >= 0:
+        kind = "shares of successes" if found[-1] <= 1 else "counts"
+        raise ValueError(f"endog must be 0 and 1, got {found[:5]}; for {kind} {BINOMIAL}")
+    raise ValueError(
+        f"endog must be 0 and 1, got {found[:5]}; for two other levels name the one that counts "
+        "as 1 with level="
+    )
 
 
 def check_classes(labels: Array, freq_weights: Array | None) -> None:

@@ -6,13 +6,15 @@ from copy import copy
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsProblem
 from rrmstats.losses.matrices import MAD_UNIT
 from rrmstats.losses.medians import weighted_median
+from rrmstats.models.base import RRMModel
 from rrmstats.models.bounds import EPS_BAR_MAX
+from rrmstats.models.descriptions import counted, same_signature
 from rrmstats.models.multivariate import RRMMultivariate
 from rrmstats.results.components import RRMPCAResults, RRMPCAResultsWrapper, component_names
 
@@ -49,7 +51,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         workers, or read again in each pass; by default kept where they fit, small data in this
         process.
     **kwargs
-        What statsmodels' interfaces pass on.
+        What statsmodels' formula interface passes on, nothing else.
 
     Examples
     --------
@@ -65,18 +67,19 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
 
     _results_class = RRMPCAResults
     _wrapper_class = RRMPCAResultsWrapper
+    _no_predictions = "results have transform(new) for scores of new rows, and reconstruct()"
 
     def __init__(
         self,
-        data: npt.ArrayLike,
+        data: ArrayLike,
         n_components: float = 1,
         eps_bar: float | str | None = None,
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         demean: bool = True,
         standardize: bool = False,
-        freq_weights: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        freq_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         missing: str = "none",
         persist: bool | str = "auto",
         **kwargs: Any,
@@ -92,6 +95,8 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
             **kwargs,
         )
         d = self.endog.shape[1]
+        if d < 2:
+            raise ValueError("principal components need two or more variables, got one")
         whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
         if not (1 <= n_components < d if whole else 0 < n_components < 1):
             raise ValueError(
@@ -102,6 +107,13 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         self._init_keys.extend(["n_components", "demean", "standardize"])
         if whole:
             self.data.param_names = component_names(int(n_components))
+
+    def _traits(self) -> list[str]:
+        if self.n_components >= 1:
+            asked = counted(int(self.n_components), "component")
+        else:
+            asked = f"components for {self.n_components:.0%} of the variance"
+        return [*super()._traits(), asked]
 
     def _column_unit(self) -> Array:
         """Return what each variable is divided by, shape (d,)."""
@@ -126,6 +138,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
             self.endog, int(self.n_components), self.demean, self._column_unit()
         )
 
+    @same_signature(RRMModel.fit)
     def fit(self, **kwargs: Any) -> RRMPCAResults:
         """Minimize the robust risk over the subspace and the weights together.
 
@@ -133,8 +146,10 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
 
         Parameters
         ----------
-        **kwargs
-            As `RRMModel.fit` takes them, but for `start_params`.
+        efficiency, n_starts, rng, tol, maxiter, accelerate : optional
+            As `RRMOLS.fit` takes them; `start_params` is refused.
+        cov_type, cov_kwds, use_t, stability : optional
+            As `RRMOLS.fit` takes them.
 
         Returns
         -------
@@ -168,5 +183,5 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         model.data.param_names = component_names(q)
         return model
 
-    def _start_theta(self, problem: ComponentsProblem, start_params: npt.ArrayLike) -> NoReturn:
+    def _start_theta(self, problem: ComponentsProblem, start_params: ArrayLike) -> NoReturn:
         raise ValueError("RRMPCA takes no start_params; use n_starts and rng")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array, base_weights
 from rrmstats.losses.covariance import CovarianceProblem
@@ -39,7 +39,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
         workers, or read again in each pass; by default kept where they fit, small data in this
         process.
     **kwargs
-        What statsmodels' interfaces pass on.
+        What statsmodels' formula interface passes on, nothing else.
 
     Examples
     --------
@@ -55,15 +55,16 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
 
     _results_class = RRMCovResults
     _wrapper_class = RRMCovResultsWrapper
+    _no_predictions = "results have mahalanobis(new) for distances of new rows, mean and cov"
 
     def __init__(
         self,
-        data: npt.ArrayLike,
+        data: ArrayLike,
         eps_bar: float | str | None = None,
         *,
         eps_bar_max: float = EPS_BAR_MAX,
-        freq_weights: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        freq_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         missing: str = "none",
         persist: bool | str = "auto",
         **kwargs: Any,
@@ -84,7 +85,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
         """Return the Gaussian losses, in units of the spread of the data."""
         return CovarianceProblem(self.endog)
 
-    def _start_theta(self, problem: CovarianceProblem, start_params: npt.ArrayLike) -> Array:
+    def _start_theta(self, problem: CovarianceProblem, start_params: ArrayLike) -> Array:
         base = base_weights(self.freq_weights, problem.n_obs)
         return problem.from_params(np.asarray(start_params, dtype=float), self._bound, base)
 

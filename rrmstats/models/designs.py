@@ -28,7 +28,16 @@ class DesignedModel:
     _refuse_partitions: Any
 
     def leverages(self) -> Array:
-        """Return the diagonal of the hat matrix of least squares, shape (n,)."""
+        """Return the diagonal of the hat matrix of least squares, shape (n,).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2)
+        >>> round(float(model.leverages().sum()), 6)
+        2.0
+        """
         self._refuse_partitions("leverages", "fit a sample of the rows")
         counts = np.ones(len(self.exog)) if self.freq_weights is None else self.freq_weights
         return hat_values(np.asarray(self.exog, float), counts)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
+from numpy.typing import ArrayLike
 from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
@@ -18,14 +17,14 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem
 from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX
+from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
 from rrmstats.models.checks import (
     check_column,
     check_finite,
     check_freq_weights,
     check_kwargs,
     check_numbers,
-    check_required,
+    per_row,
     readable_errors,
 )
 from rrmstats.models.designs import DesignedModel
@@ -86,7 +85,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         workers, or read again in each pass; by default kept where they fit, small data in this
         process.
     **kwargs
-        What statsmodels' formula interface passes on.
+        What statsmodels' formula interface passes on, nothing else.
 
     Examples
     --------
@@ -111,22 +110,22 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     def __init__(
         self,
-        endog: npt.ArrayLike,
-        exog: npt.ArrayLike | None = None,
+        endog: ArrayLike,
+        exog: ArrayLike | None = None,
         eps_bar: float | str | None = None,
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         family: Any = None,
-        offset: npt.ArrayLike | None = None,
-        exposure: npt.ArrayLike | None = None,
-        freq_weights: npt.ArrayLike | None = None,
-        var_weights: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        freq_weights: ArrayLike | None = None,
+        var_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         missing: str = "none",
         persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
-        check_required(eps_bar)
+        checked_bound(eps_bar)
         trials = {"n_trials": kwargs.pop("n_trials")} if "n_trials" in kwargs else {}
         check_kwargs(type(self).__name__, kwargs)
         family = check_family(family)
@@ -153,9 +152,9 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         nobs = len(values) if given is None else len(given)
         if freq_weights is not None:
             check_freq_weights(freq_weights, nobs)
-        offset = _per_row("offset", rows["offset"], nobs)
-        exposure = _per_row("exposure", rows["exposure"], nobs, positive=True)
-        var_weights = _per_row("var_weights", rows["var_weights"], nobs, positive=True)
+        offset = per_row("offset", rows["offset"], nobs)
+        exposure = per_row("exposure", rows["exposure"], nobs, positive=True)
+        var_weights = per_row("var_weights", rows["var_weights"], nobs, positive=True)
         with readable_errors():
             super().__init__(
                 values,
@@ -248,12 +247,21 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         return np.asarray(self.endog / np.exp(offset))
 
     def likelihood_params(self) -> Array:
-        """Return the parameters of maximum likelihood, shape (k,)."""
+        """Return the parameters of maximum likelihood, shape (k,).
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> bool(res.model.likelihood_params()[0] > res.params["Intercept"])
+        True
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)
             return np.asarray(self._with_eps_bar(0.0).fit(stability=False).params)
 
-    def _start_theta(self, problem: GeneralizedProblem, start_params: npt.ArrayLike) -> Array:
+    def _start_theta(self, problem: GeneralizedProblem, start_params: ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)
         if params.shape != (self.exog.shape[1],):
             raise ValueError(
@@ -288,12 +296,33 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
         return refit
 
-    def fit_constrained(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: statsmodels' constrained fit would ignore `eps_bar`."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no fit_constrained: it would ignore eps_bar; use fit() "
-            "and wald_test()"
-        )
+    def get_distribution(self, params: ArrayLike, scale: float | None = None, **given: Any) -> Any:
+        """Return the distributions of the responses at parameters; see statsmodels' GLM.
+
+        Parameters
+        ----------
+        params : array_like, shape (k,)
+        scale : float, optional
+            Dispersion, as `scale` of the results has it; 1 for families without one.
+        **given
+            `exog`, `exposure`, `offset`, `var_weights` and `n_trials` of statsmodels.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> law = res.model.get_distribution(res.params)
+        >>> bool(law.sf(98)[6] < 1e-6)
+        True
+        """
+        if scale is None and loss_family(self.family).dispersed:
+            raise TypeError("scale is required for this family; give scale=res.scale")
+        return super().get_distribution(params, 1.0 if scale is None else scale, **given)
+
+    def _traits(self) -> list[str]:
+        family, link = type(self.family).__name__, type(self.family.link).__name__
+        return [f"{family} family", f"{link} link", *super()._traits()]
 
     def _warn(self, estimate: Estimate) -> None:
         if isinstance(estimate, GeneralizedEstimate) and estimate.boundary:
@@ -311,85 +340,3 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
             )
         else:
             super()._warn(estimate)
-
-
-class RRMPoisson(RRMGLM):
-    """Poisson regression when some of the rows may be wrong: `RRMGLM` with a log link.
-
-    Parameters
-    ----------
-    endog : array_like, shape (n,)
-        Counts.
-    exog : array_like, shape (n, k)
-        Design. An intercept is not added; see ``statsmodels.api.add_constant``.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
-        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
-        margin.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-    offset, exposure, freq_weights : array_like, shape (n,), optional
-        See `RRMGLM`.
-    missing : {"none", "drop", "raise"}, optional
-        What to do with missing values.
-    **kwargs
-        What `RRMGLM` and statsmodels' formula interface take.
-
-    Examples
-    --------
-    >>> import numpy as np, statsmodels.api as sm
-    >>> from rrmstats import RRMPoisson
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.standard_normal(300)
-    >>> y = rng.poisson(np.exp(1 + 0.5 * x))
-    >>> y[:20] = 100
-    >>> RRMPoisson(y, sm.add_constant(x), eps_bar=0.1).fit().params.round(1)
-    array([1. , 0.5])
-    """
-
-    def __init__(
-        self,
-        endog: npt.ArrayLike,
-        exog: npt.ArrayLike | None = None,
-        eps_bar: float | str | None = None,
-        *,
-        offset: npt.ArrayLike | None = None,
-        exposure: npt.ArrayLike | None = None,
-        freq_weights: npt.ArrayLike | None = None,
-        missing: str = "none",
-        **kwargs: Any,
-    ) -> None:
-        if "family" in kwargs:
-            raise TypeError("RRMPoisson has no family=; use RRMGLM for another family or link")
-        super().__init__(
-            endog,
-            exog,
-            eps_bar,
-            family=families.Poisson(),
-            offset=offset,
-            exposure=exposure,
-            freq_weights=freq_weights,
-            missing=missing,
-            **kwargs,
-        )
-        self._init_keys = [key for key in self._init_keys if key != "family"]
-
-
-def _per_row(name: str, values: Any, nobs: int, positive: bool = False) -> Any:
-    """Return numbers, one per row, or None; raise where they are something else."""
-    if values is None:
-        return None
-    if isinstance(values, str):
-        raise TypeError(
-            f"{name} must be numbers, one per row, got {values!r}; for a column of a data frame "
-            f"give data[{values!r}]"
-        )
-    check_numbers(name, values)
-    array = np.asarray(values, dtype=float)
-    if array.shape != (nobs,):
-        raise ValueError(
-            f"{name} must have one number per row, shape ({nobs},), got {array.shape}"
-        )
-    if positive and (array <= 0).any():
-        raise ValueError(f"{name} must be positive, got {np.nanmin(array):g}")
-    return values if isinstance(values, pd.Series) else array

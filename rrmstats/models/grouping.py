@@ -14,6 +14,7 @@ from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.grouped import GroupedProblem, Groups
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.setting import ThetaStep
+from rrmstats.interchange import as_values
 from rrmstats.results.inference import check_inference, group_numbers
 
 
@@ -136,7 +137,7 @@ def label_array(groups: Any, n: int | None = None) -> np.ndarray:
             f"groups={groups!r} names a column, but arrays have none; give the labels themselves, "
             f"data[{groups!r}], or use a formula"
         )
-    labels = np.asarray(groups)
+    labels = np.asarray(as_values(groups))
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -162,27 +163,37 @@ def checked_labels(labels: np.ndarray, n: int) -> np.ndarray:
     return labels
 
 
-def column_labels(groups: Any, data: Any, subset: Any) -> Any:
+def column_labels(groups: Any, data: Any) -> Any:
     """Return the labels that `groups` of a formula stand for: a column of the data, or labels.
 
     Parameters
     ----------
     groups : str, or array_like with one label per row
     data : DataFrame or mapping
-    subset : array_like, or None
+    """
+    if not isinstance(groups, str):
+        return groups
+    names = [str(name) for name in (data.columns if hasattr(data, "columns") else data)]
+    if groups not in names:
+        near = get_close_matches(groups, names, 1, 0.0)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"groups={groups!r} is not a column of the data{hint}")
+    return data[groups]
+
+
+def of_subset(values: Any, data: pd.DataFrame, subset: Any) -> Any:
+    """Return values of all rows for those of a subset; values of another number as they are.
+
+    Parameters
+    ----------
+    values : array_like
+        One per row of the data, or of the subset.
+    data : DataFrame
+    subset : array_like
         Rows of `data` to use.
     """
-    if isinstance(groups, str):
-        names = [str(name) for name in (data.columns if hasattr(data, "columns") else data)]
-        if groups not in names:
-            near = get_close_matches(groups, names, 1, 0.0)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"groups={groups!r} is not a column of the data{hint}")
-        groups = data[groups]
-    if subset is None:
-        return groups
-    if isinstance(groups, pd.Series) and groups.index.equals(data.index):
-        return groups.loc[subset]
-    if len(groups) == len(data):
-        return pd.Series(np.asarray(groups), index=data.index).loc[subset]
-    return groups
+    if isinstance(values, pd.Series) and values.index.equals(data.index):
+        return values.loc[subset]
+    if np.ndim(values) == 1 and len(values) == len(data):
+        return pd.Series(np.asarray(values), index=data.index).loc[subset]
+    return values

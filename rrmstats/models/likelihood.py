@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from statsmodels.base.model import Results
 from statsmodels.base.wrapper import ResultsWrapper
 from statsmodels.discrete.discrete_model import MNLogit
@@ -19,10 +19,12 @@ from statsmodels.tsa.base.tsa_model import TimeSeriesModel
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import take_steps
 from rrmstats.core.setting import Setting
+from rrmstats.interchange import as_values
 from rrmstats.losses.likelihood import LikelihoodProblem
 from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import AUTO, EPS_BAR_MAX
-from rrmstats.models.checks import check_freq_weights, check_required
+from rrmstats.models.bounds import AUTO, EPS_BAR_MAX, checked_bound
+from rrmstats.models.checks import check_freq_weights
+from rrmstats.models.descriptions import same_signature
 from rrmstats.models.likelihood_parts import (
     ModelFunctions,
     detached,
@@ -45,12 +47,12 @@ def robustify(
     model: Any,
     eps_bar: float | str | None = None,
     *,
-    freq_weights: npt.ArrayLike | None = None,
-    saturated: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
+    freq_weights: ArrayLike | None = None,
+    saturated: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     eps_bar_max: float = EPS_BAR_MAX,
 ) -> RRMLikelihood:
-    """Return a statsmodels model that bad rows cannot spoil; call its `fit`.
+    """Return a statsmodels model that gives bad rows little weight; call its `fit`.
 
     Parameters
     ----------
@@ -108,6 +110,18 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         The model that was given; nothing is written on it.
     start : ndarray, shape (k,)
         Its own fit.
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats, statsmodels.api as sm
+    >>> rng = np.random.default_rng(0)
+    >>> exog = sm.add_constant(rng.standard_normal(100))
+    >>> count = rng.poisson(np.exp(exog @ [1.0, 0.5]))
+    >>> model = rrmstats.robustify(sm.Poisson(count, exog), eps_bar=0.1)
+    >>> model
+    <RRMLikelihood: 100 observations, model Poisson, 2 parameters, eps_bar=0.1>
+    >>> model.fit().params.round(1)
+    array([1. , 0.6])
     """
 
     _results_class = RRMLikelihoodResults
@@ -118,16 +132,17 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         model: Any,
         eps_bar: float | str | None = None,
         *,
-        freq_weights: npt.ArrayLike | None = None,
-        saturated: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        freq_weights: ArrayLike | None = None,
+        saturated: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         eps_bar_max: float = EPS_BAR_MAX,
     ) -> None:
-        check_required(eps_bar)
+        checked_bound(eps_bar)
         check_likelihood(model)
         self.model, self.endog = model, np.asarray(model.endog)
         nobs = len(self.endog)
         self._init_keys, self._data_attr = ["saturated"], []
+        freq_weights, saturated = as_values(freq_weights), as_values(saturated)
         if freq_weights is not None:
             check_freq_weights(freq_weights, nobs)
             self.freq_weights = np.asarray(freq_weights, float)
@@ -142,6 +157,9 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
             raise AttributeError(name)
         return getattr(self.model, name)
 
+    def _traits(self) -> list[str]:
+        return [f"model {self.kind}", *super()._traits()]
+
     @property
     def exog_names(self) -> list[str]:
         """Names of all parameters."""
@@ -152,11 +170,22 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         """Name of the class of the model that was given."""
         return type(self.model).__name__
 
-    def predict(self, params: npt.ArrayLike, *args: Any, **kwargs: Any) -> Any:
-        """Return what the model predicts at parameters, flat as those of the results."""
+    def predict(self, params: ArrayLike, *args: Any, **kwargs: Any) -> Any:
+        """Return what the model predicts at parameters, flat as those of the results.
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats, statsmodels.api as sm
+        >>> rng = np.random.default_rng(0)
+        >>> exog = sm.add_constant(rng.standard_normal(100))
+        >>> count = rng.poisson(np.exp(exog @ [1.0, 0.5]))
+        >>> model = rrmstats.robustify(sm.Poisson(count, exog), eps_bar=0.1)
+        >>> model.predict([1.0, 0.5], exog[:1]).round(2)
+        array([2.89])
+        """
         return self.model.predict(self.shaped(params), *args, **kwargs)
 
-    def shaped(self, params: npt.ArrayLike) -> Array:
+    def shaped(self, params: ArrayLike) -> Array:
         """Return flat parameters in the shape that the model takes."""
         return ModelFunctions(self.model).shaped(np.asarray(params, dtype=float))
 
@@ -190,7 +219,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
     def _given_largest(self) -> Callable[[Array], Array] | None:
         return None if self.saturated is None else partial(_repeated, self.saturated)
 
-    def _start_theta(self, problem: LikelihoodProblem, start_params: npt.ArrayLike) -> Array:
+    def _start_theta(self, problem: LikelihoodProblem, start_params: ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float).ravel(order="F")
         if params.shape != self.start.shape:
             raise ValueError(
@@ -208,6 +237,41 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
             f"it needs a second step, which {self.kind} does not have; that takes the "
             "distribution of a response that is no label, get_distribution"
         )
+
+    @same_signature(RRMModel.fit)
+    def fit(self, **kwargs: Any) -> RRMLikelihoodResults:
+        """Minimize the robust risk over parameters and weights together.
+
+        Parameters
+        ----------
+        efficiency, n_starts, start_params, rng, tol, maxiter, accelerate : optional
+            As `RRMOLS.fit` takes them.
+        cov_type, cov_kwds, use_t, stability : optional
+            As `RRMOLS.fit` takes them.
+
+        Returns
+        -------
+        RRMLikelihoodResults
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats, statsmodels.api as sm
+        >>> rng = np.random.default_rng(0)
+        >>> exog = sm.add_constant(rng.standard_normal(100))
+        >>> count = rng.poisson(np.exp(exog @ [1.0, 0.5]))
+        >>> res = rrmstats.robustify(sm.Poisson(count, exog), eps_bar=0.1).fit(efficiency=0.95)
+        >>> res.converged
+        True
+        """
+        try:
+            with np.errstate(over="ignore"):
+                return super().fit(**kwargs)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"{self.kind} has no finite fit here: its parameters diverge, as they do where "
+                "predictors separate the classes of the rows with weight; drop such predictors, "
+                "merge classes or use a smaller eps_bar"
+            ) from None
 
     def _part(self, rows: np.ndarray) -> Self:
         """Return the model of some rows."""
@@ -270,7 +334,7 @@ def _repeated(values: Array, y: Array) -> Array:
     return values
 
 
-def _checked_saturated(saturated: npt.ArrayLike | None, nobs: int) -> Array | None:
+def _checked_saturated(saturated: ArrayLike | None, nobs: int) -> Array | None:
     """Return largest log-likelihoods, one per row, or None."""
     if saturated is None:
         return None

@@ -6,21 +6,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from statsmodels.regression.linear_model import WLS
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.regression import RegressionProblem
 from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX
+from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
 from rrmstats.models.checks import (
     check_column,
     check_finite,
     check_freq_weights,
     check_kwargs,
     check_numbers,
-    check_required,
     readable_errors,
 )
 from rrmstats.models.designs import DesignedModel
@@ -57,7 +56,7 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
         workers, or read again in each pass; by default kept where they fit, small data in this
         process.
     **kwargs
-        What statsmodels' formula interface passes on.
+        What statsmodels' formula interface passes on, nothing else.
 
     Examples
     --------
@@ -78,19 +77,19 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
 
     def __init__(
         self,
-        endog: npt.ArrayLike,
-        exog: npt.ArrayLike | None = None,
+        endog: ArrayLike,
+        exog: ArrayLike | None = None,
         eps_bar: float | str | None = None,
         *,
         eps_bar_max: float = EPS_BAR_MAX,
-        freq_weights: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        freq_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         missing: str = "none",
         hasconst: bool | None = None,
         persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
-        check_required(eps_bar)
+        checked_bound(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
         held, given = held_arrays(
             missing, persist, endog=endog, exog=exog, freq_weights=freq_weights
@@ -115,7 +114,7 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
         check_finite("exog", self.exog)
         self._hold(held)
 
-    def whiten(self, x: npt.ArrayLike) -> Array:
+    def whiten(self, x: ArrayLike) -> Array:
         """Return data times the root of the frequency weights: the data themselves without any."""
         return super().whiten(x) if self._weighted else np.asarray(x)
 
@@ -123,7 +122,7 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
         """Return the squared residuals, scaled so that no data overflow."""
         return RegressionProblem(as_floats(self.endog), as_floats(self.exog))
 
-    def _start_theta(self, problem: RegressionProblem, start_params: npt.ArrayLike) -> Array:
+    def _start_theta(self, problem: RegressionProblem, start_params: ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)
         if params.shape != (self.exog.shape[1],):
             raise ValueError(

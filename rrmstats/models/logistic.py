@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from statsmodels.discrete.discrete_model import Logit
 from statsmodels.genmod.families import Binomial
@@ -24,13 +24,12 @@ from rrmstats.core.frames import clipped_spread
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX
+from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
 from rrmstats.models.checks import (
     check_finite,
     check_freq_weights,
     check_kwargs,
     check_numbers,
-    check_required,
     readable_errors,
 )
 from rrmstats.models.classes import as_labels, check_classes
@@ -90,7 +89,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         workers, or read again in each pass; by default kept where they fit, small data in this
         process.
     **kwargs
-        What statsmodels' formula interface passes on.
+        What statsmodels' formula interface passes on, nothing else.
 
     Examples
     --------
@@ -112,21 +111,21 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
 
     def __init__(
         self,
-        endog: npt.ArrayLike,
-        exog: npt.ArrayLike | None = None,
+        endog: ArrayLike,
+        exog: ArrayLike | None = None,
         eps_bar: float | str | None = None,
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         alpha: float | None = None,
         penalty: str | None = None,
         level: object = None,
-        freq_weights: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        freq_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         missing: str = "none",
         persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
-        check_required(eps_bar)
+        checked_bound(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
         if exog is None:
             raise ValueError("exog is required; for an intercept alone use a column of ones")
@@ -195,7 +194,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
             return np.zeros(self.exog.shape[1])
         return self.alpha * clipped_spread(self.exog) ** 2
 
-    def _start_theta(self, problem: ClassificationProblem, start_params: npt.ArrayLike) -> Array:
+    def _start_theta(self, problem: ClassificationProblem, start_params: ArrayLike) -> Array:
         return problem.design.from_params(np.asarray(start_params, dtype=float))
 
     def _theta_step(self, problem: ClassificationProblem) -> ThetaStep:

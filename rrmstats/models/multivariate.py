@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import patsy
+from numpy.typing import ArrayLike
 from statsmodels.base.model import LikelihoodModel
 
 from rrmstats.core.entropy import Array
+from rrmstats.interchange import as_pandas
 from rrmstats.models.base import ProblemT, ResultsT, RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX
+from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
 from rrmstats.models.checks import (
     check_finite,
     check_freq_weights,
     check_kwargs,
     check_numbers,
-    check_required,
     readable_errors,
 )
+from rrmstats.models.descriptions import counted
 from rrmstats.models.grouping import label_array
 from rrmstats.models.partitioned import held_arrays
 from rrmstats.partitions.rows import PartitionedRows
@@ -35,20 +36,22 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
     """A model of the joint distribution of several variables; `endog` holds them as columns."""
 
     formula: str
+    #: What to use in place of predictions.
+    _no_predictions: ClassVar[str]
 
     def __init__(
         self,
-        data: npt.ArrayLike,
+        data: ArrayLike,
         eps_bar: float | str | None,
         *,
         eps_bar_max: float = EPS_BAR_MAX,
-        freq_weights: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        freq_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         missing: str = "none",
         persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
-        check_required(eps_bar)
+        checked_bound(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
         held, rows = held_arrays(missing, persist, endog=data, freq_weights=freq_weights)
         freq_weights = rows["freq_weights"]
@@ -114,6 +117,17 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "design_info"}
 
+    def predict(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: there is no response to predict."""
+        raise NotImplementedError(self._no_response)
+
+    @property
+    def _no_response(self) -> str:
+        return f"{type(self).__name__} has no response to predict; {self._no_predictions}"
+
+    def _traits(self) -> list[str]:
+        return [counted(len(self.variables), "variable")]
+
     def _new_partitions(self, new: Any) -> tuple[Any, Any]:
         """Return new observations in partitions, and their labels."""
         if is_dask_frame(new) and self._held_formula is None:
@@ -138,10 +152,21 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
         """Names of the variables, or None where the data had no labels."""
         return None if self.data.row_labels is None else self.variables
 
-    def new_rows(self, new: pd.DataFrame | npt.ArrayLike) -> tuple[Array, pd.Index | None]:
-        """Return new observations as an array (m, d), and their index or None."""
+    def new_rows(self, new: pd.DataFrame | ArrayLike) -> tuple[Array, pd.Index | None]:
+        """Return new observations as an array (m, d), and their index or None.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.cov("~ x1 + x2 + x3", hbk, eps_bar=0.25).fit()
+        >>> values, labels = res.model.new_rows(hbk.head(2))
+        >>> values.shape, labels.tolist()
+        ((2, 3), [0, 1])
+        """
         if is_dask(new):
             return self._new_partitions(new)
+        new = as_pandas(new)
         if isinstance(new, pd.DataFrame):
             frame = new
             if getattr(self, "formula", None) is not None:

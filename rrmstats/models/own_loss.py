@@ -7,17 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 from statsmodels.base.data import handle_data
 
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import Setting
+from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
 from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import AUTO
-from rrmstats.models.checks import check_freq_weights, check_required
+from rrmstats.models.bounds import AUTO, checked_bound
+from rrmstats.models.checks import check_freq_weights
+from rrmstats.partitions.sources import is_dask
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.own_loss import RRMCustomResults, RRMCustomResultsWrapper
 
@@ -26,19 +28,19 @@ if TYPE_CHECKING:
 
 
 def custom(
-    losses: Callable[[Array], npt.ArrayLike],
-    theta0: npt.ArrayLike,
+    losses: Callable[[Array], ArrayLike],
+    theta0: ArrayLike,
     eps_bar: float | str | None = None,
     *,
-    gradients: Callable[[Array], npt.ArrayLike] | None = None,
-    hessian: Callable[[Array, Array], npt.ArrayLike] | None = None,
-    weighted_fit: Callable[[Array], npt.ArrayLike] | None = None,
+    gradients: Callable[[Array], ArrayLike] | None = None,
+    hessian: Callable[[Array, Array], ArrayLike] | None = None,
+    weighted_fit: Callable[[Array], ArrayLike] | None = None,
     smooth: bool = True,
     names: Sequence[str] | None = None,
-    freq_weights: npt.ArrayLike | None = None,
-    groups: npt.ArrayLike | None = None,
+    freq_weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> RRMCustom:
-    """Return a loss of your own as a model that bad rows cannot spoil; call its `fit`.
+    """Return a loss of your own as a model that gives bad rows little weight; call its `fit`.
 
     Parameters
     ----------
@@ -96,7 +98,7 @@ def custom(
 
 
 def robust_weights(
-    losses: npt.ArrayLike, eps_bar: float, freq_weights: npt.ArrayLike | None = None
+    losses: ArrayLike, eps_bar: float, freq_weights: ArrayLike | None = None
 ) -> Labeled:
     """Return the weights of least risk of given losses, for a training loop of your own.
 
@@ -120,6 +122,8 @@ def robust_weights(
     >>> rrmstats.robust_weights([0.1, 0.2, 0.3, 50.0], eps_bar=0.25).round(2)
     array([0.34, 0.33, 0.33, 0.  ])
     """
+    check_in_memory(losses=losses, freq_weights=freq_weights)
+    losses, freq_weights = as_pandas(losses), as_values(freq_weights)
     values = np.asarray(losses, dtype=float)
     if values.ndim != 1:
         raise ValueError(f"losses must be one number per row, shape (n,), got {values.shape}")
@@ -131,6 +135,14 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
     """A loss of your own, when some of the rows may be wrong.
 
     See `rrmstats.custom` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats
+    >>> z = np.r_[np.random.default_rng(0).standard_normal(90), np.full(10, 50.0)]
+    >>> model = rrmstats.RRMCustom(lambda theta: np.cosh(z / 50 - theta[0]), [0.0], eps_bar=0.2)
+    >>> bool(abs(model.fit().params[0]) < 0.01)
+    True
     """
 
     _results_class = RRMCustomResults
@@ -140,20 +152,19 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
 
     def __init__(
         self,
-        losses: Callable[[Array], npt.ArrayLike],
-        theta0: npt.ArrayLike,
+        losses: Callable[[Array], ArrayLike],
+        theta0: ArrayLike,
         eps_bar: float | str | None = None,
         *,
-        gradients: Callable[[Array], npt.ArrayLike] | None = None,
-        hessian: Callable[[Array, Array], npt.ArrayLike] | None = None,
-        weighted_fit: Callable[[Array], npt.ArrayLike] | None = None,
+        gradients: Callable[[Array], ArrayLike] | None = None,
+        hessian: Callable[[Array, Array], ArrayLike] | None = None,
+        weighted_fit: Callable[[Array], ArrayLike] | None = None,
         smooth: bool = True,
         names: Sequence[str] | None = None,
-        freq_weights: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        freq_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> None:
-        check_required(eps_bar)
-        if eps_bar == AUTO:
+        if checked_bound(eps_bar) == AUTO:
             raise NotImplementedError(
                 f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
                 "others"
@@ -163,6 +174,8 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
                 raise TypeError(f"{name} must be a function of theta, got {type(given).__name__}")
         self.start = _vector("theta0", theta0)
         at_start = losses(self.start.copy())
+        check_in_memory(losses=at_start, freq_weights=freq_weights, groups=groups)
+        at_start = as_pandas(at_start)
         labels = at_start.index if isinstance(at_start, pd.Series) else None
         values = np.asarray(at_start, dtype=float)
         check_losses(values, None, self.start)
@@ -175,6 +188,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         self._functions = (losses, gradients, hessian, weighted_fit)
         self.smooth, self.endog = bool(smooth), values
         self._init_keys, self._data_attr = [], ["endog"]
+        freq_weights = as_values(freq_weights)
         if freq_weights is not None:
             check_freq_weights(freq_weights, len(values))
             self.freq_weights = np.asarray(freq_weights, float)
@@ -208,7 +222,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         n, k = len(self.endog), len(self.start)
 
         def checked(theta: Array) -> Array:
-            values = np.asarray(losses(theta), dtype=float)
+            values = np.asarray(as_values(losses(theta)), dtype=float)
             check_losses(values, n, theta)
             return values
 
@@ -240,7 +254,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
                 stacklevel=4,
             )
 
-    def _start_theta(self, problem: NumericalProblem, start_params: npt.ArrayLike) -> Array:
+    def _start_theta(self, problem: NumericalProblem, start_params: ArrayLike) -> Array:
         params = _vector("start_params", start_params)
         if params.shape != self.start.shape:
             raise ValueError(
@@ -261,6 +275,17 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         raise NotImplementedError("a loss of your own has no predictions; use params")
 
 
+def check_in_memory(**given: Any) -> None:
+    """Raise on Dask collections, whose partitions a function of all rows cannot use."""
+    for name, values in given.items():
+        if is_dask(values):
+            raise TypeError(
+                f"{name} must be in memory for a loss of your own, got a Dask "
+                f"{type(values).__name__}; give {name}.compute(), or use a model of rrmstats, "
+                "which reads partitions one at a time"
+            )
+
+
 def check_losses(values: Array, n: int | None, theta: Array) -> None:
     """Raise where losses are not one number per row, or one is minus infinity."""
     if values.ndim != 1 or (n is not None and len(values) != n) or not len(values):
@@ -273,7 +298,7 @@ def check_losses(values: Array, n: int | None, theta: Array) -> None:
         )
 
 
-def _vector(name: str, values: npt.ArrayLike) -> Array:
+def _vector(name: str, values: ArrayLike) -> Array:
     """Return a vector of finite numbers."""
     found = np.array(values, dtype=float)
     if found.ndim != 1 or not found.size or not np.isfinite(found).all():

@@ -20,6 +20,7 @@ from rrmstats.core.block_copies import on_rows
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.search import DEFAULT_SEED
+from rrmstats.interchange import as_pandas, as_values
 from rrmstats.partitions.formulas import PartitionFormula
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.partitions.sources import (
@@ -156,6 +157,8 @@ def held_arrays(
     **given
         What the model was given, by name; the response first.
     """
+    rows = ("endog", "exog")
+    given = {name: as_pandas(v) if name in rows else as_values(v) for name, v in given.items()}
     if not any(is_dask(values) for values in given.values()):
         lists = {n: np.asarray(v) for n, v in given.items() if isinstance(v, list | tuple)}
         return None, {**given, **lists}

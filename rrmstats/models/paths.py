@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import Estimate
@@ -27,7 +27,7 @@ LARGEST, STEPS = 0.5, 25
 BAR_DELAY = 2.0
 
 
-def check_grid(eps_bar: npt.ArrayLike) -> Array:
+def check_grid(eps_bar: ArrayLike) -> Array:
     """Return the values of a grid in increasing order, or say what is wrong with them."""
     values = np.atleast_1d(np.asarray(eps_bar, dtype=object))
     if values.ndim != 1 or len(values) == 0:
@@ -43,7 +43,7 @@ def default_grid(n_params: int, wnobs: float) -> Array:
 
 def fit_path(
     model: Any,
-    eps_bar: npt.ArrayLike | None,
+    eps_bar: ArrayLike | None,
     efficiency: float | None,
     setting: Setting,
     inference: Inference,

@@ -19,13 +19,38 @@ def varying_columns(exog: Array) -> Counts:
     return np.flatnonzero(np.ptp(exog, axis=0) > 0)
 
 
-def only_predictor(exog: Array, names: Sequence[str]) -> int:
-    """Return the one column of a design that varies, or raise an error."""
+def predictor_column(exog: Array, names: Sequence[str], exog_idx: int | str | None) -> int:
+    """Return the column of a predictor that is given by name or position; None if it varies alone.
+
+    Parameters
+    ----------
+    exog : ndarray, shape (n, k)
+    names : sequence of str, length k
+    exog_idx : int, str or None
+    """
     varying = varying_columns(exog)
-    if len(varying) != 1:
-        found = ", ".join(names[j] for j in varying) or "none"
-        raise ValueError(f"plot_fit needs one predictor, got {found}; use plot_diagnostics")
-    return int(varying[0])
+    found = ", ".join(names[j] for j in varying) or "none"
+    if exog_idx is None:
+        if len(varying) != 1:
+            raise ValueError(
+                f"plot_fit needs one predictor, got {found}; choose one by exog_idx=, or use "
+                "plot_diagnostics"
+            )
+        return int(varying[0])
+    chosen = [j for j in varying if exog_idx in (names[j], int(j))]
+    if not chosen:
+        raise ValueError(
+            f"exog_idx must be one of the predictors {found}, or its position among "
+            f"{', '.join(names)}; got {exog_idx!r}"
+        )
+    return int(chosen[0])
+
+
+def typical_rows(exog: Array, weights: Array, column: int, values: Array) -> Array:
+    """Return rows of a design with values of one column, the others at their weighted means."""
+    rows = np.repeat((weights @ exog)[None], len(values), axis=0)
+    rows[:, column] = values
+    return rows
 
 
 def variable_positions(variables: Iterable[int | str], names: Sequence[str]) -> list[int]:

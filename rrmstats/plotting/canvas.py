@@ -25,6 +25,8 @@ CLASSICAL: Style = {"linestyle": "--", "color": VERMILLION}
 CUTOFF: Style = {"linestyle": ":", "color": GRAY, "linewidth": 1.2}
 REFERENCE: Style = {"color": GRAY, "linewidth": 0.8}
 FROM_ZERO: Style = {"xlim": (0, None), "ylim": (0, None)}
+# Colors of weights: the scale begins at 0, so that rows without weight are yellow in all pictures.
+WEIGHT_COLORS: Style = {"cmap": "cividis_r", "vmin": 0.0}
 # More points than this are drawn as an image: in SVG and PDF each of them is a path otherwise.
 MANY_ROWS = 5000
 
@@ -56,7 +58,16 @@ def one_axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Any, Any]:
     require("matplotlib", "plot")
     if ax is not None:
         return ax.figure, ax
-    return import_module("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+    fig = new_figure(size)
+    return fig, fig.subplots()
+
+
+def new_figure(size: tuple[float, float]) -> Any:
+    """Return a figure that `plt.show` shows, and a notebook once."""
+    kind = import_module("rrmstats.plotting.notebook_figure").NotebookFigure
+    return import_module("matplotlib.pyplot").figure(
+        figsize=size, layout="constrained", FigureClass=kind
+    )
 
 
 def axes_grid(
@@ -64,9 +75,14 @@ def axes_grid(
 ) -> tuple[Any, Any]:
     """Return the figure and its grid of axes: a new figure if none is given."""
     require("matplotlib", "plot")
-    if fig is None:
-        fig = import_module("matplotlib.pyplot").figure(figsize=size, layout="constrained")
-    return fig, fig.subplots(*shape, **kwargs)
+    found: Any = new_figure(size) if fig is None else fig
+    return found, found.subplots(*shape, **kwargs)
+
+
+def lay_out(ax: Axes) -> None:
+    """Lay out the figure of axes, so that sizes are known."""
+    figure: Any = ax.figure
+    figure.canvas.figure.draw_without_rendering()
 
 
 def flagged_rows(results: Results, level: float = 0.975) -> Flags:

@@ -148,6 +148,6 @@ def checked_picture(function: str, results: Results | FittedPath) -> Picture:
             f"{function} needs results that have {' and '.join(f'`{name}`' for name in missing)}, "
             f"such as those of {picture.model}; got those of {type(model).__name__}"
         )
-    if picture.uses_rows and results.weights is None:
+    if picture.uses_rows and getattr(results, "weights", None) is None:
         raise ValueError(f"{function} needs the data, which remove_data dropped; fit again")
     return picture

@@ -12,11 +12,23 @@ from rrmstats.plotting.canvas import (
     CUTOFF,
     FROM_ZERO,
     ROBUST,
+    DrawnRows,
     draw_rows,
+    lay_out,
     one_axes,
 )
+from rrmstats.plotting.captions import large_weights_note, write_caption
 from rrmstats.plotting.catalog import checked_picture
-from rrmstats.plotting.names import name_rows, write_name
+from rrmstats.plotting.legends import clear_legend
+from rrmstats.plotting.names import (
+    marker_boxes,
+    name_rows,
+    name_settled_rows,
+    settle,
+    text_boxes,
+    write_name,
+    write_names,
+)
 from rrmstats.plotting.offers import Array, ComponentsResults
 
 if TYPE_CHECKING:
@@ -25,6 +37,8 @@ if TYPE_CHECKING:
 
 # A scree plot shows at most so many classical components that have no robust counterpart.
 MOST_COMPONENTS = 12
+# A biplot names at most so many arrows.
+MOST_NAMES = 12
 # Variances that differ by this factor are drawn on a logarithmic axis.
 LOG_RATIO = 100
 
@@ -74,6 +88,9 @@ def plot_scree(results: ComponentsResults, ax: Axes | None = None) -> Figure:
     else:
         ax.set_ylim(0, None)
     ax.legend()
+    lay_out(ax)
+    markers = marker_boxes(ax, numbers.astype(float), classical)
+    clear_legend(ax, np.vstack([markers, text_boxes(ax)]))
     return fig
 
 
@@ -102,7 +119,8 @@ def plot_biplot(
     -------
     matplotlib Figure
         The arrows are the loadings times a common factor; only their directions and relative
-        lengths have a meaning.
+        lengths have a meaning. Of more than twelve, the twelve longest are named, and the caption
+        says so.
 
     Examples
     --------
@@ -127,21 +145,36 @@ def plot_biplot(
     loadings = np.asarray(results.loadings)[:, pair]
     longest = np.linalg.norm(loadings, axis=1).max()
     arrows = loadings * (0.6 * np.abs(scores).max() / longest)
-    _draw_arrows(ax, arrows, results.model.variables)
+    _draw_arrows(ax, arrows)
     ratio = np.asarray(results.explained_variance_ratio)
     names = [f"component {c + 1} ({ratio[c]:.0%} of the variance)" for c in pair]
     settings = {"xlabel": names[0], "ylabel": names[1]}
-    name_rows(draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **settings))
+    total = len(loadings)
+    some = f"The {MOST_NAMES} longest of {total} arrows are named." if total > MOST_NAMES else ""
+    write_caption(ax, some, large_weights_note(results, level))
+    drawn = draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **settings)
+    settle(drawn)
+    name_settled_rows(drawn, _name_arrows(drawn, arrows, results.model.variables))
     return fig
 
 
-def _draw_arrows(ax: Axes, ends: Array, names: list[str]) -> None:
-    """Draw arrows from the origin to the ends, shape (d, 2), and name them."""
+def _draw_arrows(ax: Axes, ends: Array) -> None:
+    """Draw arrows from the origin to the ends, shape (d, 2)."""
     start = np.zeros(len(ends))
     ax.quiver(start, start, *ends.T, angles="xy", scale_units="xy", scale=1, width=0.004, zorder=4)
     ax.update_datalim(ends)
-    for end, name in zip(ends, names, strict=True):
-        write_name(ax, end, name, np.copysign(3, end), weight="bold")
+
+
+def _name_arrows(drawn: DrawnRows, ends: Array, names: list[str]) -> Array:
+    """Name the longest arrows, and return the boxes of names and arrows, shape (m, 4)."""
+    ax = drawn.ax
+    order = np.argsort(-np.linalg.norm(ends, axis=1), kind="stable")
+    longest = np.sort(order[:MOST_NAMES])
+    along = np.concatenate([share * ends for share in np.linspace(0.1, 1.0, 10)])
+    lines, shown = marker_boxes(ax, *along.T), [names[j] for j in longest]
+    markers = np.vstack([marker_boxes(ax, drawn.x, drawn.y), lines])
+    boxes = write_names(ax, ends[longest], shown, markers, outward=True, weight="bold")
+    return np.vstack([boxes, lines])
 
 
 def plot_outlier_map(
@@ -180,5 +213,6 @@ def plot_outlier_map(
     ax.axhline(results.orthogonal_cutoff(each), **CUTOFF, label=f"cutoffs, {level:.1%}")
     x, y = np.asarray(results.score_distance), np.asarray(results.orthogonal_distance)
     settings = {"xlabel": "score distance", "ylabel": "orthogonal distance", **FROM_ZERO}
+    write_caption(ax, large_weights_note(results, level))
     name_rows(draw_rows(ax, results, x, y, level, label, **settings))
     return fig

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrmstats.plotting.arrays import normal_quantiles
+from rrmstats.plotting.arrays import normal_quantiles, typical_rows
 from rrmstats.plotting.canvas import (
     CLASSICAL,
     CUTOFF,
@@ -55,8 +55,8 @@ def draw_means(ax: Axes, results: GeneralizedResults, column: int) -> None:
     """Draw the means by a predictor, robust and by maximum likelihood, at an offset of zero."""
     model = results.model
     x = model.exog[:, column]
-    rows = np.repeat(model.exog[:1], CURVE, axis=0)
-    rows[:, column] = np.linspace(x.min(), x.max(), CURVE)
+    values = np.linspace(x.min(), x.max(), CURVE)
+    rows = typical_rows(model.exog, np.asarray(results.weights), column, values)
     for params, style, name in (
         (np.asarray(results.params), ROBUST, "robust"),
         (model.likelihood_params(), CLASSICAL, "maximum likelihood"),

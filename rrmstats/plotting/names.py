@@ -1,4 +1,4 @@
-"""Names of points, placed so that they stay clear of each other and of the points."""
+"""Names of points, placed so that they stay clear of each other, the points and the legend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rrmstats.plotting.canvas import GRAY, DrawnRows
+from rrmstats.plotting.canvas import GRAY, DrawnRows, lay_out
+from rrmstats.plotting.legends import clear_legend, covers, legend_box, points_per_pixel
 from rrmstats.plotting.offers import Array
 
 if TYPE_CHECKING:
@@ -20,10 +21,18 @@ Offset = tuple[int, int]
 # All sizes and offsets are in points.
 FONT_SIZE = 8
 NEAR_PLACES = [(5, 4), (-5, 4), (5, -4), (-5, -4), (0, 5), (0, -5)]
-FAR_PLACES = [(sx * r, sy * r) for r in (13, 21, 29) for sy in (1, -1) for sx in (1, -1, 0)]
+FAR_PLACES = [
+    (sx * min(r, 29), sy * r)
+    for r in (13, 21, 29, 41, 53, 65, 77)
+    for sy in (1, -1)
+    for sx in (1, -1, 0)
+]
 # A name that is farther from its point than this is connected to it by a line.
 NEAR = 6
 MARKER_RADIUS = 4
+# What a place costs that is not clear; a legend would hide the name, others only touch it.
+UNDER_LEGEND, OUTSIDE, ON_NAME, ON_MARKER, FOREIGN = 1e6, 1e5, 1e4, 1e3, 1e2
+NO_BOXES = np.empty((0, 4))
 
 
 def name_rows(*drawn: DrawnRows) -> None:
@@ -34,25 +43,102 @@ def name_rows(*drawn: DrawnRows) -> None:
     *drawn : DrawnRows
         All rows drawn on one figure, whose layout must otherwise be complete.
     """
-    figure: Any = drawn[0].ax.figure
-    figure.canvas.figure.draw_without_rendering()
+    settle(*drawn)
     for rows in drawn:
-        _name_rows_of_axes(rows)
+        name_settled_rows(rows)
 
 
-def _name_rows_of_axes(drawn: DrawnRows) -> None:
-    ax: Any = drawn.ax
-    x, y, names = drawn.x, drawn.y, drawn.results.row_names
+def settle(*drawn: DrawnRows) -> None:
+    """Lay out a figure, with legends that cover no row."""
+    lay_out(drawn[0].ax)
+    moved = [clear_legend(rows.ax, marker_boxes(rows.ax, rows.x, rows.y)) for rows in drawn]
+    if any(moved):
+        lay_out(drawn[0].ax)
+
+
+def name_settled_rows(drawn: DrawnRows, taken: Array = NO_BOXES) -> None:
+    """Write the names of the worst flagged rows on axes that have their layout.
+
+    Parameters
+    ----------
+    drawn : DrawnRows
+    taken : ndarray, shape (p, 4), optional
+        Boxes that no name should cover.
+    """
+    x, y = drawn.x, drawn.y
     shown = drawn.flagged & np.isfinite(x) & np.isfinite(y)
     order = drawn.results.order_by_weight()
     rows = order[shown[order]][: max(drawn.label, 0)]
-    in_points = 72 / ax.figure.get_dpi()
-    markers = ax.transData.transform(np.c_[x[shown], y[shown]]) * in_points
-    points = ax.transData.transform(np.c_[x[rows], y[rows]]) * in_points
-    sizes = [(0.65 * FONT_SIZE * len(names[row]) + 1, 1.2 * FONT_SIZE) for row in rows]
-    frame = ax.bbox.extents * in_points
-    for row, place in zip(rows, free_places(points, sizes, markers, frame), strict=True):
-        write_name(ax, (x[row], y[row]), names[row], place)
+    names = drawn.results.row_names
+    markers = marker_boxes(drawn.ax, x[shown], y[shown])
+    write_names(drawn.ax, np.c_[x[rows], y[rows]], [names[row] for row in rows], markers, taken)
+
+
+def marker_boxes(ax: Axes, x: Array, y: Array) -> Array:
+    """Return the boxes of points that are finite, shape (p, 4), in points."""
+    finite = np.isfinite(x) & np.isfinite(y)
+    middle = ax.transData.transform(np.c_[x[finite], y[finite]]) * points_per_pixel(ax)
+    return np.hstack([middle - MARKER_RADIUS, middle + MARKER_RADIUS])
+
+
+def write_names(
+    ax: Axes,
+    points: Array,
+    names: Sequence[str],
+    markers: Array,
+    taken: Array = NO_BOXES,
+    outward: bool = False,
+    **kwargs: Any,
+) -> Array:
+    """Write names beside points, and return their boxes, shape (m, 4), in points.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        With a figure whose layout is complete.
+    points : ndarray, shape (m, 2)
+        In units of the data.
+    names : sequence of str
+    markers : ndarray, shape (p, 4)
+        Boxes of points that no name should cover, in points.
+    taken : ndarray, shape (q, 4), optional
+        Boxes of other names.
+    outward : bool, optional
+        Whether a name should be on the side of its point that is away from the origin.
+    **kwargs
+        Passed on to ``ax.annotate``.
+    """
+    unit = points_per_pixel(ax)
+    at = ax.transData.transform(points.reshape(-1, 2)) * unit
+    legend = legend_box(ax)
+    sizes = [text_size(ax, name, **kwargs) for name in names]
+    places = free_places(
+        at,
+        sizes,
+        markers,
+        np.array(ax.bbox.extents) * unit,
+        taken,
+        NO_BOXES if legend is None else legend[None],
+        np.sign(points) if outward else None,
+    )
+    for point, name, place in zip(points, names, places, strict=True):
+        write_name(ax, point, name, place, **kwargs)
+    boxes = [name_box(*which) for which in zip(at, places, sizes, strict=True)]
+    return np.array(boxes).reshape(-1, 4)
+
+
+def text_size(ax: Axes, text: str, **kwargs: Any) -> tuple[float, float]:
+    """Return the width and height of a name, in points."""
+    written = ax.text(0.0, 0.0, text, fontsize=FONT_SIZE, **kwargs)
+    width, height = np.array(written.get_window_extent().size) * points_per_pixel(ax)
+    written.remove()
+    return float(width) + 1, float(height) + 1
+
+
+def text_boxes(ax: Axes) -> Array:
+    """Return the boxes of all texts on axes, shape (p, 4), in points."""
+    boxes = [text.get_window_extent().extents for text in ax.texts]
+    return np.array(boxes).reshape(-1, 4) * points_per_pixel(ax)
 
 
 def write_name(
@@ -88,7 +174,13 @@ def write_name(
 
 
 def free_places(
-    points: Array, sizes: Sequence[tuple[float, float]], markers: Array, frame: Array
+    points: Array,
+    sizes: Sequence[tuple[float, float]],
+    markers: Array,
+    frame: Array,
+    taken: Array = NO_BOXES,
+    legend: Array = NO_BOXES,
+    sides: Array | None = None,
 ) -> list[Offset]:
     """Return a place for each name that is clear of others and visibly its point's own.
 
@@ -97,31 +189,45 @@ def free_places(
     points : ndarray, shape (m, 2)
     sizes : sequence of (width, height)
         Sizes of the m names.
-    markers : ndarray, shape (p, 2)
-        Points that no name may cover.
+    markers : ndarray, shape (p, 4)
+        Boxes of points that no name should cover.
     frame : ndarray, shape (4,)
         Left, lower, right and upper limits of the axes.
+    taken, legend : ndarray, shape (q, 4), optional
+        Boxes of other names, and of the legend.
+    sides : ndarray, shape (m, 2), optional
+        Signs of the offsets that are tried first.
 
     Returns
     -------
     list of (int, int)
         Offsets of the nearest corner of each name from its point. A name for which no place is
-        clear gets the first place.
+        clear gets the one where it covers least.
     """
-    r = MARKER_RADIUS
-    taken = [(px - r, py - r, px + r, py + r) for px, py in markers]
-    places: list[Offset] = []
-    for point, size in zip(points, sizes, strict=True):
-        boxes = {place: name_box(point, place, size) for place in NEAR_PLACES + FAR_PLACES}
-        clear = [
-            place
-            for place, box in boxes.items()
-            if inside(box, frame) and not any(overlap(box, other) for other in taken)
+    chosen: list[Offset] = []
+    for number, (point, size) in enumerate(zip(points, sizes, strict=True)):
+        tried = NEAR_PLACES + FAR_PLACES
+        if sides is not None:
+            tried = sorted(tried, key=lambda place: -float(np.sign(place) @ sides[number]))
+        boxes = [name_box(point, place, size) for place in tried]
+        costs = [
+            UNDER_LEGEND * covered_share(box, legend)
+            + OUTSIDE * (not inside(box, frame))
+            + ON_NAME * covered_share(box, taken)
+            + ON_MARKER * covered_share(box, markers)
+            + FOREIGN * (place in NEAR_PLACES and not belongs(box, point, markers))
+            for place, box in zip(tried, boxes, strict=True)
         ]
-        own = [p for p in clear if p in FAR_PLACES or belongs(boxes[p], point, markers)]
-        places.append([*own, *clear, NEAR_PLACES[0]][0])
-        taken.append(boxes[places[-1]])
-    return places
+        best = int(np.argmin(costs))
+        chosen.append(tried[best])
+        taken = np.vstack([taken, boxes[best]])
+    return chosen
+
+
+def covered_share(box: Box, boxes: Array) -> float:
+    """Return how much of a name lies on boxes: 0 if none of it, and at least 1 otherwise."""
+    covered = float(covers(np.array(box), boxes).sum())
+    return 1 + covered / ((box[2] - box[0]) * (box[3] - box[1])) if covered else 0.0
 
 
 def name_box(point: Array, place: Offset, size: tuple[float, float]) -> Box:
@@ -137,13 +243,9 @@ def inside(box: Box, frame: Array) -> bool:
     return bool(left <= box[0] and low <= box[1] and box[2] <= right and box[3] <= high)
 
 
-def overlap(a: Box, b: Box) -> bool:
-    """Return whether two boxes overlap."""
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
 def belongs(box: Box, point: Array, markers: Array) -> bool:
     """Return whether no marker is nearer to the middle of a box than its own point is."""
     middle = np.array([box[0] + box[2], box[1] + box[3]]) / 2
-    nearest = np.linalg.norm(markers - middle, axis=1).min()
+    centers = (markers[:, :2] + markers[:, 2:]) / 2
+    nearest = np.linalg.norm(centers - middle, axis=1).min(initial=np.inf)
     return bool(np.linalg.norm(point - middle) <= nearest + 1e-9)

@@ -86,6 +86,10 @@ class Results(Protocol):
         """Labels of the rows, or their positions."""
 
     @property
+    def efficiency(self) -> float | None:
+        """Efficiency of the second step; None if there was none."""
+
+    @property
     def trace(self) -> pd.DataFrame:
         """Risk, lambda and kind of step by iteration."""
 

@@ -156,12 +156,6 @@ def values_at_points(ax: Axes, heights: Array) -> Array:
     )
 
 
-def lay_out(ax: Axes) -> None:
-    """Lay out the figure of axes, so that sizes are known."""
-    figure: Any = ax.figure
-    figure.canvas.figure.draw_without_rendering()
-
-
 def line_legend(fig: Any, entries: Sequence[tuple[str, dict[str, Any]]], title: str) -> None:
     """Add one legend above all panels.
 

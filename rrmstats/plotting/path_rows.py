@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrmstats.plotting.canvas import CUTOFF, Style, one_axes
+from rrmstats.plotting.canvas import CUTOFF, WEIGHT_COLORS, Style, lay_out, one_axes
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.names import FONT_SIZE
 from rrmstats.plotting.offers import Array, FittedPath
@@ -28,7 +28,6 @@ from rrmstats.plotting.path_labels import (
     LANE,
     heights_in_points,
     label_at_ends,
-    lay_out,
     size_in_points,
     values_at_points,
 )
@@ -76,7 +75,7 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     relative = relative_weights(path)[rows]
     edges = np.arange(len(rows) + 1) - 0.5
     image = ax.pcolormesh(
-        value_edges(path.eps_bars), edges, relative, cmap="cividis_r", vmin=0.0, rasterized=True
+        value_edges(path.eps_bars), edges, relative, **WEIGHT_COLORS, rasterized=True
     )
     fig.colorbar(image, ax=ax, label="weight * n")
     ax.set(xlabel="eps_bar", ylabel=f"{path.unit}s, the first to leave at the top")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rrmstats.optional import require
-from rrmstats.plotting.canvas import CUTOFF, REFERENCE, ROBUST, SKY, Style
+from rrmstats.plotting.canvas import CUTOFF, REFERENCE, ROBUST, SKY, Style, lay_out, new_figure
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.offers import Array, FittedPath
 from rrmstats.plotting.path_arrays import (
@@ -22,7 +22,7 @@ from rrmstats.plotting.path_arrays import (
     row_names,
     rows_text,
 )
-from rrmstats.plotting.path_labels import Label, label_above, lay_out, line_legend
+from rrmstats.plotting.path_labels import Label, label_above, line_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,8 +108,8 @@ def _figure(fig: Figure | None, size: tuple[float, float], rows: int) -> Figure:
     if fig is not None:
         return fig
     high = size[1] + (rows - 1) * HEIGHT_OF_TERMS
-    figure: Any = import_module("matplotlib.pyplot").figure
-    return figure(figsize=(size[0], high), layout="constrained")
+    figure: Figure = new_figure((size[0], high))
+    return figure
 
 
 def _draw_term(ax: Axes, path: FittedPath, term: str) -> None:

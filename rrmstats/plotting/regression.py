@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from scipy.stats import chi2
 from rrmstats.plotting.arrays import (
     least_squares_params,
     normal_quantiles,
-    only_predictor,
+    predictor_column,
+    typical_rows,
     varying_columns,
 )
 from rrmstats.plotting.canvas import (
@@ -20,6 +20,7 @@ from rrmstats.plotting.canvas import (
     GRAY,
     REFERENCE,
     ROBUST,
+    WEIGHT_COLORS,
     DrawnRows,
     add_legend,
     axes_grid,
@@ -28,6 +29,7 @@ from rrmstats.plotting.canvas import (
     is_many,
     one_axes,
 )
+from rrmstats.plotting.captions import large_weights_note, write_caption
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.generalized import (
     deviance_residuals,
@@ -162,15 +164,21 @@ def _draw_scale_location(
 
 
 def plot_fit(
-    results: RegressionResults | GeneralizedResults, ax: Axes | None = None, label: int = 5
+    results: RegressionResults | GeneralizedResults,
+    exog_idx: int | str | None = None,
+    ax: Axes | None = None,
+    label: int = 5,
 ) -> Figure:
     """Plot a regression on one predictor, its weights as colors, beside the classical fit.
 
     Parameters
     ----------
     results : results of RRMOLS or RRMGLM
-        The design has one column that varies, and may have a constant. Responses with an offset
-        or exposure are drawn as they would be without, which takes a log link.
+        Responses with an offset or exposure are drawn as they would be without, which takes a log
+        link.
+    exog_idx : int or str, optional
+        The predictor, by its position in the design or its name. The lines have the other columns
+        of the design at their weighted means. May be left out if only one column varies.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     label : int, optional
@@ -192,7 +200,7 @@ def plot_fit(
     """
     picture = checked_picture("plot_fit", results)
     model = results.model
-    column = only_predictor(model.exog, model.exog_names)
+    column = predictor_column(model.exog, model.exog_names, exog_idx)
     fig, ax = one_axes(ax, picture.size)
     x, flagged = model.exog[:, column], flagged_rows(results)
     y, name = model.endog, model.endog_names
@@ -205,6 +213,9 @@ def plot_fit(
         _draw_lines(ax, results, column)
     fig.colorbar(points, ax=ax, label="weight * n")
     ax.set(xlabel=model.exog_names[column], ylabel=name)
+    alone = len(varying_columns(model.exog)) == 1
+    lines = "" if alone else "The lines have the other predictors at their weighted means."
+    write_caption(ax, lines, large_weights_note(results))
     ax.margins(0.08)
     add_legend(ax, x, y)
     name_rows(DrawnRows(ax, results, x, y, flagged, label))
@@ -213,11 +224,9 @@ def plot_fit(
 
 def _draw_by_weight(ax: Axes, x: Array, y: Array, relative: Array, flagged: Flags) -> Any:
     """Draw rows in the colors of their weights and return the points last drawn."""
-    # The scale begins at 0, so that rows without weight have one color in all fits.
-    norm = import_module("matplotlib.colors").Normalize(0.0, float(relative.max()))
     style: dict[str, Any] = {
-        "cmap": "cividis_r",
-        "norm": norm,
+        **WEIGHT_COLORS,
+        "vmax": float(relative.max()),
         "s": 9 if is_many(x) else 36,
         "edgecolors": GRAY,
         "linewidths": 0.7,
@@ -237,8 +246,8 @@ def _draw_lines(ax: Axes, results: RegressionResults, column: int) -> None:
     """Draw the robust line and the least squares line over the range of the predictor."""
     model = results.model
     x = model.exog[:, column]
-    ends = np.repeat(model.exog[:1], 2, axis=0)
-    ends[:, column] = x.min(), x.max()
+    limits = np.array([x.min(), x.max()])
+    ends = typical_rows(model.exog, np.asarray(results.weights), column, limits)
     least_squares = least_squares_params(model.exog, model.endog, model.freq_weights)
     for params, style, name in (
         (np.asarray(results.params), ROBUST, "robust"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rrmstats.plotting.canvas import CUTOFF, DrawnRows, draw_rows, one_axes
+from rrmstats.plotting.captions import large_weights_note, write_caption
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.names import name_rows
 from rrmstats.plotting.offers import Results
@@ -49,7 +50,10 @@ def plot_weights(
         raise ValueError(f"against must be 'index' or 'losses', got {against!r}")
     picture = checked_picture("plot_weights", results)
     fig, ax = one_axes(ax, picture.size)
-    name_rows(draw_weights(ax, results, against, label))
+    drawn = draw_weights(ax, results, against, label)
+    unit = "row" if drawn.results is results else "group"
+    write_caption(ax, large_weights_note(drawn.results, unit=unit))
+    name_rows(drawn)
     return fig
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rrmstats import plotting
 from rrmstats.optional import require
+from rrmstats.plotting.captions import take_captions
 from rrmstats.plotting.catalog import Picture, report_pictures
 from rrmstats.report.offers import ReportedResults
 
@@ -23,7 +24,7 @@ IMAGE_DPI = 150
 
 def figure_texts(results: ReportedResults) -> list[str]:
     """Return the pictures of a fit as HTML, or the reason why there are none."""
-    if results.weights is None:
+    if getattr(results, "weights", None) is None:  # remove_data dropped them
         return ["<p>None: remove_data dropped the data.</p>"]
     try:
         require("matplotlib", "plot")
@@ -40,16 +41,20 @@ def figure_texts(results: ReportedResults) -> list[str]:
 
 def figure_text(results: ReportedResults, picture: Picture, number: int, note: str = "") -> str:
     """Return one picture with its caption and a note, or the reason why it cannot be drawn."""
+    explained = []
 
     def draw(fig: Figure) -> None:
         where = {picture.target: fig.subplots() if picture.target == "ax" else fig}
         getattr(plotting, picture.function)(results, **where, **dict(picture.options))
+        explained.append(take_captions(fig.axes))
 
     try:
         body = svg_text(draw, picture.size, f"picture{number}-", picture.caption)
     except ValueError as error:
         body = f"<p>Not drawn: {escape(str(error))}</p>"
-    caption = f"<figcaption>{number}. {escape(picture.caption + note)}</figcaption>"
+    words = [picture.caption + note, *explained]
+    text = ". ".join(word for word in words if word)
+    caption = f"<figcaption>{number}. {escape(text)}</figcaption>"
     return f"<figure>\n{body}\n{caption}\n</figure>"
 
 

@@ -41,10 +41,6 @@ class ReportedResults(offers.Results, Protocol):
         """Number of rows."""
 
     @property
-    def efficiency(self) -> float | None:
-        """Efficiency of the second step; None if there was none."""
-
-    @property
     def starts(self) -> Sized:
         """The starts of the search, one per row."""
 
@@ -65,3 +61,6 @@ class ReportedResults(offers.Results, Protocol):
 
     def weight_table(self, k: int) -> pd.DataFrame:
         """Return the k rows of smallest weight."""
+
+    def outlier_table(self, k: int) -> pd.DataFrame:
+        """Return at most k flagged rows, the smallest weights first."""

@@ -11,7 +11,7 @@ from rrmstats.report.figures import figure_texts
 from rrmstats.report.offers import ReportedResults
 from rrmstats.report.provenance import call_pairs, provenance_pairs
 from rrmstats.report.style import STYLE
-from rrmstats.report.tables import pairs_table, simple_table, weights_text
+from rrmstats.report.tables import flagged_text, pairs_table, simple_table, weights_text
 
 # The summary has a short table with this title, which the report replaces by a longer one.
 OWN_SECTION = "Smallest weights"
@@ -22,8 +22,9 @@ def write_report(
 ) -> Path:
     """Write a fit as one HTML file: tables, pictures, the call, versions and a hash of the data.
 
-    The file does not load anything else. If matplotlib is not installed, the file says so in
-    place of the pictures.
+    All flagged rows are listed, and a click on a heading sorts the tables of rows. The file does
+    not load anything else. If matplotlib is not installed, the file says so in place of the
+    pictures.
 
     Parameters
     ----------
@@ -74,10 +75,12 @@ def page_text(results: ReportedResults, title: str | None = None) -> str:
             *(f"<p>{escape(note)}</p>" for note in notes if note != "Notes:"),
         ),
         section(OWN_SECTION, weights_text(results)),
+        section("Flagged rows", flagged_text(results)),
         section("Pictures", *figure_texts(results)),
         section("Provenance", pairs_table(provenance_pairs(results.model))),
     ]
-    return document(heading, sections)
+    script = Path(__file__).with_name("sort.js").read_text(encoding="utf-8")
+    return document(heading, [*sections, f"<script>\n{script}</script>"])
 
 
 def document(heading: str, sections: list[str], head: str = "", style: str = STYLE) -> str:

@@ -14,6 +14,13 @@ thead th:first-child { text-align: left; }
 tbody th { text-align: left; font-weight: normal; }
 td { text-align: right; }
 table.words td { text-align: left; overflow-wrap: anywhere; }
+th button { font: inherit; color: inherit; background: none; border: 0; padding: 0;
+  cursor: pointer; }
+th[aria-sort] button { text-decoration: underline; }
+th[aria-sort="ascending"] button::after { content: " \\25B2"; }
+th[aria-sort="descending"] button::after { content: " \\25BC"; }
+details.fold summary { cursor: pointer; }
+details.fold:not([open]) + .wide tbody tr:nth-child(n + 21) { display: none; }
 figure { margin: 1rem 0 1.5rem; break-inside: avoid; }
 figure svg { max-width: 100%; height: auto; display: block; }
 svg * { stroke-linejoin: round; stroke-linecap: butt; }

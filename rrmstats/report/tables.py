@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rrmstats.plotting.captions import large_weights_note
 from rrmstats.report.offers import ReportedResults
 
-# Rows in the table of small weights.
+# Rows in the table of small weights, and of flagged rows that are not folded.
 SMALLEST = 20
+# A page lists at most so many flagged rows: browsers show ten thousand without delay.
+MOST_LISTED = 10_000
+LEVEL = 0.975
 
 
 def table_text(head: str = "", body: Iterable[str] = (), caption: str = "", kind: str = "") -> str:
@@ -61,24 +65,58 @@ def cell_text(cell: Any) -> str:
 
 def weights_text(results: ReportedResults) -> str:
     """Return the rows of smallest weight as HTML."""
-    if results.weights is None:
+    if getattr(results, "weights", None) is None:  # remove_data dropped them
         return "<p>None: remove_data dropped the weights.</p>"
-    table = results.weight_table(SMALLEST).rename(columns={"relative_weight": "weight * n"})
-    table["weight * n"] = [f"{weight:.4f}" for weight in table["weight * n"]]
+    table = results.weight_table(SMALLEST)
     left = int(results.nobs) - len(table)
     note = f"<p>{left} rows of larger weight are not shown.</p>" if left > 0 else ""
-    return frame_table(table) + note
+    return rows_table(table) + note
+
+
+def flagged_text(results: ReportedResults) -> str:
+    """Return all flagged rows as HTML; those that are many are folded."""
+    if getattr(results, "weights", None) is None:
+        return "<p>None: remove_data dropped the data.</p>"
+    total = int(np.asarray(np.sum(results.outliers(LEVEL))))
+    if not total:
+        return f"<p>None, at the level {LEVEL:.1%}.</p>"
+    table = rows_table(results.outlier_table(MOST_LISTED).drop(columns="outlier"))
+    listed = min(total, MOST_LISTED)
+    fold = ""
+    if listed > SMALLEST:
+        fold = (
+            f'<details class="fold"><summary>Show all {listed:,} rows; the table has the first '
+            f"{SMALLEST} otherwise</summary></details>"
+        )
+    return "\n".join([f"<p>{flagged_note(results, total)}</p>", fold + table])
+
+
+def flagged_note(results: ReportedResults, total: int) -> str:
+    """Return how many rows are flagged, how many of them are listed, and why some keep weight."""
+    notes = [f"{total:,} of {int(results.nobs):,} rows are flagged at the level {LEVEL:.1%}."]
+    if total > MOST_LISTED:
+        notes.append(f"The {MOST_LISTED:,} of smallest weight are listed; outliers() has all.")
+    if results.seen_rows.nobs == results.nobs:
+        notes.append(large_weights_note(results, LEVEL))
+    return " ".join(note for note in notes if note)
+
+
+def rows_table(table: pd.DataFrame) -> str:
+    """Return rows with their weights as an HTML table that can be sorted."""
+    table = table.rename(columns={"relative_weight": "weight * n"})
+    table["weight * n"] = [f"{weight:.4f}" for weight in table["weight * n"]]
+    return frame_table(table)
 
 
 def frame_table(frame: pd.DataFrame) -> str:
-    """Return a data frame as an HTML table."""
+    """Return a data frame as an HTML table, which the script of the page makes sortable."""
     names = "".join(f'<th scope="col">{escape(str(c).replace("_", " "))}</th>' for c in frame)
     head = f'<tr><th scope="col">row</th>{names}</tr>'
     body = []
     for label, *values in frame.itertuples():
         cells = "".join(f"<td>{escape(value_text(value))}</td>" for value in values)
         body.append(f'<tr><th scope="row">{escape(str(label))}</th>{cells}</tr>')
-    return table_text(head, body)
+    return table_text(head, body, kind="sortable")
 
 
 def value_text(value: object) -> str:

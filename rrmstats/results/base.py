@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
-from statsmodels.stats.contrast import ContrastResults
 
 from rrmstats import plotting
 from rrmstats.core.block_array import row_sums
@@ -19,7 +18,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.report import write_report
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.bound import BoundResults
-from rrmstats.results.inference import Inference, nested_restriction
+from rrmstats.results.inference import Inference
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
 from rrmstats.results.summary import contamination_text, make_summary, make_summary2
@@ -74,6 +73,14 @@ class RRMResults(BoundResults):
         How standard errors are found.
     bootstrap : Replicates or None
         What the bootstrap found.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    >>> res.eps_bar, res.converged, int((res.relative_weights < 0.01).sum())
+    (0.2, True, 6)
     """
 
     #: Attributes of statsmodels' results that would mislead, and why.
@@ -87,6 +94,8 @@ class RRMResults(BoundResults):
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
     first_step: RRMResults | None
+    #: Whether `remove_data` has dropped the data.
+    _without_data = False
 
     def __init__(
         self,
@@ -123,11 +132,11 @@ class RRMResults(BoundResults):
     def __repr__(self) -> str:
         steps = "" if self.efficiency is None else f", efficiency={self.efficiency:g}"
         formula = getattr(self.model, "formula", None)
-        what = "" if formula is None else f" {formula!r},"
+        what = "" if formula is None else f" {formula},"
         return (
-            f"<{type(self).__name__}:{what} eps_bar={self.eps_bar:g}{steps}, "
-            f"{self.nobs:.0f} rows, risk {self.risk:.4g}, "
-            f"{'converged' if self.converged else 'NOT CONVERGED'}>"
+            f"<{type(self).__name__}:{what} {self.nobs:.0f} observations, "
+            f"eps_bar={self.eps_bar:g}{steps}, "
+            f"{'converged' if self.converged else 'NOT CONVERGED'}; call summary()>"
         )
 
     @property
@@ -224,41 +233,18 @@ class RRMResults(BoundResults):
             return super().conf_int(alpha)
         return self.bootstrap.intervals(np.asarray(self.params), alpha)
 
-    def compare(self, other: RRMResults) -> ContrastResults:
-        """Test a smaller model against this one by Wald's test.
-
-        Likelihood ratios and sums of squares do not have their usual distributions under
-        estimated weights; Wald's test with this covariance does.
-
-        Parameters
-        ----------
-        other : results
-            Fit of a model nested in this one: its predictors are among those of this one.
-
-        Returns
-        -------
-        statsmodels ContrastResults
-            Test that the parameters which `other` lacks are zero.
+    def remove_data(self) -> None:
+        """Drop the arrays as long as the data, after what needs them has been computed.
 
         Examples
         --------
         >>> import rrmstats
-        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
-        >>> large = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
-        >>> small = rrmstats.ols("y ~ x1", hbk, eps_bar=0.2).fit()
-        >>> bool(large.compare(small).pvalue > 0.05)
-        True
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> res.remove_data()
+        >>> float(res.params["log_te"].round(1)), hasattr(res, "weights")
+        (3.2, False)
         """
-        restriction = nested_restriction(self.model.exog_names, other.model.exog_names)
-        if other.nobs != self.nobs:
-            raise ValueError(
-                f"the models were fitted to {self.nobs:g} and {other.nobs:g} rows; fit both to "
-                "the same rows"
-            )
-        return self.wald_test(restriction, scalar=True)
-
-    def remove_data(self) -> None:
-        """Drop the arrays as long as the data, after what needs them has been computed."""
         _ = self.cov_params_default, self._trace, self.starts, self.ladder, self.steps_pvalue
         _ = self.model.endog_names, self.model.data.row_labels
         self.__dict__.setdefault("stability", None)  # the data are gone that it needs
@@ -266,6 +252,7 @@ class RRMResults(BoundResults):
             self.first_step.remove_data()
         super().remove_data()
         del self._estimate
+        self._without_data = True
 
     @property
     def default_model_infos(self) -> dict[str, Callable[[Any], str]]:
@@ -373,6 +360,14 @@ class RRMResults(BoundResults):
         Returns
         -------
         statsmodels.iolib.summary2.Summary
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> "eps_bar" in res.summary2().as_text()
+        True
         """
         return make_summary2(self, title, alpha, float_format)
 

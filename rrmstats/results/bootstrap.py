@@ -24,6 +24,15 @@ class Replicates:
         Kind of the confidence intervals.
     scheme : {"pairs", "stratified", "groups"}
         How the samples were drawn.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+    ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
+    >>> res.bootstrap.n_boot, res.bootstrap.scheme
+    (50, 'pairs')
     """
 
     replicates: Array
@@ -37,13 +46,32 @@ class Replicates:
         return len(self.replicates)
 
     def covariance(self) -> Array:
-        """Return the covariance of the parameters over the samples, shape (k, k)."""
+        """Return the covariance of the parameters over the samples, shape (k, k).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
+        >>> bool(abs(res.bootstrap.covariance() - res.cov_params()).max(axis=None) < 1e-12)
+        True
+        """
         return np.atleast_2d(np.cov(self.replicates, rowvar=False))
 
     def intervals(self, params: Array, alpha: float) -> Array:
         """Return percentile or BCa intervals, shape (k, 2).
 
         The acceleration of BCa is the skewness of the influence functions over six.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
+        >>> res.bootstrap.intervals(res.params.to_numpy(), alpha=0.1).shape
+        (2, 2)
         """
         levels = np.tile([alpha / 2, 1 - alpha / 2], (len(params), 1))
         if self.interval == "bca":
@@ -56,7 +84,17 @@ class Replicates:
         )
 
     def describe(self) -> str:
-        """Return what was done in a few words."""
+        """Return what was done in a few words.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
+        >>> res.bootstrap.describe()
+        'pairs bootstrap, 50 samples, BCa intervals'
+        """
         name = {"bca": "BCa", "percentile": "percentile"}[self.interval]
         return f"{self.scheme} bootstrap, {self.n_boot} samples, {name} intervals"
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 from statsmodels.iolib.summary import Summary
 
@@ -42,6 +42,14 @@ class RRMPCAResults(MultivariateResults):
         The paper's: those of the weighted second moment.
     column_unit : ndarray, shape (d,)
         What each variable is divided by.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.pca("~ x1 + x2 + x3", hbk, eps_bar=0.25, n_components=1).fit()
+    >>> res.loadings.shape, res.eigenvals.index.tolist()
+    ((3, 1), ['comp_1'])
     """
 
     _estimate: ComponentsEstimate
@@ -103,7 +111,7 @@ class RRMPCAResults(MultivariateResults):
         """Fraction of the variance along each component, shape (q,)."""
         return self.eigenvals / (self._eigenvals.sum() + self._rest)
 
-    def transform(self, new: pd.DataFrame | npt.ArrayLike) -> LabeledTable:
+    def transform(self, new: pd.DataFrame | ArrayLike) -> LabeledTable:
         """Return the scores of new observations, shape (m, q).
 
         Parameters
@@ -164,7 +172,16 @@ class RRMPCAResults(MultivariateResults):
         return lengths(rest)
 
     def score_cutoff(self, level: float = 0.975) -> float:
-        """Return the quantile of the score distances of clean Gaussian rows."""
+        """Return the quantile of the score distances of clean Gaussian rows.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.pca("~ x1 + x2 + x3", hbk, eps_bar=0.25, n_components=1).fit()
+        >>> bool(0 < res.score_cutoff(0.9) < res.score_cutoff(0.99))
+        True
+        """
         return float(np.sqrt(self._estimate.score_cutoff(level)))
 
     def orthogonal_cutoff(self, level: float = 0.975) -> float:
@@ -173,6 +190,14 @@ class RRMPCAResults(MultivariateResults):
         Their squares are close to a multiple of a chi-square variable (Box). With `eps_bar=0`, or
         an exact fit, their power 2/3 is taken to be normal (Wilson and Hilferty), with the median
         and median absolute deviation of the data.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.pca("~ x1 + x2 + x3", hbk, eps_bar=0.25, n_components=1).fit()
+        >>> bool(0 < res.orthogonal_cutoff(0.9) < res.orthogonal_cutoff(0.99))
+        True
         """
         known = self._estimate.orthogonal_cutoff(level)
         if known is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 from statsmodels.iolib.summary import Summary
 
 from rrmstats import plotting
@@ -37,6 +37,15 @@ class Hyperplane:
     offset : float
     count : int
         Observations on it.
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats
+    >>> z = np.random.default_rng(0).standard_normal((40, 2))
+    >>> z[:30, 1] = 2 * z[:30, 0]
+    >>> plane = rrmstats.RRMCov(z, eps_bar=0.3).fit().hyperplane
+    >>> plane.count, bool(abs(plane.normal @ [1, 2]) < 1e-6)
+    (30, True)
     """
 
     normal: Labeled
@@ -59,6 +68,14 @@ class RRMCovResults(MultivariateResults):
         Whether the observations with weight lie on a hyperplane.
     hyperplane : Hyperplane or None
         That hyperplane.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.cov("~ x1 + x2 + x3", hbk, eps_bar=0.25).fit()
+    >>> res.cov.shape, res.mean.index.tolist()
+    ((3, 3), ['x1', 'x2', 'x3'])
     """
 
     _estimate: CovarianceEstimate
@@ -117,7 +134,7 @@ class RRMCovResults(MultivariateResults):
             )
         return self._variable_table(np.linalg.inv(self._cov))
 
-    def mahalanobis(self, new: pd.DataFrame | npt.ArrayLike | None = None) -> Labeled:
+    def mahalanobis(self, new: pd.DataFrame | ArrayLike | None = None) -> Labeled:
         """Return distances from the mean in the metric of the covariance.
 
         Parameters
@@ -178,6 +195,14 @@ class RRMCovResults(MultivariateResults):
         ----------
         level : float, optional
             Fraction of clean rows below, in (0, 1).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.cov("~ x1 + x2 + x3", hbk, eps_bar=0.25).fit()
+        >>> bool((res.mahalanobis()[res.outliers()] > res.cutoff()).all())
+        True
         """
         return float(np.sqrt(self._estimate.cutoff(level)))
 

@@ -6,8 +6,8 @@ import copy
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 from statsmodels.genmod.families import Binomial
 
@@ -15,6 +15,7 @@ from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
+from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.generalized import GeneralizedEstimate
 from rrmstats.results.base import RRMResults
 from rrmstats.results.inference import Inference
@@ -45,6 +46,14 @@ class RRMGLMResults(RRMResults):
     family : statsmodels family
     rank : int
         Rank of the design.
+
+    Examples
+    --------
+    >>> import pandas as pd, rrmstats
+    >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+    >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+    >>> res.family.__class__.__name__, res.scale
+    ('Poisson', 1.0)
     """
 
     _estimate: GeneralizedEstimate
@@ -175,7 +184,7 @@ class RRMGLMResults(RRMResults):
 
     def predict(
         self,
-        exog: pd.DataFrame | npt.ArrayLike | None = None,
+        exog: pd.DataFrame | ArrayLike | None = None,
         transform: bool = True,
         *args: Any,
         **kwargs: Any,
@@ -194,8 +203,17 @@ class RRMGLMResults(RRMResults):
         Returns
         -------
         ndarray or Series, shape (m,)
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> res.predict(pd.DataFrame({"hour": [6]})).round(1).tolist()
+        [6.6]
         """
         if not self.model._lies_in_parts(exog):
+            exog = as_pandas(exog)
             self._check_rows(exog, **kwargs)
         return super().predict(exog, transform, *args, **kwargs)
 
@@ -215,11 +233,11 @@ class RRMGLMResults(RRMResults):
 
     def get_prediction(
         self,
-        exog: pd.DataFrame | npt.ArrayLike | None = None,
+        exog: pd.DataFrame | ArrayLike | None = None,
         transform: bool = True,
         *,
-        offset: npt.ArrayLike | None = None,
-        exposure: npt.ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> MeanPrediction:
         """Predict means with confidence intervals.
 
@@ -244,6 +262,7 @@ class RRMGLMResults(RRMResults):
         >>> res.get_prediction(hbk.head(2)).summary_frame().columns.tolist()
         ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
         """
+        exog, offset, exposure = as_pandas(exog), as_values(offset), as_values(exposure)
         self._check_rows(exog, offset, exposure)
         rows, labels = self._rows_to_predict(exog, transform)
         linear = self.model.predict(
@@ -282,6 +301,14 @@ class RRMGLMResults(RRMResults):
         Returns
         -------
         statsmodels DiscreteMargins
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> bool(res.get_margeff().margeff[0] > 0)
+        True
         """
         self.model._refuse_partitions("get_margeff", "fit a sample, or compare predictions")
         if np.any(self.model._offset_exposure):

@@ -12,6 +12,7 @@ import pandas as pd
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.sandwich import Dependence
+from rrmstats.interchange import as_values
 from rrmstats.results.bootstrap import Replicates
 
 COV_TYPES = ("sandwich", "cluster", "HAC", "bootstrap")
@@ -130,7 +131,7 @@ def lag_number(cov_kwds: Mapping[str, Any], n: int) -> int:
 
 def group_numbers(cov_kwds: Mapping[str, Any], n: int, index: pd.Index | None) -> np.ndarray:
     """Return the clusters of `cov_kwds` numbered from zero, for the n rows of a model."""
-    groups = cov_kwds["groups"]
+    groups = as_values(cov_kwds["groups"])
     if isinstance(groups, pd.Series) and index is not None and len(groups) != n:
         groups = groups.loc[index]
     numbers, levels = pd.factorize(np.asarray(groups))

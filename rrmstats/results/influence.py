@@ -151,7 +151,16 @@ class RRMInfluence:
         return (self.sigma2_not_obsi / self.scale) ** self.k_vars / self._free
 
     def summary_frame(self) -> pd.DataFrame:
-        """Return the measures as a data frame with statsmodels' columns, and the weights."""
+        """Return the measures as a data frame with statsmodels' columns, and the weights.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> res.get_influence().summary_frame()["cooks_d"].max() > 0
+        np.True_
+        """
         frame = pd.DataFrame(
             self.dfbetas,
             index=self.results.model.data.row_labels,

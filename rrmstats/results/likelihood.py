@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats.core.consistency import gaussian_efficiency
@@ -51,6 +51,17 @@ class RRMLikelihoodResults(RRMResults):
         Whether the distribution of the responses is known, so that `params` are consistent.
     saturated : bool
         Whether losses are above the largest log-likelihood that a row could have.
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats, statsmodels.api as sm
+    >>> rng = np.random.default_rng(0)
+    >>> exog = sm.add_constant(rng.standard_normal(100))
+    >>> count = rng.poisson(np.exp(exog @ [1.0, 0.5]))
+    >>> model = rrmstats.robustify(sm.Poisson(count, exog), eps_bar=0.1)
+    >>> res = model.fit()
+    >>> res.corrected, res.saturated, res.unknown
+    (True, True, [])
     """
 
     _estimate: LikelihoodEstimate
@@ -71,6 +82,7 @@ class RRMLikelihoodResults(RRMResults):
         super().__init__(model, estimate, inference, first_step)
         self.corrected = estimate.corrected
         self.saturated = estimate.saturated
+        self._known = estimate.known
 
     @property
     def _title(self) -> str:  # type: ignore[override]  # it names the model that was given
@@ -83,7 +95,7 @@ class RRMLikelihoodResults(RRMResults):
 
     def get_prediction(
         self,
-        exog: pd.DataFrame | npt.ArrayLike | None = None,
+        exog: pd.DataFrame | ArrayLike | None = None,
         transform: bool = True,
         **kwargs: Any,
     ) -> MeanPrediction:
@@ -140,6 +152,16 @@ class RRMLikelihoodResults(RRMResults):
         Returns
         -------
         statsmodels DiscreteMargins
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats, statsmodels.api as sm
+        >>> rng = np.random.default_rng(0)
+        >>> exog = sm.add_constant(rng.standard_normal(100))
+        >>> count = rng.poisson(np.exp(exog @ [1.0, 0.5]))
+        >>> model = rrmstats.robustify(sm.Poisson(count, exog), eps_bar=0.1)
+        >>> bool(model.fit().get_margeff().margeff[0] > 0)
+        True
         """
         params, model = self.model.shaped(self.params), self.model.fitted_copy()
         return marginal_effects(model, params, self.cov_params_default, at, method, kwargs)
@@ -175,7 +197,7 @@ class RRMLikelihoodResults(RRMResults):
     @property
     def unknown(self) -> list[str]:
         """Names of the parameters without standard errors: at a bound, or not identified."""
-        names = zip(self.model.exog_names, self._estimate.known, strict=True)
+        names = zip(self.model.exog_names, self._known, strict=True)
         return [name for name, known in names if not known]
 
     def _notes(self) -> list[str]:

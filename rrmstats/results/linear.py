@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import t
 from statsmodels.regression._prediction import PredictionResults
 from statsmodels.stats.contrast import ContrastResults
@@ -40,6 +40,14 @@ class RRMOLSResults(RRMResults):
         The paper's: the weighted mean of the squared residuals, which is the risk.
     rank : int
         Rank of the design.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    >>> bool(res.scale > 0), res.rank, bool(0 < res.rsquared < 1)
+    (True, 2, True)
     """
 
     _estimate: RegressionEstimate
@@ -80,6 +88,14 @@ class RRMOLSResults(RRMResults):
 
         Those behind the standard errors are longer, to make up for residuals that the fit has
         shortened.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> res.deletion_influence().shape
+        (47, 2)
         """
         return self._estimate.deletion_influence()
 
@@ -201,7 +217,7 @@ class RRMOLSResults(RRMResults):
         return outlier_frame(standardized(self.resid, unit**2), free, method, alpha, labels)
 
     def get_prediction(
-        self, exog: pd.DataFrame | npt.ArrayLike | None = None, transform: bool = True
+        self, exog: pd.DataFrame | ArrayLike | None = None, transform: bool = True
     ) -> PredictionResults:
         """Predict with confidence and prediction intervals.
 

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.special import entr, expit
 from scipy.stats import bernoulli
 from scipy.stats._distn_infrastructure import rv_discrete_frozen
@@ -51,6 +51,14 @@ class RRMLogitResults(RRMResults):
     efficiency_reached : float or None
         Efficiency, under the model, of the rung chosen; NaN where a hyperplane separates the rows
         that the second step keeps, but for a few.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+    >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+    >>> res.identified, bool(res.prsquared > 0)
+    (True, True)
     """
 
     _estimate: ClassificationEstimate
@@ -120,6 +128,14 @@ class RRMLogitResults(RRMResults):
         -------
         ndarray, shape (k, 2)
             Normal intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+        >>> res.conf_int().shape
+        (2, 2)
         """
         if not self.identified:
             return np.full((len(self.params), 2), np.nan)
@@ -187,7 +203,7 @@ class RRMLogitResults(RRMResults):
         return expit(self._signs * self.fittedvalues) < 1 - level
 
     def get_prediction(
-        self, exog: pd.DataFrame | npt.ArrayLike | None = None, transform: bool = True
+        self, exog: pd.DataFrame | ArrayLike | None = None, transform: bool = True
     ) -> ProbabilityPrediction:
         """Predict probabilities with confidence intervals.
 
@@ -244,7 +260,7 @@ class RRMLogitResults(RRMResults):
         return DiscreteMargins(self, (at, method), kwargs)
 
     def get_distribution(
-        self, exog: pd.DataFrame | npt.ArrayLike | None = None, transform: bool = True
+        self, exog: pd.DataFrame | ArrayLike | None = None, transform: bool = True
     ) -> rv_discrete_frozen:
         """Return the distribution of the labels, as scipy's frozen Bernoulli distribution.
 
@@ -254,6 +270,14 @@ class RRMLogitResults(RRMResults):
             Rows to predict; by default those of the fit.
         transform : bool, optional
             Whether data frames pass through the formula.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+        >>> res.get_distribution(cancer.head(2)).mean().shape
+        (2,)
         """
         if exog is None:
             self.model._refuse_partitions("get_distribution", "give it some rows")

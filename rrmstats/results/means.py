@@ -59,14 +59,32 @@ class MeanPrediction:
         self.se = np.abs(row_map(slope, linear, tail=())) * linear_se
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return intervals of the means, those of the linear predictor mapped, shape (m, 2)."""
+        """Return intervals of the means, those of the linear predictor mapped, shape (m, 2).
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> res.get_prediction().conf_int(alpha=0.1).shape
+        (10, 2)
+        """
         law = norm if self._free == np.inf else t(self._free)
         reach = law.ppf(1 - alpha / 2) * self.linear_se
         ends = side_by_side(self.linear - reach, self.linear + reach)
         return row_map(_sorted, row_map(self._inverse, ends, tail=(2,)), tail=(2,))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return means, standard errors and intervals as a data frame."""
+        """Return means, standard errors and intervals as a data frame.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> res.get_prediction().summary_frame().columns.tolist()
+        ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
+        """
         ends = self.conf_int(alpha)
         columns = {"mean": self.predicted, "mean_se": self.se}
         columns |= {"mean_ci_lower": ends[:, 0], "mean_ci_upper": ends[:, 1]}

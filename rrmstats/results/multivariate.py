@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pandas as pd
 
 from rrmstats.core.entropy import Array
 from rrmstats.results.base import RRMResults
 from rrmstats.results.labels import Labeled, LabeledTable, labeled, labeled_table
 
+WALD = "use wald_test() with restrictions on the parameters"
+
 
 class MultivariateResults(RRMResults):
     """Results whose parameters are about variables rather than predictors."""
+
+    def predict(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: there is no response to predict."""
+        raise NotImplementedError(self.model._no_response)
+
+    def wald_test_terms(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: variables are no terms."""
+        raise NotImplementedError(f"there are no predictors to test; {WALD}")
+
+    def t_test_pairwise(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: variables are no terms."""
+        raise NotImplementedError(f"there are no terms to compare; {WALD}")
+
+    def compare(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: models of other variables are not nested."""
+        raise NotImplementedError(f"models of several variables are not nested; {WALD}")
 
     def _by_variable(self, values: Array) -> Labeled:
         return labeled(values, self.model.variable_index)

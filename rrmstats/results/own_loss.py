@@ -36,6 +36,14 @@ class RRMCustomResults(RRMResults):
         Standard errors by the sandwich; NaN where the losses are not smooth.
     smooth : bool
         Whether the losses have two derivatives; False where they were found to have kinks.
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats
+    >>> z = np.r_[np.random.default_rng(0).standard_normal(90), np.full(10, 50.0)]
+    >>> res = rrmstats.custom(lambda theta: (z - theta[0]) ** 2, [z.mean()], eps_bar=0.2).fit()
+    >>> res.smooth, int(res.outliers()[90:].sum())
+    (True, 10)
     """
 
     first_step: RRMCustomResults | None

@@ -46,6 +46,14 @@ class RRMPath:
         Efficiency asked of the second step; None where there was none.
     switched : ndarray of bool, shape (m,)
         Where another local minimum is the lowest than at the bound before.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path([0, 0.1, 0.2])
+    >>> path.eps_bars, len(path)
+    (array([0. , 0.1, 0.2]), 3)
     """
 
     def __init__(
@@ -66,9 +74,11 @@ class RRMPath:
 
     def __repr__(self) -> str:
         steps = "" if self.efficiency is None else f", efficiency={self.efficiency:g}"
+        formula = getattr(self.model, "formula", None)
+        what = "" if formula is None else f" {formula},"
         return (
-            f"<{type(self).__name__} of {type(self.model).__name__}: {len(self)} values of "
-            f"eps_bar from {self.eps_bars[0]:g} to {self.eps_bars[-1]:g}{steps}>"
+            f"<{type(self).__name__} of {type(self.model).__name__}:{what} {len(self)} values of "
+            f"eps_bar from {self.eps_bars[0]:g} to {self.eps_bars[-1]:g}{steps}; call summary()>"
         )
 
     def _repr_html_(self) -> str:

@@ -50,12 +50,30 @@ class ProbabilityPrediction:
         self.se = self.predicted * (1 - self.predicted) * self._linear_se
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return intervals within (0, 1), shape (m, 2)."""
+        """Return intervals within (0, 1), shape (m, 2).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+        >>> res.get_prediction(cancer.head(3)).conf_int().shape
+        (3, 2)
+        """
         reach = norm.ppf(1 - alpha / 2) * self._linear_se
         return expit(side_by_side(self._linear - reach, self._linear + reach))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return predictions, standard errors and intervals as a data frame."""
+        """Return predictions, standard errors and intervals as a data frame.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+        >>> res.get_prediction(cancer.head(3)).summary_frame().shape
+        (3, 4)
+        """
         ends = self.conf_int(alpha)
         columns = {"predicted": self.predicted, "se": self.se}
         columns |= {"ci_lower": ends[:, 0], "ci_upper": ends[:, 1]}

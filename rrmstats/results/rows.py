@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from statsmodels.base.model import LikelihoodModelResults
 
 from rrmstats.core.block_array import smallest, taken
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import relative_weights
+from rrmstats.interchange import as_pandas, as_values
+from rrmstats.results.hypotheses import WaldResults
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.tables import Table
 
 
-class RowResults(LikelihoodModelResults):
+class RowResults(WaldResults):
     """Results that give each row a weight and a distance."""
 
     model: Any
@@ -41,6 +42,14 @@ class RowResults(LikelihoodModelResults):
         ----------
         count : int, optional
             How many; None for all.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> sorted(res.order_by_weight(4).tolist())
+        [10, 19, 29, 33]
         """
         if count is None:
             self.model._refuse_partitions("the order of all rows", "ask for some of them")
@@ -93,9 +102,7 @@ class RowResults(LikelihoodModelResults):
         >>> bool(res.outliers()[[10, 19, 29, 33]].all())
         True
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be in (0, 1), got {level:g}")
-        return labeled(self._flags(level), self.model.data.row_labels)
+        return labeled(self._flags(checked_level(level)), self.model.data.row_labels)
 
     def weight_table(self, k: int | None = 10, level: float = 0.975) -> pd.DataFrame:
         """Return the rows of smallest weight.
@@ -121,7 +128,40 @@ class RowResults(LikelihoodModelResults):
         >>> sorted(res.weight_table(4).index)
         [10, 19, 29, 33]
         """
-        places = self.order_by_weight(k)
+        return self._rows_at(self.order_by_weight(k), checked_level(level))
+
+    def outlier_table(self, k: int | None = None, level: float = 0.975) -> pd.DataFrame:
+        """Return the flagged rows.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many at most; None for all.
+        level : float, optional
+            Level of the flag; see `outliers`.
+
+        Returns
+        -------
+        DataFrame
+            As `weight_table` has it, the smallest weights first.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> len(res.outlier_table()) == int(res.outliers().sum())
+        True
+        """
+        flags = self._flags(checked_level(level))
+        count = int(flags.sum())
+        count = count if k is None else min(count, k)
+        return self._rows_at(
+            smallest(count, 1.0 - flags, self.relative_weights, -self.losses), level
+        )
+
+    def _rows_at(self, places: np.ndarray, level: float) -> pd.DataFrame:
+        """Return loss, weight, distance and flag of some rows."""
         names = ["loss", "relative_weight", "distance", "outlier"]
         columns = self.losses, self.relative_weights, self._distances(), self._flags(level)
         values = taken(places, *columns)
@@ -144,6 +184,7 @@ class RowResults(LikelihoodModelResults):
         held = self.model._rows_of(exog)
         if held is not None:
             return held.arrays["exog"], held
+        exog = as_pandas(exog)
         rows, labels = self._transform_predict_exog(exog, transform=transform)
         return np.atleast_2d(np.asarray(rows, dtype=float)), labels
 
@@ -162,9 +203,18 @@ class RowResults(LikelihoodModelResults):
         Returns
         -------
         ndarray, Series or Dask collection
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> res.predict(stars.head(2)).round(1).tolist()
+        [4.8, 5.4]
         """
         if self.model._held is None if exog is None else not self.model._lies_in_parts(exog):
-            return super().predict(exog, transform, *args, **kwargs)
+            kwargs = {name: as_values(value) for name, value in kwargs.items()}
+            return super().predict(as_pandas(exog), transform, *args, **kwargs)
         if args or kwargs:
             given = ", ".join(kwargs) or "more arguments"
             raise NotImplementedError(
@@ -174,3 +224,10 @@ class RowResults(LikelihoodModelResults):
         rows, labels = self._rows_to_predict(exog, transform)
         offset = self.model._fitted_offset if exog is None else 0.0
         return labeled(self.model._predicted(np.asarray(self.params), rows, offset), labels)
+
+
+def checked_level(level: float) -> float:
+    """Return a level of flags; raise where it is not one."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be in (0, 1), got {level:g}")
+    return level

@@ -13,7 +13,19 @@ NAMED = 8
 
 
 class UnstableWarning(ModelWarning):
-    """A fit that a larger `eps_bar` changes by more than chance."""
+    """A fit that a larger `eps_bar` changes by more than chance.
+
+    Examples
+    --------
+    >>> import warnings, rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.05).fit()
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     text = res.summary()
+    >>> [each.category.__name__ for each in caught]
+    ['UnstableWarning']
+    """
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,14 @@ class Stability:
         What has weights, and is gained or lost.
     why : str
         Why there was no comparison, where `larger` is None.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
+    >>> res.stability.stable, res.stability.terms
+    (True, ())
     """
 
     eps_bar: float

@@ -35,7 +35,8 @@ class StepResults(RowResults):
         One row per rung, the first step on top: its `order` of robustness, `efficiency` on clean
         data, parameters, `scale` where the model has one, `eps_hat`, the least `pvalue` of
         agreement with the rungs above, and whether it was `chosen`. The rung chosen is the last
-        that agrees with all above it (Lepski's rule).
+        that agrees with all above it (Lepski's rule). One that gives up more than `eps_bar` of
+        the rows is not chosen either; `pvalue` is then that of giving up no more.
         """
         ladder = self._estimate.ladder
         if ladder is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # Rows in the summary's table of small weights.
 SMALLEST = 5
+# Characters of a note's line; the top of a summary mostly has as many.
+WIDTH = 93
 #: Names and values of one column at the top of a summary; statsmodels fills in None.
 Entries = list[tuple[str, list[str] | None]]
 # Names that stay at the top of a slim summary.
@@ -104,8 +107,21 @@ def make_summary(
     results._add_params(table, yname, xname, alpha)
     if results.weights is not None and not slim:  # remove_data drops them
         table.tables.append(smallest_weights(results))
-    table.add_extra_txt([f"[{i}] {note}" for i, note in enumerate(results._notes(), 1)])
+    table.add_extra_txt([numbered(i, note) for i, note in enumerate(results._notes(), 1)])
     return table
+
+
+def numbered(number: int, note: str) -> str:
+    """Return a note as lines that are no wider than the top of a summary."""
+    mark = f"[{number}] "
+    return textwrap.fill(
+        note,
+        WIDTH,
+        initial_indent=mark,
+        subsequent_indent=" " * len(mark),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def smallest_weights(results: RRMResults) -> SimpleTable:

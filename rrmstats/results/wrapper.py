@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import wraps
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from statsmodels.base.model import LikelihoodResultsWrapper
 from statsmodels.base.wrapper import populate_wrapper
 
 from rrmstats.core.block_array import blocked
+from rrmstats.results.refusals import HIDDEN, NEEDS_DATA, DataRemoved, Meaningless
 
 if TYPE_CHECKING:
     from rrmstats.results.base import RRMResults
@@ -29,10 +32,45 @@ class RRMResultsWrapper(LikelihoodResultsWrapper):
         super().save(fname, remove_data)
 
     def __getattribute__(self, name: str) -> Any:
+        if name in HIDDEN:
+            raise Meaningless(f"{name} has no meaning here: {HIDDEN[name]}")
+        if not name.startswith("_") and self._results._without_data:
+            return self._read_without_data(name)
         found = super().__getattribute__(name)
         if blocked(found):
             return self._results.model.data.row_labels.labeled(found)
         return found
+
+    def _read_without_data(self, name: str) -> Any:
+        """Return what needs no data; raise where something does."""
+        try:
+            found = super().__getattribute__(name)
+        except Meaningless:
+            raise
+        except Exception:
+            if name in self._results._data_attr or hasattr(type(self._results), name):
+                raise DataRemoved(f"{name} {NEEDS_DATA}") from None
+            raise
+        if found is None and name in self._results._data_attr:
+            raise DataRemoved(f"{name} {NEEDS_DATA}")
+        return _guarded(found) if isinstance(found, MethodType) else found
+
+
+def _guarded(method: Any) -> Any:
+    """Return a method whose errors name the data that it misses."""
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            if "remove_data" in str(error):
+                raise
+            raise DataRemoved(f"{method.__name__}() {NEEDS_DATA}") from error
+
+    return call
 
 
 def wrapper_of(kind: type[RRMResults]) -> type[RRMResultsWrapper]:

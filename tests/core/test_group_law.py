@@ -54,3 +54,10 @@ def test_an_exact_fit_flags_what_is_not_on_it():
     losses = np.r_[np.zeros(8), 1e-3, 5.0]
     law = law_of(losses, np.ones(10), 0.2)
     assert list(law.scores(losses) > 3) == [False] * 8 + [True] * 2
+
+
+def test_wrong_groups_that_keep_weight_leave_none_to_be_told():
+    losses = np.r_[1500.0, 500.0, np.full(18, 0.1) + np.arange(18) / 100]
+    weights, lambda_, _ = entropy_weights(losses, 0.05)
+    law = GroupLaw.of(losses, weights, float(lambda_), np.full(20, 3.0))
+    np.testing.assert_array_equal(law.scores(losses), 0)

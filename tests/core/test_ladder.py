@@ -1,6 +1,6 @@
 """Lepski's rule on rungs whose agreement is known, and its tests on simulated moves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import kstest
 
 from rrmstats.core.ladder import (
+    GIVES_UP,
     Rung,
     climb,
     degrees_of_freedom,
@@ -70,6 +71,19 @@ def test_stops_below_a_rung_that_disagrees_with_any_earlier_one():
 def test_keeps_the_first_step_where_the_next_disagrees_or_fails(bad):
     ladder, _ = climbed({(4.0, 5.0): bad})
     assert ladder.chosen == 0 and ladder.best.order == 5.0
+
+
+@pytest.mark.parametrize("pvalue", [1.0, 0.0])
+def test_refuses_a_rung_that_gives_up_too_many_rows(pvalue):
+    """It says so where that is the only reason."""
+    ladder = climb(
+        rung(5.0),
+        [4.0, 3.0],
+        lambda order, last: replace(rung(order), spent=1e-5 if order == 3.0 else 1e-3),
+        lambda a, b: pvalue if a.order == 3.0 else 1.0,
+    )
+    assert ladder.best.order == 4.0 and ladder.refused.order == 3.0
+    assert ladder.reason == (GIVES_UP if pvalue else "")
 
 
 def test_pvalues_of_chance_are_uniform():

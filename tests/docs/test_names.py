@@ -6,11 +6,25 @@ from pathlib import Path
 
 import pytest
 
+import rrmstats
+from rrmstats.results.summary import top_entries
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(path for path in sorted(ROOT.glob("*.md")) if path.name != "CHANGELOG.md"),  # has old names
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs").glob("*.rst")),
+    *sorted((ROOT / "docs").glob("**/*.rst")),
+]
+REFERENCE = sorted((ROOT / "docs" / "api").glob("*.rst"))
+PUBLIC = [
+    "rrmstats",
+    *(
+        f"rrmstats.{name}"
+        for name in (
+            *("core", "losses", "models", "results", "plotting", "report", "sklearn"),
+            *("experiments", "experiments.rivals", "experiments.samples"),
+        )
+    ),
 ]
 FOLDERS = "rrmstats|tests|docs|benchmarks|datasets|\\.ci"
 
@@ -40,10 +54,44 @@ def test_paths_exist(page):
         assert list(ROOT.glob(path)), path
 
 
-def test_documented_classes_are_imported_from_where_they_are_documented():
-    text = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
-    names = re.findall(r"^\.\. auto(?:class|function):: (\S+)", text, flags=re.MULTILINE)
-    assert len(names) > 20
+def documented():
+    """Return the names that the pages of the reference document one by one, and whole modules."""
+    text = "".join(path.read_text(encoding="utf-8") for path in REFERENCE)
+    pattern = r"^\.\. auto(class|function|exception|module):: (\S+)"
+    found = re.findall(pattern, text, flags=re.MULTILINE)
+    return (
+        {name for kind, name in found if kind != "module"},
+        {name for kind, name in found if kind == "module"},
+    )
+
+
+def test_documented_names_are_imported_from_where_they_are_documented():
+    names, modules = documented()
+    assert len(names) > 40
     for name in names:
         parent, _, last = name.rpartition(".")
         assert last in importlib.import_module(parent).__all__, name
+    assert all(importlib.import_module(module) for module in modules)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_reference_is_complete(module):
+    names, modules = documented()
+    if module in modules:
+        return
+    places = (*PUBLIC, "rrmstats")  # a name is documented once, where most users import it from
+    for name in importlib.import_module(module).__all__:
+        found = getattr(importlib.import_module(module), name)
+        if isinstance(found, type) or callable(found):
+            assert {f"{place}.{name}" for place in places} & names, f"{module}.{name}"
+
+
+def test_every_line_of_a_summary_is_explained():
+    text = (ROOT / "docs" / "reading_output.md").read_text(encoding="utf-8")
+    stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    entries = [entry for column in top_entries(res._results) for entry in column]
+    labels = [name.rstrip(":") for name, _ in entries]
+    assert len(labels) == 20
+    for label in (*labels, "weight * n", "loss", "distance"):
+        assert f"**{label}**" in text, label

@@ -37,7 +37,7 @@ def test_zeros_at_the_top_stop_it():
         rows = res._estimate.fit.rows
         all_the_way = tilted_fit(rows.sample, rows.theta, 1.0, 1.2245, dispersed=False).rows.theta
         assert np.linalg.norm(res.params - truth) < 0.7 * np.linalg.norm(all_the_way - truth)
-        assert "The second step stopped at rung" in str(res.summary())
+        assert "The second step stopped at rung" in " ".join(str(res.summary()).split())
 
 
 def test_a_first_step_that_is_efficient_is_kept():

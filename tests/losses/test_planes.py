@@ -68,6 +68,15 @@ def test_degrees_of_freedom():
     assert_allclose(box([5, 1, 1, 0, 0], 500), 2, rtol=0.05)
 
 
+def test_rows_without_weight_take_no_degrees_of_freedom():
+    """They take dimensions from the span of the others, which wide data do not show to be flat."""
+    x = np.random.default_rng(0).standard_normal((60, 400)) * np.r_[30.0, np.ones(399)]
+    left, values, _ = np.linalg.svd(x, full_matrices=False)
+    problem, tilt = SubspaceProblem(left * values, 1), np.r_[np.full(10, 1e-40), np.ones(50)]
+    place, sample = (np.zeros(60), np.eye(60)[:, :1]), Sample.of(Setting(0.2), 60)
+    assert degrees_of_freedom(problem, place, tilt, 0.0, sample, 399) > 150
+
+
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_the_first_step_knows_the_noise(share):
     """Four standard errors of the variance of 3 * 320 coordinates, of half their worth."""

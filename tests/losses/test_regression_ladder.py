@@ -61,7 +61,7 @@ def test_near_outliers_stop_the_ladder_before_they_come_back():
     assert_allclose(chosen[["const", "x1", "x2", "x3"]].to_numpy()[0], res.params)
     assert_allclose(chosen["scale"].item(), res.scale)
     assert_allclose(chosen["eps_hat"].item(), res.eps_hat)
-    text = str(res.summary())
+    text = " ".join(str(res.summary()).split())
     assert f"stopped at rung {chosen.index[0]} of {len(rungs) - 1}" in text
     assert "Efficiency, clean data:" in text and "(asked 0.95)" in text
 
@@ -69,7 +69,7 @@ def test_near_outliers_stop_the_ladder_before_they_come_back():
 def test_far_outliers_do_not_stop_it():
     (res, _), *_ = fits(0.2, "vertical", 10.0, runs=1)
     assert res.efficiency_reached == pytest.approx(0.95)
-    assert "its 7 rungs agree" in str(res.summary())
+    assert "its 7 rungs agree" in " ".join(str(res.summary()).split())
     assert np.isnan(res.ladder["pvalue"].iloc[0])
     assert res.ladder["order"].is_monotonic_decreasing
 
@@ -79,7 +79,7 @@ def test_the_first_step_is_kept_where_it_is_as_efficient():
     (res, clean), *_ = fits(0.4, "cluster", 10.0, runs=1)
     assert_allclose(res.params, res.first_step.params)
     assert res.efficiency_reached > 0.9
-    assert "about as efficient as asked" in str(res.summary())
+    assert "about as efficient as asked" in " ".join(str(res.summary()).split())
     assert_allclose(res.params, clean, atol=0.05)
     assert res.steps_pvalue == 1
 
@@ -92,7 +92,7 @@ def test_two_groups_of_rows_do_not_pass_for_wide_noise():
     res = RRMOLS(endog, exog, 0.4).fit(efficiency=0.95)
     assert ((res.params - 1) ** 2).sum() < 0.1
     assert res.scale < 2
-    assert "shorter tails than Gaussian noise" in str(res.summary())
+    assert "shorter tails than Gaussian noise" in " ".join(str(res.summary()).split())
 
 
 def test_steps_that_agree_have_a_large_pvalue():

@@ -65,3 +65,56 @@ def test_a_group_of_stars_does_not_turn_the_second_step():
     stars = datasets.stars_cyg.load_pandas().data
     model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3)
     assert 2 < model.fit(efficiency=0.95).params["log_te"] < 3.2
+
+
+def measurements():
+    """Return the nine measurements of breast cancer: integers, and a quarter of the rows equal."""
+    return np.asarray(datasets.breast_cancer.load_pandas().data.iloc[:, :9].dropna())
+
+
+def on_a_plane(share, d=10, n=300):
+    """Return rows around a plane of two dimensions, some of which lie on it."""
+    x = np.random.default_rng(1).standard_normal((n, d)) * np.r_[3.0, 3.0, np.ones(d - 2)]
+    x[: int(share * n), 2:] = 0.0
+    return x
+
+
+def with_equal_rows(seed):
+    x = np.random.default_rng(seed).standard_normal((400, 4))
+    x[:120] = 0.0
+    return x
+
+
+TIES = {
+    "breast cancer": RRMPCA(measurements(), 2, 0.4),
+    "breast cancer, eps_bar = 0.1": RRMPCA(measurements(), 2, 0.1),
+    "breast cancer, jittered": RRMPCA(
+        measurements() + 1e-3 * np.random.default_rng(0).standard_normal((683, 9)), 2, 0.4
+    ),
+    "rows on the plane": RRMPCA(on_a_plane(0.3), 2, 0.2),
+    "counts, covariance": RRMCov(np.random.default_rng(2).poisson(0.3, (400, 4)), 0.2),
+    "equal rows, components": RRMPCA(with_equal_rows(0), 2, 0.2),
+    "equal rows, covariance": RRMCov(with_equal_rows(0), 0.2),
+    "equal rows, negative variances": RRMCov(with_equal_rows(7), 0.4),
+}
+
+
+@pytest.mark.parametrize("model", TIES.values(), ids=list(TIES))
+def test_a_second_step_does_not_follow_a_minority(model):
+    """Subspaces and scatters that fit a minority exactly; the second step stays at the first."""
+    res = model.fit(efficiency=0.95, stability=False)
+    assert_array_equal(res.weights, res.first_step.weights)
+    assert res.ladder["pvalue"].iloc[-1] < 1e-4
+    text = " ".join(str(res.summary()).split())
+    assert "gives up more than eps_bar of the rows" in text
+
+
+@pytest.mark.parametrize("share", [0.2, 0.3, 0.5])
+@pytest.mark.parametrize("eps_bar", [0.2, 0.4])
+def test_a_second_regression_does_not_follow_a_minority(share, eps_bar):
+    """Its weights leave out no more rows than those of clean data with so many bad ones, 0.9."""
+    rng = np.random.default_rng(2)
+    exog = sm.add_constant(rng.standard_normal((400, 2)))
+    noise = rng.standard_normal(400) * (np.arange(400) >= share * 400)
+    res = RRMOLS(exog @ [1.0, 2.0, 3.0] + noise, exog, eps_bar).fit(efficiency=0.95)
+    assert res.n_eff > 0.85 * (1 - eps_bar) * 400

@@ -12,10 +12,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
 from rrmstats import RRMLogit
+from rrmstats.core.search import global_minimum
 from rrmstats.core.setting import Setting
+from rrmstats.experiments.errors import angle_error
 from rrmstats.experiments.samples import separated_strip
 from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.separation import separable, separated_fit, significantly_worse
+from rrmstats.losses.separation import (
+    misclassified,
+    needed_budget,
+    separable,
+    separated_fit,
+    significantly_worse,
+)
 
 FOLDER = Path(__file__).parents[1] / "reference"
 DATA = {
@@ -73,6 +81,28 @@ def test_wrong_labels_of_a_strip_are_left_out():
     assert np.degrees(np.arccos(cosine)) < 0.5
 
 
+@pytest.mark.parametrize("seed", [504, 2001, 2002])
+def test_a_budget_far_above_the_share_of_wrong_labels_finds_the_same_plane(seed):
+    endog, exog = separated_strip(np.random.default_rng([seed]))  # 5 % wrong
+    fit = RRMLogit(endog, exog, 0.44).fit(efficiency=0.95)
+    assert angle_error(np.asarray(fit.params)) < 1
+    assert_array_equal(np.flatnonzero(fit.weights < 1e-6), np.arange(95, 100))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_budget_is_not_halved_below_the_share_of_wrong_labels(seed):
+    cancer = rrmstats.datasets.breast_cancer.load_pandas().data.dropna()
+    columns = ["clump_thickness", "bare_nuclei", "bland_chromatin", "normal_nucleoli"]
+    exog = sm.add_constant(cancer[columns]).to_numpy(dtype=float)
+    flipped = np.random.default_rng(seed).random(len(exog)) < 0.1
+    endog = np.where(flipped, 1.0 - cancer["malignant"], cancer["malignant"])
+    problem, setting = LogisticProblem(endog, exog, 1e-5), Setting(0.15)
+    theta = global_minimum(problem, setting).theta
+    reference, enough = needed_budget(problem, theta, setting, np.ones(len(endog)))
+    assert misclassified(problem, theta).mean() <= 0.15
+    assert misclassified(problem, reference).mean() <= enough.eps_bar
+
+
 def test_a_budget_too_small_to_separate_gives_no_fit():
     rng = np.random.default_rng(0)
     exog = sm.add_constant(rng.standard_normal(100))
@@ -89,7 +119,7 @@ def test_vaso_has_the_errors_of_the_penalized_information():
     assert not res.first_step.identified
     assert np.isnan(res.first_step.bse).all()
     assert list(np.flatnonzero(res.weights < 0.5 / 39)) == [3, 17]
-    assert "cannot be checked against it" in str(res.summary())
+    assert "cannot be checked against it" in " ".join(str(res.summary()).split())
     assert np.isnan(res.steps_pvalue)
 
 
@@ -115,11 +145,11 @@ def test_a_budget_that_identifies_the_size_has_errors():
     res = real("birthwt", 0.1).fit(efficiency=0.95)
     assert res.identified and res.first_step.identified
     assert np.isfinite(res.bse).all()
-    assert "only the direction" not in str(res.summary())
+    assert "only the direction" not in " ".join(str(res.summary()).split())
 
 
 @pytest.mark.parametrize("efficiency", [None, 0.95])
-@pytest.mark.parametrize("n", [4, 5, 6, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [4, 5, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 def test_tiny_samples_are_finite_and_told_truthfully(n, efficiency):

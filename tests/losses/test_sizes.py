@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import kstest
 
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian import Core
@@ -59,6 +60,27 @@ def test_a_size_gives_up_no_more_than_eps_bar():
     assert_allclose(some.good_share(square / size, 1.5, 3), 0.8, rtol=1e-8)
     exact = np.r_[np.zeros(300), np.ones(100)]
     assert np.isfinite(fixed_size(exact, 1.5, Core(3), some, 1.0, 1.5))
+
+
+def test_the_budget_is_overspent_by_chance_as_seldom_as_it_should():
+    """Rows of which a share of eps_bar is bad on average; the size may give up more."""
+    found = []
+    for seed in range(300):
+        bad = np.random.default_rng(seed).binomial(400, 0.3) / 400
+        square = squares(share=bad, seed=seed)
+        size = fixed_size(square, 1.5, Core(3, 0, False), sample(eps_bar=0.6), 3.0, 1.5)
+        found.append(sample(eps_bar=0.3).spent_pvalue(square / size, 1.5, Core(3, 0, False)))
+    assert kstest(found, "uniform").pvalue > 0.001
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-8])
+def test_equal_rows_count_once(spread):
+    """Half of the rows at one place count as 92 % by the mean of the weights."""
+    square, some = squares(), sample(eps_bar=0.3)
+    square[:200] *= spread
+    size = fixed_size(square, 1.5, Core(3), some, 1e-6, 1.5)
+    assert some.good_share(square / size, 1.5, 3) > 0.69
+    assert some.spent_pvalue(square / size, 1.5, Core(3)) < 1e-6
 
 
 def test_frequencies_are_repetitions():

@@ -220,7 +220,7 @@ def test_a_majority_and_few_rows_warn():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("eps_bar", [0.1, 0.25])
+@pytest.mark.parametrize("eps_bar", [0.25])
 def test_clean_samples_hardly_ever_warn(eps_bar):
     alarms = 0
     with warnings.catch_warnings():

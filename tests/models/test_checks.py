@@ -46,7 +46,11 @@ def test_repeated_labels_do_not_confuse_missing_rows(build):
         ({"eps_bar": 1.0}, ValueError, r"must be in \[0, 1\), got 1"),
         ({"eps_bar": -0.1}, ValueError, r"must be in \[0, 1\), got -0.1"),
         ({"eps_bar": np.nan}, ValueError, r"must be in \[0, 1\), got nan"),
-        ({"eps_bar": 0.2, "epsbar": 0.3}, TypeError, "unknown keywords: epsbar"),
+        (
+            {"eps_bar": 0.2, "epsbar": 0.3},
+            TypeError,
+            "(unknown keywords: |unexpected keyword argument ')epsbar",
+        ),
         (
             {"eps_bar": 0.2, "freq_weights": -np.ones(N)},
             ValueError,

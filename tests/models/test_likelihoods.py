@@ -141,7 +141,7 @@ def test_results_keep_names_labels_and_predictions():
     assert_allclose(res.predict(), wanted)
     assert_allclose(res.predict(data.head(3)), wanted[:3])
     assert res.model.model is model
-    text = str(res.summary())
+    text = " ".join(str(res.summary()).split())
     assert "Poisson" in text and "Smallest weights" in text
     again = pickle.loads(pickle.dumps(res))
     pd.testing.assert_series_equal(again.params, res.params)
@@ -182,13 +182,13 @@ def test_eps_bar_can_be_chosen_and_checked():
 @pytest.mark.slow
 def test_what_costs_is_said():
     res = rrmstats.robustify(model_of("own"), eps_bar=0.1).fit(n_starts=3, stability=False)
-    text = str(res.summary())
+    text = " ".join(str(res.summary()).split())
     assert "largest value that it could have is not known" in text
     assert "not corrected" in text
     robust = rrmstats.robustify(model_of("own"), 0.1, saturated=np.zeros(250))
     given = robust.fit(n_starts=3, stability=False)
     assert_allclose(given.params, res.params, rtol=1e-6)
-    assert "largest value that it could" not in str(given.summary())
+    assert "largest value that it could" not in " ".join(str(given.summary()).split())
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_a_parameter_at_the_end_of_its_range_spoils_no_other(kind, unknown, spoi
     assert known.sum() == 3 and np.isfinite(res.params).all()
     assert_allclose(np.asarray(res.params)[known], plain.params, atol=1e-3)
     assert_allclose(np.asarray(res.bse)[known], plain.bse, rtol=0.02)
-    text = str(res.summary())
+    text = " ".join(str(res.summary()).split())
     assert f"No standard error for {', '.join(unknown)}" in text and "inf " not in text
 
 

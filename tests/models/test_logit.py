@@ -207,11 +207,11 @@ def test_summary_says_when_only_the_direction_is_identified():
     res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit()
     assert res.lambda_ <= 1
     assert not res.identified
-    assert "only the direction" in str(res.summary())
+    assert "only the direction" in " ".join(str(res.summary()).split())
     assert_array_equal(res.params, res.raw_params)
     sure = RRMLogit(*sample(), 0.02).fit()
     assert sure.identified
-    assert "only the direction" not in str(sure.summary())
+    assert "only the direction" not in " ".join(str(sure.summary()).split())
 
 
 def test_predictions():

@@ -190,7 +190,7 @@ def test_any_likelihood_and_loss_have_groups(name):
         np.testing.assert_allclose(other.bse, one.bse, rtol=0.06)
     assert found.cov_type == "cluster"
     assert list(found.outlier_groups(0.999)[:BAD]) == [True] * BAD
-    assert "Smallest weights of groups" in str(found.summary())
+    assert "Smallest weights of groups" in " ".join(str(found.summary()).split())
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -311,4 +311,4 @@ def test_a_second_step_that_disagrees_stays_with_the_first():
     assert abs(res.params[0] - 2) < 0.1
     np.testing.assert_allclose(res.bse, res.first_step.bse)
     assert res.efficiency_reached < 0.7
-    assert "stayed with the first" in str(res.summary())
+    assert "stayed with the first" in " ".join(str(res.summary()).split())

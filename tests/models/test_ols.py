@@ -101,7 +101,7 @@ def test_the_risk_is_never_above_that_of_algorithm_1(eps_bar):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("eps_bar", [0.0, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("eps_bar", [0.0, 0.2, 0.4])
 @pytest.mark.parametrize(("n", "k"), [(1000, 5), (60, 3)])
 def test_scale_is_the_variance_of_clean_noise(eps_bar, n, k):
     scales = [
@@ -256,7 +256,7 @@ def test_summary_says_what_was_fitted():
 def test_summary_without_convergence_and_of_an_exact_fit():
     with pytest.warns(ConvergenceWarning, match="first step did not converge within maxiter=2"):
         res = rrmstats.ols("y ~ x", frame(), 0.3).fit(maxiter=2, n_starts=0)
-    assert "did not converge; raise maxiter" in str(res.summary())
+    assert "did not converge; raise maxiter" in " ".join(str(res.summary()).split())
     exog = sm.add_constant(np.arange(20.0))
     exact = RRMOLS(exog @ [1.0, 2.0] + np.r_[np.zeros(15), np.full(5, 9.0)], exog, 0.4).fit()
     assert "Exact fit" in str(exact.summary())

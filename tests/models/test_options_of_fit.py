@@ -84,7 +84,8 @@ def test_options_reach_every_search_and_step(case, accelerate):
         assert setting.n_starts == (7 if start is None else 0)
     for setting, _ in [*searches, *steps]:
         assert {key: getattr(setting, key) for key in options} == options
-        assert setting.eps_bar == model.eps_bar
+        # Labels that are separated are also searched with half of the bound, and half of that.
+        assert model.eps_bar / setting.eps_bar in (1, 2, 4)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -119,8 +120,8 @@ def test_a_second_step_that_does_not_converge_warns(name):
         res = model.fit(efficiency=0.95, **options)
     assert not res.converged
     assert res.first_step.converged
-    assert "did not converge" in str(res.summary())
-    assert "did not converge" not in str(res.first_step.summary())
+    assert "did not converge" in " ".join(str(res.summary()).split())
+    assert "did not converge" not in " ".join(str(res.first_step.summary()).split())
 
 
 @pytest.mark.parametrize("where", ["subspace", "scores"])

@@ -228,3 +228,15 @@ def test_units_do_not_matter():
         assert_allclose(scaled.loadings, res.loadings, atol=1e-7)
         assert_allclose(np.sqrt(scaled.eigenvals) / unit, np.sqrt(res.eigenvals), rtol=1e-7)
         assert_allclose(scaled.weights, res.weights, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [200, 500])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.2])
+def test_the_contamination_of_wide_data(d, share):
+    """Within two standard errors of a share, 0.03 each."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((100, 2)) @ rng.standard_normal((2, d))
+    z += 0.5 * rng.standard_normal((100, d))
+    z[: int(100 * share)] += 3 * rng.standard_normal(d)
+    res = RRMPCA(z, 2, eps_bar=0.2).fit()
+    assert_allclose(res.eps_hat, share, atol=0.06)

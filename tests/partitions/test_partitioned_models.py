@@ -145,6 +145,9 @@ def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
     assert "500 of 998 rows" in figure.get_supxlabel()
     text = res.report(tmp_path / "fit.html").read_text()
     assert "500 of 998 rows, at random" in text and text.count("<svg") > 2
+    flags = res.outliers().compute()
+    assert set(res.outlier_table().index) == set(flags.index[flags])
+    assert f"{flags.sum()} of 998 rows are flagged" in text
     assert res.seen_rows.weights.index.isin(res.weights.compute().index).all()
     relative = res.seen_rows.relative_weights
     assert_allclose(relative, 998 * res.weights.compute().loc[res.seen_rows.weights.index])

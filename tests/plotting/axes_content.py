@@ -1,6 +1,7 @@
 """What is drawn on axes, for tests to compare with the results."""
 
 import numpy as np
+from matplotlib.text import Text
 
 
 def named(ax, prefix):
@@ -23,3 +24,15 @@ def level_lines(ax):
     rows = [line.get_ydata()[0] for line in dotted if list(line.get_xdata()) == [0, 1]]
     columns = [line.get_xdata()[0] for line in dotted if list(line.get_ydata()) == [0, 1]]
     return sorted(rows), sorted(columns)
+
+
+def written_boxes(ax):
+    """Return the boxes of all texts on axes."""
+    ax.figure.draw_without_rendering()
+    # That of an annotation would include its line.
+    return [Text.get_window_extent(text) for text in ax.texts]
+
+
+def overlap(a, b):
+    """Return whether two boxes, of left, lower, right and upper limits, overlap."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -1,10 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 import rrmstats
 from rrmstats import plotting
 
-from .axes_content import flagged, level_lines, named, texts
+from .axes_content import flagged, level_lines, named, overlap, texts, written_boxes
 
 
 def test_scree(fits):
@@ -60,3 +61,29 @@ def test_outlier_map_flags_what_lies_beyond_its_cutoffs(level, fits):
     assert ((x > column) | (y > row)).all()
     x, y = named(ax, "row").get_data()
     assert ((x <= column) & (y <= row)).all()
+
+
+def wide_fit(variables):
+    """Return two components of thirty variables, with rows off the plane and far out in it."""
+    rng = np.random.default_rng(0)
+    plane = rng.standard_normal((100, 2)) * [5, 3] @ rng.standard_normal((2, 30))
+    data = plane + 0.3 * rng.standard_normal((100, 30))
+    data[:5] += 20 * rng.standard_normal((5, 30))
+    data[5:8] *= 6
+    return rrmstats.RRMPCA(pd.DataFrame(data, columns=variables), 2, eps_bar=0.1).fit(n_starts=5)
+
+
+def test_a_biplot_of_many_variables_names_the_longest_arrows():
+    variables = [f"a rather long name of variable {j}" for j in range(30)]
+    results = wide_fit(variables)
+    ax = plotting.plot_biplot(results, label=0).axes[0]
+    lengths = np.linalg.norm(np.asarray(results.loadings), axis=1)
+    longest = np.sort(np.argsort(-lengths)[:12])
+    assert texts(ax) == [variables[j] for j in longest]
+    assert len(ax.collections[0].U) == 30
+    assert ax.get_title(loc="left").startswith("The 12 longest of 30 arrows are named.")
+    boxes = [box.extents for box in written_boxes(ax)]
+    for i, box in enumerate(boxes):
+        assert not any(overlap(box, other) for other in boxes[:i])
+    points = np.vstack([ax.transData.transform(line.get_xydata()) for line in ax.lines])
+    assert not any(box.contains(*point) for box in written_boxes(ax) for point in points)

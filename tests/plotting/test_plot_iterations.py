@@ -42,5 +42,35 @@ MODELS = {
 def test_every_iteration_is_marked(name):
     res = MODELS[name].fit(efficiency=0.95)
     assert set(res.trace["step"]) <= set(STEPS)
-    line, *marked = plot_trace(res).axes[0].lines
+    line, *marked = [line for line in plot_trace(res).axes[0].lines if line.get_linestyle() != ":"]
     assert sum(len(part.get_xdata()) for part in marked) == len(line.get_xdata())
+
+
+def second_step_marks(ax):
+    """Return where dotted vertical lines are, and what is written beside them."""
+    places = [line.get_xdata()[0] for line in ax.lines if list(line.get_ydata()) == [0, 1]]
+    return places, [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize("name", ["ols", "cov", "pca"])
+def test_the_second_step_is_marked_in_both_panels(name):
+    results = MODELS[name].fit(efficiency=0.95)
+    begin = int(np.flatnonzero(results.trace["step"] == "second step")[0])
+    assert begin == len(results.first_step.trace)
+    for ax in plot_trace(results).axes:
+        assert second_step_marks(ax) == ([begin - 0.5], ["second step begins"])
+    for ax in plot_trace(results.first_step).axes:
+        assert second_step_marks(ax) == ([], [])
+
+
+def test_a_second_step_that_kept_the_first_is_marked_at_the_end():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((40, 3))
+    x[:14] = 0.2 * x[:14] + [4, 0, 0]
+    results = rrmstats.RRMCov(x, 0.4).fit(efficiency=0.95)
+    assert results.ladder["chosen"].iloc[0]
+    for ax in plot_trace(results).axes:
+        places, texts = second_step_marks(ax)
+        assert places == [len(results.trace) - 0.5]
+        assert texts == ["the second step kept the first"]
+        assert ax.get_xlim()[0] < places[0] < ax.get_xlim()[1]

@@ -1,15 +1,10 @@
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
 from rrmstats import plotting
-from rrmstats.plotting.names import free_places, overlap
+from rrmstats.plotting.names import free_places
 
-
-def boxes(ax):
-    ax.figure.draw_without_rendering()
-    # That of an annotation would include its line.
-    return [Text.get_window_extent(text) for text in ax.texts]
+from .axes_content import overlap, written_boxes
 
 
 @pytest.mark.slow
@@ -25,7 +20,7 @@ def boxes(ax):
 def test_names_do_not_cover_each_other(picture, fit, fits):
     fig = getattr(plotting, picture)(fits[fit])
     for ax in fig.axes:
-        found = [(box.x0, box.y0, box.x1, box.y1) for box in boxes(ax)]
+        found = [(box.x0, box.y0, box.x1, box.y1) for box in written_boxes(ax)]
         for i, box in enumerate(found):
             assert not any(overlap(box, other) for other in found[:i])
 
@@ -35,18 +30,23 @@ def test_names_stand_by_their_own_points(fits):
     fig = plotting.plot_fit(fits["stars"])
     ax = fig.axes[0]
     bad = ax.transData.transform(ax.collections[1].get_offsets())
-    for text, box in zip(ax.texts, boxes(ax), strict=True):
+    for text, box in zip(ax.texts, written_boxes(ax), strict=True):
         middle = np.array([box.x0 + box.x1, box.y0 + box.y1]) / 2
         own = ax.transData.transform(text.xy)
         nearest = np.linalg.norm(bad - middle, axis=1).min()
         assert text.arrow_patch is not None or np.linalg.norm(own - middle) <= nearest + 2
 
 
+def around(points):
+    """Return the boxes of markers."""
+    return np.hstack([points - 4, points + 4])
+
+
 def test_free_places():
     frame = np.array([0.0, 0.0, 100.0, 100.0])
     alone = np.array([[50.0, 50.0]])
-    assert free_places(alone, [(10, 10)], alone, frame) == [(5, 4)]
+    assert free_places(alone, [(10, 10)], around(alone), frame) == [(5, 4)]
     corner = np.array([[98.0, 98.0]])
-    assert free_places(corner, [(10, 10)], corner, frame) == [(-5, -4)]
+    assert free_places(corner, [(10, 10)], around(corner), frame) == [(-5, -4)]
     crowd = np.repeat(alone, 30, axis=0)
-    assert len(free_places(crowd, [(10, 10)] * 30, crowd, frame)) == 30
+    assert len(free_places(crowd, [(10, 10)] * 30, around(crowd), frame)) == 30

@@ -7,10 +7,9 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from rrmstats import plotting
-from rrmstats.plotting.names import overlap
 from rrmstats.plotting.paths import CHOSEN, JUMP, NEVER, term_grid, term_limits
 
-from .axes_content import named
+from .axes_content import named, overlap
 
 
 def panel(fig, title):

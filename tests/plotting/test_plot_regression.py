@@ -103,6 +103,31 @@ def test_fit_counts_rows_by_their_frequency_weights():
     np.testing.assert_allclose(line.get_ydata(), np.polyval(own[::-1], line.get_xdata()))
 
 
+@pytest.mark.parametrize("exog_idx", ["x3", 3])
+def test_fit_of_one_of_several_predictors(exog_idx, fits):
+    results = fits["hbk"]
+    ax = plotting.plot_fit(results, exog_idx).axes[0]
+    points = np.vstack([part.get_offsets() for part in ax.collections])
+    model = results.model
+    expected = np.c_[model.exog[:, 3], model.endog]
+    order = [np.lexsort(part.T) for part in (points, expected)]
+    np.testing.assert_allclose(points[order[0]], expected[order[1]])
+    assert ax.get_xlabel() == "x3" and "other predictors" in ax.get_title(loc="left")
+    middle = np.asarray(results.weights) @ model.exog
+    for name, params in (
+        ("robust", np.asarray(results.params)),
+        ("least squares", sm.OLS(model.endog, model.exog).fit().params),
+    ):
+        x, y = named(ax, name).get_data()
+        np.testing.assert_allclose(y, middle @ params + (x - middle[3]) * params[3])
+
+
+@pytest.mark.parametrize("exog_idx", ["Intercept", 0, "z", 4])
+def test_fit_refuses_what_is_no_predictor(exog_idx, fits):
+    with pytest.raises(ValueError, match=r"^exog_idx must be one of the predictors x1, x2, x3, "):
+        plotting.plot_fit(fits["hbk"], exog_idx)
+
+
 def test_fit_needs_one_predictor(fits):
-    with pytest.raises(ValueError, match="needs one predictor, got x1, x2, x3; use plot_diag"):
+    with pytest.raises(ValueError, match="one predictor, got x1, x2, x3; choose one by exog_idx="):
         plotting.plot_fit(fits["hbk"])

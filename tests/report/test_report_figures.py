@@ -28,9 +28,16 @@ from .html_outline import Outline
 )
 def test_pictures_of_each_model(name, captions, pages):
     text = pages[name]
-    assert re.findall(r"<figcaption>\d\. (.*)</figcaption>", text) == captions
+    assert re.findall(r"<figcaption>\d\. ([\w ]*)", text) == captions
     assert re.findall(r'<svg role="img" aria-label="([^"]*)"', text) == captions
     assert "Not drawn" not in text
+
+
+def test_captions_explain_flagged_rows_of_large_weight(pages):
+    captions = dict(re.findall(r"<figcaption>\d\. ([\w ]*)(.*)</figcaption>", pages["pca"]))
+    explained = [name for name, text in captions.items() if "(score outliers)" in text]
+    assert explained == ["Biplot", "Outlier map", "Weights by loss"]
+    assert "large weight" not in "".join(re.findall(r"<figcaption>.*", pages["stars"]))
 
 
 def test_without_matplotlib_it_says_so(fits, tmp_path, monkeypatch):

@@ -23,7 +23,8 @@ def test_pages_are_whole_and_need_nothing_else(name, pages):
     outline = Outline(text)
     assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
     assert len(outline.ids) == len(set(outline.ids)) > 100
-    assert not {"script", "link", "img", "iframe", "object", "base"} & set(outline.tags)
+    assert not {"link", "img", "iframe", "object", "base"} & set(outline.tags)
+    assert outline.tags.count("script") == 1
     assert "http" not in text and "@import" not in text and "src=" not in text
     linked = {value for key, value in outline.attributes if key.endswith("href")}
     linked |= set(re.findall(r"url\(([^)]*)\)", text))
@@ -38,7 +39,7 @@ def test_names_from_the_data_are_escaped():
     frame.index = [f"<i>{i}" for i in range(40)]
     text = page_text(rrmstats.RRMCov(frame, 0.1).fit(), title="<b> & co")
     outline = Outline(text)
-    assert not {"script", "i", "b"} & set(outline.tags)
+    assert not {"i", "b"} & set(outline.tags) and outline.tags.count("script") == 1
     assert "a<b" in outline.words and "<b> & co" in outline.words
     assert any(word.startswith("<i>") for word in outline.words)
 
@@ -49,7 +50,7 @@ def test_after_remove_data_the_tables_are_left():
     results.remove_data()
     text = page_text(results)
     Outline(text)
-    assert "Mean and covariance" in text and text.count("remove_data dropped") == 3
+    assert "Mean and covariance" in text and text.count("remove_data dropped") == 4
 
 
 @pytest.mark.slow

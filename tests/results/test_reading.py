@@ -37,7 +37,7 @@ SEARCHES = [
 CHANGING = {"remove_data", "save", "load", "initialize"}
 # statsmodels defines them for all its results.
 OF_GROUPS = {"group_weights", "group_table", "outlier_groups"}
-OF_PREDICTORS = {"predict", "wald_test_terms"}
+OF_PREDICTORS = {"predict", "wald_test_terms", "compare", "t_test_pairwise"}
 
 
 class Searched(BaseException):

@@ -1,6 +1,7 @@
 """Weights, distances and flags of the rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
@@ -77,3 +78,24 @@ def test_kishs_size_of_clean_data_counts_the_rows():
     assert_allclose(res.n_kish_clean, single.n_kish_clean * counts.sum() / N)
     assert f"(clean {single.n_kish_clean:.1f})" in str(single.summary())
     assert rrmstats.logit("label ~ x1", DATA, 0.05).fit().n_kish_clean is None
+
+
+@pytest.mark.parametrize("model", ["ols", "cov", "pca"])
+@pytest.mark.parametrize("level", [0.8, 0.975])
+def test_the_table_of_outliers_has_all_flagged_rows_by_weight(model, level):
+    z = np.random.default_rng(0).standard_normal((100, 3))
+    z[:7] += 8
+    res = MODELS[model](z, 0.2).fit(n_starts=5)
+    flags, table = np.asarray(res.outliers(level)), res.outlier_table(level=level)
+    assert sorted(table.index) == list(np.flatnonzero(flags)) and table["outlier"].all()
+    assert (np.diff(table["relative_weight"]) >= 0).all() and len(table) >= 7
+    pd.testing.assert_frame_equal(res.outlier_table(4, level), table.head(4))
+    pd.testing.assert_frame_equal(table, res.weight_table(None, level).query("outlier"))
+
+
+@pytest.mark.parametrize("method", ["outliers", "weight_table", "outlier_table"])
+def test_a_level_is_a_share(method):
+    data = rrmstats.datasets.stars_cyg.load_pandas()
+    res = rrmstats.RRMOLS(data.endog, data.exog, 0.2).fit()
+    with pytest.raises(ValueError, match=r"level must be in \(0, 1\), got 97.5"):
+        getattr(res, method)(level=97.5)

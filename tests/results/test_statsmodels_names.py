@@ -31,7 +31,7 @@ CLASSICAL = {
 DIFFERENT = {
     "ols": {"bse", "tvalues", "pvalues", "fvalue", "f_pvalue", "cov_kwds", "cov_type"},
     "rlm": {"params", "bse", "tvalues", "pvalues", "scale", "resid", "sresid", "fittedvalues"}
-    | {"weights", "cov_params_default", "normalized_cov_params", "use_t"},
+    | {"weights", "cov_params_default", "use_t"},
     "logit": {"bse", "tvalues", "pvalues", "cov_kwds", "cov_type", "scale", "converged"},
 }
 

@@ -90,7 +90,7 @@ def test_summaries_say_which_step_and_its_price(model):
 
 
 def test_the_price_is_the_gaussian_efficiency():
-    text = str(MODELS["ols"](frame()).fit().summary())
+    text = " ".join(str(MODELS["ols"](frame()).fit().summary()).split())
     assert "Efficiency,cleandata:0.40" in text.replace(" ", "")
     assert "the variances are those of 40% of the rows" in text
     text = str(RRMOLS(frame().y, frame()[["x"]], 0.0).fit(stability=False).summary())
@@ -111,7 +111,7 @@ def test_logit_stops_where_wrong_labels_shrink_the_coefficients(wrong):
     endog, exog = extreme_flips(rng, 1000, (0.0, 1.0, -0.5), wrong / 1000)
     res = RRMLogit(endog, exog, 0.1).fit(efficiency=0.95)
     assert res.ladder["chosen"].iloc[-1] == (wrong == 0)
-    assert ("The second step stopped at" in str(res.summary())) == (wrong > 0)
+    assert ("The second step stopped at" in " ".join(str(res.summary()).split())) == (wrong > 0)
     assert (res.efficiency_reached < 0.99) == (wrong > 0)
     assert res.steps_pvalue > 1e-3
     assert res.first_step.steps_pvalue == 1

@@ -66,6 +66,14 @@ class SeverModel(RRMModel[Any, Any], Generic[R]):
         results
             Those of the fit to the kept rows, with `kept` (one boolean per row), `eps_bar` and
             `rounds`. The standard errors take the kept rows as given.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> from rrmstats.experiments.rivals import SeverOLS
+        >>> SeverOLS.from_formula("log_light ~ log_te", stars, eps_bar=0.2).fit().params.shape
+        (2,)
         """
         if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 0:
             raise ValueError(f"rounds must be a whole number, 0 or more, got {rounds!r}")

@@ -11,7 +11,7 @@ from statsmodels.regression.linear_model import OLS, OLSResults, RegressionResul
 from statsmodels.robust.norms import HuberT
 from statsmodels.robust.robust_linear_model import RLM
 
-from rrmstats.core.entropy import Array
+from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.experiments.rivals.model import R, SeverModel
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.squares import SquaresProblem
@@ -20,7 +20,6 @@ from rrmstats.models.checks import (
     check_finite,
     check_kwargs,
     check_numbers,
-    check_required,
     readable_errors,
 )
 
@@ -37,7 +36,7 @@ class SeverRegression(SeverModel[R]):
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
-        check_required(eps_bar)
+        check_eps_bar(eps_bar)
         check_kwargs(type(self).__name__, kwargs)
         if exog is None:
             raise ValueError("exog is required; for an intercept alone use a column of ones")

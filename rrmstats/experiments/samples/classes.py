@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
 
 
 def logistic_labels(
-    rng: np.random.Generator, n: int = 200, params: npt.ArrayLike = (0.0, 1.0)
+    rng: np.random.Generator, n: int = 200, params: ArrayLike = (0.0, 1.0)
 ) -> Regression:
     """Return clean labels with normal predictors.
 
@@ -44,7 +44,7 @@ def logistic_labels(
 def random_flips(
     rng: np.random.Generator,
     n: int = 200,
-    params: npt.ArrayLike = (0.0, 1.0),
+    params: ArrayLike = (0.0, 1.0),
     share: float = 0.05,
 ) -> Regression:
     """Return labels of which the first are flipped, wherever they are.
@@ -83,7 +83,7 @@ def random_flips(
 def extreme_flips(
     rng: np.random.Generator,
     n: int = 200,
-    params: npt.ArrayLike = (0.0, 1.0),
+    params: ArrayLike = (0.0, 1.0),
     share: float = 0.05,
 ) -> Regression:
     """Return labels that are the improbable ones where the linear predictor is most extreme.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
 from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
@@ -20,7 +20,7 @@ def distant_regression(
     rng: np.random.Generator,
     kind: Kind,
     n: int = 200,
-    params: npt.ArrayLike = (1.0, 1.0, -0.5, 0.5),
+    params: ArrayLike = (1.0, 1.0, -0.5, 0.5),
     share: float = 0.2,
     distance: float = 10.0,
 ) -> Regression:
@@ -75,7 +75,7 @@ def distant_points(
     rng: np.random.Generator,
     kind: Kind,
     n: int = 200,
-    spread: npt.ArrayLike = (3.0, 2.0, 0.5, 0.5),
+    spread: ArrayLike = (3.0, 2.0, 0.5, 0.5),
     share: float = 0.2,
     distance: float = 10.0,
 ) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from string import ascii_lowercase
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
 
@@ -14,7 +14,7 @@ from rrmstats.experiments.samples.parts import Regression, count_bad, normal_des
 def leverage_shift(
     rng: np.random.Generator,
     n: int = 100,
-    params: npt.ArrayLike = (1.0, 1.0, 1.0, 1.0),
+    params: ArrayLike = (1.0, 1.0, 1.0, 1.0),
     share: float = 0.2,
     sigma: float = 0.5,
 ) -> Regression:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
 
@@ -11,7 +11,7 @@ from rrmstats.experiments.samples.parts import Regression, count_bad, normal_des
 def one_sided_outliers(
     rng: np.random.Generator,
     n: int = 200,
-    params: npt.ArrayLike = (1.0, 1.0, 1.0),
+    params: ArrayLike = (1.0, 1.0, 1.0),
     share: float = 0.2,
     shift: float = 20.0,
 ) -> Regression:
@@ -52,7 +52,7 @@ def one_sided_outliers(
 def heavy_tailed_rows(
     rng: np.random.Generator,
     n: int = 200,
-    params: npt.ArrayLike = (1.0, 1.0, 1.0),
+    params: ArrayLike = (1.0, 1.0, 1.0),
     share: float = 0.1,
     df: float = 1.5,
     scale: float = 3.0,
@@ -93,7 +93,7 @@ def heavy_tailed_rows(
 
 
 def changing_noise(
-    rng: np.random.Generator, n: int = 200, params: npt.ArrayLike = (1.0, 1.0, 1.0)
+    rng: np.random.Generator, n: int = 200, params: ArrayLike = (1.0, 1.0, 1.0)
 ) -> Regression:
     """Return a clean regression whose noise has standard deviation ``0.3 + |x1|``.
 
@@ -129,7 +129,7 @@ def changing_noise(
 def skewed_noise(
     rng: np.random.Generator,
     n: int = 200,
-    params: npt.ArrayLike = (1.0, 1.0, 1.0),
+    params: ArrayLike = (1.0, 1.0, 1.0),
     shape: float = 1.0,
 ) -> Regression:
     """Return a clean regression whose noise is gamma distributed, with mean 0 and variance 1.
@@ -168,7 +168,7 @@ def skewed_noise(
 def grouped_noise(
     rng: np.random.Generator,
     n: int = 200,
-    params: npt.ArrayLike = (1.0, 1.0, 1.0),
+    params: ArrayLike = (1.0, 1.0, 1.0),
     size: int = 5,
 ) -> Regression:
     """Return a clean regression whose rows come in groups with noise in common.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
 from rrmstats.experiments.samples.parts import count_bad
@@ -12,10 +12,10 @@ from rrmstats.experiments.samples.parts import count_bad
 def shifted_cluster(
     rng: np.random.Generator,
     n: int,
-    cov: npt.ArrayLike,
+    cov: ArrayLike,
     share: float = 0.1,
-    shift: npt.ArrayLike = 8.0,
-    center: npt.ArrayLike = 0.0,
+    shift: ArrayLike = 8.0,
+    center: ArrayLike = 0.0,
 ) -> Array:
     """Return Gaussian points of which the first are shifted together.
 

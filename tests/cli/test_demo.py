@@ -43,6 +43,19 @@ def test_out_names_the_picture_and_its_format(name, start, tmp_path):
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
+def test_a_picture_that_exists_is_kept_without_force(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    picture = tmp_path / "rrmstats_demo.png"
+    picture.write_text("mine")
+    assert main([]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "rrmstats_demo.png exists; give another name to --out, or --force" in printed.err
+    assert picture.read_text() == "mine"
+    assert main(["demo", "--force"]) == 0
+    assert picture.read_bytes().startswith(PNG)
+
+
 @pytest.mark.parametrize(
     ("out", "reason"),
     [
@@ -71,8 +84,7 @@ def test_without_matplotlib_says_how_to_get_it(capsys, monkeypatch, tmp_path):
 
 
 def test_unknown_command(capsys):
-    with pytest.raises(SystemExit, match=r"^2$"):
-        main(["nothing"])
+    assert main(["nothing"]) == 2
     assert "invalid choice: 'nothing'" in capsys.readouterr().err
 
 

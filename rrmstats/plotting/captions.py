@@ -1,0 +1,75 @@
+"""Captions of pictures: what a reader would otherwise wonder about."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rrmstats.plotting.canvas import flagged_rows
+from rrmstats.plotting.legends import points_per_pixel
+from rrmstats.plotting.offers import Flags, Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FONT_SIZE = 8.5
+# Width of a letter in units of the font size.
+LETTER = 0.52
+# A relative weight above this is large for a flagged row.
+LARGE = 0.5
+
+
+def write_caption(ax: Axes, *sentences: str) -> None:
+    """Write sentences above axes, at the left; empty ones are left out."""
+    wide = ax.bbox.width * points_per_pixel(ax)
+    lines = [fill(text, max(int(wide / (LETTER * FONT_SIZE)), 20)) for text in sentences if text]
+    if lines:
+        ax.set_title("\n".join(lines), loc="left", fontsize=FONT_SIZE)
+
+
+def take_captions(axes: list[Axes]) -> str:
+    """Remove the captions of axes, and return them as one text."""
+    found = [ax.get_title(loc="left") for ax in axes]
+    for ax in axes:
+        ax.set_title("", loc="left")
+    return " ".join(" ".join(text.split()) for text in found if text)
+
+
+def large_weights_note(results: Results, level: float = 0.975, unit: str = "row") -> str:
+    """Return why flagged rows have large weights; an empty text if none has.
+
+    A weight says how much a row counts in the fit, a flag that it is unusual. Rows far out in the
+    subspace of principal components are both.
+    """
+    kept = flagged_rows(results, level) & (np.asarray(results.relative_weights) > LARGE)
+    inside = kept & _score_outliers(results, level)
+    parts = [
+        (
+            inside,
+            " (score outliers): far from the center, but in the subspace, and weights depend only "
+            "on the distance from it.",
+        ),
+        (kept & ~inside, _other_reason(results, level)),
+    ]
+    return " ".join(_subject(int(rows.sum()), unit) + why for rows, why in parts if rows.any())
+
+
+def _score_outliers(results: Results, level: float) -> Flags:
+    """Return which rows are far from the center within a subspace, shape (n,)."""
+    if "score_cutoff" not in dir(results):
+        return np.zeros(np.size(results.losses), dtype=bool)
+    components: Any = results
+    cutoff = components.score_cutoff(float(np.sqrt(level)))
+    return np.asarray(np.asarray(components.score_distance) > cutoff)
+
+
+def _other_reason(results: Results, level: float) -> str:
+    if getattr(results, "group_view", None) is not None:
+        return ": rows share the weight of their group."
+    return f": unusual at the level {level:.1%}, but not so far out that the fit gives up on them."
+
+
+def _subject(count: int, unit: str) -> str:
+    return f"{count} flagged {unit}{' has' if count == 1 else 's have'} a large weight"

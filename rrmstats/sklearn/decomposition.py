@@ -1,0 +1,192 @@
+"""Principal components with the interface of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.setting import MAXITER, TOL
+from rrmstats.models.components import RRMPCA
+from rrmstats.results.components import RRMPCAResults
+from rrmstats.sklearn.fitting import RobustFit
+from rrmstats.sklearn.rows import counted_rows
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class RRMDecomposition(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustFit, BaseEstimator
+):
+    """Principal components when some of the rows may be wrong; `rrmstats.RRMPCA`.
+
+    It has the interface of `sklearn.decomposition.PCA`.
+
+    Parameters
+    ----------
+    n_components : int or float, default=1
+        Number of components, less than that of the features; or, in (0, 1), the fraction of the
+        variance that they are to explain.
+    eps_bar : float or "auto", default=0.1
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
+        "auto" chooses it from the data.
+    efficiency : float, default=None
+        Efficiency on clean data, in (0, 1), that a second step is to have; 0.95 is usual. None
+        takes one step.
+    n_starts : int, default=None
+        Random subsets from which the global minimum is sought; None chooses their number.
+    tol : float, default=1e-10
+        Size of the last step, in the metric of the risk.
+    max_iter : int, default=1000
+        Iterations that a descent may take.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal components as rows, the largest variance first. The largest entry of each is
+        positive.
+    explained_variance_ : ndarray of shape (n_components,)
+        Variances along the components.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same as fractions of the whole variance of good rows.
+    noise_variance_ : float
+        Mean variance in the directions that the components leave out.
+    mean_ : ndarray of shape (n_features,)
+        Center.
+    n_components_ : int
+        Number of components.
+    weights_ : ndarray of shape (n_samples,)
+        Weights of the rows in the search for the subspace; they sum to one.
+    outliers_ : ndarray of shape (n_samples,)
+        Which rows are far from the subspace, or far out in it. Of clean rows one in forty is.
+    eps_hat_ : float
+        Estimated fraction of corrupted rows.
+    eps_bar_ : float
+        The bound of the fit, where "auto" has chosen it.
+    results_ : rrmstats.results.RRMPCAResults
+        What statsmodels users have: standard errors, `summary()`, pictures. It holds the data;
+        `results_.remove_data()` makes pickles small.
+    n_iter_ : int
+        Iterations of the best descent.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where all are strings.
+
+    See Also
+    --------
+    sklearn.decomposition.PCA : The classical analysis.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.sklearn import RRMDecomposition
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> model = RRMDecomposition(eps_bar=0.25).set_output(transform="pandas")
+    >>> model.fit_transform(hbk.exog).columns.tolist()
+    ['rrmdecomposition0']
+    >>> bool(model.outliers_[:14].all())
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: float = 1,
+        *,
+        eps_bar: float | str = 0.1,
+        efficiency: float | None = None,
+        n_starts: int | None = None,
+        tol: float = TOL,
+        max_iter: int = MAXITER,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.eps_bar = eps_bar
+        self.efficiency = efficiency
+        self.n_starts = n_starts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        y : Ignored
+            Not used, present for API consistency by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: a row of weight 2 counts as two rows, one of weight 0 as
+            none.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        x = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
+        rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
+        model = RRMPCA(rows.table(), self.n_components, self.eps_bar, freq_weights=rows.counts)
+        results = self._fit_model(model, rows)
+        self.mean_ = np.asarray(results.mean)
+        self.components_ = np.asarray(results.loadings).T
+        self.explained_variance_ = np.asarray(results.eigenvals)
+        self.explained_variance_ratio_ = np.asarray(results.explained_variance_ratio)
+        self.n_components_ = len(self.components_)
+        left_out = x.shape[1] - self.n_components_
+        self.noise_variance_ = unexplained(results) / left_out
+        self.outliers_ = rows.spread(results.outliers())
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def transform(self, X: Any) -> Array:
+        """Return the scores of rows on the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Scores.
+        """
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        return (x - self.mean_) @ self.components_.T
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the rows of the subspace that have given scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Rows; of `transform` of data their projections.
+        """
+        check_is_fitted(self)
+        return check_array(X, dtype=np.float64) @ self.components_ + self.mean_
+
+
+def unexplained(results: RRMPCAResults) -> float:
+    """Return the variance that components leave out."""
+    explained = float(np.sum(results.eigenvals))
+    share = float(np.sum(results.explained_variance_ratio))
+    return explained * (1 - share) / share if share > 0 else 0.0

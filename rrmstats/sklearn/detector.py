@@ -1,0 +1,258 @@
+"""Detection of outliers with the interface of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import OutlierMixin
+from sklearn.metrics import accuracy_score
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.setting import MAXITER, TOL
+from rrmstats.results.covariance import RRMCovResults
+from rrmstats.sklearn.covariance import RRMCovariance
+from rrmstats.sklearn.rows import frequency_weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+AUTO = "auto"
+# Share of clean rows among those flagged, at most, that "auto" expects.
+FALSE_SHARE = 0.05
+# Scores that differ by no more, relative to their size, are the same up to rounding.
+TIED = 1e-9
+# Share of clean rows beyond the nearest cut-off that "auto" considers.
+MOST_TAIL = 0.025
+
+
+class RRMOutlierDetector(OutlierMixin, RRMCovariance):
+    """Outliers: rows far from the others in the metric of a robust covariance.
+
+    It has the interface of `sklearn.covariance.EllipticEnvelope`, and the attributes of
+    `RRMCovariance`.
+
+    Parameters
+    ----------
+    contamination : "auto" or float, default="auto"
+        Fraction of the rows of `fit` to flag, in (0, 0.5]. "auto" lets the fit tell: with the
+        share ``1 - eps_hat_`` of the rows being clean and Gaussian, as many are flagged as leave
+        at most one clean row expected in twenty that are, and the farthest row in any case.
+    eps_bar : float or "auto", default=0.25
+        Upper bound on the fraction of corrupted rows, in [0, 1). "auto" chooses it from the data.
+    efficiency : float, default=None
+        Efficiency on clean data, in (0, 1), that a second step is to have; 0.95 is usual. None
+        takes one step.
+    store_precision : bool, default=True
+        Whether the inverse of the covariance is kept.
+    n_starts : int, default=None
+        Random subsets from which the global minimum is sought; None chooses their number.
+    tol : float, default=1e-10
+        Size of the last step, in the metric of the risk.
+    max_iter : int, default=1000
+        Iterations that a descent may take.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
+
+    Attributes
+    ----------
+    offset_ : float
+        Rows with `score_samples` below it are outliers.
+    location_, covariance_, precision_, support_, dist_, weights_, eps_hat_, eps_bar_, results_
+        As in `RRMCovariance`. `support_` is by the distance that of clean rows one in forty
+        has, `predict` by `offset_`.
+    n_iter_ : int
+        Iterations of the best descent.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where all are strings.
+
+    See Also
+    --------
+    sklearn.covariance.EllipticEnvelope : The same with `MinCovDet` and a given contamination.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.sklearn import RRMOutlierDetector
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> flags = RRMOutlierDetector().fit_predict(hbk.exog)
+    >>> (flags == -1).nonzero()[0]
+    array([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13])
+    """
+
+    def __init__(
+        self,
+        contamination: float | str = AUTO,
+        *,
+        eps_bar: float | str = 0.25,
+        efficiency: float | None = None,
+        store_precision: bool = True,
+        n_starts: int | None = None,
+        tol: float = TOL,
+        max_iter: int = MAXITER,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            eps_bar,
+            efficiency=efficiency,
+            store_precision=store_precision,
+            n_starts=n_starts,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+        )
+        self.contamination = contamination
+
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit mean and covariance, and the distance beyond which rows are outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        y : Ignored
+            Not used, present for API consistency by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: a row of weight 2 counts as two rows, one of weight 0 as
+            none.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_contamination(self.contamination)
+        super().fit(X, y, sample_weight)
+        counts = frequency_weights(sample_weight, self.dist_[:, None])
+        if self.contamination != AUTO:
+            self.offset_ = lower_quantile(-self.dist_, counts, float(self.contamination))
+        elif self.results_ is None:
+            self.offset_ = lower_quantile(-self.dist_, counts, 0.0)
+        else:
+            likely = -likely_cutoff(self.results_, self.dist_, counts)
+            self.offset_ = max(likely, lower_quantile(-self.dist_, counts, 0.0))
+        return self
+
+    def score_samples(self, X: Any) -> Array:
+        """Return squared Mahalanobis distances, negative: the lower, the more of an outlier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores.
+        """
+        return -self.mahalanobis(X)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return scores less `offset_`: negative for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Shifted scores.
+        """
+        scores = self.score_samples(X)
+        return scores - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tell outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            -1 for outliers, 1 for other rows.
+        """
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def score(  # type: ignore[override]  # of labels, as in scikit-learn
+        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> float:
+        """Return the fraction of rows whose flags are right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,)
+            -1 for outliers, 1 for other rows.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            Accuracy.
+        """
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+
+def check_contamination(contamination: Any) -> None:
+    """Raise where the fraction of rows to flag is neither a fraction nor "auto"."""
+    if isinstance(contamination, str) and contamination == AUTO:
+        return
+    number = isinstance(contamination, int | float | np.number)
+    if not (number and 0 < contamination <= 0.5):
+        raise ValueError(
+            f"contamination must be 'auto' or a number in (0, 0.5], got {contamination!r}"
+        )
+
+
+def lower_quantile(scores: Array, counts: Array, share: float) -> float:
+    """Return a score between the lowest, a share of the rows but at least one, and the others.
+
+    Parameters
+    ----------
+    scores, counts : ndarray, shape (n,)
+        Scores, and how often each counts.
+    share : float
+    """
+    order = np.argsort(scores, kind="stable")
+    order = order[counts[order] > 0]
+    before, ordered = np.cumsum(counts[order]), scores[order]
+    last = ordered[np.searchsorted(before, share * before[-1] * (1 - 1e-12))]
+    tied = TIED * abs(last) if np.isfinite(last) else 0.0
+    others = ordered[ordered > last + tied]
+    if not len(others):
+        return float(last)
+    middle = 0.5 * (last + others[0])
+    return float(middle if np.isfinite(middle) else others[0])
+
+
+def likely_cutoff(results: RRMCovResults, squares: Array, counts: Array) -> float:
+    """Return the squared distance beyond which at most few rows are expected to be clean.
+
+    Benjamini and Hochberg's rule, with `eps_hat` for the share of rows that are not clean.
+
+    Parameters
+    ----------
+    results : RRMCovResults
+    squares, counts : ndarray, shape (n,)
+        Squared distances of the rows, and how often each counts.
+    """
+    clean = counts.sum() * (1 - results.eps_hat)
+    tail = MOST_TAIL
+    while True:
+        cutoff = results.cutoff(1 - tail) ** 2
+        flagged = counts[squares > cutoff].sum()
+        allowed = min(MOST_TAIL, FALSE_SHARE * max(flagged, 1.0) / clean)
+        if allowed >= tail:
+            return float(cutoff)
+        tail = allowed

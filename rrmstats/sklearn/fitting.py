@@ -1,0 +1,52 @@
+"""Fits of models with the options of an estimator, and the attributes that they leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+from rrmstats.models.base import RRMModel
+from rrmstats.sklearn.rows import CountedRows
+
+# Seeds that numpy's RandomState can draw.
+MOST_SEED = 2**31 - 1
+
+
+class RobustFit:
+    """What the estimators share: the options of a fit, and the attributes that it leaves."""
+
+    efficiency: float | None
+    n_starts: int | None
+    tol: float
+    max_iter: int
+    random_state: Any
+
+    def _fit_model(self, model: RRMModel[Any, Any], rows: CountedRows) -> Any:
+        """Fit a model with the options of the estimator; return results, keep what all tell."""
+        results = model.fit(
+            efficiency=self.efficiency,
+            n_starts=self.n_starts,
+            rng=random_source(self.random_state),
+            tol=self.tol,
+            maxiter=self.max_iter,
+        )
+        self.results_ = results
+        self.weights_ = rows.spread(results.weights)
+        self.eps_bar_, self.eps_hat_ = float(results.eps_bar), float(results.eps_hat)
+        self.n_iter_ = int(results.n_iter)
+        return results
+
+
+def random_source(random_state: Any) -> int | np.random.Generator | None:
+    """Return the source of random subsets; None is the fixed one of rrmstats."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(MOST_SEED))
+    return random_state
+
+
+def split_constant(params: Any, constant: bool) -> tuple[float, Array]:
+    """Return the intercept, 0 where there is none, and the coefficients of the features."""
+    values = np.asarray(params, dtype=float)
+    return (float(values[0]), values[1:]) if constant else (0.0, values)

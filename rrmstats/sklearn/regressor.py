@@ -1,0 +1,149 @@
+"""Linear regression with the interface of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.setting import MAXITER, TOL
+from rrmstats.models.linear import RRMOLS
+from rrmstats.sklearn.fitting import RobustFit, split_constant
+from rrmstats.sklearn.rows import counted_rows
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
+    """Linear regression when some of the rows may be wrong; `rrmstats.RRMOLS`.
+
+    Parameters
+    ----------
+    eps_bar : float or "auto", default=0.1
+        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is least squares. "auto"
+        chooses it from the data.
+    efficiency : float, default=None
+        Efficiency on clean data, in (0, 1), that a second step is to have; 0.95 is usual. None
+        takes one step.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    n_starts : int, default=None
+        Random subsets from which the global minimum is sought; None chooses their number.
+    tol : float, default=1e-10
+        Size of the last step, in the metric of the risk.
+    max_iter : int, default=1000
+        Iterations that a descent may take.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients.
+    intercept_ : float
+        Intercept; 0 without one.
+    scale_ : float
+        Standard deviation of the noise of the good rows, the root of `results_.scale`.
+    weights_ : ndarray of shape (n_samples,)
+        Weights of the rows; they sum to one.
+    outliers_ : ndarray of shape (n_samples,)
+        Which rows have residuals that of clean rows one in forty has.
+    eps_hat_ : float
+        Estimated fraction of corrupted rows.
+    eps_bar_ : float
+        The bound of the fit, where "auto" has chosen it.
+    results_ : rrmstats.results.RRMOLSResults
+        What statsmodels users have: standard errors, tests, `summary()`, pictures. It holds the
+        data; `results_.remove_data()` makes pickles small.
+    n_iter_ : int
+        Iterations of the best descent.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where all are strings.
+
+    See Also
+    --------
+    sklearn.linear_model.HuberRegressor : Bounds residuals, not leverage.
+    sklearn.linear_model.RANSACRegressor : Needs a threshold of residuals in place of `eps_bar`.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.sklearn import RRMRegressor
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas()
+    >>> model = RRMRegressor(eps_bar=0.2).fit(stars.exog, stars.endog)
+    >>> bool(model.coef_[0] > 2), model.outliers_[[10, 19, 29, 33]].tolist()
+    (True, [True, True, True, True])
+    """
+
+    def __init__(
+        self,
+        eps_bar: float | str = 0.1,
+        *,
+        efficiency: float | None = None,
+        fit_intercept: bool = True,
+        n_starts: int | None = None,
+        tol: float = TOL,
+        max_iter: int = MAXITER,
+        random_state: Any = None,
+    ) -> None:
+        self.eps_bar = eps_bar
+        self.efficiency = efficiency
+        self.fit_intercept = fit_intercept
+        self.n_starts = n_starts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the regression.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Response.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: a row of weight 2 counts as two rows, one of weight 0 as
+            none.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        x, response = validate_data(
+            self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
+        )
+        rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
+        endog, exog = rows.response(response, y), rows.design(self.fit_intercept)
+        model = RRMOLS(endog, exog, self.eps_bar, freq_weights=rows.counts)
+        results = self._fit_model(model, rows)
+        self.intercept_, self.coef_ = split_constant(results.params, self.fit_intercept)
+        self.scale_ = float(np.sqrt(results.scale))
+        self.outliers_ = rows.spread(results.outliers())
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return predicted responses.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Responses of good rows.
+        """
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        return x @ self.coef_ + self.intercept_

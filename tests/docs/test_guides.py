@@ -1,0 +1,236 @@
+"""The guides run from top to bottom, and what their prose says is what their cells find."""
+
+import re
+import warnings
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import rrmstats
+
+DOCS = Path(__file__).parents[2] / "docs"
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+
+
+def read(name):
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def run(name):
+    """Return what the cells of a page leave behind; no page shows a warning."""
+    plt.switch_backend("Agg")
+    found, cells = {}, CELL.findall(read(name))
+    assert cells
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number, cell in enumerate(cells):
+            exec(compile(cell, f"{name}.md, cell {number}", "exec"), found)
+    plt.close("all")
+    return found
+
+
+def labels(flags):
+    return list(flags[flags].index)
+
+
+def table(text):
+    """Return the rows of the first table in a text, as lists of cells."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [rows[0], *rows[2:]]
+
+
+@pytest.mark.slow
+def test_linear_regression():
+    found = run("linear_regression")
+    stars = rrmstats.ols("log_light ~ log_te", found["stars"], 0.2).fit(efficiency=0.95)
+    assert stars.stability.stable
+    # two steps: positive, as the first step within a standard error; four giants for certain
+    first = stars.first_step
+    assert stars.params["log_te"] - 1.96 * stars.bse["log_te"] > 0
+    gap = first.params["log_te"] - stars.params["log_te"]
+    assert 0 < gap < first.bse["log_te"]
+    assert labels(found["outliers"]) == [6, 8, 10, 19, 29, 33]
+    assert labels(found["strict"]) == [10, 19, 29, 33]
+    tests = stars.outlier_test()
+    assert list(tests.index[tests["bonf(p)"] < 0.05]) == [10, 19, 29, 33]
+    # schools: one flag, a sixth of the average weight, the bound that the report names
+    res = found["res"]
+    assert labels(found["flagged"]) == ["HI"]
+    assert found["schools"].loc["HI", "urban"] == 484
+    assert res.weight_table(1)["relative_weight"].iloc[0] == pytest.approx(1 / 6, abs=0.01)
+    assert (res.stability.stable, res.stability.larger) == (True, 0.3)
+    assert 0.01 < found["larger"].compare(res).pvalue < 0.05
+    assert len(labels(found["larger"].outliers())) > 1
+    # air: independent hours have standard errors of about half the size
+    errors = {name: fit.bse for name, fit in found["fits"].items()}
+    for kind in ("cluster", "HAC"):
+        assert ((errors["sandwich"] / errors[kind]).between(0.45, 0.6)).all()
+        assert found["fits"][kind].params.equals(found["fits"]["sandwich"].params)
+    assert (len(found["air"]), found["air"]["julday"].nunique()) == (8088, 338)
+
+
+@pytest.mark.slow
+def test_logistic_regression():
+    found = run("logistic_regression")
+    gap = (found["res"].params - found["classical"].params).abs()
+    assert (gap < 1.3 * found["res"].bse).all()
+    odds = np.exp(found["res"].conf_int().loc["clump_thickness"])
+    assert odds[0] > 2 and np.exp(found["res"].params["clump_thickness"]) < 3
+    # wrong labels shrink coefficients, one step takes back a part, two steps do not
+    right, wrong, one, two = (fit.params.drop("Intercept") for fit in found["fits"].values())
+    assert (wrong < one).all() and (one < right).all()
+    assert np.allclose(two, wrong, atol=0.02)
+    assert len(found["wrong"]) == 34 and len(found["noisy"]) == 683
+    suspects = found["fits"]["one step, wrong labels"].weight_table(34).index
+    assert len(set(suspects) & set(found["wrong"])) > 17
+    assert found["one"].eps_hat < len(found["wrong"]) / len(found["noisy"])
+    assert found["one"].identified and not found["more"].identified
+    assert found["more"].bse.isna().all()
+    assert "only the direction" in " ".join(str(found["more"].summary()).split())
+    assert found["agree"] > 0.9
+
+
+def test_covariance():
+    found = run("covariance")
+    hbk = rrmstats.RRMCov(found["rows"], 0.25).fit(efficiency=0.95)
+    assert labels(hbk.outliers()) == list(range(14))
+    classical = rrmstats.RRMCov(found["rows"], 0).fit()
+    assert labels(classical.outliers()) == [11, 13]
+    dinosaurs = ["Dipliodocus", "Triceratops", "Brachiosaurus"]
+    assert set(labels(found["flagged"])) == {*dinosaurs, "Human"}
+    assert labels(found["strict"]) == dinosaurs
+    assert found["res"].corr.iloc[0, 1] > found["classical"].corr.iloc[0, 1] + 0.05
+    human = found["res"].weight_table(5).loc["Human", "relative_weight"]
+    assert human == pytest.approx(0.5, abs=0.05)
+    # one factor between the raw covariance and the corrected one, above one
+    ratio = found["first"].cov.to_numpy() / found["first"].raw_cov.to_numpy()
+    assert ratio.min() > 1 and np.ptp(ratio) < 1e-6
+
+
+@pytest.mark.slow
+def test_components():
+    found = run("components")
+    res, groups = found["res"], found["groups"]
+    assert found["three"].explained_variance_ratio.iloc[:2].sum() > 0.98
+    assert (res.loadings["comp_1"] > 0).all()
+    assert res.loadings["comp_2"].iloc[0] < 0 < res.loadings["comp_2"].iloc[-1]
+    assert groups.loc[found["apart"], "weight"].max() < 0.6
+    assert groups.loc[~found["apart"], "weight"].min() > 0.6
+    assert found["inside"]["weight"].median() > 1
+    assert res.outliers()[found["inside"].index[-6:]].all()
+    named = {"Cambodia", "Rwanda", "Zimbabwe", "South Africa", "Botswana"}
+    assert named <= set(found["worst"].index)
+    assert (found["life"] - found["fitted"]).loc["Rwanda"].abs().idxmax() == "y1992"
+    ratio = found["classical"].eigenvals / res.eigenvals
+    assert ratio.iloc[1] > 2
+    flagged = np.flatnonzero(found["many"].outliers(0.999))
+    assert set(range(8)) <= set(flagged) and len(flagged) == 9
+
+
+def test_inference():
+    found = run("inference")
+    assert np.allclose(found["robust"].bse, found["hc3"].bse)
+    right, *wrong = found["errors"].values()
+    assert max(wrong) < 0.6 * right
+    res = found["res"]
+    assert res.first_step.df_resid_inference < res.df_resid_inference < res.df_resid
+    classical, *robust = found["fits"].values()
+    for fit in robust:
+        _, high = fit.conf_int().loc["Intercept"]
+        assert high < 0 and abs(classical.params["Intercept"]) < 0.05
+        assert abs(fit.params["x"] - 2) < 0.1
+        assert fit.outliers().mean() > 0.025
+
+
+def test_inference_cites_the_measured_coverage():
+    lines = table(read("coverage"))
+    rows = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+    plain = {"clean", "changing noise", "skewed noise", "groups"}
+
+    def measured(model, kind, steps, n, eps_bar=None):
+        return [
+            row["coverage"]
+            for row in rows
+            if (row["model"], row["steps"], f"n = {row['n']}") == (model, steps, n)
+            and (row["data"] if row["data"] in plain or model == "Logit" else "bad rows") == kind
+            and row["errors"] != "bootstrap"
+            and eps_bar in (None, row["eps_bar"])
+        ]
+
+    text = read("inference")
+    head, *cited = table(text.split("<!-- cited from coverage -->")[1])
+    for kind, steps, *values in cited[:10]:
+        for n, value in zip(head[2:], values, strict=True):
+            found = measured("OLS", kind, steps, n)
+            assert value == f"{min(found)} to {max(found)}", (kind, steps, n)
+    head, *cited = table(text.split("<!-- cited from labels -->")[1])
+    for kind, steps, *values in cited[:6]:
+        for n, value in zip(head[2:], values, strict=True):
+            assert measured("Logit", kind, steps, n, "0.1") == [value], (kind, steps, n)
+
+
+def test_when_not():
+    found = run("when_not")
+    assert found["res"].params[0] < 0.7 * found["claims"].mean()
+    assert 0.1 < found["res"].outliers().mean() < 0.2
+    assert 1 - 0.95**13 < 0.5 < 1 - 0.95**14
+
+
+# What the page on when not to use it quotes: page, line of a table, what that has, how it is told.
+LABELS = "| Logit | flipped at {} | sandwich | 2000 | {} | {} |"
+QUOTED = [
+    ("dirty_data", "| 400 | 4 | 0.4 | 0.4 | near leverage |", "| 95 |", "was a wrong one in 95"),
+    ("dirty_data", "| 400 | 4 | 0.4 | 0.3 | near leverage |", "| 0.95 | 0 |", "in none"),
+    ("dirty_data", "| 100 | 10 | 0.4 | 0 | clean |", "| 1.82 | 1.24 |", "1.82 times"),
+    ("dirty_data", "| 100 | 10 | 0.2 | 0 | clean |", "| 1.11 |", "1.11 times"),
+    (
+        "breakdown",
+        "| RRMOLS | 0.4 | two | 0.4 | tight",
+        "16.35 | 14.54 | 13.26 |",
+        "were 13\nto 16",
+    ),
+    (
+        "breakdown",
+        "| RRMOLS | 0.4 | two | 0.2 | tight",
+        "1.00 | 1.00 | 1.00 |",
+        "were equal to them",
+    ),
+    ("glm", "| 30% | 0.4 | 0.107 | 1.031 |", "| 1.751 | 0.199 | 0.000 |", "was 1.751"),
+    ("glm", "| 20% | 0.4 | 0.092 | 0.716 |", "| 0.162 |", "0.162 in two steps and 0.716"),
+    (
+        "coverage",
+        LABELS.format("random", 0.1, "one"),
+        "| 0.750 | 0.268 | -11.8% |",
+        "11.8 % in one",
+    ),
+    (
+        "coverage",
+        LABELS.format("random", 0.1, "two"),
+        "| 0.530 | 0.214 | -14.6% |",
+        "14.6 % in two",
+    ),
+    ("coverage", LABELS.format("extremes", 0.05, "one"), "| 0.090 |", "coverage was 0.090"),
+    ("coverage", LABELS.format("extremes", 0.2, "one"), "| 0.930 |", "0.930 in one step"),
+    ("coverage", LABELS.format("extremes", 0.2, "two"), "| 0.780 |", "0.780 in two"),
+    ("coverage", "| OLS | changing noise | sandwich | 1000 | 0.4 | two |", "| 0.44 |", "is 0.44"),
+    ("likelihoods", "| second | 5 % |", "| 0.88 | 1.22 |", "1.22 against 0.88"),
+    ("minimum", "| RRMCov, near cluster |", "| 5.51 |", "5.51 times"),
+    ("minimum", "| RRMCov, far cluster |", "| 1.14 |", "1.14\ntimes"),
+    ("minimum", "| RRMLogit, one predictor |", "| 3.21 |", "3.21 times"),
+]
+
+
+@pytest.mark.parametrize("page, start, measured, told", QUOTED)
+def test_when_not_quotes_the_measurements_of_other_pages(page, start, measured, told):
+    [line] = [line for line in read(page).splitlines() if line.startswith(start)]
+    assert measured in line
+    assert told in read("when_not")
+
+
+def test_a_bound_above_one_half_warns():
+    stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    with pytest.warns(match="0.5"):
+        rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.6).fit()

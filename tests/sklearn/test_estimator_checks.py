@@ -1,0 +1,41 @@
+"""What scikit-learn asks of every estimator."""
+
+import pytest
+import sklearn
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rrmstats.sklearn import (
+    RRMClassifier,
+    RRMCovariance,
+    RRMDecomposition,
+    RRMOutlierDetector,
+    RRMRegressor,
+)
+
+ESTIMATORS = [
+    RRMRegressor(),
+    RRMClassifier(),
+    RRMCovariance(),
+    RRMDecomposition(),
+    RRMOutlierDetector(),
+]
+
+
+# `test_estimator_weights.py` checks the same with the labels in place.
+WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
+SWAPPED = "before 1.7 the check swaps the labels of one of the two fits it compares"
+OLD = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
+
+
+def expected_failures(estimator):
+    return {WEIGHTS: SWAPPED} if OLD and isinstance(estimator, RRMClassifier) else {}
+
+
+# The checks fit as many parameters as rows, and lines to the same two points.
+@pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
+@pytest.mark.filterwarnings("ignore:X has .* too few for a robust covariance:UserWarning")
+@pytest.mark.filterwarnings("ignore:the first step did not converge")
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan or inf:UserWarning")
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+def test_estimator(estimator, check):
+    check(estimator)
