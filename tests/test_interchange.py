@@ -46,14 +46,20 @@ def polars_frame(data):
     return pl.DataFrame({name: pl.Series(data[name].tolist(), nan_to_null=True) for name in data})
 
 
+def arrow_table(data):
+    """Return a table in two chunks, the second of which may be empty."""
+    whole = pa.Table.from_pandas(data, preserve_index=False)
+    return pa.concat_tables([whole.slice(0, 30), whole.slice(30)])
+
+
+def arrow_column(values):
+    whole = pa.array(values.tolist())
+    return pa.chunked_array([whole[:30], whole[30:]])
+
+
 MAKERS = {
     "polars": (polars_frame, lambda values: pl.Series("given", np.asarray(values).tolist())),
-    "pyarrow": (
-        lambda data: pa.concat_tables(
-            [pa.Table.from_pandas(part, preserve_index=False) for part in (data[:30], data[30:])]
-        ),
-        lambda values: pa.chunked_array([values[:30].tolist(), values[30:].tolist()]),
-    ),
+    "pyarrow": (arrow_table, arrow_column),
 }
 
 

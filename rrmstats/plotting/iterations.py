@@ -8,8 +8,8 @@ import numpy as np
 
 from rrmstats.plotting.canvas import BLUE, CUTOFF, VERMILLION, axes_grid, lay_out
 from rrmstats.plotting.catalog import checked_picture
-from rrmstats.plotting.legends import clear_legend, leave_room_above
-from rrmstats.plotting.names import FONT_SIZE, marker_boxes, text_boxes
+from rrmstats.plotting.legends import clear_legend
+from rrmstats.plotting.names import FONT_SIZE, marker_boxes
 from rrmstats.plotting.offers import Flags, Results
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Share of a panel's height that is left for a text at its top.
-TEXT_SHARE = 0.12
 # Name and marker of each kind of step.
 STEPS = {
     "start": ("start", "s"),
@@ -62,35 +60,34 @@ def plot_trace(results: Results, fig: Figure | None = None) -> Figure:
     lambda_ax.xaxis.get_major_locator().set_params(integer=True)
     risk_ax.legend()
     if results.efficiency is not None:
-        for ax in (risk_ax, lambda_ax):
-            _mark_second_step(ax, trace["step"].to_numpy() == "second step")
+        _mark_second_step(risk_ax, lambda_ax, trace["step"].to_numpy() == "second step")
     lay_out(risk_ax)
-    markers = marker_boxes(risk_ax, *risk_ax.lines[0].get_data())
-    clear_legend(risk_ax, np.vstack([markers, text_boxes(risk_ax)]))
+    clear_legend(risk_ax, marker_boxes(risk_ax, *risk_ax.lines[0].get_data()))
     return fig
 
 
-def _mark_second_step(ax: Axes, second: Flags) -> None:
+def _mark_second_step(upper: Axes, lower: Axes, second: Flags) -> None:
     """Draw a line between the steps, or after the first where the second is the same.
 
     Parameters
     ----------
-    ax : matplotlib Axes
+    upper, lower : matplotlib Axes
+        The text is above the upper one, where no legend can cover it.
     second : ndarray of bool, shape (m,)
         Which iterations are of the second step.
     """
     where = (int(second.argmax()) if second.any() else len(second)) - 0.5
     text = "second step begins" if second.any() else "the second step kept the first"
-    ax.axvline(where, **CUTOFF)
-    leave_room_above(ax, TEXT_SHARE)
-    ax.annotate(
+    for ax in (upper, lower):
+        ax.axvline(where, **CUTOFF)
+    upper.annotate(
         text,
         (where, 1.0),
-        xycoords=ax.get_xaxis_transform(),
-        xytext=(-4, -4),
+        xycoords=upper.get_xaxis_transform(),
+        xytext=(0, 3),
         textcoords="offset points",
-        ha="right",
-        va="top",
+        ha="right" if where > len(second) / 2 else "left",
+        va="bottom",
         fontsize=FONT_SIZE,
     )
 
