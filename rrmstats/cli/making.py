@@ -81,9 +81,10 @@ def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | s
     desc = checked_formula(args, frame)
     used = [*_given_columns(args), *used_columns(desc, frame.columns)]
     check_rows(frame, used)
-    warn_of_words(frame, number_columns(desc, frame.columns))
+    warned = warn_of_words(frame, number_columns(desc, frame.columns))
     check_response(args, desc, frame)
-    warn_of_many_groups(frame, bare_columns(desc.rhs_termlist, frame.columns))
+    predictors = bare_columns(desc.rhs_termlist, frame.columns)
+    warn_of_many_groups(frame, [name for name in predictors if name not in warned])
     options = model_options(args, desc, frame)
     env = safe_environment(frame) if args.safe else open_environment()
     try:

@@ -84,6 +84,14 @@ def test_dates_are_taken_for_groups(formula, warned, rows, run):
     assert (f"rrmstats: warning: {line}\n" in done.err) is warned
 
 
+def test_a_column_is_warned_of_once(rows, run):
+    values = rows["time"].astype(str)
+    values[0] = "none"
+    rows.assign(time=values).to_csv("bad.csv", index=False)
+    done = run("fit", "y ~ time", "bad.csv", "--eps-bar", "0")
+    assert done.err.count("is taken for groups") == 1
+
+
 def test_few_groups_are_not_warned_of(recwarn):
     frame = pd.DataFrame({"x": ["a", "a", "b", "b"], "z": [1, 2, 3, 4]})
     warn_of_many_groups(frame, frame.columns)
