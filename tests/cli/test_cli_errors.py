@@ -26,8 +26,8 @@ FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
         ([*FIT, "--groups", "log_t"], "there is no column 'log_t'; did you mean 'log_te'?"),
         ([*FIT, "--weights", "out.doc"], "out.doc does not say what it is: use one of .csv"),
         (
-            [*FIT, "--out", "a.txt", "--report", "a.html", "--weights", "./a.html"],
-            "--report and --weights must be different files",
+            [*FIT, "--out", "a.csv", "--report", "a.html", "--weights", "./a.csv"],
+            "--out and --weights must be different files",
         ),
         ([*FIT, "--out", "-"], "--out needs the name of a file, got -"),
         (
