@@ -67,7 +67,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         What statsmodels users have: standard errors, `summary()`, pictures. It holds the data.
         None where the rows were too few for a robust covariance; a warning says so.
     n_iter_ : int
-        Iterations of the best descent.
+        Iterations of the best descent, 1 at least.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

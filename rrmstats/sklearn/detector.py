@@ -63,7 +63,7 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         As in `RRMCovariance`. `support_` is by the distance that of clean rows one in forty
         has, `predict` by `offset_`.
     n_iter_ : int
-        Iterations of the best descent.
+        Iterations of the best descent, 1 at least.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -61,7 +61,7 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         What statsmodels users have: standard errors, tests, `summary()`, pictures. It holds the
         data; `results_.remove_data()` makes pickles small.
     n_iter_ : int
-        Iterations of the best descent.
+        Iterations of the best descent, 1 at least.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
