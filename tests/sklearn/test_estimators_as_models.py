@@ -205,6 +205,8 @@ def test_what_is_refused(frame, x):
         RRMOutlierDetector(contamination=0.7).fit(x)
     with pytest.raises(ValueError, match="from 1 to 2, fewer than the 3 variables"):
         RRMDecomposition(3).fit(x)
+    with pytest.raises(ValueError, match="X has 3 columns, but there are 2 components"):
+        RRMDecomposition(2).fit(x).inverse_transform(x)
     with pytest.raises(ValueError, match=r"leaves .* = 1.8 observations for"):
         RRMRegressor().fit(x[:2], frame["y"][:2])
     with pytest.raises(TypeError, match="eps_bar must be a number"):
