@@ -24,7 +24,9 @@ from rrmstats.plotting.names import (
     marker_boxes,
     name_rows,
     name_settled_rows,
+    other_rows,
     settle,
+    short_names,
     text_boxes,
     write_name,
     write_names,
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
 
 # A scree plot shows at most so many classical components that have no robust counterpart.
 MOST_COMPONENTS = 12
+# Its axis has room for fewer numbers than this.
+MOST_TICKS = 20
+# A smaller share of the variance is not written.
+LEAST_SHARE = 0.005
 # A biplot names at most so many arrows.
 MOST_NAMES = 12
 # Variances that differ by this factor are drawn on a logarithmic axis.
@@ -79,10 +85,12 @@ def plot_scree(results: ComponentsResults, ax: Axes | None = None) -> Figure:
     name = "robust, with its share of the variance"
     ax.plot(numbers[: len(robust)], robust, **ROBUST, marker="o", label=name)
     shares = np.asarray(results.explained_variance_ratio)
-    for number, (variance, share) in enumerate(zip(robust, shares, strict=True), 1):
-        write_name(ax, (number, variance), f"{share:.0%}", (6, 4))
+    step = 1 + len(numbers) // MOST_TICKS
+    for k in range(0, min(len(robust), MOST_COMPONENTS), step):
+        if shares[k] >= LEAST_SHARE:
+            write_name(ax, (numbers[k], robust[k]), f"{shares[k]:.0%}", (6, 4))
     ax.margins(x=0.1, y=0.15)
-    ax.set(xlabel="component", ylabel="variance", xticks=numbers)
+    ax.set(xlabel="component", ylabel="variance", xticks=numbers[::step])
     if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
         ax.set_yscale("log")
     else:
@@ -171,9 +179,12 @@ def _name_arrows(drawn: DrawnRows, ends: Array, names: list[str]) -> Array:
     order = np.argsort(-np.linalg.norm(ends, axis=1), kind="stable")
     longest = np.sort(order[:MOST_NAMES])
     along = np.concatenate([share * ends for share in np.linspace(0.1, 1.0, 10)])
-    lines, shown = marker_boxes(ax, *along.T), [names[j] for j in longest]
-    markers = np.vstack([marker_boxes(ax, drawn.x, drawn.y), lines])
-    boxes = write_names(ax, ends[longest], shown, markers, outward=True, weight="bold")
+    lines, shown = marker_boxes(ax, *along.T), [short_names(names)[j] for j in longest]
+    flagged = marker_boxes(ax, drawn.x[drawn.flagged], drawn.y[drawn.flagged])
+    markers, others = np.vstack([flagged, lines]), other_rows(drawn)
+    boxes = write_names(
+        ax, ends[longest], shown, markers, others=others, outward=True, weight="bold"
+    )
     return np.vstack([boxes, lines])
 
 
