@@ -89,4 +89,4 @@ def _other_reason(results: Results, level: float) -> str:
 
 
 def _subject(count: int, unit: str) -> str:
-    return f"{count} flagged {unit}{' has' if count == 1 else 's have'} a large weight"
+    return f"{count:,} flagged {unit}{' has' if count == 1 else 's have'} a large weight"

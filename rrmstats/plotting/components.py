@@ -27,8 +27,6 @@ from rrmstats.plotting.names import (
     other_rows,
     settle,
     short_names,
-    text_boxes,
-    write_name,
     write_names,
 )
 from rrmstats.plotting.offers import Array, ComponentsResults
@@ -84,22 +82,29 @@ def plot_scree(results: ComponentsResults, ax: Axes | None = None) -> Figure:
     ax.plot(numbers, classical, **CLASSICAL, marker="s", mfc="none", label="classical")
     name = "robust, with its share of the variance"
     ax.plot(numbers[: len(robust)], robust, **ROBUST, marker="o", label=name)
-    shares = np.asarray(results.explained_variance_ratio)
-    step = 1 + len(numbers) // MOST_TICKS
-    for k in range(0, min(len(robust), MOST_COMPONENTS), step):
-        if shares[k] >= LEAST_SHARE:
-            write_name(ax, (numbers[k], robust[k]), f"{shares[k]:.0%}", (6, 4))
     ax.margins(x=0.1, y=0.15)
-    ax.set(xlabel="component", ylabel="variance", xticks=numbers[::step])
+    ticks = numbers[:: 1 + len(numbers) // MOST_TICKS]
+    ax.set(xlabel="component", ylabel="variance", xticks=ticks)
     if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
         ax.set_yscale("log")
     else:
         ax.set_ylim(0, None)
     ax.legend()
-    lay_out(ax)
-    markers = marker_boxes(ax, numbers.astype(float), classical)
-    clear_legend(ax, np.vstack([markers, text_boxes(ax)]))
+    _write_shares(ax, results, classical)
     return fig
+
+
+def _write_shares(ax: Axes, results: ComponentsResults, classical: Array) -> None:
+    """Write the shares of the first components beside their variances, clear of the curves."""
+    robust, shares = np.asarray(results.eigenvals), np.asarray(results.explained_variance_ratio)
+    places = np.c_[np.arange(1.0, len(robust) + 1), robust]
+    named = np.flatnonzero(shares[:MOST_COMPONENTS] >= LEAST_SHARE)
+    others = np.c_[np.arange(1.0, len(classical) + 1), classical]
+    lay_out(ax)
+    if clear_legend(ax, marker_boxes(ax, *np.vstack([places, others]).T)):
+        lay_out(ax)
+    markers = marker_boxes(ax, *np.vstack([places, others]).T)
+    write_names(ax, places[named], [f"{share:.0%}" for share in shares[named]], markers)
 
 
 def plot_biplot(

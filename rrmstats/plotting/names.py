@@ -186,12 +186,6 @@ def text_size(ax: Axes, text: str, **kwargs: Any) -> tuple[float, float]:
     return float(width) + 1, float(height) + 1
 
 
-def text_boxes(ax: Axes) -> Array:
-    """Return the boxes of all texts on axes, shape (p, 4), in points."""
-    boxes = [text.get_window_extent().extents for text in ax.texts]
-    return np.array(boxes).reshape(-1, 4) * points_per_pixel(ax)
-
-
 def write_name(
     ax: Axes, point: npt.ArrayLike, text: str, place: npt.ArrayLike, **kwargs: Any
 ) -> None:
