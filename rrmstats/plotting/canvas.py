@@ -90,6 +90,14 @@ def flagged_rows(results: Results, level: float = 0.975) -> Flags:
     return np.asarray(results.outliers(level), dtype=bool)
 
 
+def outline(rows: Sized) -> Style:
+    """Return white edges for a line on so many rows that it would not be seen otherwise."""
+    if not is_many(rows):
+        return {}
+    stroke = import_module("matplotlib.patheffects").withStroke
+    return {"path_effects": [stroke(linewidth=3.5, foreground="white")]}
+
+
 def is_many(rows: Sized) -> bool:
     """Return whether there are so many rows that they are drawn as an image."""
     return len(rows) > MANY_ROWS
@@ -129,8 +137,8 @@ def draw_rows(
     """
     flagged = flagged_rows(results, level)
     style: Style = {"linestyle": "none", "rasterized": is_many(x)}
-    if is_many(x):
-        style["markersize"] = 3
+    if is_many(x):  # below the lines, which they would hide
+        style |= {"markersize": 3, "zorder": 1.9}
     ax.plot(x[~flagged], y[~flagged], **{**KEPT, **style}, label=unit)
     if flagged.any():
         name = f"flagged ({flagged.sum()})"

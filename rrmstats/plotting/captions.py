@@ -13,12 +13,15 @@ from rrmstats.plotting.offers import Flags, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FONT_SIZE = 8.5
 # Width of a letter in units of the font size.
 LETTER = 0.52
 # A relative weight above this is large for a flagged row.
 LARGE = 0.5
+# Relative weights that differ by no more are equal.
+EQUAL = 1e-9
 
 
 def write_caption(ax: Axes, *sentences: str) -> None:
@@ -29,11 +32,20 @@ def write_caption(ax: Axes, *sentences: str) -> None:
         ax.set_title("\n".join(lines), loc="left", fontsize=FONT_SIZE)
 
 
-def take_captions(axes: list[Axes]) -> str:
-    """Remove the captions of axes, and return them as one text."""
-    found = [ax.get_title(loc="left") for ax in axes]
-    for ax in axes:
+def write_caption_below(fig: Figure, text: str) -> None:
+    """Write a text below all panels of a figure, at the left; nothing if it is empty."""
+    if text:
+        wide = fig.bbox.width * 72 / fig.dpi
+        lines = fill(text, max(int(wide / (LETTER * FONT_SIZE)), 20))
+        fig.supxlabel(lines, x=0.01, ha="left", fontsize=FONT_SIZE)
+
+
+def take_captions(fig: Figure) -> str:
+    """Remove the captions of a figure and its axes, and return them as one text."""
+    found = [*(ax.get_title(loc="left") for ax in fig.axes), fig.get_supxlabel()]
+    for ax in fig.axes:
         ax.set_title("", loc="left")
+    fig.supxlabel("")
     return " ".join(" ".join(text.split()) for text in found if text)
 
 
@@ -43,7 +55,10 @@ def large_weights_note(results: Results, level: float = 0.975, unit: str = "row"
     A weight says how much a row counts in the fit, a flag that it is unusual. Rows far out in the
     subspace of principal components are both.
     """
-    kept = flagged_rows(results, level) & (np.asarray(results.relative_weights) > LARGE)
+    relative = np.asarray(results.relative_weights)
+    kept = flagged_rows(results, level) & (relative > LARGE)
+    if kept.any() and np.ptp(relative) <= EQUAL:
+        return _subject(int(kept.sum()), unit) + f": all {unit}s have equal weights here."
     inside = kept & _score_outliers(results, level)
     parts = [
         (
@@ -57,12 +72,14 @@ def large_weights_note(results: Results, level: float = 0.975, unit: str = "row"
 
 
 def _score_outliers(results: Results, level: float) -> Flags:
-    """Return which rows are far from the center within a subspace, shape (n,)."""
+    """Return which rows are far from the center and not off the subspace, shape (n,)."""
     if "score_cutoff" not in dir(results):
         return np.zeros(np.size(results.losses), dtype=bool)
     components: Any = results
-    cutoff = components.score_cutoff(float(np.sqrt(level)))
-    return np.asarray(np.asarray(components.score_distance) > cutoff)
+    each = float(np.sqrt(level))  # outliers() gives each of the two cutoffs this level
+    far = np.asarray(components.score_distance) > components.score_cutoff(each)
+    off = np.asarray(components.orthogonal_distance) > components.orthogonal_cutoff(each)
+    return np.asarray(far & ~off)
 
 
 def _other_reason(results: Results, level: float) -> str:
@@ -72,4 +89,4 @@ def _other_reason(results: Results, level: float) -> str:
 
 
 def _subject(count: int, unit: str) -> str:
-    return f"{count} flagged {unit}{' has' if count == 1 else 's have'} a large weight"
+    return f"{count:,} flagged {unit}{' has' if count == 1 else 's have'} a large weight"

@@ -63,12 +63,14 @@ def plot_separation(results: LabelResults, ax: Axes | None = None) -> Figure:
     probability = np.asarray(results.predict())
     order = np.argsort(probability, kind="stable")
     n, image = len(order), is_many(order)
-    bands = ax.stairs(results.model.endog[order], np.arange(n + 1) - 0.5, fill=True, color=SKY)
+    edges, labels = np.arange(n + 1) - 0.5, results.model.endog[np.r_[order, order[-1]]]
+    bands = ax.fill_between(edges, labels, step="post", color=SKY, linewidth=0)
     bands.set(label="labeled 1", rasterized=image)
     ax.plot(probability[order], color="black", linewidth=1.4, label="fitted probability")
     places = np.flatnonzero(flagged_rows(results)[order])
     style = {**FLAGGED, "marker": "v", "linestyle": "none", "clip_on": False, "rasterized": image}
-    ax.plot(places, np.full(len(places), 1.04), **style, label=f"flagged ({len(places)})")
+    if len(places):
+        ax.plot(places, np.full(len(places), 1.04), **style, label=f"flagged ({len(places)})")
     expected = n - float(probability.sum())
     ax.plot(expected, -0.04, "^", color="black", clip_on=False, label="expected start of ones")
     ax.set(xlabel="rows by fitted probability", ylabel="fitted probability")

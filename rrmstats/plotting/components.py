@@ -24,9 +24,9 @@ from rrmstats.plotting.names import (
     marker_boxes,
     name_rows,
     name_settled_rows,
+    other_rows,
     settle,
-    text_boxes,
-    write_name,
+    short_names,
     write_names,
 )
 from rrmstats.plotting.offers import Array, ComponentsResults
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 # A scree plot shows at most so many classical components that have no robust counterpart.
 MOST_COMPONENTS = 12
+# Its axis has room for fewer numbers than this.
+MOST_TICKS = 20
+# A smaller share of the variance is not written.
+LEAST_SHARE = 0.005
 # A biplot names at most so many arrows.
 MOST_NAMES = 12
 # Variances that differ by this factor are drawn on a logarithmic axis.
@@ -78,20 +82,29 @@ def plot_scree(results: ComponentsResults, ax: Axes | None = None) -> Figure:
     ax.plot(numbers, classical, **CLASSICAL, marker="s", mfc="none", label="classical")
     name = "robust, with its share of the variance"
     ax.plot(numbers[: len(robust)], robust, **ROBUST, marker="o", label=name)
-    shares = np.asarray(results.explained_variance_ratio)
-    for number, (variance, share) in enumerate(zip(robust, shares, strict=True), 1):
-        write_name(ax, (number, variance), f"{share:.0%}", (6, 4))
     ax.margins(x=0.1, y=0.15)
-    ax.set(xlabel="component", ylabel="variance", xticks=numbers)
+    ticks = numbers[:: 1 + len(numbers) // MOST_TICKS]
+    ax.set(xlabel="component", ylabel="variance", xticks=ticks)
     if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
         ax.set_yscale("log")
     else:
         ax.set_ylim(0, None)
     ax.legend()
-    lay_out(ax)
-    markers = marker_boxes(ax, numbers.astype(float), classical)
-    clear_legend(ax, np.vstack([markers, text_boxes(ax)]))
+    _write_shares(ax, results, classical)
     return fig
+
+
+def _write_shares(ax: Axes, results: ComponentsResults, classical: Array) -> None:
+    """Write the shares of the first components beside their variances, clear of the curves."""
+    robust, shares = np.asarray(results.eigenvals), np.asarray(results.explained_variance_ratio)
+    places = np.c_[np.arange(1.0, len(robust) + 1), robust]
+    named = np.flatnonzero(shares[:MOST_COMPONENTS] >= LEAST_SHARE)
+    others = np.c_[np.arange(1.0, len(classical) + 1), classical]
+    lay_out(ax)
+    if clear_legend(ax, marker_boxes(ax, *np.vstack([places, others]).T)):
+        lay_out(ax)
+    markers = marker_boxes(ax, *np.vstack([places, others]).T)
+    write_names(ax, places[named], [f"{share:.0%}" for share in shares[named]], markers)
 
 
 def plot_biplot(
@@ -171,9 +184,12 @@ def _name_arrows(drawn: DrawnRows, ends: Array, names: list[str]) -> Array:
     order = np.argsort(-np.linalg.norm(ends, axis=1), kind="stable")
     longest = np.sort(order[:MOST_NAMES])
     along = np.concatenate([share * ends for share in np.linspace(0.1, 1.0, 10)])
-    lines, shown = marker_boxes(ax, *along.T), [names[j] for j in longest]
-    markers = np.vstack([marker_boxes(ax, drawn.x, drawn.y), lines])
-    boxes = write_names(ax, ends[longest], shown, markers, outward=True, weight="bold")
+    lines, shown = marker_boxes(ax, *along.T), [short_names(names)[j] for j in longest]
+    flagged = marker_boxes(ax, drawn.x[drawn.flagged], drawn.y[drawn.flagged])
+    markers, others = np.vstack([flagged, lines]), other_rows(drawn)
+    boxes = write_names(
+        ax, ends[longest], shown, markers, others=others, outward=True, weight="bold"
+    )
     return np.vstack([boxes, lines])
 
 

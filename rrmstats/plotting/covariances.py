@@ -21,6 +21,7 @@ from rrmstats.plotting.canvas import (
     ROBUST,
     draw_rows,
     one_axes,
+    outline,
 )
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.names import name_rows
@@ -125,8 +126,10 @@ def plot_ellipse(
     mean, cov = np.asarray(results.mean)[pair], np.asarray(results.cov)[np.ix_(pair, pair)]
     classical = classical_moments(data, results.model.freq_weights)
     radius = float(np.sqrt(chi2.ppf(level, 2)))
-    ax.plot(*ellipse(mean, cov, radius).T, **ROBUST, label=f"robust, {level:.1%}")
-    ax.plot(*ellipse(*classical, radius).T, **CLASSICAL, label=f"classical, {level:.1%}")
+    edge = outline(data)
+    ax.plot(*ellipse(mean, cov, radius).T, **ROBUST, **edge, label=f"robust, {level:.1%}")
+    around = ellipse(*classical, radius)
+    ax.plot(*around.T, **CLASSICAL, **edge, label=f"classical, {level:.1%}")
     settings = {"xlabel": names[pair[0]], "ylabel": names[pair[1]]}
     name_rows(draw_rows(ax, results, data[:, 0], data[:, 1], level, label, **settings))
     return fig

@@ -14,6 +14,7 @@ from rrmstats.plotting.canvas import (
     ROBUST,
     DrawnRows,
     draw_rows,
+    outline,
 )
 from rrmstats.plotting.offers import Array, GeneralizedResults
 
@@ -62,7 +63,7 @@ def draw_means(ax: Axes, results: GeneralizedResults, column: int) -> None:
         (model.likelihood_params(), CLASSICAL, "maximum likelihood"),
     ):
         means: Array = model.predict(params, rows)
-        ax.plot(rows[:, column], means, **style, zorder=4, label=name)
+        ax.plot(rows[:, column], means, **style, **outline(x), zorder=4, label=name)
 
 
 def response_name(results: GeneralizedResults) -> str:

@@ -10,13 +10,17 @@ from rrmstats.plotting.canvas import BLUE, CUTOFF, VERMILLION, axes_grid, lay_ou
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.legends import clear_legend
 from rrmstats.plotting.names import FONT_SIZE, marker_boxes
-from rrmstats.plotting.offers import Flags, Results
+from rrmstats.plotting.offers import Array, Flags, Results
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+ALL_EQUAL = "infinite: all rows have equal weights"
+# Room above and below a curve in units of its height, and the least height in units of its values.
+ROOM, LEAST_SPAN = 0.15, 2e-3
+TINY = 1e-300
 # Name and marker of each kind of step.
 STEPS = {
     "start": ("start", "s"),
@@ -56,8 +60,8 @@ def plot_trace(results: Results, fig: Figure | None = None) -> Figure:
     trace = results.trace
     _draw_column(risk_ax, trace, "risk", BLUE)
     _draw_column(lambda_ax, trace, "lambda_", VERMILLION)
-    lambda_ax.set_xlabel("iteration")
-    lambda_ax.xaxis.get_major_locator().set_params(integer=True)
+    lambda_ax.set(xlabel="iteration", xlim=(-0.6, len(trace) - 0.4))
+    lambda_ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     risk_ax.legend()
     if results.efficiency is not None:
         _mark_second_step(risk_ax, lambda_ax, trace["step"].to_numpy() == "second step")
@@ -102,4 +106,15 @@ def _draw_column(ax: Axes, trace: pd.DataFrame, column: str, color: str) -> None
         if here.any():
             ax.plot(iteration[here], values[here], marker, color=color, label=name)
     ax.set_ylabel(column.rstrip("_"))
-    ax.margins(y=0.15)
+    if np.isnan(values).all():
+        ax.set_yticks([])
+        ax.text(0.5, 0.5, ALL_EQUAL, transform=ax.transAxes, ha="center", va="center")
+    else:
+        ax.set_ylim(*value_limits(values))
+
+
+def value_limits(values: Array) -> tuple[float, float]:
+    """Return limits with room around the finite values, and not so close that ticks look equal."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    room = max(ROOM * (high - low), LEAST_SPAN * max(abs(low), abs(high)) / 2, TINY)
+    return low - room, high + room

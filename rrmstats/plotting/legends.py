@@ -33,7 +33,7 @@ def legend_box(ax: Axes) -> Array | None:
 
 
 def clear_legend(ax: Axes, boxes: Array) -> bool:
-    """Keep a legend where it is, or put it above all that it covers; return whether it did that.
+    """Keep a legend that fits and covers nothing, or put it above all; return whether it did that.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def clear_legend(ax: Axes, boxes: Array) -> bool:
     if legend is None:
         return False
     wide, high = np.array(ax.bbox.size) * points_per_pixel(ax)
-    if not covers(legend + CLEARANCE * np.array([-1, -1, 1, 1]), boxes).any():
+    fits = legend[2] - legend[0] <= wide
+    if fits and not covers(legend + CLEARANCE * np.array([-1, -1, 1, 1]), boxes).any():
         left, low = legend[:2] - np.array(ax.bbox.extents[:2]) * points_per_pixel(ax)
         # The best place would move as soon as names are written.
         placed: Any = ax.get_legend()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rrmstats.plotting.canvas import GRAY, DrawnRows, lay_out
+from rrmstats.plotting.canvas import GRAY, DrawnRows, Style, is_many, lay_out
 from rrmstats.plotting.legends import clear_legend, covers, legend_box, points_per_pixel
 from rrmstats.plotting.offers import Array
 
@@ -30,9 +30,15 @@ FAR_PLACES = [
 # A name that is farther from its point than this is connected to it by a line.
 NEAR = 6
 MARKER_RADIUS = 4
+# A longer name loses letters.
+LONGEST_NAME = 28
 # What a place costs that is not clear; a legend would hide the name, others only touch it.
 UNDER_LEGEND, OUTSIDE, ON_NAME, ON_MARKER, FOREIGN = 1e6, 1e5, 1e4, 1e3, 1e2
+# To cover a row that is not flagged costs as much as to be 40 points away, or on the wrong side.
+ON_ROW, ON_SIDE, AWAY = 2.0, 2.0, 0.05
 NO_BOXES = np.empty((0, 4))
+# What is under a name shines through only a little.
+GROUND: Style = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.2}
 
 
 def name_rows(*drawn: DrawnRows) -> None:
@@ -69,9 +75,50 @@ def name_settled_rows(drawn: DrawnRows, taken: Array = NO_BOXES) -> None:
     shown = drawn.flagged & np.isfinite(x) & np.isfinite(y)
     order = drawn.results.order_by_weight()
     rows = order[shown[order]][: max(drawn.label, 0)]
-    names = drawn.results.row_names
-    markers = marker_boxes(drawn.ax, x[shown], y[shown])
-    write_names(drawn.ax, np.c_[x[rows], y[rows]], [names[row] for row in rows], markers, taken)
+    names = short_names(drawn.results.row_names)
+    write_names(
+        drawn.ax,
+        np.c_[x[rows], y[rows]],
+        [names[row] for row in rows],
+        marker_boxes(drawn.ax, x[shown], y[shown]),
+        taken,
+        others=other_rows(drawn),
+    )
+
+
+def other_rows(drawn: DrawnRows) -> Array:
+    """Return the boxes of rows that are not flagged, shape (p, 4); none if they are everywhere."""
+    if is_many(drawn.x):
+        return NO_BOXES
+    return marker_boxes(drawn.ax, drawn.x[~drawn.flagged], drawn.y[~drawn.flagged])
+
+
+def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
+    """Return names, long ones with fewer letters: without their middles, if they differ elsewhere.
+
+    Examples
+    --------
+    >>> from rrmstats.plotting.names import short_names
+    >>> short_names(["ward 12", "the second ward of the third building"], 20)
+    ['ward 12', 'the second… building']
+    >>> short_names([f"the hospital number {i} of the county" for i in (1, 2)], 24)
+    ['the hospital number 1…ty', 'the hospital number 2…ty']
+    """
+    if max(map(len, names), default=0) <= longest:
+        return list(names)
+    kept = longest - 1
+    tried = [
+        [cut_name(name, head, kept - head) for name in names]
+        for head in (kept - kept // 2, kept - kept // 8, kept // 8, kept, 0)
+    ]
+    return max(tried, key=lambda short: len(set(short)))
+
+
+def cut_name(name: str, head: int, tail: int) -> str:
+    """Return the first and last letters of a name, so many of each; all if it has no more."""
+    if len(name) <= head + tail + 1:
+        return name
+    return f"{name[:head]}…{name[len(name) - tail :]}"
 
 
 def marker_boxes(ax: Axes, x: Array, y: Array) -> Array:
@@ -87,6 +134,7 @@ def write_names(
     names: Sequence[str],
     markers: Array,
     taken: Array = NO_BOXES,
+    others: Array = NO_BOXES,
     outward: bool = False,
     **kwargs: Any,
 ) -> Array:
@@ -103,6 +151,8 @@ def write_names(
         Boxes of points that no name should cover, in points.
     taken : ndarray, shape (q, 4), optional
         Boxes of other names.
+    others : ndarray, shape (r, 4), optional
+        Boxes that names cover only if all places nearby do.
     outward : bool, optional
         Whether a name should be on the side of its point that is away from the origin.
     **kwargs
@@ -119,6 +169,7 @@ def write_names(
         np.array(ax.bbox.extents) * unit,
         taken,
         NO_BOXES if legend is None else legend[None],
+        others,
         np.sign(points) if outward else None,
     )
     for point, name, place in zip(points, names, places, strict=True):
@@ -133,12 +184,6 @@ def text_size(ax: Axes, text: str, **kwargs: Any) -> tuple[float, float]:
     width, height = np.array(written.get_window_extent().size) * points_per_pixel(ax)
     written.remove()
     return float(width) + 1, float(height) + 1
-
-
-def text_boxes(ax: Axes) -> Array:
-    """Return the boxes of all texts on axes, shape (p, 4), in points."""
-    boxes = [text.get_window_extent().extents for text in ax.texts]
-    return np.array(boxes).reshape(-1, 4) * points_per_pixel(ax)
 
 
 def write_name(
@@ -161,7 +206,7 @@ def write_name(
     if max(abs(right), abs(up)) > NEAR:
         kwargs["arrowprops"] = {"arrowstyle": "-", "color": GRAY, "linewidth": 0.5}
     at: Any = tuple(np.asarray(point, dtype=float))
-    ax.annotate(
+    written = ax.annotate(
         text,
         at,
         xytext=(right, up),
@@ -169,8 +214,12 @@ def write_name(
         ha={-1: "right", 0: "center", 1: "left"}[int(np.sign(right))],
         va="top" if up < 0 else "bottom",
         fontsize=FONT_SIZE,
+        bbox=GROUND,
+        zorder=5,
         **kwargs,
     )
+    # Its place was chosen for the layout that the figure has.
+    written.set_in_layout(False)
 
 
 def free_places(
@@ -180,6 +229,7 @@ def free_places(
     frame: Array,
     taken: Array = NO_BOXES,
     legend: Array = NO_BOXES,
+    others: Array = NO_BOXES,
     sides: Array | None = None,
 ) -> list[Offset]:
     """Return a place for each name that is clear of others and visibly its point's own.
@@ -193,10 +243,10 @@ def free_places(
         Boxes of points that no name should cover.
     frame : ndarray, shape (4,)
         Left, lower, right and upper limits of the axes.
-    taken, legend : ndarray, shape (q, 4), optional
-        Boxes of other names, and of the legend.
+    taken, legend, others : ndarray, shape (q, 4), optional
+        Boxes of other names, of the legend, and of what a name may cover.
     sides : ndarray, shape (m, 2), optional
-        Signs of the offsets that are tried first.
+        Signs of the offsets that are preferred.
 
     Returns
     -------
@@ -207,8 +257,7 @@ def free_places(
     chosen: list[Offset] = []
     for number, (point, size) in enumerate(zip(points, sizes, strict=True)):
         tried = NEAR_PLACES + FAR_PLACES
-        if sides is not None:
-            tried = sorted(tried, key=lambda place: -float(np.sign(place) @ sides[number]))
+        side = np.zeros(2) if sides is None else sides[number]
         boxes = [name_box(point, place, size) for place in tried]
         costs = [
             UNDER_LEGEND * covered_share(box, legend)
@@ -216,6 +265,9 @@ def free_places(
             + ON_NAME * covered_share(box, taken)
             + ON_MARKER * covered_share(box, markers)
             + FOREIGN * (place in NEAR_PLACES and not belongs(box, point, markers))
+            + ON_ROW * covered_share(box, others)
+            - ON_SIDE * float(np.sign(place) @ side)
+            + AWAY * float(np.abs(place).max())
             for place, box in zip(tried, boxes, strict=True)
         ]
         best = int(np.argmin(costs))

@@ -25,6 +25,10 @@ FAR = 20.0
 TINY = 1e-9
 
 
+# More places than this are first put together in cells of this share of a gap.
+MANY_PLACES, CELL = 500, 0.25
+
+
 class Group(NamedTuple):
     """Rows that are drawn and labeled together.
 
@@ -48,6 +52,14 @@ def relative_weights(path: FittedPath) -> Array:
 def row_names(path: FittedPath) -> list[str]:
     """Return the labels of the rows, or of the groups that have the weights."""
     return [str(label) for label in path.weights.index]
+
+
+def some_lines(values: Array, most: int) -> Array:
+    """Return at most so many of some lines, shape (p, m), spread evenly over their ends."""
+    if len(values) <= most:
+        return values
+    order = np.argsort(values[:, -1], kind="stable")
+    return values[order[np.linspace(0, len(order) - 1, most).astype(int)]]
 
 
 def ever_flagged(path: FittedPath) -> Flags:
@@ -212,7 +224,11 @@ def merged_places(values: Array, gap: float) -> list[Rows]:
     values : ndarray, shape (p,)
     gap : float
     """
-    groups = [np.array([i]) for i in np.argsort(values, kind="stable")]
+    order = np.argsort(values, kind="stable")
+    groups = [np.array([i]) for i in order]
+    if len(values) > MANY_PLACES:
+        cell = np.floor(values[order] / (CELL * gap))
+        groups = np.split(order, np.flatnonzero(np.diff(cell)) + 1)
     while True:
         means = np.array([values[group].mean() for group in groups])
         distances = np.diff(means)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rrmstats.plotting.canvas import CUTOFF, WEIGHT_COLORS, Style, lay_out, one_axes
 from rrmstats.plotting.catalog import checked_picture
-from rrmstats.plotting.names import FONT_SIZE
+from rrmstats.plotting.names import FONT_SIZE, short_names
 from rrmstats.plotting.offers import Array, FittedPath
 from rrmstats.plotting.path_arrays import (
     Rows,
@@ -31,7 +31,14 @@ from rrmstats.plotting.path_labels import (
     size_in_points,
     values_at_points,
 )
-from rrmstats.plotting.paths import CHOSEN, JUMP, STAYS, draw_rows_in_gray, group_color
+from rrmstats.plotting.paths import (
+    CHOSEN,
+    JUMP,
+    STAYS,
+    draw_flagged_rows,
+    draw_rows_in_gray,
+    group_color,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +114,7 @@ def value_edges(values: Array) -> Array:
 
 def _label_rows(ax: Axes, path: FittedPath, rows: Rows) -> None:
     """Label each row, or if there are many each group of rows that leave together."""
-    names = row_names(path)
+    names = short_names(row_names(path))
     if len(rows) <= MOST_SINGLE_LABELS:
         size = 8 if len(rows) <= 40 else 6.5
         ax.set_yticks(np.arange(len(rows)), [names[row] for row in rows], fontsize=size)
@@ -192,14 +199,17 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     values = np.where(np.isfinite(values), values, np.nan)
     outside = beyond_band(path, cutoff)
     _draw_band(ax, path.eps_bars, band_floor(path, cutoff), cutoff, level)
-    draw_rows_in_gray(ax, path.eps_bars, values[~outside.any(axis=1)])
-    ax.plot(path.eps_bars, values[outside.any(axis=1) & ~outside[:, -1]].T, **STAYS)
+    passing = values[outside.any(axis=1) & ~outside[:, -1]]
+    drawn = draw_rows_in_gray(ax, path.eps_bars, values[~outside.any(axis=1)])
+    drawn += draw_flagged_rows(ax, path.eps_bars, passing, **STAYS)
     first, last = path.eps_bars[0], path.eps_bars[-1]
     ax.set(xlabel="eps_bar", ylabel=name, xlim=(first if first < last else last - 0.01, last))
     if is_far(values, cutoff):
         ax.set_yscale("symlog", linthresh=float(cutoff.max()), linscale=1.5)
     _mark(ax, path)
-    _draw_outside(ax, path, values, np.flatnonzero(outside[:, -1]))
+    drawn += _draw_outside(ax, path, values, np.flatnonzero(outside[:, -1]))
+    if drawn < len(values):
+        ax.set_title(f"{drawn:,} of {len(values):,} {path.unit}s are drawn", pad=24)
     add_legend_above(ax)
     return fig
 
@@ -211,18 +221,24 @@ def _draw_band(ax: Axes, x: Array, low: Array, cutoff: Array, level: float) -> N
         ax.plot(x, low, **CUTOFF)
 
 
-def _draw_outside(ax: Axes, path: FittedPath, values: Array, rows: Rows) -> None:
-    """Draw the rows that end outside the band, and label their ends."""
-    lines = ax.plot(path.eps_bars, values[rows].T, linewidth=1.2)
+def _draw_outside(ax: Axes, path: FittedPath, values: Array, rows: Rows) -> int:
+    """Draw the rows that end outside the band, label their ends, and return how many are drawn."""
+    ax.update_datalim(np.c_[np.tile(path.eps_bars, len(rows)), values[rows].ravel()])
+    ax.autoscale_view()
     lay_out(ax)
-    heights, names = heights_in_points(ax, values[rows, -1]), row_names(path)
+    heights, names = heights_in_points(ax, values[rows, -1]), short_names(row_names(path))
     groups = merged_places(heights, LANE)
-    for number, group in enumerate(groups):
-        for line in group:
-            lines[line].set_color(group_color(number))
+    style = {"linewidth": 1.2}
+    drawn = sum(
+        draw_flagged_rows(
+            ax, path.eps_bars, values[rows[group]], color=group_color(number), **style
+        )
+        for number, group in enumerate(groups)
+    )
     ends = values_at_points(ax, np.array([heights[group].mean() for group in groups]))
     texts = [rows_text(rows[group], names, path.unit) for group in groups]
     label_at_ends(ax, ends, texts, [group_color(number) for number in range(len(groups))])
+    return drawn
 
 
 def _mark(ax: Axes, path: FittedPath) -> None:

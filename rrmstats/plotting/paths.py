@@ -11,6 +11,7 @@ import numpy as np
 from rrmstats.optional import require
 from rrmstats.plotting.canvas import CUTOFF, REFERENCE, ROBUST, SKY, Style, lay_out, new_figure
 from rrmstats.plotting.catalog import checked_picture
+from rrmstats.plotting.names import short_names
 from rrmstats.plotting.offers import Array, FittedPath
 from rrmstats.plotting.path_arrays import (
     checked_terms,
@@ -21,6 +22,7 @@ from rrmstats.plotting.path_arrays import (
     relative_weights,
     row_names,
     rows_text,
+    some_lines,
 )
 from rrmstats.plotting.path_labels import Label, label_above, line_legend
 
@@ -38,10 +40,14 @@ MOST_TERMS = 12
 # Columns of the grid of panels: it can be divided by 1, 2, 3 and 4.
 COLUMNS = 12
 HEIGHT_OF_TERMS = 2.1
+# So many letters have room above the panels of a row.
+LETTERS_OF_TITLES = 88
 # A panel has room for this share of the confidence limits, on either side.
 SHARE_OF_LIMITS = 0.9
 # Groups of more rows are drawn in thin lines.
 MANY_LINES = 30
+# Of more rows that are never flagged, and of larger groups of others, only so many are drawn.
+MOST_LINES, MOST_OF_A_GROUP = 2000, 200
 FLAGGED_SHARE: Style = {"color": "black", "linestyle": "-.", "linewidth": 1.0}
 
 
@@ -53,8 +59,9 @@ def plot_path(
     Coefficients with their confidence intervals; the scale; the estimated contamination and the
     share of flagged rows; and the weights of the rows, or of the groups of a model that has
     groups. Rows that leave at the same value are
-    labeled once; rows that are never flagged are light gray. Dashed vertical lines are the jumps,
-    a solid one is the chosen value.
+    labeled once; rows that are never flagged are light gray. Of thousands of rows some are drawn,
+    and the title says how many. Dashed vertical lines are the jumps, a solid one is the chosen
+    value.
 
     Parameters
     ----------
@@ -83,12 +90,13 @@ def plot_path(
     rows, per_row = term_grid(len(shown))
     fig = _figure(fig, picture.size, rows)
     grid: Any = fig.add_gridspec(rows + 1, COLUMNS, height_ratios=[1.0] * rows + [1.35])
-    span = COLUMNS // per_row
+    span, titles = COLUMNS // per_row, short_names(shown, LETTERS_OF_TITLES // per_row)
     axes = []
     for number, term in enumerate(shown):
         row, column = divmod(number, per_row)
         ax = fig.add_subplot(grid[row, column * span : (column + 1) * span])
         _draw_term(ax, path, term)
+        ax.set_title(titles[number])
         axes.append(ax)
     axes += _draw_below(fig, grid[rows, :], path)
     _mark_places(axes, path)
@@ -119,7 +127,6 @@ def _draw_term(ax: Axes, path: FittedPath, term: str) -> None:
     low, high = frame["lower"].to_numpy(float), frame["upper"].to_numpy(float)
     ax.fill_between(x, low, high, color=SKY, alpha=0.35, linewidth=0, label="95 % interval")
     ax.plot(x, y, **ROBUST, label="estimate")
-    ax.set_title(term)
     ax.set_xlabel("eps_bar")
     bottom, top = term_limits(y, low, high)
     if bottom < top:
@@ -155,7 +162,7 @@ def _draw_below(fig: Figure, place: Any, path: FittedPath) -> list[Axes]:
     ]
     if has_scale:
         axes[0].plot(by_value.index, by_value["scale"], **ROBUST)
-        axes[0].set(title="Scale", xlabel="eps_bar", ylim=(0, None))
+        axes[0].set(title="Scale", xlabel="eps_bar", ylim=(0, 1.08 * by_value["scale"].max()))
     _draw_contamination(axes[-2], path, by_value)
     _draw_weights(axes[-1], path)
     return axes
@@ -175,14 +182,20 @@ def _draw_contamination(ax: Axes, path: FittedPath, by_value: Any) -> None:
 def _draw_weights(ax: Axes, path: FittedPath) -> None:
     """Draw the weights of the rows."""
     relative, x = relative_weights(path), path.eps_bars
-    draw_rows_in_gray(ax, x, relative[~ever_flagged(path)])
-    ax.plot(x, relative[flagged_that_stay(path)].T, **STAYS)
+    drawn = draw_rows_in_gray(ax, x, relative[~ever_flagged(path)])
+    drawn += draw_flagged_rows(ax, x, relative[flagged_that_stay(path)], **STAYS)
     for number, group in enumerate(leaving_groups(path)):
         thin = len(group.rows) > MANY_LINES
         style: Style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
-        ax.plot(x, relative[group.rows].T, color=group_color(number), **style)
-    title = f"Weights of the {path.unit}s"
+        drawn += draw_flagged_rows(ax, x, relative[group.rows], color=group_color(number), **style)
+    title = f"Weights of {drawn_text(drawn, path)}"
     ax.set(title=title, xlabel="eps_bar", ylabel="weight * n", ylim=(0, None))
+
+
+def drawn_text(drawn: int, path: FittedPath) -> str:
+    """Return in words how many rows are drawn."""
+    total = len(path.weights)
+    return f"the {path.unit}s" if drawn == total else f"{drawn:,} of {total:,} {path.unit}s"
 
 
 def group_color(number: int) -> str:
@@ -192,7 +205,7 @@ def group_color(number: int) -> str:
 
 def _name_groups(ax: Axes, path: FittedPath) -> None:
     """Write the rows that leave together above the place where they leave."""
-    relative, x, names = relative_weights(path), path.eps_bars, row_names(path)
+    relative, x, names = relative_weights(path), path.eps_bars, short_names(row_names(path))
     labels = []
     for number, group in enumerate(leaving_groups(path)):
         height = float(relative[group.rows, group.at].mean())
@@ -230,10 +243,19 @@ def _add_legend(fig: Figure, path: FittedPath, shown: int) -> None:
     line_legend(fig, entries, title)
 
 
-def draw_rows_in_gray(ax: Axes, x: Array, values: Array) -> None:
-    """Draw lines, shape (p, m), of rows that are of no further interest."""
+def draw_rows_in_gray(ax: Axes, x: Array, values: Array) -> int:
+    """Draw lines, shape (p, m), of rows that are of no further interest, and return how many."""
+    values = some_lines(values, MOST_LINES)
     lines = import_module("matplotlib.collections").LineCollection(
         [np.c_[x, line] for line in values], rasterized=len(values) > 500, **NEVER
     )
     ax.add_collection(lines)
     ax.autoscale_view()
+    return len(values)
+
+
+def draw_flagged_rows(ax: Axes, x: Array, values: Array, **style: Any) -> int:
+    """Draw lines, shape (p, m), of rows that are flagged somewhere, and return how many."""
+    values = some_lines(values, MOST_OF_A_GROUP)
+    ax.plot(x, values.T, **style)
+    return len(values)

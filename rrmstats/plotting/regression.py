@@ -28,8 +28,9 @@ from rrmstats.plotting.canvas import (
     flagged_rows,
     is_many,
     one_axes,
+    outline,
 )
-from rrmstats.plotting.captions import large_weights_note, write_caption
+from rrmstats.plotting.captions import large_weights_note, write_caption, write_caption_below
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.generalized import (
     deviance_residuals,
@@ -40,7 +41,7 @@ from rrmstats.plotting.generalized import (
 )
 from rrmstats.plotting.names import name_rows
 from rrmstats.plotting.offers import Array, Flags, GeneralizedResults, RegressionResults
-from rrmstats.plotting.weights import draw_weights
+from rrmstats.plotting.weights import draw_weights, weights_note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,6 +115,7 @@ def plot_diagnostics(
     titles = ["Residuals and leverage", "Normal QQ", "Weights", last]
     for ax, title in zip(axes.flat, titles, strict=True):
         ax.set_title(title)
+    write_caption_below(fig, weights_note(drawn[1].results, results, level))
     name_rows(*drawn)
     return fig
 
@@ -223,22 +225,27 @@ def plot_fit(
 
 
 def _draw_by_weight(ax: Axes, x: Array, y: Array, relative: Array, flagged: Flags) -> Any:
-    """Draw rows in the colors of their weights and return the points last drawn."""
+    """Draw rows in the colors of their weights and return the points last drawn.
+
+    The legend shows their shapes without a color, since each row has its own.
+    """
+    many = is_many(x)
     style: dict[str, Any] = {
         **WEIGHT_COLORS,
         "vmax": float(relative.max()),
-        "s": 9 if is_many(x) else 36,
+        "s": 9 if many else 36,
         "edgecolors": GRAY,
-        "linewidths": 0.7,
+        "linewidths": 0.1 if many else 0.7,  # edges of many rows would hide their colors
         "zorder": 3,
-        "rasterized": is_many(x),
+        "rasterized": many,
     }
+    shape: dict[str, Any] = {"linestyle": "none", "mfc": "none", "mec": GRAY}
     points = None
-    for rows, marker, name in ((~flagged, "o", "row"), (flagged, "^", "flagged")):
+    names = ("row", f"flagged ({flagged.sum()})")
+    for rows, marker, name in zip((~flagged, flagged), "o^", names, strict=True):
         if rows.any():
-            points = ax.scatter(
-                x[rows], y[rows], c=relative[rows], marker=marker, label=name, **style
-            )
+            points = ax.scatter(x[rows], y[rows], c=relative[rows], marker=marker, **style)
+            ax.plot([], [], marker=marker, label=name, **shape)
     return points
 
 
@@ -253,4 +260,4 @@ def _draw_lines(ax: Axes, results: RegressionResults, column: int) -> None:
         (np.asarray(results.params), ROBUST, "robust"),
         (least_squares, CLASSICAL, "least squares"),
     ):
-        ax.plot(ends[:, column], ends @ params, **style, zorder=4, label=name)
+        ax.plot(ends[:, column], ends @ params, **style, **outline(x), zorder=4, label=name)

@@ -51,10 +51,14 @@ def plot_weights(
     picture = checked_picture("plot_weights", results)
     fig, ax = one_axes(ax, picture.size)
     drawn = draw_weights(ax, results, against, label)
-    unit = "row" if drawn.results is results else "group"
-    write_caption(ax, large_weights_note(drawn.results, unit=unit))
+    write_caption(ax, weights_note(drawn.results, results))
     name_rows(drawn)
     return fig
+
+
+def weights_note(drawn: Results, results: Results, level: float = 0.975) -> str:
+    """Return why flagged rows, or groups where those are drawn, have large weights."""
+    return large_weights_note(drawn, level, "row" if drawn is results else "group")
 
 
 def draw_weights(ax: Axes, results: Results, against: str, label: int) -> DrawnRows:
@@ -73,5 +77,7 @@ def draw_weights(ax: Axes, results: Results, against: str, label: int) -> DrawnR
         "ylim": (-0.06 * top, top),
     }
     drawn = draw_rows(ax, results, x, relative, label=label, **settings)
+    if by_index:
+        ax.locator_params(axis="x", integer=True)
     ax.legend(loc="upper center", ncols=3)
     return drawn

@@ -46,7 +46,7 @@ def figure_text(results: ReportedResults, picture: Picture, number: int, note: s
     def draw(fig: Figure) -> None:
         where = {picture.target: fig.subplots() if picture.target == "ax" else fig}
         getattr(plotting, picture.function)(results, **where, **dict(picture.options))
-        explained.append(take_captions(fig.axes))
+        explained.append(take_captions(fig))
 
     try:
         body = svg_text(draw, picture.size, f"picture{number}-", picture.caption)

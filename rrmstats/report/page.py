@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from html import escape
 from pathlib import Path
 
@@ -66,13 +67,13 @@ def page_text(results: ReportedResults, title: str | None = None) -> str:
     """Return a fit as the text of an HTML page."""
     summary = results.summary()
     heading = title or summary.tables[0].title
-    notes = [line for line in (summary.extra_txt or "").splitlines() if line.strip()]
+    notes = note_texts(summary.extra_txt or "")
     sections = [
         section("The call", pairs_table(call_pairs(results))),
         section(
             "Summary",
             *(simple_table(table) for table in summary.tables if table.title != OWN_SECTION),
-            *(f"<p>{escape(note)}</p>" for note in notes if note != "Notes:"),
+            *(f"<p>{escape(note)}</p>" for note in notes),
         ),
         section(OWN_SECTION, weights_text(results)),
         section("Flagged rows", flagged_text(results)),
@@ -81,6 +82,20 @@ def page_text(results: ReportedResults, title: str | None = None) -> str:
     ]
     script = Path(__file__).with_name("sort.js").read_text(encoding="utf-8")
     return document(heading, [*sections, f"<script>\n{script}</script>"])
+
+
+def note_texts(text: str) -> list[str]:
+    r"""Return the notes below a summary, each of which begins with its number in brackets.
+
+    Examples
+    --------
+    >>> from rrmstats.report.page import note_texts
+    >>> note_texts("Notes:\n[1] The first,\n    which is long.\n[2] The second.")
+    ['[1] The first, which is long.', '[2] The second.']
+    """
+    parts = re.split(r"^(?=\[\d+\] )", text, flags=re.MULTILINE)
+    notes = [" ".join(part.removeprefix("Notes:").split()) for part in parts]
+    return [note for note in notes if note]
 
 
 def document(heading: str, sections: list[str], head: str = "", style: str = STYLE) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rrmstats.plotting.names import short_names
 from rrmstats.plotting.offers import Array, FittedPath
 from rrmstats.plotting.path_arrays import (
     band_floor,
@@ -34,6 +35,8 @@ BLUE, BAND, GRAY, LIGHT, VERMILLION, GREEN = (
 # Level of the cutoffs.
 LEVEL = 0.975
 TERMS_PER_ROW = 4
+# Letters that have room above a coefficient; hovering tells all.
+LONGEST_TITLE = 28
 # Share of a panel's width and of a row's height between panels, and pixels of a row's height.
 BETWEEN, UNDER = 0.05, 0.3
 ROW_HEIGHT = 230
@@ -174,7 +177,7 @@ def coefficients_panel(path: FittedPath) -> Json:
     terms = checked_terms(path.frame, None, MOST_TERMS)
     per_row = min(len(terms), TERMS_PER_ROW)
     rows = -(-len(terms) // per_row)
-    layout = base_layout(path, terms, per_row, 80 + ROW_HEIGHT * rows)
+    layout = base_layout(path, short_names(terms, LONGEST_TITLE), per_row, 80 + ROW_HEIGHT * rows)
     data = []
     for axis, term in enumerate(terms, 1):
         frame = path.frame[path.frame["term"] == term]

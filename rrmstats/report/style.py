@@ -2,7 +2,7 @@
 
 STYLE = """
 body { font: 16px/1.45 system-ui, sans-serif; color: #111; background: #fff;
-  max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+  max-width: 60rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; border-top: 2px solid #111; border-bottom: 2px solid #111;
@@ -16,6 +16,7 @@ td { text-align: right; }
 table.words td { text-align: left; overflow-wrap: anywhere; }
 th button { font: inherit; color: inherit; background: none; border: 0; padding: 0;
   cursor: pointer; }
+th button::after { content: " \\2195"; color: #666; }
 th[aria-sort] button { text-decoration: underline; }
 th[aria-sort="ascending"] button::after { content: " \\25B2"; }
 th[aria-sort="descending"] button::after { content: " \\25BC"; }
@@ -26,7 +27,8 @@ figure svg { max-width: 100%; height: auto; display: block; }
 svg * { stroke-linejoin: round; stroke-linecap: butt; }
 figcaption { font-size: 0.9rem; }
 @media print { body { max-width: none; margin: 0; font-size: 10pt; } h2 { break-after: avoid; }
-  tr { break-inside: avoid; } .wide { overflow: visible; } }
+  tr { break-inside: avoid; } .wide { overflow: visible; }
+  th:not([aria-sort]) button::after { content: ""; } }
 """
 
 PATH_STYLE = (
@@ -34,8 +36,11 @@ PATH_STYLE = (
     + """
 body { max-width: 90rem; }
 section > p, section > ul { max-width: 60rem; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(28rem, 1fr)); gap: 0.5rem; }
+.pair { display: grid; gap: 0.5rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr)); }
 .panel { min-width: 0; }
+section:has(> #coefficients, > #fit) { overflow-x: auto; }
+#coefficients { min-width: 56rem; } #fit { min-width: 36rem; }
 button, input { font: inherit; padding: 0.1rem 0.6rem; }
 #chosen { max-height: 26rem; overflow-y: auto; } #chosen button { padding: 0 0.4rem; }
 #not-found { color: #a33; }

@@ -69,7 +69,7 @@ def weights_text(results: ReportedResults) -> str:
         return "<p>None: remove_data dropped the weights.</p>"
     table = results.weight_table(SMALLEST)
     left = int(results.nobs) - len(table)
-    note = f"<p>{left} rows of larger weight are not shown.</p>" if left > 0 else ""
+    note = f"<p>{left:,} rows of larger weight are not shown.</p>" if left > 0 else ""
     return rows_table(table) + note
 
 

@@ -38,6 +38,9 @@ def test_every_notebook_is_listed():
     assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == NAMES
     index = (FOLDER / "index.md").read_text(encoding="utf-8")
     assert all(f"({name}.ipynb)" in index and f"\n{name}\n" in index for name in NAMES)
+    taken = re.findall(r"\{download\}`(?:[^`<]*<)?([^`>]+)", index)
+    assert {f"{name}.ipynb" for name in NAMES} <= set(taken)
+    assert all((FOLDER / file).is_file() for file in taken)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,8 +97,10 @@ def test_noisy_labels_are_found_where_there_is_no_doubt(monkeypatch):
     flags = book["flags"][book["flipped"].index]
     assert book["likely"][flags].max() < book["likely"][~flags].median()
     slopes = {name: res.params.drop("Intercept") for name, res in book["fits"].items()}
-    assert (slopes["likelihood"] < slopes["robust"]).all()
+    assert (slopes["likelihood"] < slopes["correct labels"]).all()
+    assert (slopes["correct labels"] < slopes["robust"]).all()  # "goes too far"
     scores, curve = book["scores"], book["curve"]
+    assert scores.loc["correct labels", "log loss"] < scores.loc["robust", "log loss"]
     assert scores.loc["robust", "log loss"] < 0.9 * scores.loc["likelihood", "log loss"]
     assert abs(scores.loc["robust", "error"] - scores.loc["likelihood", "error"]) < 0.02
     assert scores["AUC"].max() - scores["AUC"].min() < 0.01

@@ -24,6 +24,7 @@ def test_many_rows_are_drawn_as_an_image():
         ax = plotting.plot_distances(results).axes[0]
         assert named(ax, "row").get_rasterized() == image
         assert named(ax, "flagged").get_rasterized() == image
+        assert (named(ax, "row").get_zorder() < named(ax, "cutoffs").get_zorder()) == image
 
 
 @pytest.mark.parametrize("place", ["upper left", "upper right", "lower left", "lower right"])
@@ -32,3 +33,11 @@ def test_the_legend_stands_in_the_emptiest_corner(place):
     far = (x > 0.5) == ("right" in place), (y > 0.5) == ("upper" in place)
     rest = ~(far[0] & far[1])
     assert emptiest_corner(x[rest], y[rest]) == place
+
+
+def test_lines_on_many_rows_have_white_edges():
+    x = np.random.default_rng(0).standard_normal((6000, 2))
+    for count, edges in ((100, 0), (6000, 1)):
+        ax = plotting.plot_ellipse(rrmstats.RRMCov(x[:count], 0.0).fit()).axes[0]
+        for name in ("robust", "classical"):
+            assert len(named(ax, name).get_path_effects()) == edges

@@ -1,11 +1,14 @@
 """Captions explain flagged rows of large weight."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import rrmstats
 from rrmstats import plotting
+from rrmstats.plotting.captions import large_weights_note
 
 
 def caption(fig):
@@ -46,3 +49,34 @@ def test_rows_of_good_groups_are_explained():
     assert "have a large weight: rows share the weight of their group." in caption(
         plotting.plot_fit(results)
     )
+
+
+def test_equal_weights_are_explained_as_such(fits):
+    for name in ("pca", "stars"):
+        model = copy.copy(fits[name].model)
+        model.eps_bar = 0.0
+        results = model.fit()
+        total = np.asarray(results.outliers(0.9)).sum()
+        note = large_weights_note(results, 0.9)
+        assert total > 1 and note == (
+            f"{total} flagged rows have a large weight: all rows have equal weights here."
+        )
+
+
+def test_rows_off_the_subspace_are_not_explained_as_score_outliers():
+    data = np.random.default_rng(0).standard_normal((100, 3)) * [5, 3, 1]
+    results = rrmstats.RRMPCA(data, 2, 0.05).fit()
+    off = np.asarray(results.orthogonal_distance) > results.orthogonal_cutoff(0.5**0.5)
+    large = np.asarray(results.outliers(0.5)) & (np.asarray(results.relative_weights) > 0.5)
+    inside, others = (large & ~off).sum(), (large & off).sum()
+    note = large_weights_note(results, 0.5)
+    assert inside > 1 and others > 1
+    assert note.startswith(f"{inside} flagged rows have a large weight (score outliers)")
+    assert f"{others} flagged rows have a large weight: unusual at the level 50.0%" in note
+
+
+def test_diagnostics_are_explained_below(fits):
+    results = fits["stars"].model.fit(efficiency=0.95)
+    fig = plotting.plot_diagnostics(results)
+    assert fig.get_supxlabel() == large_weights_note(results)
+    assert plotting.plot_diagnostics(fits["stars"]).get_supxlabel() == ""

@@ -4,6 +4,7 @@ import pytest
 
 import rrmstats
 from rrmstats import plotting
+from rrmstats.plotting.names import short_names
 
 from .axes_content import flagged, level_lines, named, overlap, texts, written_boxes
 
@@ -79,7 +80,7 @@ def test_a_biplot_of_many_variables_names_the_longest_arrows():
     ax = plotting.plot_biplot(results, label=0).axes[0]
     lengths = np.linalg.norm(np.asarray(results.loadings), axis=1)
     longest = np.sort(np.argsort(-lengths)[:12])
-    assert texts(ax) == [variables[j] for j in longest]
+    assert texts(ax) == [short_names(variables)[j] for j in longest]
     assert len(ax.collections[0].U) == 30
     assert ax.get_title(loc="left").startswith("The 12 longest of 30 arrows are named.")
     boxes = [box.extents for box in written_boxes(ax)]
@@ -87,3 +88,20 @@ def test_a_biplot_of_many_variables_names_the_longest_arrows():
         assert not any(overlap(box, other) for other in boxes[:i])
     points = np.vstack([ax.transData.transform(line.get_xydata()) for line in ax.lines])
     assert not any(box.contains(*point) for box in written_boxes(ax) for point in points)
+
+
+def test_scree_of_many_components_has_room_for_its_numbers():
+    results = rrmstats.RRMPCA(np.random.default_rng(0).standard_normal((80, 40)), 30, 0.0).fit()
+    fig = plotting.plot_scree(results)
+    ax = fig.axes[0]
+    boxes = [box.extents for box in written_boxes(ax)]
+    assert 0 < len(boxes) <= 12
+    for found in (boxes, [text.get_window_extent().extents for text in ax.get_xticklabels()]):
+        for i, box in enumerate(found):
+            assert not any(overlap(box, other) for other in found[:i])
+
+
+def test_scree_writes_no_share_that_rounds_to_nothing():
+    data = np.random.default_rng(0).standard_normal((80, 4)) * [10, 1, 0.1, 0.1]
+    ax = plotting.plot_scree(rrmstats.RRMPCA(data, 3, 0.0).fit()).axes[0]
+    assert texts(ax) == ["99%", "1%"]

@@ -4,7 +4,7 @@ import pytest
 import rrmstats
 from rrmstats import plotting
 from rrmstats.plotting import plot_trace
-from rrmstats.plotting.iterations import STEPS
+from rrmstats.plotting.iterations import STEPS, value_limits
 
 from .axes_content import named
 
@@ -76,3 +76,20 @@ def test_a_second_step_that_kept_the_first_is_marked_at_the_end():
         assert places == [len(results.trace) - 0.5]
         assert ax.get_xlim()[0] < places[0] < ax.get_xlim()[1]
     assert second_step_marks(axes[0])[1] == ["the second step kept the first"]
+
+
+def test_a_fit_without_iterations_has_whole_numbers_and_says_why_lambda_is_missing():
+    fig = plot_trace(rrmstats.ols("y ~ x1", HBK, 0.0).fit())
+    fig.draw_without_rendering()
+    lower = fig.axes[1]
+    low, high = lower.get_xlim()
+    assert [tick for tick in lower.get_xticks() if low <= tick <= high] == [0]
+    assert [text.get_text() for text in lower.texts] == ["infinite: all rows have equal weights"]
+
+
+def test_small_changes_are_not_enlarged_until_ticks_look_equal():
+    low, high = value_limits(np.array([2.0, np.nan, 2.0 + 1e-9]))
+    assert low < 2 < high and 0.001 < high - low < 0.01
+    assert value_limits(np.array([1.0, 3.0])) == pytest.approx((0.7, 3.3))
+    low, high = value_limits(np.zeros(2))
+    assert low < 0 < high

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
 
 import rrmstats
 from rrmstats import datasets, plotting
@@ -34,7 +36,7 @@ def covered(ax):
         if overlap(box.extents, legend.extents)
     ]
     drawn = [line.get_xydata() for line in ax.lines if line.get_marker() not in ("None", None)]
-    drawn += [part.get_offsets() for part in ax.collections if part.get_label()[0] != "_"]
+    drawn += [part.get_offsets() for part in ax.collections if isinstance(part, PathCollection)]
     points = ax.transData.transform(np.vstack(drawn))
     return texts, sum(legend.contains(*point) for point in points)
 
@@ -77,4 +79,13 @@ def test_many_rows_have_their_legend_above():
     rng = np.random.default_rng(0)
     data = pd.DataFrame(rng.uniform(-1, 1, (6000, 2)), columns=["x", "y"])
     ax = plotting.plot_fit(rrmstats.ols("y ~ x", data, 0.0).fit()).axes[0]
+    assert covered(ax) == ([], 0)
+
+
+def test_a_legend_is_not_wider_than_its_panel(fits):
+    fig = Figure((4.0, 3.0), layout="constrained")
+    ax = fig.subplots()
+    plotting.plot_weights(fits["hbk"], ax=ax)
+    fig.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().width <= ax.bbox.width
     assert covered(ax) == ([], 0)

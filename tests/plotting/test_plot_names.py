@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from rrmstats import plotting
-from rrmstats.plotting.names import free_places
+import rrmstats
+from rrmstats import datasets, plotting
+from rrmstats.plotting.names import free_places, short_names
 
 from .axes_content import overlap, written_boxes
 
@@ -50,3 +51,30 @@ def test_free_places():
     assert free_places(corner, [(10, 10)], around(corner), frame) == [(-5, -4)]
     crowd = np.repeat(alone, 30, axis=0)
     assert len(free_places(crowd, [(10, 10)] * 30, around(crowd), frame)) == 30
+
+
+def test_long_names_leave_the_panel_its_size():
+    stars = datasets.stars_cyg.load_pandas().data
+    widths = []
+    for name in ("{}", "star number {} of the cluster CYG OB1 in the direction of Cygnus"):
+        named = stars.set_axis([name.format(i) for i in range(len(stars))])
+        fig = plotting.plot_fit(rrmstats.ols("log_light ~ log_te", named, 0.2).fit())
+        fig.draw_without_rendering()
+        widths.append(fig.axes[0].bbox.width)
+        frame = fig.axes[0].get_window_extent()
+        assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in written_boxes(fig.axes[0]))
+    assert widths[1] == pytest.approx(widths[0], rel=0.01)
+
+
+@pytest.mark.parametrize("form", ["{} of a very long name", "a name {} long", "a long name {}"])
+def test_short_names_still_differ(form):
+    names = [form.format(f"{'so' * 5} {i} {'on' * 5}") for i in range(20)]
+    short = short_names(names, 20)
+    assert len(set(short)) == 20 and max(map(len, short)) <= 20
+    assert short_names(names, 60) == names
+
+
+def test_names_prefer_places_without_rows():
+    frame, point = np.array([0.0, 0.0, 100.0, 100.0]), np.array([[50.0, 50.0]])
+    right = around(np.array([[60.0, 59.0], [60.0, 41.0]]))
+    assert free_places(point, [(10, 10)], around(point), frame, others=right) == [(-5, 4)]

@@ -11,6 +11,7 @@ from rrmstats.plotting.path_arrays import (
     residual_kind,
     rows_text,
     smallest_weights_first,
+    some_lines,
 )
 
 NAMES = [str(i) for i in range(50)]
@@ -108,3 +109,19 @@ def test_kinds_of_residuals(name, kind, cutoff, paths):
     found, values = residual_kind(paths[name], 0.975)
     assert found == kind
     np.testing.assert_allclose(values, cutoff, rtol=1e-4)
+
+
+def test_very_many_places_are_merged_as_few_are():
+    """Twenty thousand, which one by one would take minutes."""
+    values = np.random.default_rng(0).uniform(0, 100, 20_000)
+    groups = merged_places(values, 5.0)
+    assert sorted(np.concatenate(groups)) == list(range(20_000))
+    means = [values[group].mean() for group in groups]
+    assert (np.diff(means) >= 5).all() and len(groups) > 8
+
+
+def test_some_lines_are_spread_over_their_ends():
+    values = np.random.default_rng(0).permutation(1000)[:, None] * [1.0, 2.0]
+    np.testing.assert_array_equal(some_lines(values, 1000), values)
+    found = some_lines(values, 10)[:, 1]
+    np.testing.assert_allclose(found, np.linspace(0, 1998, 10), atol=2)

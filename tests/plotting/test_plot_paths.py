@@ -155,3 +155,34 @@ def test_labels_of_rows_do_not_cover_each_other_or_leave_the_panel(name, paths):
     for i, box in enumerate(found):
         assert not any(overlap(tuple(box), tuple(other)) for other in found[:i])
         assert frame.y0 <= box[1] and box[3] <= frame.y1 + 1
+
+
+def test_long_names_of_terms_do_not_run_into_each_other(paths):
+    path = copy.copy(paths["hbk"])
+    names = {f"x{i}": f"C(hospital, Treatment('reference'))[T.University {i}]" for i in (1, 2, 3)}
+    path.__dict__["frame"] = path.frame.replace({"term": names})
+    fig = plotting.plot_path(path)
+    fig.draw_without_rendering()
+    boxes = [tuple(ax.title.get_window_extent().extents) for ax in fig.axes[:4]]
+    assert len({ax.get_title() for ax in fig.axes[:4]}) == 4
+    for i, box in enumerate(boxes):
+        assert not any(overlap(box, other) for other in boxes[:i])
+        assert 0 <= box[0] and box[2] <= fig.bbox.width
+
+
+def test_of_thousands_of_rows_some_are_drawn(paths, monkeypatch):
+    monkeypatch.setattr("rrmstats.plotting.paths.MOST_LINES", 20)
+    monkeypatch.setattr("rrmstats.plotting.paths.MOST_OF_A_GROUP", 3)
+    fig = plotting.plot_path(paths["hbk"])
+    title = fig.axes[-1].get_title()
+    drawn = [line for line in fig.axes[-1].lines if len(line.get_xdata()) == 26]
+    assert title == f"Weights of {20 + len(drawn)} of 75 rows" and len(drawn) < 20
+    fig = plotting.plot_path_residuals(paths["hbk"])
+    assert fig.axes[0].get_title().endswith(" of 75 rows are drawn")
+    assert "0-9" in [text.get_text() for text in fig.axes[0].texts]
+
+
+def test_the_scale_stays_below_the_frame(paths):
+    path = paths["hbk"]
+    ax = panel(plotting.plot_path(path), "Scale")
+    assert ax.get_ylim() == pytest.approx((0.0, 1.08 * path.frame["scale"].max()))

@@ -55,3 +55,10 @@ def test_a_row_counted_twice_is_at_the_height_of_two_rows():
         heights.append(points[np.argsort(points[:, 0]), 1])
     np.testing.assert_allclose(heights[0], heights[1][:60], rtol=1e-6)
     assert np.ptp(heights[0]) > 0.5
+
+
+def test_rows_and_groups_are_counted_in_whole_numbers():
+    z, unit = np.random.default_rng(0).standard_normal((90, 2)), np.repeat(np.arange(18), 5)
+    fig = plotting.plot_weights(rrmstats.RRMCov(z, 0.1, groups=unit).fit())
+    fig.draw_without_rendering()
+    assert (fig.axes[0].get_xticks() % 1 == 0).all()

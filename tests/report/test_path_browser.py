@@ -117,3 +117,17 @@ def test_nothing_is_loaded_sent_or_run_but_the_page_itself(page):
     titles = page.run("[...document.querySelectorAll('.modebar-btn')].map(e => e.dataset.title)")
     assert len(titles) == 16 and not any("loud" in title for title in titles)
     assert page.run("document.querySelectorAll('a[href^=http], img, iframe').length") == 0
+
+
+def test_a_phone_needs_no_sideways_scrolling_of_the_page(page):
+    page.ask(
+        "Emulation.setDeviceMetricsOverride",
+        width=400,
+        height=800,
+        deviceScaleFactor=1,
+        mobile=True,
+    )
+    page.wait("document.documentElement.scrollWidth <= 400")  # once plotly has noticed
+    # The many small panels keep a size at which they can be read, and scroll by themselves.
+    assert page.run("document.getElementById('coefficients').offsetWidth") > 800
+    page.ask("Emulation.clearDeviceMetricsOverride")

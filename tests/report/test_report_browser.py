@@ -61,3 +61,8 @@ def test_rows_past_twenty_are_folded(page, fit):
     page.run("document.querySelector('details.fold summary').click()")
     assert page.run(shown) == fit.outliers().sum() > 20
     assert page.complaints == []
+
+
+def test_headings_show_that_they_sort(page):
+    mark = "getComputedStyle({}.tHead.rows[0].cells[3].querySelector('button'), '::after').content"
+    assert page.run(mark.format(TABLE)) == '" \u2195"'

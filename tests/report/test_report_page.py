@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import rrmstats
+from rrmstats.plotting.captions import large_weights_note
 from rrmstats.report import write_report
 from rrmstats.report.page import page_text
 
@@ -112,3 +113,15 @@ def test_a_browser_renders_it(name, pages, tmp_path):
     for color in ([0, 0, 0], [1, 1, 1], [0xD5 / 255, 0x5E / 255, 0]):
         near = np.abs(image - color).max(axis=-1) < 0.02
         assert near.sum() > 50
+
+
+def test_a_note_of_several_lines_is_one_paragraph(fits, pages):
+    notes = [note for note in fits["pca"]._notes() if len(note) > 95]
+    words = [" ".join(word.split()) for word in Outline(pages["pca"]).words]
+    assert notes and all(any(word.endswith(note) for word in words) for note in notes)
+
+
+def test_the_caption_of_diagnostics_is_below_the_picture(fits):
+    results = fits["stars"].model.fit(efficiency=0.95)
+    (caption,) = re.findall(r"<figcaption>\d+\. Diagnostics(.*)</figcaption>", page_text(results))
+    assert caption == f". {large_weights_note(results)}"
