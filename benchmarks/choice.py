@@ -147,7 +147,7 @@ rule. All fits have `efficiency=0.95`. Errors are means over {runs} samples: rel
 
 {table}
 
-The classical fit is least squares or maximum likelihood, where it is not absurd to compare.
+*Classical* is least squares or maximum likelihood; it has no entry where outliers make it meaningless.
 
 ## Warnings on clean samples
 
