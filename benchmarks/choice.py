@@ -147,7 +147,7 @@ rule. All fits have `efficiency=0.95`. Errors are means over {runs} samples: rel
 
 {table}
 
-*Classical* is least squares or maximum likelihood; it has no entry where outliers make it meaningless.
+*Classical* is least squares or maximum likelihood, without an entry where outliers ruin it.
 
 ## Warnings on clean samples
 
