@@ -28,14 +28,13 @@ def run_demo(args: argparse.Namespace) -> None:
     stars = rrmstats.datasets.stars_cyg.load_pandas().data
     robust = rrmstats.ols(FORMULA, stars, eps_bar="auto").fit(efficiency=0.95)
     least_squares = smf.ols(FORMULA, stars).fit()
+    if drawn:
+        _save(robust.plot_fit(), args.out)
     print(robust.summary())
     print("\nRRM against least squares, stars of CYG OB1\n")
     print(_comparison(least_squares, robust).to_string(float_format="{:.3f}".format))
-    if drawn:
-        _save(robust.plot_fit(), args.out)
-        print(f"\nPicture: {args.out}")
-    else:
-        print("\nNo picture: matplotlib is not installed; pip install rrmstats[plot]")
+    no_picture = "No picture: matplotlib is not installed; pip install rrmstats[plot]"
+    print(f"\n{f'Picture: {args.out}' if drawn else no_picture}")
 
 
 def _comparison(least_squares: Any, robust: Any) -> pd.DataFrame:

@@ -20,6 +20,7 @@ FUNCTIONS = (
     *("log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan"),
     *("sinh", "cosh", "tanh", "arcsinh", "arctanh", "floor", "ceil", "rint"),
 )
+CONSTANT = patsy.INTERCEPT.name()
 # Text in quotes.
 QUOTED = re.compile(r"""(["']).*?\1""")
 
@@ -59,13 +60,29 @@ def parsed_formula(formula: str) -> patsy.ModelDesc:
 
 
 def check_sides(desc: patsy.ModelDesc, formula: str, two_sided: bool) -> None:
-    """Raise where a formula lacks a response, or has one that the model has no use for."""
+    """Raise where a formula lacks what a model needs, or has a response that it cannot take."""
     if two_sided and not desc.lhs_termlist:
         raise UsageError(f"the formula {short(formula)} has no response; write 'y ~ x1 + x2'")
     if not two_sided and desc.lhs_termlist:
         raise UsageError(
             f"the formula {short(formula)} has a response, which pca and cov do not take; write "
             "'~ a + b'"
+        )
+    if not two_sided and "~" not in formula:
+        raise UsageError(f"the formula {short(formula)} has no ~; write '~ a + b'")
+    constant = [] if two_sided else [patsy.INTERCEPT]
+    if all(term in constant for term in desc.rhs_termlist):
+        like = "predictors; write 'y ~ x1 + x2'" if two_sided else "variables; write '~ a + b'"
+        raise UsageError(f"the formula {short(formula)} has no {like}")
+
+
+def check_constant(desc: patsy.ModelDesc) -> None:
+    """Raise where a column has the name of the constant that the formula has too."""
+    names = [term.name() for term in desc.rhs_termlist]
+    if names.count(CONSTANT) > 1:
+        raise UsageError(
+            f"the column {CONSTANT!r} has the name of the constant; write I({CONSTANT}), or add "
+            "'- 1' to leave the constant out"
         )
 
 
@@ -130,6 +147,12 @@ def _columns_in(codes: Iterable[str], columns: Collection[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in columns]
 
 
+def bare_columns(terms: Iterable[patsy.Term], columns: Collection[str]) -> list[str]:
+    """Return the columns that are factors of terms as they are, by their name or in ``Q()``."""
+    codes = {factor.code for term in terms for factor in term.factors}
+    return [name for name in columns if codes & {name, f"Q({name!r})", f'Q("{name}")'}]
+
+
 def factor_codes(desc: patsy.ModelDesc) -> Iterator[str]:
     """Yield what each factor of a formula evaluates."""
     for term in (*desc.lhs_termlist, *desc.rhs_termlist):
@@ -154,6 +177,8 @@ def nodes_in(code: str) -> Iterator[ast.AST]:
         tree = ast.parse(code, mode="eval")
     except (SyntaxError, ValueError):
         raise UsageError(f"cannot parse {short(code)} in the formula") from None
+    except (MemoryError, RecursionError):  # of Python's parser, where it gets too deep
+        raise UsageError(f"{short(code)} in the formula is nested too deep") from None
     yield from ast.walk(tree)
 
 

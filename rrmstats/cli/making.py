@@ -14,7 +14,9 @@ from statsmodels.genmod import families
 from rrmstats import formula as constructors
 from rrmstats.cli.errors import CommandError, UsageError, short
 from rrmstats.cli.formulas import (
+    bare_columns,
     check_column,
+    check_constant,
     check_names,
     check_sides,
     number_columns,
@@ -22,7 +24,7 @@ from rrmstats.cli.formulas import (
     parsed_formula,
     used_columns,
 )
-from rrmstats.cli.notices import note_left_out, warn_of_words
+from rrmstats.cli.notices import note_left_out, warn_of_many_groups, warn_of_words
 from rrmstats.cli.safe_formulas import check_safe, safe_environment
 
 MODELS = ("ols", "logit", "glm", "poisson", "pca", "cov")
@@ -79,9 +81,11 @@ def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | s
     desc = checked_formula(args, frame)
     used = [*_given_columns(args), *used_columns(desc, frame.columns)]
     check_rows(frame, used)
-    warn_of_words(frame, number_columns(desc, frame.columns))
+    warned = warn_of_words(frame, number_columns(desc, frame.columns))
     check_response(args, desc, frame)
-    options = model_options(args, frame)
+    predictors = bare_columns(desc.rhs_termlist, frame.columns)
+    warn_of_many_groups(frame, [name for name in predictors if name not in warned])
+    options = model_options(args, desc, frame)
     env = safe_environment(frame) if args.safe else open_environment()
     try:
         model = getattr(constructors, args.model)(
@@ -104,6 +108,7 @@ def checked_formula(args: argparse.Namespace, frame: pd.DataFrame) -> patsy.Mode
         check_safe(args.formula, frame)
     desc = parsed_formula(args.formula)
     check_sides(desc, args.formula, args.model not in ONE_SIDED)
+    check_constant(desc)
     check_names(desc, args.formula, frame.columns)
     for column in _given_columns(args):
         check_column(column, frame.columns)
@@ -115,12 +120,17 @@ def _given_columns(args: argparse.Namespace) -> list[str]:
 
 
 def check_response(args: argparse.Namespace, desc: patsy.ModelDesc, frame: pd.DataFrame) -> None:
-    """Raise where the response is a column of words that the model cannot take."""
-    names = [factor.code for term in desc.lhs_termlist for factor in term.factors]
-    columns = [
-        name for name in frame.columns if names in ([name], [f"Q({name!r})"], [f'Q("{name}")'])
-    ]
-    if args.model in (*ONE_SIDED, "logit") or not columns:
+    """Raise where the response has words or several columns, and the model cannot take them."""
+    if args.model in (*ONE_SIDED, "logit"):
+        return
+    terms = [term.name() for term in desc.lhs_termlist]
+    if len(terms) > 1 and args.family != "binomial":
+        raise UsageError(
+            f"the response of --model {args.model} is one column, got {', '.join(terms)}; write "
+            "I(a + b) for the sum of a and b"
+        )
+    columns = bare_columns(desc.lhs_termlist, frame.columns)
+    if not columns:
         return
     values = frame[columns[0]]
     if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
@@ -142,31 +152,46 @@ def check_rows(frame: pd.DataFrame, columns: list[str]) -> None:
         )
 
 
-def model_options(args: argparse.Namespace, frame: pd.DataFrame) -> dict[str, Any]:
+def model_options(
+    args: argparse.Namespace, desc: patsy.ModelDesc, frame: pd.DataFrame
+) -> dict[str, Any]:
     """Return the keywords of the model that the options stand for."""
     options: dict[str, Any] = {}
     if args.model == "glm":
         options["family"] = family_of(args.family or "gaussian", args.link)
     if args.exposure is not None:
-        options["exposure"] = frame[args.exposure]
+        options["exposure"] = exposure_of(args.exposure, frame, options.get("family"))
     if args.groups is not None:
         options["groups"] = args.groups
     if args.n_components is not None:
         options["n_components"] = args.n_components
     if args.level is not None:
-        options["level"] = level_of(args, frame)
+        response = frame[bare_columns(desc.lhs_termlist, frame.columns)]
+        options["level"] = level_of(args.level, response)
     return options
 
 
-def level_of(args: argparse.Namespace, frame: pd.DataFrame) -> str | float:
+def exposure_of(column: str, frame: pd.DataFrame, family: families.Family | None) -> pd.Series:
+    """Return the exposure, or raise where it is no number or the link of a family is not log."""
+    if family is not None and not isinstance(family.link, families.links.Log):
+        raise UsageError("--exposure needs the log link; add --link log")
+    values = frame[column]
+    if not pd.api.types.is_numeric_dtype(values):
+        raise CommandError(
+            f"the exposure {short(column)} must be numeric, but has values such as "
+            f"{short(str(values.dropna().iloc[0]))}"
+        )
+    return values
+
+
+def level_of(level: str, response: pd.DataFrame) -> str | float:
     """Return the value of the response that counts as 1, a number where it has numbers."""
-    response = args.formula.partition("~")[0].strip()
-    if response in frame.columns and pd.api.types.is_numeric_dtype(frame[response]):
+    if response.shape[1] == 1 and pd.api.types.is_numeric_dtype(response.iloc[:, 0]):
         try:
-            return float(args.level)
+            return float(level)
         except ValueError:
-            return str(args.level)
-    return str(args.level)
+            return level
+    return level
 
 
 def family_of(name: str, link: str | None) -> families.Family:

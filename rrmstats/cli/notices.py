@@ -38,7 +38,7 @@ def note_left_out(frame: pd.DataFrame, used: list[str], nobs: int) -> None:
     print(f"rrmstats: note: {rows}: {' or '.join(reasons)}", file=sys.stderr)
 
 
-def warn_of_words(frame: pd.DataFrame, columns: Iterable[str]) -> None:
+def warn_of_words(frame: pd.DataFrame, columns: Iterable[str]) -> list[str]:
     """Warn of each column that is mostly numbers, but is taken for groups because of a word.
 
     Parameters
@@ -46,6 +46,11 @@ def warn_of_words(frame: pd.DataFrame, columns: Iterable[str]) -> None:
     frame : DataFrame
     columns : iterable of str
         The columns that should be numbers, unless they are words throughout.
+
+    Returns
+    -------
+    list of str
+        The columns that were warned of.
 
     Examples
     --------
@@ -56,9 +61,11 @@ def warn_of_words(frame: pd.DataFrame, columns: Iterable[str]) -> None:
     >>> with warnings.catch_warnings(record=True) as seen:
     ...     warnings.simplefilter("always")
     ...     warn_of_words(frame, ["x"])
+    ['x']
     >>> print(seen[0].message)  # doctest: +ELLIPSIS
     'x' is taken for groups, not numbers: 'none' in row 5, counted from 0, is no number; ...
     """
+    warned = []
     for column in columns:
         values = frame[column].dropna()
         if pd.api.types.is_numeric_dtype(values):
@@ -66,10 +73,55 @@ def warn_of_words(frame: pd.DataFrame, columns: Iterable[str]) -> None:
         words = _words(values.astype(str))
         with_commas = _words(values.astype(str).str.replace(",", "."))
         if values.size and len(words) > len(with_commas) == 0:
-            _warn(column, words, "give --decimal , if its comma begins decimals")
+            advice = "give --decimal , if its comma begins decimals"
         elif len(words) and values.size - len(words) >= MOSTLY * values.size:
-            name = column if is_name(column) else f'Q("{column}")'
-            _warn(column, words, f"fix it, or write C({name}) for groups")
+            advice = _for_groups("fix it", column)
+        else:
+            continue
+        _warn(column, words, advice)
+        warned.append(column)
+    return warned
+
+
+def warn_of_many_groups(frame: pd.DataFrame, columns: Iterable[str]) -> None:
+    """Warn of each column, such as dates, that is taken for groups of hardly more than a row.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    columns : iterable of str
+        The columns that are predictors as they are.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> from rrmstats.cli.notices import warn_of_many_groups
+    >>> frame = pd.DataFrame({"day": ["2024-01-01", "2024-01-02", "2024-01-03"]})
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_many_groups(frame, ["day"])
+    >>> print(seen[0].message)  # doctest: +ELLIPSIS
+    'day' is taken for groups, not numbers: it has 3 different values in 3 rows; ...
+    """
+    for column in columns:
+        values = frame[column].dropna()
+        if pd.api.types.is_numeric_dtype(values):
+            continue
+        groups = values.astype(str).nunique()
+        if groups > len(frame) / 2:
+            warnings.warn(
+                f"{short(column)} is taken for groups, not numbers: it has {groups} different "
+                f"values in {len(frame)} rows; {_for_groups('use numbers', column)}",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+def _for_groups(otherwise: str, column: str) -> str:
+    """Return the advice to say that groups are meant, or else to do something."""
+    name = column if is_name(column) else f'Q("{column}")'
+    return f"{otherwise}, or write C({name}) for groups"
 
 
 def _words(values: pd.Series) -> pd.Series:

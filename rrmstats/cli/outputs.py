@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 from rrmstats.cli.errors import CommandError, UsageError
+from rrmstats.cli.tables import STDIN
 from rrmstats.files import check_target
 
 
@@ -25,13 +27,14 @@ def check_outputs(args: argparse.Namespace, options: Sequence[str]) -> None:
     given = {option: path for option, path in given.items() if path is not None}
     for option, path in given.items():
         _check_output(f"--{option}", path, args)
-    places = [path.resolve() for path in given.values()]
-    if len(set(places)) < len(places):
-        names = " and ".join(f"--{option}" for option in given)
-        raise UsageError(f"{names} must be different files")
+    for first, second in combinations(given, 2):
+        if given[first].resolve() == given[second].resolve():
+            raise UsageError(f"--{first} and --{second} must be different files")
 
 
 def _check_output(option: str, path: Path, args: argparse.Namespace) -> None:
+    if str(path) == STDIN:
+        raise UsageError(f"{option} needs the name of a file, got {path}")
     check_target(path)
     try:
         tempfile.TemporaryFile(dir=path.parent).close()
@@ -41,7 +44,7 @@ def _check_output(option: str, path: Path, args: argparse.Namespace) -> None:
         return
     if not path.is_file():
         raise CommandError(f"{path} is not a regular file; give another name to {option}")
-    if args.data != "-" and Path(args.data).exists() and path.samefile(args.data):
+    if args.data != STDIN and Path(args.data).exists() and path.samefile(args.data):
         raise UsageError(f"{path} has the data; give another name to {option}")
     check_existing(option, path, args.force)
 

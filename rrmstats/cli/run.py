@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -13,7 +14,7 @@ from statsmodels.tools.sm_exceptions import MissingDataError
 
 from rrmstats.cli.errors import CommandError, one_line
 from rrmstats.cli.parser import make_parser
-from rrmstats.cli.wording import in_shell
+from rrmstats.cli.wording import error_in_shell, in_shell
 
 # What a shell reports of a process that Ctrl-C or a closed pipe has ended.
 INTERRUPTED, CLOSED_PIPE = 130, 141
@@ -50,27 +51,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help", "--version")):
         given = ["demo", *given]
     try:
+        encode_stdout()
         with warnings_in_lines() as seen:
             args = make_parser().parse_args(given)
             args.warnings = seen
             args.run(args)
             print(end="", flush=True)
     except CommandError as error:
-        return failed(error, error.status)
+        return failed(in_shell(one_line(error)), error.status)
     except BrokenPipeError:
         silence_stdout()
         return CLOSED_PIPE
     except EXPECTED as error:
-        return failed(error or type(error).__name__, CommandError.status)
+        line = one_line(error) or type(error).__name__
+        return failed(error_in_shell(line), CommandError.status)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
 
 
-def failed(error: object, status: int) -> int:
-    """Print an error on one line, and return the exit status."""
-    print(f"rrmstats: error: {in_shell(one_line(error))}", file=sys.stderr)
+def failed(line: str, status: int) -> int:
+    """Print an error, and return the exit status."""
+    print(f"rrmstats: error: {line}", file=sys.stderr)
     return status
+
+
+def encode_stdout() -> None:
+    """Have files and pipes get UTF-8, and terminals no character that they cannot show."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        terminal = sys.stdout.isatty()
+        sys.stdout.reconfigure(encoding=None if terminal else "utf-8", errors="backslashreplace")
 
 
 def silence_stdout() -> None:

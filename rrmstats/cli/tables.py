@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from pandas.api.types import infer_dtype
 
 from rrmstats.cli.errors import CommandError, UsageError
 from rrmstats.optional import require
@@ -57,7 +58,11 @@ class Source:
 
     def frame(self) -> pd.DataFrame:
         """Return the table with its columns typed and its rows numbered from 0."""
-        return self._parsed(as_text=False)
+        frame = self._parsed(as_text=False)
+        for name in frame.columns:
+            if infer_dtype(frame[name]) == "decimal":
+                frame[name] = frame[name].astype(float)
+        return frame
 
     def frame_for(self, form: str) -> pd.DataFrame:
         """Return the table as another file is to repeat it.
@@ -67,8 +72,13 @@ class Source:
         return self._parsed(as_text=self.form in SEPARATORS and form in SEPARATORS)
 
     def _parsed(self, as_text: bool) -> pd.DataFrame:
+        if not self.content.strip():
+            raise CommandError(f"{self.name} is empty")
         if self.form in SEPARATORS and b"\0" in self.content[:1000]:
-            raise CommandError(f"cannot read {self.name}: it is no text file in UTF-8")
+            raise CommandError(
+                f"cannot read {self.name}: it is no text file in UTF-8; save it as one, or give "
+                "another --input-format"
+            )
         if self._semicolons(alone=True):
             raise CommandError(self._advice())
         try:
@@ -76,10 +86,12 @@ class Source:
             frame = parsed(self.content, self.form, sep, self.decimal, as_text)
             if not frame.empty:
                 self._check_header(sep)
-        except UnicodeDecodeError as error:
+        except UnicodeDecodeError:
+            before = self.content.decode(errors="replace").partition("\ufffd")[0]
+            line = before.count("\n") + 1
             raise CommandError(
-                f"cannot read {self.name}: it is not UTF-8 text ({error.reason} at byte "
-                f"{error.start}); save it in UTF-8, if it is a text file at all"
+                f"cannot read {self.name}: line {line} is not UTF-8 text; "
+                "save it in UTF-8, if it is a text file at all"
             ) from None
         except (CommandError, ImportError, MemoryError):
             raise
@@ -114,6 +126,8 @@ class Source:
             names = pd.read_excel(file, engine="openpyxl", **options)  # type: ignore[call-overload]
         else:
             names = pd.read_csv(file, sep=sep, **options)  # type: ignore[call-overload]
+        if names.empty:
+            raise CommandError(f"the first row of {self.name} is empty; it must name the columns")
         self._check_twice(names.iloc[0])
 
     def _check_twice(self, names: Iterable[str]) -> None:
@@ -178,6 +192,8 @@ def read_source(
     check_signs(form, sep, decimal)
     require_form(form)
     if data == STDIN:
+        if sys.stdin is None:
+            raise CommandError("standard input is closed; give a file")
         return Source("standard input", form, sys.stdin.buffer.read(), sep, decimal)
     try:
         return Source(data, form, Path(data).read_bytes(), sep, decimal)
@@ -240,8 +256,22 @@ def table_bytes(
         text = frame.to_csv(sep=between, decimal=decimal, index=False, lineterminator="\n")
         return text.encode("utf-8")
     file = io.BytesIO()
-    if form == "parquet":
-        frame.to_parquet(file, index=False, engine="pyarrow")
-    else:
-        frame.to_excel(file, index=False, engine="openpyxl")
+    try:
+        if form == "parquet":
+            frame.to_parquet(file, index=False, engine="pyarrow")
+        else:
+            write_sheet(frame, file)
+    except Exception as error:  # the libraries raise errors of many classes
+        reason = str(error) or type(error).__name__
+        raise CommandError(f"cannot write the table as {form}: {reason}") from None
     return file.getvalue()
+
+
+def write_sheet(frame: pd.DataFrame, file: io.BytesIO) -> None:
+    """Write a table as Excel, with text that begins with = as text and not as a formula."""
+    with pd.ExcelWriter(file, engine="openpyxl") as writer:
+        frame.to_excel(writer, index=False)
+        for row in writer.book.active.iter_rows():
+            for cell in row:
+                if cell.data_type == "f":
+                    cell.data_type = "s"

@@ -20,9 +20,10 @@ class Sums(NamedTuple):
     """Sums over rows at one theta and lambda, with weights w = base * exp(-l / lambda).
 
     Losses l are counted from `least`, that of these rows. `mass`, `first` and `second` are the
-    sums of w, w l and w l^2, `kept` is the weight of each kind of rows, `tied` the base
-    weight of the rows at the least loss and of each kind of them; `gradient`, `cross` and
-    `curvature` are those of `SmoothProblem.tilted_sums`, empty where `moments` take their place.
+    sums of w, w l and w l^2, `kept` is the weight of each kind of rows and `whole` its base
+    weight, `tied` the base weight of the rows at the least loss and of each kind of them;
+    `gradient`, `cross` and `curvature` are those of `SmoothProblem.tilted_sums`, empty where
+    `moments` take their place.
     """
 
     least: float
@@ -31,6 +32,7 @@ class Sums(NamedTuple):
     second: float
     tied: Array
     kept: Array
+    whole: Array
     gradient: Array
     cross: Array
     curvature: Array
@@ -53,6 +55,7 @@ class Sums(NamedTuple):
             factor * self.second + shift * (2.0 * first + shift * mass),
             0.0 * self.tied,
             factor * self.kept,
+            self.whole,
             gradient,
             factor * self.cross + shift * gradient,
             factor * self.curvature,
@@ -159,7 +162,7 @@ def _sums_at(part: SmoothProblem, theta: Array, lambda_: float, base: Array) -> 
     if moments is None:
         slopes, moments = part.tilted_sums(theta, losses, weights, beta), np.empty(0)
     totals = weights.sum(), weighted.sum(), weighted @ losses
-    return Sums(least, *totals, tied_kinds, weights @ kinds, *slopes, moments)
+    return Sums(least, *totals, tied_kinds, weights @ kinds, base @ kinds, *slopes, moments)
 
 
 def inverse(lambda_: float) -> float:
@@ -215,7 +218,7 @@ def _point(
     hessian = sums.curvature / sums.mass + beta * np.outer(gradient, gradient)
     if variance > 0 and beta > 0:
         hessian += beta / variance * np.outer(cross, cross)
-    sound = np.isfinite(mean) and problem.keeps(sums.kept / sums.mass)
+    sound = np.isfinite(mean) and problem.keeps(sums.kept / sums.mass, sums.whole)
     risk = sums.least + mean + (lambda_ * gap if gap else 0.0)
     return BlockPoint(
         theta=theta,
@@ -242,7 +245,7 @@ def _exact_point(problem: SmoothProblem, theta: Array, sums: Sums) -> BlockPoint
         lambda_=0.0,
         divergence=-float(np.log(min(tied, 1.0))),
         gap=0.0,
-        risk=sums.least if problem.keeps(sums.tied[1:] / tied) else np.inf,
+        risk=sums.least if problem.keeps(sums.tied[1:] / tied, sums.whole) else np.inf,
         excess=0.0,
         variance=0.0,
         gradient=nothing,

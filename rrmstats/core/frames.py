@@ -16,6 +16,8 @@ DEPENDENT = 1e-7
 SPREAD_ROWS = 50_000
 # Rows looked at together for the next independent one.
 BLOCK = 256
+# Shares of the weight, below and above one half, between which a median lies.
+HALVES = 0.5 - 1e-12, 0.5 + 1e-12
 
 
 def column_frame(columns: Array) -> Array:
@@ -53,16 +55,49 @@ def typical_spread(centered: Array) -> Array:
     return MAD_UNIT * np.where(spread > 0, spread, positive_median(distance))
 
 
-def clipped_spread(exog: Array) -> Array:
+def clipped_spread(exog: Array, counts: Array | None = None) -> Array:
     """Return a standard deviation of each column that bad rows cannot inflate, shape (k,).
 
     That of the values clipped at CLIP typical distances from the median, typical being the
     median of those that are not zero: a column that is mostly constant keeps its spread.
+
+    Parameters
+    ----------
+    exog : ndarray, shape (n, k)
+    counts : ndarray, shape (n,), optional
+        How often each row counts; by default once.
     """
-    exog = exog[:: max(1, len(exog) // SPREAD_ROWS)]
-    middle = np.median(exog, axis=0)
-    typical = positive_median(np.abs(exog - middle))
-    return np.clip(exog, middle - CLIP * typical, middle + CLIP * typical).std(axis=0)
+    step = max(1, len(exog) // SPREAD_ROWS)
+    exog, some = exog[::step], None if counts is None else counts[::step]
+    if some is None or np.ptp(some) == 0:
+        middle = np.median(exog, axis=0)
+        typical = positive_median(np.abs(exog - middle))
+        return np.clip(exog, middle - CLIP * typical, middle + CLIP * typical).std(axis=0)
+    share = np.asarray(some / some.sum())
+    middle = median_under(exog, share)
+    distance = np.abs(exog - middle)
+    typical = median_under(distance, share[:, None] * (distance > 0))
+    clipped = np.clip(exog, middle - CLIP * typical, middle + CLIP * typical)
+    return np.sqrt(share @ (clipped - share @ clipped) ** 2)
+
+
+def median_under(values: Array, weights: Array) -> Array:
+    """Return the medians of columns, shape (...), of values of shape (n, ...).
+
+    A row of weight 2 counts as two rows; where exactly half of the weight lies below a gap, the
+    median is the middle of the gap. Weights have shape (n,), or that of the values.
+    """
+    if weights.ndim < values.ndim:
+        weights = weights.reshape(-1, *[1] * (values.ndim - 1))
+    weights = np.broadcast_to(weights, values.shape)
+    order = np.argsort(values, axis=0, kind="stable")
+    reached, total = np.take_along_axis(weights, order, axis=0).cumsum(axis=0), weights.sum(axis=0)
+    found = []
+    for half in HALVES:
+        place = (reached < half * total).sum(axis=0)[None]
+        rows = np.take_along_axis(order, np.minimum(place, len(values) - 1), axis=0)
+        found.append(np.take_along_axis(values, rows, axis=0)[0])
+    return np.asarray(0.5 * (found[0] + found[1]))
 
 
 def positive_median(values: Array) -> Array:

@@ -148,9 +148,16 @@ class GroupedProblem(EstimableProblem):
         pairs = zip(self._batches(weights), self._batches(theta), strict=True)
         return np.concatenate([self.problem.improved(self.groups.rows(w), t) for w, t in pairs])
 
-    def admissible(self, weights: Array) -> np.ndarray | None:
+    def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
         """Tell which weights, shape (b, g), leave a problem of the same kind; None for all."""
-        found = [self.problem.admissible(self.groups.rows(w)) for w in self._batches(weights)]
+        pairs = zip(
+            self._batches(weights),
+            self._batches(np.broadcast_to(base, weights.shape)),
+            strict=True,
+        )
+        found = [
+            self.problem.admissible(self.groups.rows(w), self.groups.rows(b)) for w, b in pairs
+        ]
         told = [part for part in found if part is not None]
         return np.concatenate(told) if told else None
 

@@ -100,7 +100,7 @@ def evaluate(
     error = np.multiply(lambda_, gap, out=np.zeros_like(risk), where=tilted)
     # Past `excess` it is not small: lambda hardly changes the divergence, and is far off.
     risk += np.where(np.abs(error) <= excess, error, 0.0)
-    admissible = problem.admissible(weights)
+    admissible = problem.admissible(weights, budget.uniform(problem.n_obs))
     if admissible is not None:
         risk = np.where(admissible, risk, np.inf)
     if broken.any():

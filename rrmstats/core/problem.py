@@ -58,10 +58,11 @@ class Problem:
         """
         return self.weighted_fit(weights, theta)
 
-    def admissible(self, weights: Array) -> np.ndarray | None:
+    def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
         """Tell which weights, shape (b, n), leave a problem of the same kind; None for all.
 
-        The risk of others counts as infinite.
+        The risk of others counts as infinite. `base` holds the weights that the rows have in the
+        data, shape (n,) or (b, n).
         """
         return None
 
@@ -261,8 +262,11 @@ class SmoothProblem(Problem):
         """Which rows are of each kind that weights must keep, shape (n, m); None for no kinds."""
         return None
 
-    def keeps(self, kept: Array) -> bool:
-        """Tell whether the weights of each kind, shape (m,), leave a problem of the same kind."""
+    def keeps(self, kept: Array, base: Array) -> bool:
+        """Tell whether the weights of each kind, shape (m,), leave a problem of the same kind.
+
+        `base` holds the weights that the kinds have in the data, shape (m,).
+        """
         return True
 
     @property

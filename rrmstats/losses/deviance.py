@@ -129,14 +129,14 @@ class DevianceProblem(LinearProblem):
         near = self.family.near_means(self.endog, self.var_weights)
         return row_map(self.mean.link.forward, near, tail=()) - self.offset
 
-    def admissible(self, weights: Array) -> np.ndarray | None:
+    def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
         """Tell which weights keep some rows of each kind.
 
         Where counts above zero are rarer than eps_bar, the least risk of all leaves them out.
         """
         if not self._kinds:
             return None
-        kept = [weights @ kind >= KEPT_FRACTION * kind.mean() for kind in self._kinds]
+        kept = [weights @ kind >= KEPT_FRACTION * (base @ kind) for kind in self._kinds]
         return np.logical_and.reduce(kept)
 
     @property
@@ -144,10 +144,9 @@ class DevianceProblem(LinearProblem):
         """The rows of each kind, shape (n, m)."""
         return np.column_stack(self._kinds) if self._kinds else None
 
-    def keeps(self, kept: Array) -> bool:
+    def keeps(self, kept: Array, base: Array) -> bool:
         """Tell whether the weights of each kind, shape (m,), leave some rows of it."""
-        shares = np.array([kind.mean() for kind in self._kinds])
-        return bool((kept >= KEPT_FRACTION * shares).all())
+        return bool((kept >= KEPT_FRACTION * base).all())
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return least squares fits to the links of responses in subsets of rows."""

@@ -148,26 +148,22 @@ class LogisticProblem(LinearProblem):
         plain._thinned = self._thinned
         return plain
 
-    def admissible(self, weights: Array) -> np.ndarray:
+    def admissible(self, weights: Array, base: Array) -> np.ndarray:
         """Tell which weights keep both classes.
 
         Where a class is rarer than eps_bar the least risk of all leaves it out, and predicts the
         other for every row.
         """
-        return self._keeps_both(weights @ self.endog)
-
-    def _keeps_both(self, ones: Array) -> np.ndarray:
-        rate = self.endog.mean()
-        return (ones >= KEPT_FRACTION * rate) & (1 - ones >= KEPT_FRACTION * (1 - rate))
+        return keeps_both(weights @ self.endog, base @ self.endog)
 
     @property
     def row_kinds(self) -> Array:
         """The labels of 1, shape (n, 1)."""
         return self.endog[:, None]
 
-    def keeps(self, kept: Array) -> bool:
+    def keeps(self, kept: Array, base: Array) -> bool:
         """Tell whether the weight of the labels of 1, shape (1,), leaves both classes."""
-        return bool(self._keeps_both(kept)[0])
+        return bool(keeps_both(kept, base)[0])
 
     @property
     def subset_size(self) -> int:
@@ -191,6 +187,11 @@ class LogisticProblem(LinearProblem):
     def with_rows(self) -> Callable[..., LogisticProblem]:
         """A function that makes the problem of other rows."""
         return partial(LogisticProblem, alpha=self.alpha, ridge=self.ridge)
+
+
+def keeps_both(ones: Array, rate: Array) -> np.ndarray:
+    """Tell whether both classes keep enough, from the weight of ones and their rate."""
+    return (ones >= KEPT_FRACTION * rate) & (1 - ones >= KEPT_FRACTION * (1 - rate))
 
 
 def bounded_entropy(signs: Array, eta: Array, alpha: float) -> Array:

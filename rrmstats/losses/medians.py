@@ -9,11 +9,10 @@ import numpy as np
 
 from rrmstats.core.block_array import in_blocks, row_reduce, row_sums, taken
 from rrmstats.core.entropy import Array
+from rrmstats.core.frames import HALVES, median_under
 
 # Rows that tell the middle and the spread of many more.
 THINNED_ROWS = 10_000
-# Shares of the weight, below and above one half, between which a median lies.
-HALVES = 0.5 - 1e-12, 0.5 + 1e-12
 
 
 def thinned(*arrays: Array) -> tuple[Array, ...]:
@@ -28,21 +27,13 @@ def thinned(*arrays: Array) -> tuple[Array, ...]:
 def weighted_median(values: Array, weights: Array) -> Array:
     """Return the medians of columns, shape (...), of values of shape (n, ...).
 
-    A row of weight 2 counts as two rows; where exactly half of the weight lies below a gap, the
-    median is the middle of the gap.
+    Rows in memory or in blocks; see `median_under`.
     """
     if in_blocks(values, weights) is not None:
         return median_in_blocks(values, weights)
     if np.ptp(weights) == 0:
         return np.asarray(np.median(values, axis=0))
-    order = np.argsort(values, axis=0, kind="stable")
-    reached = np.cumsum(weights[order], axis=0) / weights.sum()
-    found = []
-    for half in HALVES:
-        place = (reached < half).sum(axis=0)[None]
-        rows = np.take_along_axis(order, np.minimum(place, len(values) - 1), axis=0)
-        found.append(np.take_along_axis(values, rows, axis=0)[0])
-    return np.asarray(0.5 * (found[0] + found[1]))
+    return median_under(values, weights)
 
 
 def median_in_blocks(values: Array, weights: Array) -> Array:

@@ -151,11 +151,11 @@ class FunctionLoss(Problem):
         lower = self.value(found.x, weights) < self.value(theta, weights)
         return np.asarray(found.x if lower else theta, dtype=float)
 
-    def admissible(self, weights: Array) -> np.ndarray | None:
+    def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
         """Tell which weights keep some rows of each kind."""
         if not self.kinds:
             return None
-        kept = [weights @ kind >= self.kept_fraction * kind.mean() for kind in self.kinds]
+        kept = [weights @ kind >= self.kept_fraction * (base @ kind) for kind in self.kinds]
         return np.logical_and.reduce(kept)
 
     def default_starts(self, eps_bar: float) -> int:

@@ -118,7 +118,7 @@ def simplest_direction(
     (McNemar's test). Of all such directions the data prefer none. The second value tells whether
     the search for it converged.
     """
-    unit = np.diag(clipped_spread(problem.exog) ** 2)
+    unit = np.diag(clipped_spread(problem.exog, mass) ** 2)
     wrong_first = misclassified(problem, theta)
     budget = setting.eps_bar * setting.wnobs(problem.n_obs)
     for ridge in RIDGES:

@@ -26,7 +26,7 @@ def as_labels(endog: Any, level: Any) -> Any:
         values = series.astype(float)
         check_binary(values.dropna().to_numpy())
     else:
-        levels = list(pd.unique(series.dropna()))
+        levels = pd.unique(series.dropna()).tolist()
         if len(levels) > 2:
             raise ValueError(f"endog must have two levels, got {len(levels)}: {levels[:5]}")
         _check_level(level, levels)

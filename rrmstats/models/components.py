@@ -98,7 +98,8 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         if d < 2:
             raise ValueError("principal components need two or more variables, got one")
         whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
-        if not (1 <= n_components < d if whole else 0 < n_components < 1):
+        number = isinstance(n_components, int | float | np.number)
+        if not (number and (1 <= n_components < d if whole else 0 < n_components < 1)):
             raise ValueError(
                 f"n_components must be a whole number from 1 to {d - 1}, fewer than the {d} "
                 f"variables, or a fraction of the variance in (0, 1), got {n_components!r}"

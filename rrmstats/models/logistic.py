@@ -192,7 +192,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         """Return the weight of the square of each coefficient, shape (k,)."""
         if self.penalty is None:
             return np.zeros(self.exog.shape[1])
-        return self.alpha * clipped_spread(self.exog) ** 2
+        return self.alpha * clipped_spread(self.exog, self.freq_weights) ** 2
 
     def _start_theta(self, problem: ClassificationProblem, start_params: ArrayLike) -> Array:
         return problem.design.from_params(np.asarray(start_params, dtype=float))

@@ -270,8 +270,9 @@ class RRMOLSResults(RRMResults):
 
     @property
     def resid(self) -> Array:
-        """Residuals of all rows, shape (n,)."""
-        return self.model.endog - self.fittedvalues
+        """Residuals of all rows, shape (n,); at an exact fit rounding counts as zero."""
+        values = self.model.endog - self.fittedvalues
+        return values if self.scale > 0 else np.where(self.losses == 0, 0.0, values)
 
     @property
     def df_model(self) -> float:

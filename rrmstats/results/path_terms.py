@@ -50,9 +50,13 @@ class Terms:
 
 def terms_of(results: Any) -> Terms:
     """Return the parameters of results, and the loadings where they have these."""
+    names, params = list(results.model.data.param_names), np.asarray(results.params, dtype=float)
+    if getattr(results, "singular", False):  # a covariance without standard errors
+        nothing = np.full((len(names), 3), np.nan)
+        return Terms(names, params, nothing[:, 0], nothing[:, 1:])
     terms = Terms(
-        list(results.model.data.param_names),
-        np.asarray(results.params, dtype=float),
+        names,
+        params,
         np.asarray(results.bse, dtype=float),
         np.asarray(results.conf_int(1 - LEVEL), dtype=float),
     )

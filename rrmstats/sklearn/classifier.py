@@ -73,7 +73,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         What statsmodels users have: standard errors, tests, `summary()`, pictures. It holds the
         data; `results_.remove_data()` makes pickles small.
     n_iter_ : int
-        Iterations of the best descent.
+        Iterations of the best descent, 1 at least.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -139,6 +139,15 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         -------
         self : object
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMClassifier
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
+        >>> model = RRMClassifier(eps_bar=0.02).fit(cancer.exog, cancer.endog)
+        >>> model.coef_.shape, model.classes_.tolist()
+        ((1, 9), [0, 1])
         """
         x, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
@@ -169,6 +178,15 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
             Positive where the second class is more likely.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMClassifier
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
+        >>> model = RRMClassifier(eps_bar=0.02).fit(cancer.exog, cancer.endog)
+        >>> model.decision_function(cancer.exog[:3]) > 0
+        array([False,  True, False])
         """
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
@@ -186,6 +204,15 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
             Labels.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMClassifier
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
+        >>> model = RRMClassifier(eps_bar=0.02).fit(cancer.exog, cancer.endog)
+        >>> model.predict(cancer.exog[:3])
+        array([0, 1, 0])
         """
         odds = self.decision_function(X)
         return self.classes_[(odds > 0).astype(int)]
@@ -202,6 +229,15 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         -------
         ndarray of shape (n_samples, 2)
             Probabilities of a right label, in the order of `classes_`.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMClassifier
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
+        >>> model = RRMClassifier(eps_bar=0.02).fit(cancer.exog, cancer.endog)
+        >>> model.predict_proba(cancer.exog[:3]).sum(axis=1).round(12)
+        array([1., 1., 1.])
         """
         odds = self.decision_function(X)
         return expit(np.column_stack([-odds, odds]))
@@ -218,6 +254,15 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         -------
         ndarray of shape (n_samples, 2)
             Logarithms, in the order of `classes_`; finite however small a probability is.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMClassifier
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
+        >>> model = RRMClassifier(eps_bar=0.02).fit(cancer.exog, cancer.endog)
+        >>> bool((model.predict_log_proba(cancer.exog) <= 0).all())
+        True
         """
         odds = self.decision_function(X)
         return log_expit(np.column_stack([-odds, odds]))

@@ -67,7 +67,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         What statsmodels users have: standard errors, `summary()`, pictures. It holds the data.
         None where the rows were too few for a robust covariance; a warning says so.
     n_iter_ : int
-        Iterations of the best descent.
+        Iterations of the best descent, 1 at least.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -123,6 +123,15 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         -------
         self : object
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMCovariance
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMCovariance(eps_bar=0.25).fit(hbk.exog)
+        >>> model.location_.round(1)
+        array([1.5, 1.9, 1.6])
         """
         x = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
@@ -168,6 +177,16 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         ndarray of shape (n_samples,)
             Squares, as scikit-learn has them. Where the covariance is singular, rows off the
             hyperplane of the others are infinitely far.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMCovariance
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMCovariance(eps_bar=0.25).fit(hbk.exog)
+        >>> distances = model.mahalanobis(hbk.exog)
+        >>> bool(distances[:14].min() > 100 * distances[14:].mean())
+        True
         """
         check_is_fitted(self)
         if self.results_ is None:
@@ -195,6 +214,15 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         -------
         float
             Log-likelihood per row.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMCovariance
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMCovariance(eps_bar=0.25).fit(hbk.exog)
+        >>> bool(model.score(hbk.exog[14:]) > model.score(hbk.exog))
+        True
         """
         check_is_fitted(self)
         x = validate_data(self, X_test, dtype=np.float64, reset=False)

@@ -25,7 +25,8 @@ class RRMDecomposition(
 ):
     """Principal components when some of the rows may be wrong; `rrmstats.RRMPCA`.
 
-    It has the interface of `sklearn.decomposition.PCA`.
+    It has the interface of `sklearn.decomposition.PCA`, without `whiten` and the likelihood: for
+    these put a scaler after it, or take `RRMCovariance`.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class RRMDecomposition(
         What statsmodels users have: standard errors, `summary()`, pictures. It holds the data;
         `results_.remove_data()` makes pickles small.
     n_iter_ : int
-        Iterations of the best descent.
+        Iterations of the best descent, 1 at least.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -132,6 +133,15 @@ class RRMDecomposition(
         -------
         self : object
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMDecomposition
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMDecomposition(2, eps_bar=0.25).fit(hbk.exog)
+        >>> model.components_.shape
+        (2, 3)
         """
         x = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
@@ -163,6 +173,15 @@ class RRMDecomposition(
         -------
         ndarray of shape (n_samples, n_components)
             Scores.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMDecomposition
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMDecomposition(2, eps_bar=0.25).fit(hbk.exog)
+        >>> model.transform(hbk.exog).shape
+        (75, 2)
         """
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
@@ -180,9 +199,24 @@ class RRMDecomposition(
         -------
         ndarray of shape (n_samples, n_features)
             Rows; of `transform` of data their projections.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMDecomposition
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMDecomposition(2, eps_bar=0.25).fit(hbk.exog)
+        >>> model.inverse_transform(model.transform(hbk.exog)).shape
+        (75, 3)
         """
         check_is_fitted(self)
-        return check_array(X, dtype=np.float64) @ self.components_ + self.mean_
+        scores = check_array(X, dtype=np.float64)
+        if scores.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {scores.shape[1]} columns, but there are {self.n_components_} components; "
+                "give scores as transform returns them"
+            )
+        return scores @ self.components_ + self.mean_
 
 
 def unexplained(results: RRMPCAResults) -> float:

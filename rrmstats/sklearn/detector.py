@@ -63,7 +63,7 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         As in `RRMCovariance`. `support_` is by the distance that of clean rows one in forty
         has, `predict` by `offset_`.
     n_iter_ : int
-        Iterations of the best descent.
+        Iterations of the best descent, 1 at least.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -123,6 +123,15 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         -------
         self : object
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMOutlierDetector
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMOutlierDetector().fit(hbk.exog)
+        >>> bool(model.offset_ < 0), bool(0.15 < model.eps_hat_ < 0.25)
+        (True, True)
         """
         check_contamination(self.contamination)
         super().fit(X, y, sample_weight)
@@ -148,6 +157,16 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         -------
         ndarray of shape (n_samples,)
             Scores.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMOutlierDetector
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMOutlierDetector().fit(hbk.exog)
+        >>> scores = model.score_samples(hbk.exog)
+        >>> bool(scores[:14].max() < scores[14:].min())
+        True
         """
         return -self.mahalanobis(X)
 
@@ -163,6 +182,15 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         -------
         ndarray of shape (n_samples,)
             Shifted scores.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMOutlierDetector
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMOutlierDetector().fit(hbk.exog)
+        >>> int((model.decision_function(hbk.exog) < 0).sum())
+        14
         """
         scores = self.score_samples(X)
         return scores - self.offset_
@@ -179,6 +207,15 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         -------
         ndarray of shape (n_samples,)
             -1 for outliers, 1 for other rows.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMOutlierDetector
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMOutlierDetector().fit(hbk.exog)
+        >>> model.predict(hbk.exog)[10:18]
+        array([-1, -1, -1, -1,  1,  1,  1,  1])
         """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
@@ -200,6 +237,15 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         -------
         float
             Accuracy.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMOutlierDetector
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMOutlierDetector().fit(hbk.exog)
+        >>> model.score(hbk.exog, [-1] * 14 + [1] * 61)
+        1.0
         """
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 

@@ -35,7 +35,7 @@ class RobustFit:
         self.results_ = results
         self.weights_ = rows.spread(results.weights)
         self.eps_bar_, self.eps_hat_ = float(results.eps_bar), float(results.eps_hat)
-        self.n_iter_ = int(results.n_iter)
+        self.n_iter_ = max(int(results.n_iter), 1)
         return results
 
 

@@ -61,7 +61,7 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         What statsmodels users have: standard errors, tests, `summary()`, pictures. It holds the
         data; `results_.remove_data()` makes pickles small.
     n_iter_ : int
-        Iterations of the best descent.
+        Iterations of the best descent, 1 at least.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -118,6 +118,14 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         -------
         self : object
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMRegressor
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas()
+        >>> RRMRegressor(eps_bar=0.2).fit(stars.exog, stars.endog).coef_.round(1)
+        array([3.2])
         """
         x, response = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
@@ -143,6 +151,15 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
             Responses of good rows.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMRegressor
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas()
+        >>> model = RRMRegressor(eps_bar=0.2).fit(stars.exog, stars.endog)
+        >>> model.predict(stars.exog[:2]).round(1)
+        array([4.8, 5.4])
         """
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)

@@ -68,7 +68,8 @@ class CountedRows:
         values = np.asarray(y, dtype=float)[self.used]
         if self.names is None:
             return values
-        return pd.Series(values, index=self.index, name=getattr(given, "name", None))
+        name = getattr(given, "name", None)
+        return pd.Series(values, index=self.index, name=name if isinstance(name, str) else None)
 
     def spread(self, values: npt.ArrayLike) -> np.ndarray:
         """Return values of these rows among all rows, zero or False in the others, shape (n,)."""

@@ -25,7 +25,19 @@ FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
         ([*FIT, "--exposure", "log_te"], "--exposure is for --model glm and poisson, not ols"),
         ([*FIT, "--groups", "log_t"], "there is no column 'log_t'; did you mean 'log_te'?"),
         ([*FIT, "--weights", "out.doc"], "out.doc does not say what it is: use one of .csv"),
-        ([*FIT, "--weights", "a.csv", "--out", "./a.csv"], "must be different files"),
+        (
+            [*FIT, "--out", "a.csv", "--report", "a.html", "--weights", "./a.csv"],
+            "--out and --weights must be different files",
+        ),
+        ([*FIT, "--out", "-"], "--out needs the name of a file, got -"),
+        (
+            [*FIT, "--model", "glm", "--exposure", "log_te"],
+            "--exposure needs the log link; add --link log",
+        ),
+        (
+            ["fit", "log_te + log_light ~ 1", *FIT[2:]],
+            "the response of --model ols is one column, got log_te, log_light; write I(a + b)",
+        ),
         ([*FIT, "--weights", "stars.csv", "--force"], "stars.csv has the data"),
         (["fit", "y ~ x", "stars.txt", "--eps-bar", "0"], "stars.txt does not say what it is"),
         ([*FIT, "--report", "a.pdf"], "--report writes HTML: give a name that ends in .html"),
@@ -71,12 +83,19 @@ def test_wrong_usage(argv, line, stars, refused):
         ("log_light", "the formula 'log_light' has no response"),
         ("~ log_te", "the formula '~ log_te' has no response"),
         ("log_light ~ " + " + ".join(["log_te"] * 9000), "is too long or nested too deep"),
+        ("log_light ~ I(" + "-" * 50_000 + "log_te)", "in the formula is nested too deep"),
+        ("log_light ~ 0", "the formula 'log_light ~ 0' has no predictors"),
+        (
+            "log_light ~ Intercept",
+            "has the name of the constant; write I(Intercept), or",
+        ),
         ("log_light ~ [i for i in log_te]", "there is no column 'i'"),
     ],
     ids=lambda text: text[:30],
 )
 def test_formulas_that_are_wrong(formula, line, stars, refused):
-    stars.assign(**{"a.b": 1.0, "tree height (m)": 1.0}).to_csv("stars.csv", index=False)
+    more = {"a.b": 1.0, "tree height (m)": 1.0, "Intercept": 1.0}
+    stars.assign(**more).to_csv("stars.csv", index=False)
     assert line in refused("fit", formula, "stars.csv", "--eps-bar", "0.2", status=2)
 
 
@@ -99,13 +118,71 @@ def test_models_of_several_variables_take_no_response(stars, refused):
         assert "has a response, which pca and cov do not take" in found
 
 
+def test_one_sided_formulas_that_are_wrong(stars, refused):
+    options = ("stars.csv", "--eps-bar", "0.2", "--model", "cov")
+    assert "has no ~; write '~ a + b'" in refused("fit", "log_te", *options, status=2)
+    assert "has no variables; write '~ a + b'" in refused("fit", "~ 1", *options, status=2)
+
+
+def test_a_column_called_like_the_constant_can_be_used(stars, run):
+    stars.assign(Intercept=range(len(stars))).to_csv("stars.csv", index=False)
+    for formula in ("log_light ~ I(Intercept)", "log_light ~ Intercept - 1"):
+        assert run("fit", formula, "stars.csv", "--eps-bar", "0").status == 0
+
+
+def test_functions_that_leave_no_rows(stars, run):
+    done = run("fit", "log_light ~ log(log_te - 100)", "stars.csv", "--eps-bar", "0.2")
+    assert done.status == 1
+    assert done.err.splitlines()[-1] == (
+        "rrmstats: error: no rows are left: each has a missing value, or one that a function of "
+        "the formula cannot take"
+    )
+
+
+def test_errors_without_a_message_have_their_name(stars, refused, monkeypatch):
+    def full(*args):
+        raise MemoryError
+
+    monkeypatch.setattr("rrmstats.cli.fits.make_model", full)
+    assert refused(*FIT, status=1) == "MemoryError"
+
+
+def test_standard_input_that_is_closed(refused, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    found = refused("fit", "y ~ x", "-", "--eps-bar", "0", status=1)
+    assert found == "standard input is closed; give a file"
+
+
+def test_empty_rows_above_the_header_of_a_sheet(stars, refused):
+    stars.to_excel("stars.xlsx", index=False, startrow=2)
+    found = refused(*FIT[:2], "stars.xlsx", *FIT[3:], status=1)
+    assert found == "the first row of stars.xlsx is empty; it must name the columns"
+
+
+def test_text_that_excel_cannot_hold(stars, refused):
+    stars.assign(note="\x01").to_csv("stars.csv", index=False)
+    found = refused(*FIT, "--weights", "rows.xlsx", status=1)
+    assert found.startswith("cannot write the table as excel: \\x01 cannot be used")
+
+
+def test_levels_and_exposures_that_are_wrong(rows, refused):
+    options = ("rows.csv", "--eps-bar", "0.1", "--model")
+    found = refused("fit", "label ~ y", *options, "logit", "--level", "3", status=1)
+    assert found == "--level 3.0 is not among the levels of the response: [1.0, 0.0]"
+    found = refused("fit", "label + firm ~ y", *options, "logit", status=1)
+    assert found.endswith("for counts of successes and failures use --model glm --family binomial")
+    found = refused("fit", "count ~ y", *options, "poisson", "--exposure", "word", status=1)
+    assert found.startswith("the exposure 'word' must be numeric, but has values such as")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
         ("missing.csv", None, "there is no file missing.csv"),
-        ("empty.csv", b"", "cannot read empty.csv as csv: No columns to parse"),
+        ("empty.csv", b"", "empty.csv is empty"),
         ("header.csv", b"log_te,log_light\n", "header.csv has no rows of data"),
-        ("latin.csv", "log_te,log_light\n1,\xe9\n".encode("latin-1"), "is not UTF-8 text"),
+        ("blank.csv", b" \n\n", "blank.csv is empty"),
+        ("latin.csv", "log_te,log_light\n1,\xe9\n".encode("latin-1"), "line 2 is not UTF-8 text"),
         ("ragged.csv", b"log_te,log_light\n1,2\n1,2,3,4\n", "cannot read ragged.csv as csv"),
         ("long.csv", b"log_te,log_light\n1,2,3\n4,5,6\n", "more values than its header has names"),
         ("bad.parquet", b"no parquet", "cannot read bad.parquet as parquet"),
@@ -115,7 +192,7 @@ def test_models_of_several_variables_take_no_response(stars, refused):
         ("words.csv", b"log_te,log_light\n1,a\n2,b\n3,c\n4,d\n", "'log_light' must be numeric"),
         ("two.csv", b"log_te,log_light\n1,a\n2,b\n3,a\n", "use --model logit --level a"),
         ("twice.csv", b"log_te,log_light,log_te\n1,2,3\n", "columns of the same name: log_te"),
-        ("binary.csv", b"PK\x03\0\0\n\0", "it is no text file in UTF-8"),
+        ("binary.csv", b"PK\x03\0\0\n\0", "it is no text file in UTF-8; save it as one"),
         (
             "semi.csv",
             b"log_te;log_light\n1,5;2\n2,5;3\n",
@@ -125,7 +202,7 @@ def test_models_of_several_variables_take_no_response(stars, refused):
         (
             "inf.csv",
             b"log_te,log_light\n1,2\ninf,3\n2,2\n3,4\n5,6\n",
-            "values; drop these rows",
+            "the design contains NaN or infinite values; drop these rows",
         ),
         (".", None, "cannot read .: Is a directory"),
     ],

@@ -1,6 +1,7 @@
 import io
 import json
 import sys
+from decimal import Decimal
 from html.parser import HTMLParser
 
 import numpy as np
@@ -131,6 +132,35 @@ def test_text_stays_as_it_was_written(folder, run):
     assert run("fit", "y ~ x", "data.csv", "--eps-bar", "0", "--weights", "out.csv").status == 0
     found = (folder / "out.csv").read_text().splitlines()
     assert [line.rsplit(",", 4)[0] for line in found] == lines
+
+
+def test_text_that_begins_like_a_formula_stays_text_in_excel(stars, folder, run):
+    stars.assign(note="=1+1").to_csv("stars.csv", index=False)
+    run(*FIT, "--weights", "out.xlsx")
+    assert set(pd.read_excel(folder / "out.xlsx")["note"]) == {"=1+1"}
+
+
+def test_decimals_are_numbers(stars, folder, run):
+    exact = stars.assign(log_te=[Decimal(str(value)) for value in stars["log_te"]])
+    exact.to_parquet("stars.parquet")
+    done = run(*FIT[:2], "stars.parquet", *FIT[3:], "--format", "json")
+    assert record(done)["params"] == record(run(*FIT, "--format", "json"))["params"]
+
+
+def test_a_level_of_a_response_in_quotes(rows, run):
+    rows.assign(**{"the label": rows["label"] + 1}).to_csv("rows.csv", index=False)
+    options = ("rows.csv", "--eps-bar", "0.1", "--format", "json", "--model", "logit")
+    quoted = run("fit", 'Q("the label") ~ y', *options, "--level", "2")
+    plain = run("fit", "label ~ y", *options)
+    assert record(quoted)["params"] == record(plain)["params"]
+
+
+def test_what_is_printed_to_a_file_is_utf_8(rows, folder, monkeypatch):
+    rows.rename(columns={"x": "größe"}).to_csv("rows.csv", index=False)
+    with (folder / "page.html").open("w", encoding="ascii") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        assert main(["fit", "y ~ größe", "rows.csv", "--eps-bar", "0", "--format", "html"]) == 0
+    assert "größe" in (folder / "page.html").read_text(encoding="utf-8")
 
 
 def test_columns_of_the_user_are_never_replaced(rows, folder, run):

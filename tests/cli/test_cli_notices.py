@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import rrmstats
-from rrmstats.cli.notices import warn_of_words
-from rrmstats.cli.wording import in_shell
+from rrmstats.cli.notices import warn_of_many_groups, warn_of_words
+from rrmstats.cli.wording import error_in_shell, in_shell
 
 MISSING, REFUSED = "missing values", "values that a function of the formula cannot take"
 
@@ -71,6 +71,33 @@ def test_missing_cells_are_no_words(recwarn):
     assert not recwarn
 
 
+@pytest.mark.parametrize(
+    ("formula", "warned"), [("y ~ day", True), ("y ~ C(day)", False), ("y ~ day.dt.day", False)]
+)
+def test_dates_are_taken_for_groups(formula, warned, rows, run):
+    rows.assign(day=pd.date_range("2024-01-01", periods=len(rows))).to_parquet("days.parquet")
+    done = run("fit", formula, "days.parquet", "--eps-bar", "0")
+    line = (
+        "'day' is taken for groups, not numbers: it has 60 different values in 60 rows; use "
+        "numbers, or write C(day) for groups"
+    )
+    assert (f"rrmstats: warning: {line}\n" in done.err) is warned
+
+
+def test_a_column_is_warned_of_once(rows, run):
+    values = rows["time"].astype(str)
+    values[0] = "none"
+    rows.assign(time=values).to_csv("bad.csv", index=False)
+    done = run("fit", "y ~ time", "bad.csv", "--eps-bar", "0")
+    assert done.err.count("is taken for groups") == 1
+
+
+def test_few_groups_are_not_warned_of(recwarn):
+    frame = pd.DataFrame({"x": ["a", "a", "b", "b"], "z": [1, 2, 3, 4]})
+    warn_of_many_groups(frame, frame.columns)
+    assert not recwarn
+
+
 def test_decimal_commas():
     with pytest.warns(UserWarning, match="'0,5' in row 1, .* give --decimal ,"):
         warn_of_words(pd.DataFrame({"x": ["1", "0,5", "2,5"]}), ["x"])
@@ -99,9 +126,24 @@ def test_notes_name_options_of_the_command(stars, run):
         ("for example level='b'", "for example --level 'b'"),
         ("level='b' is not among", "--level 'b' is not among"),
         ("counts as 1 with level=", "counts as 1 with --level"),
+        ("eps_bar='auto' does not work", "--eps-bar auto does not work"),
+        ("rrmstats.logit has a ladder", "--model logit has a ladder"),
+        ("Lower eps_bar; RRMLogit bounds them", "Lower eps_bar; --model logit bounds them"),
         ("see path() for all its values", "see rrmstats path for all its values"),
         ("cannot evaluate 'f(x, level=1)'", "cannot evaluate 'f(x, level=1)'"),
     ],
 )
 def test_arguments_in_python_become_options(said, meant):
     assert in_shell(said) == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("endog is too large; measure endog", "the response is too large; measure the response"),
+        ("exog contains NaN", "the design contains NaN"),
+        ("the column 'endog' of exogenous", "the column 'endog' of exogenous"),
+    ],
+)
+def test_errors_name_the_sides_of_a_formula(said, meant):
+    assert error_in_shell(said) == meant

@@ -59,6 +59,20 @@ def test_hostile_formulas_are_refused_and_none_runs(formula, attacked, refused, 
     assert not (folder / "marker").exists()
 
 
+@pytest.mark.parametrize("code", ["__import__('os').mkdir('marker')", "open('marker', 'w')"])
+def test_columns_and_values_that_are_code_do_not_run(code, attacked, run, folder):
+    firms = np.repeat(range(10), 4)
+    label = np.where(attacked["x"] > attacked["y"], code, "other")
+    attacked.assign(**{code: firms, "label": label}).to_csv("data.csv", index=False)
+    for argv in (
+        ["y ~ x", "--groups", code],
+        ["y ~ x + label"],
+        ["label ~ x", "--model", "logit", "--level", code],
+    ):
+        assert run("fit", *argv, "data.csv", "--eps-bar", "0.1", "--safe").status == 0
+    assert not (folder / "marker").exists()
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("formula", LIVE)

@@ -69,7 +69,8 @@ def test_picture_that_cannot_be_written(out, reason, capsys, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "folder.png").mkdir()
     assert main(["demo", "--out", str(tmp_path / out)]) == 1
-    error = capsys.readouterr().err
+    output, error = capsys.readouterr()
+    assert output == ""
     assert error.startswith(f"rrmstats: error: cannot write {tmp_path / out}")
     assert reason in error
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder.png"]

@@ -87,6 +87,15 @@ def test_a_mostly_constant_column_keeps_its_spread():
     assert_allclose(typical_spread(column), 1.4826)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_row_of_weight_two_is_the_row_twice(seed):
+    rng = np.random.default_rng(seed)
+    columns = np.c_[rng.standard_normal((30, 2)), rng.integers(0, 3, 30), np.ones(30)]
+    counts = rng.integers(0, 4, 30)
+    expected = clipped_spread(np.repeat(columns, counts, axis=0))
+    assert_allclose(clipped_spread(columns, counts.astype(float)), expected, atol=1e-15)
+
+
 def test_frames_do_not_depend_on_units_and_take_constants():
     rng = np.random.default_rng(0)
     columns = np.c_[np.full(200, 7.0), np.zeros(200), rng.standard_normal((200, 3))]

@@ -71,4 +71,8 @@ def test_weights_that_leave_out_all_positive_counts_are_not_admitted():
     problem = DevianceProblem(endog, np.ones((100, 1)), ours, mean)
     even = np.full(100, 0.01)
     zeros_only = np.r_[np.full(90, 1 / 90), np.zeros(10)]
-    assert problem.admissible(np.array([even, zeros_only])).tolist() == [True, False]
+    weights = np.array([even, zeros_only])
+    assert problem.admissible(weights, even).tolist() == [True, False]
+    mostly_zeros = np.r_[np.full(90, 0.999 / 90), np.full(10, 1e-4)]
+    assert problem.admissible(mostly_zeros[None], even).tolist() == [False]
+    assert problem.admissible(mostly_zeros[None], mostly_zeros).tolist() == [True]

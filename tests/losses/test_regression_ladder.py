@@ -34,7 +34,7 @@ def fits(share, kind, distance, n=400, runs=10, eps_bar=0.4, k=4):
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "kind", "distance"), CELLS)
 def test_every_cell_is_near_least_squares_on_the_good_rows(share, kind, distance):
-    found = fits(share, kind, distance, runs=30)
+    found = fits(share, kind, distance, runs=20)
     two = np.mean([((res.params - 1) ** 2).sum() for res, _ in found])
     clean = np.mean([((params - 1) ** 2).sum() for _, params in found])
     assert two < 1.6 * clean

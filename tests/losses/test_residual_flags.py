@@ -22,7 +22,7 @@ def alarms(n, k, eps_bar, runs, level=0.975):
 @pytest.mark.parametrize("eps_bar", [0.1, 0.25, 0.4])
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 def test_few_rows_per_parameter(eps_bar):
-    found = alarms(30, 7, eps_bar, 100)
+    found = alarms(30, 7, eps_bar, 40)
     assert (found > 0.01).all() and (found < 0.05).all()
 
 

@@ -36,6 +36,8 @@ def test_exact_fits_are_finite_and_quiet(efficiency):
             efficiency=efficiency, cov_type="bootstrap", cov_kwds={"n_boot": 20}
         )
     assert_allclose(ols.params, [1, 2], rtol=1e-12)
+    assert_array_equal(np.flatnonzero(ols.outliers()), range(8))
+    assert_array_equal(ols.resid_pearson, np.where(np.arange(40) < 8, np.inf, 0.0))
     assert_array_equal(ols.bse, 0)
     assert_allclose(ols.conf_int(), [[1, 1], [2, 2]], rtol=1e-12)
     assert_array_equal(ols.pvalues, 0)

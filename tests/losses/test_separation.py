@@ -149,7 +149,7 @@ def test_a_budget_that_identifies_the_size_has_errors():
 
 
 @pytest.mark.parametrize("efficiency", [None, 0.95])
-@pytest.mark.parametrize("n", [4, 5, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [4, 5])
 @pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 def test_tiny_samples_are_finite_and_told_truthfully(n, efficiency):

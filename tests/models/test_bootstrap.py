@@ -73,7 +73,7 @@ def test_the_bootstrap_agrees_with_the_sandwich(weighted, efficiency):
     fit = partial(model(*data).fit, efficiency=efficiency)
     # of two steps the bootstrap sees the choice of the rung as well
     tolerance = 0.25 if weighted.name == "logit" and efficiency is None else 0.6
-    n_boot = 200 if tolerance < 0.5 else 80
+    n_boot = 200 if tolerance < 0.5 else 40
     boot = fit(cov_type="bootstrap", cov_kwds={"n_boot": n_boot}).bse
     assert_allclose(np.log(boot / fit().bse), 0, atol=tolerance)
 

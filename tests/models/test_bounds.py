@@ -220,12 +220,11 @@ def test_a_majority_and_few_rows_warn():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("eps_bar", [0.25])
-def test_clean_samples_hardly_ever_warn(eps_bar):
+def test_clean_samples_hardly_ever_warn():
     alarms = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnstableWarning)
-        for seed in range(100):
+        for seed in range(40):
             sample = one_sided_outliers(np.random.default_rng([77, seed]), 100, np.ones(4), 0.0)
-            alarms += not RRMOLS(*sample, eps_bar).fit().stability.stable
-    assert alarms <= 5
+            alarms += not RRMOLS(*sample, 0.25).fit().stability.stable
+    assert alarms <= 2

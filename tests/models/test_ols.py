@@ -108,7 +108,7 @@ def test_scale_is_the_variance_of_clean_noise(eps_bar, n, k):
         RRMOLS(*one_sided_outliers(np.random.default_rng(seed), n, np.ones(k), share=0.0), eps_bar)
         .fit()
         .scale
-        for seed in range(60)
+        for seed in range(30)
     ]
     noise = 4 * np.std(scales) / np.sqrt(len(scales))
     assert_allclose(np.mean(scales), 1, atol=noise + (0 if n == 1000 else 0.1))

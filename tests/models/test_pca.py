@@ -92,7 +92,7 @@ def test_a_fraction_keeps_the_formula():
     assert_allclose(res.transform(data), res.scores)
 
 
-@pytest.mark.parametrize("n_components", [0, 4, 9, -1, 1.5, 1.0, 0.0, True, np.nan])
+@pytest.mark.parametrize("n_components", [0, 4, 9, -1, 1.5, 1.0, 0.0, True, np.nan, None, "mle"])
 def test_bad_n_components(n_components):
     with pytest.raises(ValueError, match=r"n_components must be .* from 1 to 3.* got "):
         RRMPCA(sample(), n_components, 0.2)

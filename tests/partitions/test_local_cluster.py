@@ -44,7 +44,7 @@ CASES = [("ols", 0.95), ("logit", None), ("poisson", None), ("pca", None), ("cov
 
 @pytest.mark.parametrize(("name", "efficiency"), CASES)
 def test_fits_agree_with_memory(client, frame, name, efficiency):
-    parts = dd.from_pandas(frame, npartitions=7)
+    parts = dd.from_pandas(frame, npartitions=3)
     found = MODELS[name](parts, persist=True).fit(efficiency=efficiency)
     assert_same_fit(found, MODELS[name](frame).fit(efficiency=efficiency))
 
@@ -53,7 +53,7 @@ class Slow:
     """A function of rows that takes a while, so that a worker can be killed in the middle."""
 
     def __call__(self, values):
-        time.sleep(0.05)
+        time.sleep(0.03)
         return values
 
 
@@ -61,7 +61,7 @@ def test_a_killed_worker_loses_nothing(client, frame):
     slow = Slow()  # noqa: F841  # the formula names it
     formula = "y ~ slow(x1) + x2"
     expected = rrmstats.ols("y ~ x1 + x2", frame, 0.2).fit()
-    parts = dd.from_pandas(frame, npartitions=6)
+    parts = dd.from_pandas(frame, npartitions=4)
     model = rrmstats.ols(formula, parts, 0.2, persist=False)
     victim = next(iter(client.scheduler_info(n_workers=-1)["workers"]))
     pid = client.run(os.getpid, workers=[victim])[victim]

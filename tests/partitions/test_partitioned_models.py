@@ -70,9 +70,10 @@ def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
     assert "Smallest weights" in found.summary().as_text()
 
 
-@pytest.mark.parametrize("count", [1, 7, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("efficiency", [None, 0.95])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "count"), [*((name, 7) for name in MODELS), ("ols", 1), ("ols", 40), ("cov", 40)]
+)
 def test_fits_agree_with_memory(frame, name, efficiency, count):
     parts = dd.from_pandas(frame, npartitions=count)
     expected = in_memory(name, efficiency)

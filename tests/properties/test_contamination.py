@@ -38,7 +38,7 @@ def test_the_contamination_is_estimated(name, share):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("efficiency", [None, 0.8, 0.9, 0.99])
+@pytest.mark.parametrize("efficiency", [None, 0.9])
 def test_rows_count_as_often_as_they_say(name, efficiency):
     """Rows of frequency zero do not count, wherever they are."""
     counts = np.random.default_rng(0).integers(0, 4, 90)
@@ -98,9 +98,13 @@ def octane(rng):
     return x
 
 
-@pytest.mark.parametrize("eps_bar", [0.1, 0.25, 0.4])
-@pytest.mark.parametrize("shape", [(40, 200), (40, 60)])
-@pytest.mark.parametrize("q", [2, 3, 10])
+@pytest.mark.parametrize(
+    ("shape", "q", "eps_bar"),
+    [
+        *(((40, 200), q, eps_bar) for q in (2, 10) for eps_bar in (0.1, 0.4)),
+        *(((40, 60), q, 0.25) for q in (2, 3, 10)),
+    ],
+)
 def test_wide_noise(shape, q, eps_bar):
     """The noise has variance one; ten components of 40 rows are known worse than that."""
     x = np.random.default_rng([q, 4]).standard_normal(shape)

@@ -49,7 +49,7 @@ def test_intervals_of_the_logit_cover():
 
 def test_intervals_of_mean_and_covariance_cover():
     found = []
-    for seed in range(100):
+    for seed in range(50):
         data = correlated_points(np.random.default_rng(seed), 300, share=0.0)
         res = RRMCov(data, 0.2).fit()
         found.append(covered(*res.conf_int().T, [0, 0, 1, 0.8, 1]))

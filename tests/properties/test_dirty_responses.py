@@ -31,7 +31,7 @@ def likelihood(name, endog, exog):
 @pytest.mark.parametrize("kind", DIRT)
 def test_errors_are_near_those_of_the_good_rows(name, kind):
     found = []
-    for seed in range(12):
+    for seed in range(6):
         endog, exog = dirty_responses(np.random.default_rng([61, seed]), name, kind)
         good = slice(0 if kind == "clean" else 30, None)
         res = RRMGLM(endog, exog, 0.2, family=FAMILIES[name]).fit(efficiency=0.95)
@@ -48,8 +48,9 @@ def test_errors_are_near_those_of_the_good_rows(name, kind):
     assert kind == "clean" or everything > 3 * good
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("kind", ["clean", "leverage"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("poisson", "leverage"), ("gamma", "clean"), ("binomial", "leverage")]
+)
 def test_intervals_cover(name, kind):
     truth, covered = np.array(RESPONSE_PARAMS[name])[1:], []
     for seed in range(40):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def test_efficiency_of_the_slopes(eps_bar):
     """Least squares is best, so that what a fit differs by from it is independent of it."""
     excess = [[], []]
-    for seed in range(60):
+    for seed in range(30):
         endog, exog = one_sided_outliers(np.random.default_rng(seed), 500, np.ones(6), share=0.0)
         best = sm.OLS(endog, exog).fit()
         errors = np.sqrt(np.diag(best.normalized_cov_params))
@@ -62,7 +62,7 @@ def test_efficiency_of_a_mean_and_its_covariance():
 def test_the_logit_is_worth_maximum_likelihood():
     truth = np.array([0.0, 1.0, -0.5])
     best, found = [], []
-    for seed in range(120):
+    for seed in range(60):
         endog, exog = logistic_labels(np.random.default_rng(seed), 500, truth)
         best.append(sm.Logit(endog, exog).fit(disp=0).params - truth)
         found.append(RRMLogit(endog, exog, 0.1).fit(efficiency=0.95).params - truth)

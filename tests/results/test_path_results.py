@@ -187,3 +187,14 @@ def test_labels_of_the_table_of_leaving(stars):
         earlier = relative.loc[label, relative.columns < at] if at == at else relative.loc[label]
         assert not len(earlier) or earlier.iloc[-1] >= 0.5
     assert LABELS[0] not in stars.leaves.index
+
+
+def test_a_covariance_that_becomes_singular_has_estimates_without_intervals():
+    data = np.random.default_rng(0).standard_normal((60, 3))
+    data[12:, 2] = data[12:, 0] - data[12:, 1]
+    path = rrmstats.RRMCov(data, 0.2).path([0.0, 0.1, 0.3])
+    assert path.at(0.3).singular
+    table = path.frame.set_index("eps_bar")
+    assert np.isfinite(table["estimate"]).all()
+    assert np.isfinite(table.loc[0.1, "lower"]).all() and table.loc[0.3, "lower"].isna().all()
+    assert "No jump" in path.summary().as_text()

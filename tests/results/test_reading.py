@@ -95,8 +95,9 @@ def read(res):
     return attributes, methods
 
 
-@pytest.mark.parametrize("efficiency", [None, 0.95])
-@pytest.mark.parametrize("cov_type", ["sandwich", "bootstrap"])
+@pytest.mark.parametrize(
+    ("efficiency", "cov_type"), [(None, "bootstrap"), (0.95, "sandwich"), (0.95, "bootstrap")]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_results_never_search_or_fit(name, efficiency, cov_type, request):
     kwds = {"cov_kwds": {"n_boot": 20}} if cov_type == "bootstrap" else {}

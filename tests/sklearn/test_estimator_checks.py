@@ -18,6 +18,9 @@ ESTIMATORS = [
     RRMCovariance(),
     RRMDecomposition(),
     RRMOutlierDetector(),
+    RRMRegressor(0),
+    RRMClassifier(penalty="l2"),
+    RRMDecomposition(eps_bar=0),
 ]
 
 
