@@ -162,7 +162,7 @@ the clean rows alone. The bad rows lie at a distance of 10, 1e3 or 1e6. The aim 
 In two steps all errors keep to it at distances of 1e3 and more, also where the share is all of
 `eps_bar`, with one exception: a *tight* cluster of 40 % of the rows at `eps_bar = 0.4`. Such rows
 lie in one place, and together with a few others a regression or a plane fits them better than the
-clean rows, so that this is the true minimum of the risk. No search and no second step can mend
+clean rows, so that this is the true minimum of the risk. No search and no second step can repair
 that: choose `eps_bar` above the share that is feared. A wide cluster can turn the plane of the
 first step, and the second turns it back. At a distance of 10 bad rows overlap with the clean ones
 along the wide axes of the data.

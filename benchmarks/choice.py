@@ -147,7 +147,7 @@ rule. All fits have `efficiency=0.95`. Errors are means over {runs} samples: rel
 
 {table}
 
-The classical fit is least squares or maximum likelihood, where it is not absurd to compare.
+*Classical* is least squares or maximum likelihood, without an entry where outliers ruin it.
 
 ## Warnings on clean samples
 

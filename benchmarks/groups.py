@@ -1,6 +1,6 @@
 """Compare weights of groups with weights of rows where whole groups are corrupt.
 
-It writes docs/groups.md.
+It writes the tables of docs/groups.md.
 """
 
 import argparse
@@ -162,8 +162,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def page(seed: int, runs: int, cover_runs: int) -> str:
-    """Return the page."""
+def tables(seed: int, runs: int, cover_runs: int) -> dict[str, str]:
+    """Return the tables of the page, by the names of their marks."""
     by_kind = {kind: errors(*how, seed, runs) for kind, how in KINDS.items()}
     others = {
         f"{name}, {'5 of 50 groups corrupt' if bad else 'clean'}": response_errors(
@@ -182,127 +182,23 @@ def page(seed: int, runs: int, cover_runs: int) -> str:
         [name, *(f"{value:.3f}" for value in (*clean[i], *corrupt[i]))]
         for i, name in enumerate(quantities)
     ]
-    return TEXT.format(
-        seed=seed,
-        runs=runs,
-        cover_runs=cover_runs,
-        errors=table([ERROR, *KINDS], error_rows("least squares", by_kind.values())),
-        responses=table(
+    return {
+        "errors": table([ERROR, *KINDS], error_rows("least squares", by_kind.values())),
+        "responses": table(
             [ERROR, *others], error_rows("maximum likelihood", (e for e, _ in others.values()))
         ),
-        coverage=table(["samples", "one step", "two steps"], covered),
-        response_coverage=table(
+        "coverage": table(["samples", "one step", "two steps"], covered),
+        "response coverage": table(
             ["samples", "one step", "two steps"],
             [[name, *(f"{c:.3f}" for c in told)] for name, (_, told) in others.items()],
         ),
-        sizes=table(
+        "sizes": table(
             ["relative to the truth", "clean, one step", "two", "corrupt, one step", "two"], told
         ),
-    )
+    }
 
 
 ERROR = "mean error (relative to the last row)"
-TEXT = """# Groups
-
-Corruption may come by hospital, firm or sensor. `groups=` gives one weight to each group of rows:
-
-```python
-import numpy as np
-import pandas as pd
-import rrmstats
-
-rng = np.random.default_rng(0)
-data = pd.DataFrame({{"hospital": np.repeat(np.arange(50), 20), "x": rng.standard_normal(1000)}})
-slope = np.where(data.hospital < 5, -2, 2)
-data["y"] = 1 + slope * data.x + rng.standard_normal(1000)
-res = rrmstats.ols("y ~ x", data, eps_bar=0.2, groups="hospital").fit()
-res.group_weights  # relative weights, by hospital
-res.group_table(5)  # the smallest, with mean losses, distances and flags
-res.outlier_groups(0.999)
-res.plot_weights()
-```
-
-All models and their formula functions take `groups`: the name of a column of the data frame, or
-labels, one per row. Rows with missing values take their labels with them. So do
-`rrmstats.robustify` and, for losses with derivatives, `rrmstats.custom`: they take labels.
-
-## The method
-
-The loss of a group is the mean loss of its rows, and its frequency weight is its size m. `eps_bar`
-bounds the fraction of rows in corrupted groups: the weights of the groups may diverge from their
-sizes by at most -ln(1 - `eps_bar`). The same search finds the global minimum; its starts are fits
-to random groups. A row's weight is its group's, divided by the size. Groups of one row each are
-rows, and give the plain fit.
-
-- **Consistency.** Good groups have unequal weights too. A row of a group of m independent rows has
-  its loss tilted by exp(-loss / (m lambda)): Gaussian noise of variance s is narrowed to
-  1 / (1 / s + 2 / (m lambda)), log-odds x'b become x'(b + theta / (m lambda)). `scale`, logit
-  coefficients, covariances and the variance off a principal subspace are corrected for it, and so
-  are the coefficients of counts, the dispersions of generalized models, and the parameters of
-  `robustify` where it knows the distribution of the responses. Regression slopes and eigenvalues
-  need no correction; means of Tweedie families and a loss of your own have none. `raw_params` are
-  those of least risk.
-- **Efficiency** on clean data is that of Gaussian data of m dimensions: 0.65 for m = 20 and
-  `eps_bar` = 0.2, where rows have 0.40. `fit(efficiency=0.95)` takes a second step, whatever
-  number is given: groups whose mean loss is beyond the 0.999 quantile of good groups are left out,
-  and the others have their full weight. Where that fit differs from the first step by more than
-  chance (p < 0.01), corrupted groups have come back, and the first step is kept. Intervals are
-  conditional on the groups left out. With few rows per group corrupted groups may not be far
-  enough out; compare with `first_step`.
-- **Few labels per group.** Where the opposite labels would take fewer than 80 % of the groups
-  beyond 0.999, corrupted groups hide among the good ones: there is no second step, `eps_hat` is
-  NaN, and `eps_bar="auto"` raises an error. The summary says so.
-- **Flags.** The mean losses of good groups follow a gamma distribution, exactly so for Gaussian
-  rows; its two parameters are read off the weighted losses. Where groups differ by more than
-  chance among their rows the limits are wider. `distance` is the loss as a standard normal score.
-  `eps_hat` is the share of the rows in groups beyond 0.999.
-- **Standard errors** are clustered by the groups: they rest on the influence function of each
-  group, which accounts for the weights being estimated. Coarser clusters can be given in
-  `cov_kwds`. `cov_type="bootstrap"` draws whole groups. Tests have as many degrees of freedom as
-  there are effective groups, less one.
-- `path()`, `eps_bar="auto"` and `stability` work by groups. All tables, pictures and the page of a
-  path are then of groups: their weights, where they leave, their distances and flags.
-- `get_influence` tells what a single row does, by its part in the mean loss that decides the
-  weight of its group among others.
-- With principal components a group far out *within* the subspace keeps its weight, and counts in
-  the eigenvalues.
-
-## Errors
-
-Made by `python benchmarks/groups.py --runs {runs} --seed {seed}`. 50 groups of 20 rows, four
-coefficients, noise of variance 1, `eps_bar` = 0.2. In corrupt samples five groups have slopes of
-the other sign. With common noise the rows of a group share a part of it, of standard deviation
-0.5. Mean length of the error of the coefficients over {runs} samples, and relative to least
-squares without the corrupt groups:
-
-{errors}
-
-Many rows of a corrupt group look good by themselves, those near the middle of the predictors
-among them, and keep their row weights. All of its rows together give the group away.
-
-Counts (`RRMPoisson`, coefficients 0.5, 0.5, -0.3 and 0.2) and labels (`RRMLogit`, 0.3, 1.5, -1 and
-0.5) in the same design:
-
-{responses}
-
-One step with row weights tells little more than the direction of the coefficients of labels.
-
-## Coverage
-
-What 95 % intervals of the three slopes cover, {cover_runs} samples:
-
-{coverage}
-
-Of the counts and labels above, {runs} samples:
-
-{response_coverage}
-
-## Sizes
-
-Means over {runs} samples of estimates that depend on the consistency factors:
-
-{sizes}
-"""
 
 
 def main() -> None:
@@ -311,9 +207,13 @@ def main() -> None:
     parser.add_argument("--cover-runs", type=int, default=400, help="samples for the coverage")
     parser.add_argument("--seed", type=int, default=935_000, help="seed of the first sample")
     args = parser.parse_args()
-    text = page(args.seed, args.runs, args.cover_runs)
-    PAGE.write_text(text)
-    print(text)
+    text = PAGE.read_text(encoding="utf-8")
+    for name, made in tables(args.seed, args.runs, args.cover_runs).items():
+        print(made, end="\n\n")
+        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        before, rest = text.split(start)
+        text = f"{before}{start}\n{made}\n{end}{rest.split(end)[1]}"
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

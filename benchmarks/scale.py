@@ -202,7 +202,7 @@ def passes() -> pd.DataFrame:
 
 def markdown(frame: pd.DataFrame) -> str:
     """Return a table as Markdown."""
-    head = f"| {' | '.join(frame.columns)} |\n|{'---:|' * len(frame.columns)}"
+    head = f"| {' | '.join(frame.columns)} |\n|---|{'---:|' * (len(frame.columns) - 1)}"
     lines = [
         f"| {' | '.join('' if pd.isna(v) else str(v) for v in row)} |"
         for row in frame.itertuples(index=False)

@@ -48,7 +48,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 # Pages without others below them have no menu on the left.
-html_sidebars = {name: [] for name in ("index", "get_started", "method")}
+html_sidebars = {name: [] for name in ("index", "get_started")}
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],

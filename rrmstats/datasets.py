@@ -162,7 +162,7 @@ class ShippedData:
     @property
     def COPYRIGHT(self) -> str:
         """Its license."""
-        return self._sections()["Licence"]
+        return self._sections()["License"]
 
     @property
     def NOTE(self) -> str:

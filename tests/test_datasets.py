@@ -56,7 +56,7 @@ def test_each_load_is_a_copy(name):
 @pytest.mark.parametrize(
     "text", ["TITLE", "DESCRSHORT", "DESCRLONG", "SOURCE", "COPYRIGHT", "NOTE"]
 )
-def test_texts_are_filled_and_hold_no_markup_of_their_neighbours(name, text):
+def test_texts_are_filled_and_hold_no_markup_of_their_neighbors(name, text):
     value = getattr(getattr(datasets, name), text)
     assert value == value.strip() != ""
     assert "#" not in value
@@ -115,7 +115,7 @@ def test_changed_file_is_refused(monkeypatch, tmp_path, damage):
         datasets.hbk.load_pandas()
 
 
-def test_package_data_comes_before_a_neighbouring_folder(monkeypatch, tmp_path):
+def test_package_data_comes_before_a_neighboring_folder(monkeypatch, tmp_path):
     # Next to an installed package there may be another package that is named datasets.
     monkeypatch.setattr(datasets, "_FOLDERS", (FOLDER, tmp_path))
     Path(tmp_path, "hbk.csv").write_text("not,these\n")

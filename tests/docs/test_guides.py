@@ -42,6 +42,19 @@ def table(text):
     return [rows[0], *rows[2:]]
 
 
+def of_stars(**given):
+    stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    return rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2, **given)
+
+
+TITLE = "Robust Risk Minimization"
+SUMMARIES = {
+    "groups": lambda: of_stars(groups=np.arange(47) // 4).path([0.0, 0.1, 0.2]),
+    "path": lambda: of_stars().path([0.0, 0.1, 0.2]),
+    "covariance": lambda: rrmstats.RRMCov(rrmstats.datasets.hbk.load_pandas().exog, 0.2).fit(),
+}
+
+
 @pytest.mark.slow
 def test_linear_regression():
     found = run("linear_regression")
@@ -128,6 +141,45 @@ def test_components():
     assert ratio.iloc[1] > 2
     flagged = np.flatnonzero(found["many"].outliers(0.999))
     assert set(range(8)) <= set(flagged) and len(flagged) == 9
+
+
+def test_groups():
+    found = run("groups")
+    assert found["res"].outlier_groups(0.999).sum() == 5
+    days = found["days"]
+    assert {710, 712, 713, 714} <= set(days.group_table(8).index)
+    assert days.outlier_groups(0.999).sum() == 0
+    assert 1.5 < days.outlier_groups().mean() / 0.025 < 2.5
+
+
+@pytest.mark.slow
+def test_likelihoods():
+    found = run("likelihoods")
+    narrow, wide = found["poisson"], found["res"]
+    assert narrow.eps_hat > 0.09 and wide.eps_hat < 0.005
+    assert wide.outliers().mean() < 0.025 < narrow.outliers().mean()
+    gap = (wide.params - found["model"].fit(disp=0).params).abs()
+    assert (gap < 0.5 * wide.bse).all()
+
+
+def test_derivations():
+    found = run("derivations")
+    np.testing.assert_allclose(found["formula"], found["differences"], atol=1e-8)
+    for row in found["rows"]:
+        np.testing.assert_allclose(found["influence"][row], found["moved"](row), rtol=2e-3)
+    for d in (1, 5):
+        weights, formula = (found["found"][f"d = {d}, {kind}"] for kind in ("weights", "formula"))
+        np.testing.assert_allclose(weights, formula, rtol=0.01)
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_reading_the_output_explains_every_line(name):
+    top, page = str(SUMMARIES[name]().summary().tables[0]), read("reading_output")
+    cells = re.split(r"\n| {2,}|(?<=\d) (?=[A-Z])", top)
+    told = [cell.split(":")[0] for cell in cells if ":" in cell and not cell.startswith(TITLE)]
+    told = [line for line in told if not line.isdigit()]  # the time of day
+    missing = [line for line in told if f"**{line}**" not in page]
+    assert len(told) > 5 and not missing
 
 
 def test_inference():
