@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -120,7 +121,7 @@ def parameter_units(curvature: Callable[[Array, Array], Array], theta: Array) ->
 def has_kinks(losses: Callable[[Array], Array], theta: Array, unit: Array, weights: Array) -> bool:
     """Tell whether losses bend in kinks, so that they have no second derivatives.
 
-    The second difference of a smooth function over half a step is a quarter of that over the step.
+    The second difference of a smooth function over half a length is a quarter of that over it.
     That of a function with a kink is half of it, or nothing where the kink is in between.
 
     Parameters
@@ -156,7 +157,9 @@ def has_kinks(losses: Callable[[Array], Array], theta: Array, unit: Array, weigh
     size = float(weights @ np.where(np.isfinite(here), np.abs(here), 0.0))
     off = bent = 0.0
     for j in range(len(theta)):
-        whole, half = second(j, KINK_STEP), 4.0 * second(j, 0.5 * KINK_STEP)
-        off += float(weights @ np.abs(whole - half))
-        bent += float(weights @ (np.abs(whole) + np.abs(half)))
+        # A single kink a third of a step away looks smooth to one pair of lengths, not to two.
+        found = [4.0**i * second(j, 0.5**i * KINK_STEP) for i in range(3)]
+        for whole, half in pairwise(found):
+            off += float(weights @ np.abs(whole - half))
+            bent += float(weights @ (np.abs(whole) + np.abs(half)))
     return bent <= NO_CURVATURE * size or off > KINKED * bent

@@ -1,9 +1,16 @@
 """Derivatives by differences, and units of parameters."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
-from rrmstats.losses.finite_differences import differences, parameter_units, second_differences
+from rrmstats.losses.finite_differences import (
+    KINK_STEP,
+    differences,
+    has_kinks,
+    parameter_units,
+    second_differences,
+)
 
 
 def curve(theta):
@@ -38,3 +45,14 @@ def test_units_undo_the_scale_of_a_parameter():
         return scales**-2.0
 
     assert_allclose(parameter_units(curvature, np.zeros(3)), scales)
+
+
+@pytest.mark.parametrize("distance", np.linspace(0, 0.9, 10))
+def test_a_single_kink_is_found_wherever_it_is(distance):
+    place = distance * KINK_STEP
+
+    def losses(theta):
+        return np.abs(np.array([place, 50.0]) - theta[0])
+
+    assert has_kinks(losses, np.zeros(1), np.ones(1), np.full(2, 0.5))
+    assert not has_kinks(lambda t: np.cosh(losses(t)), np.zeros(1), np.ones(1), np.array([1, 0]))
