@@ -86,7 +86,7 @@ class NegativeBinomialKernel:
         return (
             log_rising(y, size)
             - (y + size) * np.log1p(mean / size)
-            + y * log_mean
+            + y * _bounded(log_mean)
             - gammaln(y + 1.0)
         )
 
@@ -127,7 +127,7 @@ class GeneralizedPoissonKernel:
         """Return the log-probabilities of counts, -inf outside of the domain."""
         _, _, rate, stretch = self._parts(y, log_mean, alpha)
         found = (
-            log_mean
+            _bounded(log_mean)
             + (y - 1.0) * np.log(rate)
             - y * np.log(stretch)
             - rate / stretch
@@ -236,7 +236,12 @@ class ProbitKernel:
 
 def _exp(log_mean: Array) -> Array:
     """Return exponentials that neither overflow nor vanish."""
-    return np.exp(np.clip(log_mean, -FARTHEST_LOG, FARTHEST_LOG))
+    return np.exp(_bounded(log_mean))
+
+
+def _bounded(log_mean: Array) -> Array:
+    """Return logarithms whose exponentials are finite; terms that cancel must share them."""
+    return np.clip(log_mean, -FARTHEST_LOG, FARTHEST_LOG)
 
 
 def log_rising(y: Array, size: Array) -> Array:

@@ -62,3 +62,14 @@ def test_without_overdispersion_counts_are_poisson():
     assert_allclose(found, poisson(mean).logpmf(COUNTS), rtol=1e-6)
     slope = kernel.slopes(COUNTS, 1.2, np.array(1e-7))[1]
     assert_allclose(slope, 0.5 * ((COUNTS - mean) ** 2 - COUNTS), rtol=1e-3, atol=1e-3)
+
+
+COUNT_KERNELS = [case for case in CASES if case[1] is COUNTS]
+
+
+@pytest.mark.parametrize("kernel, y, at", COUNT_KERNELS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("log_mean", [-1e13, -1e3, -301.0, 301.0, 1e3, 1e13])
+def test_no_count_has_a_probability_above_one(kernel, y, at, log_mean):
+    mean_at = isinstance(kernel, ZeroInflatedKernel)
+    given = [np.array(log_mean if j == mean_at else value) for j, value in enumerate(at)]
+    assert kernel.log_density(y, *given).max() <= 1e-9
