@@ -121,6 +121,7 @@ class Source:
         if self.form == "parquet":
             return
         options = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
+        # The stubs of pandas know no keywords in a dictionary.
         file = io.BytesIO(self.content)
         if self.form == "excel":
             names = pd.read_excel(file, engine="openpyxl", **options)  # type: ignore[call-overload]
