@@ -14,6 +14,7 @@ from rrmstats.core.resample import draw_counts
 from rrmstats.experiments.samples import logistic_labels
 
 
+@pytest.mark.slow
 def test_the_bootstrap_repeats():
     model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
     default, one = bootstrapped(model), bootstrapped(model, rng=1)

@@ -41,6 +41,7 @@ def test_auto_gives_up_the_bad_rows(name):
     assert set(BAD) <= set(res.outliers().index[res.outliers()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_auto_writes_nothing_on_the_model_and_survives_a_clone(name):
     model = MODELS[name].formula(frame(), "auto", eps_bar_max=0.4)
@@ -66,6 +67,7 @@ def test_auto_has_no_value_before_the_fit():
     assert model.fit().model.design_distances() is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_frequencies_are_repeated_rows_to_auto(name):
     data = frame()

@@ -115,6 +115,7 @@ def test_intervals_of_two_steps_cover(share):
         assert classical < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.05])
 def test_the_bootstrap_climbs_for_each_sample(share):
     endog, exog = extreme_flips(np.random.default_rng(0), 300, TRUTH, share)

@@ -166,6 +166,7 @@ def test_algorithm_1_reaches_a_stationary_point_of_the_same_risk(name):
     assert slow.risk == pytest.approx(fast.risk, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMULAS)
 def test_path_and_automatic_choice(name):
     data = frame()

@@ -230,6 +230,7 @@ def test_units_do_not_matter():
         assert_allclose(scaled.weights, res.weights, rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [200, 500])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2])
 def test_the_contamination_of_wide_data(d, share):

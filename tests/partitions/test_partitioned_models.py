@@ -70,6 +70,7 @@ def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
     assert "Smallest weights" in found.summary().as_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("efficiency", [None, 0.95])
 @pytest.mark.parametrize(
     ("name", "count"), [*((name, 7) for name in MODELS), ("ols", 1), ("ols", 40), ("cov", 40)]

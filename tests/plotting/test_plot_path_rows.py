@@ -103,6 +103,7 @@ def test_distances_have_no_lower_cutoff(paths):
     assert ax.get_ylabel() == "robust distance"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hbk", "stars", "cov", "pca", "logit"])
 def test_names_at_the_ends_do_not_cover_each_other(name, paths):
     fig = plotting.plot_path_residuals(paths[name])

@@ -144,6 +144,7 @@ def test_the_grid_of_terms_has_room_for_all(count):
     assert 12 % per_row == 0 and per_row <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hbk", "stars", "cov", "pca", "logit"])
 def test_labels_of_rows_do_not_cover_each_other_or_leave_the_panel(name, paths):
     fig = plotting.plot_path(paths[name])

@@ -95,6 +95,7 @@ def read(res):
     return attributes, methods
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("efficiency", "cov_type"), [(None, "bootstrap"), (0.95, "sandwich"), (0.95, "bootstrap")]
 )

@@ -177,6 +177,7 @@ def test_removed_data_leave_the_inference(weighted, efficiency):
     assert res._results.weights is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("eps_bar", "tolerance"), [(0.0, 5e-3), (0.2, 0.1)])
 def test_errors_of_the_loadings_are_the_infinitesimal_jackknife(eps_bar, tolerance):
     """For eps_bar > 0 but for how the axes within a subspace turn with the subspace."""

@@ -117,7 +117,7 @@ def test_compare_has_its_level():
         exog = pd.DataFrame(exog, columns=["const", "a", "b", "c"])
         large = RRMOLS(endog, exog, 0.2).fit(n_starts=20)
         for names in (["const", "a", "b"], ["const", "a", "c"]):
-            small = RRMOLS(endog, exog[names], 0.2).fit(n_starts=20)
+            small = RRMOLS(endog, exog[names], 0.2).fit(n_starts=0)  # its design counts
             rejected.append(float(large.compare(small).pvalue) < 0.1)
     null, alternative = np.reshape(rejected, (-1, 2)).mean(axis=0)
     assert 0.04 < null < 0.17
