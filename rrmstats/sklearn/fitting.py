@@ -39,6 +39,12 @@ class RobustFit:
         return results
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise where a parameter that is to be true or false is neither."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
 def random_source(random_state: Any) -> int | np.random.Generator | None:
     """Return the source of random subsets; None is the fixed one of rrmstats."""
     if isinstance(random_state, np.random.RandomState):

@@ -39,6 +39,11 @@ class CountedRows:
     names: list[str] | None
     index: pd.Index | None
 
+    @property
+    def total(self) -> float:
+        """Number of rows; the sum of their counts where they have any."""
+        return float(len(self.x) if self.counts is None else self.counts.sum())
+
     def table(self) -> Array | pd.DataFrame:
         """Return the features, shape (m, d), with their names where they have any."""
         return self._named(self.x, self.names)
