@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rrmstats.plotting.arrays import plain
 from rrmstats.plotting.canvas import GRAY, DrawnRows, lay_out
 from rrmstats.plotting.legends import clear_legend, covers, legend_box, points_per_pixel
 from rrmstats.plotting.offers import Array
@@ -111,6 +112,7 @@ def write_names(
     unit = points_per_pixel(ax)
     at = ax.transData.transform(points.reshape(-1, 2)) * unit
     legend = legend_box(ax)
+    names = [plain(name) for name in names]
     sizes = [text_size(ax, name, **kwargs) for name in names]
     places = free_places(
         at,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import chi2, norm
 
+from rrmstats.plotting.arrays import plain
 from rrmstats.plotting.offers import Array, FittedPath, Flags
 
 Rows = npt.NDArray[np.intp]
@@ -47,7 +48,7 @@ def relative_weights(path: FittedPath) -> Array:
 
 def row_names(path: FittedPath) -> list[str]:
     """Return the labels of the rows, or of the groups that have the weights."""
-    return [str(label) for label in path.weights.index]
+    return [plain(str(label)) for label in path.weights.index]
 
 
 def ever_flagged(path: FittedPath) -> Flags:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rrmstats.optional import require
+from rrmstats.plotting.arrays import plain
 from rrmstats.plotting.canvas import CUTOFF, REFERENCE, ROBUST, SKY, Style, lay_out, new_figure
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.offers import Array, FittedPath
@@ -119,7 +120,7 @@ def _draw_term(ax: Axes, path: FittedPath, term: str) -> None:
     low, high = frame["lower"].to_numpy(float), frame["upper"].to_numpy(float)
     ax.fill_between(x, low, high, color=SKY, alpha=0.35, linewidth=0, label="95 % interval")
     ax.plot(x, y, **ROBUST, label="estimate")
-    ax.set_title(term)
+    ax.set_title(plain(term))
     ax.set_xlabel("eps_bar")
     bottom, top = term_limits(y, low, high)
     if bottom < top:

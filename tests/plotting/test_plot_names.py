@@ -1,7 +1,8 @@
 import numpy as np
+import pandas as pd
 import pytest
 
-from rrmstats import plotting
+from rrmstats import RRMOLS, RRMPCA, RRMCov, plotting
 from rrmstats.plotting.names import free_places
 
 from .axes_content import overlap, written_boxes
@@ -50,3 +51,17 @@ def test_free_places():
     assert free_places(corner, [(10, 10)], around(corner), frame) == [(-5, -4)]
     crowd = np.repeat(alone, 30, axis=0)
     assert len(free_places(crowd, [(10, 10)] * 30, around(crowd), frame)) == 30
+
+
+def test_names_with_dollars_are_no_formulas():
+    rng = np.random.default_rng(0)
+    names = ["cost $", "price $_$ per kg", "$_$"]
+    data = pd.DataFrame(rng.standard_normal((40, 3)), columns=names)
+    data.index = [f"$_$ {i}" for i in range(40)]
+    data.iloc[:4] += [9.0, -9.0, 9.0]
+    ols = RRMOLS(data[names[0]], data[names[1:2]], 0.2)
+    figures = [ols.fit().plot_fit(), RRMCov(data, 0.2).fit().plot_ellipse((1, 2))]
+    figures += [RRMPCA(data, 2, 0.2).fit().plot_biplot(), ols.path([0.0, 0.2]).plot()]
+    for figure in figures:
+        figure.canvas.draw()  # which raises an error where "$_$" is a formula
+    assert figures[0].axes[0].get_ylabel() == r"cost \$"
