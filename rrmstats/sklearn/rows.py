@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.utils.validation import _check_sample_weight
 
 from rrmstats.core.entropy import Array
+from rrmstats.interchange import as_pandas
 
 CONSTANT = "const"
 
@@ -73,7 +74,7 @@ class CountedRows:
         values = np.asarray(y, dtype=float)[self.used]
         if self.names is None:
             return values
-        name = getattr(given, "name", None)
+        name = getattr(as_pandas(given), "name", None)
         return pd.Series(values, index=self.index, name=name if isinstance(name, str) else None)
 
     def spread(self, values: npt.ArrayLike) -> np.ndarray:
