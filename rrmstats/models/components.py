@@ -145,6 +145,8 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         """Raise where the rows that count span fewer dimensions than there are components."""
         counts, q = self.freq_weights, int(self.n_components)
         used = np.broadcast_to(1.0, (len(self.endog),)) if counts is None else np.sign(counts)
+        if used.sum() < q + self.demean:
+            return  # which is told where rows are counted
         found = spanned(self.endog, used, self.demean, q)
         if found >= q:
             return

@@ -52,6 +52,7 @@ def test_weights_count_rows(data, model):
 
 
 def test_weights_count_rows_of_wide_data():
+    """The data of `check_estimator`, which allows 1e-9: second steps end within tol ** 0.8."""
     rng = np.random.RandomState(42)
     x, weights = rng.rand(15, 30), rng.randint(0, 5, 15)
     model = RRMDecomposition(eps_bar=0.2, efficiency=0.9, tol=1e-13)
