@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copy2
 
 
 def check_target(path: Path) -> None:
@@ -70,7 +71,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def write_all(contents: Mapping[Path, str | bytes]) -> None:
     """Write several files completely, or leave everything as it was.
 
-    All contents go to temporary files first, which then take their places.
+    All contents go to temporary files first, which then take their places. Copies of files that
+    are replaced are kept beside them until all are, and put back if one cannot be.
 
     Parameters
     ----------
@@ -92,8 +94,10 @@ def write_all(contents: Mapping[Path, str | bytes]) -> None:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['a.txt', 'b.txt']
     """
-    parts = {p: p.with_name(f".{p.name}.{secrets.token_hex(4)}.part") for p in contents}
-    new = [path for path in contents if not path.exists()]
+    mark = secrets.token_hex(4)
+    parts = {path: path.with_name(f".{path.name}.{mark}.part") for path in contents}
+    # Nothing can fail once the last file is in its place.
+    olds = {path: path.with_name(f".{path.name}.{mark}.old") for path in list(contents)[:-1]}
     placed: list[Path] = []
     try:
         for path, content in contents.items():
@@ -101,17 +105,21 @@ def write_all(contents: Mapping[Path, str | bytes]) -> None:
                 file.write(content.encode() if isinstance(content, str) else content)
         for path, part in parts.items():
             with _naming(path):
+                if path.is_file() and path in olds:
+                    copy2(path, olds[path], follow_symlinks=False)
                 part.replace(path)
             placed.append(path)
     except BaseException:
         for path in placed:
-            if path in new:
+            if olds[path].is_file():
+                olds[path].replace(path)
+            else:
                 path.unlink()
         raise
     finally:
-        for part in parts.values():
-            if part.is_file():
-                part.unlink()
+        for left in (*parts.values(), *olds.values()):
+            if left.is_file():
+                left.unlink()
 
 
 @contextmanager

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rrmstats.files import check_target, write_whole
+from rrmstats.files import check_target, write_all, write_whole
 
 
 @pytest.mark.parametrize("content", ["naïve\n", "naïve\n".encode()])
@@ -48,3 +48,26 @@ def test_targets(tmp_path):
         check_target(tmp_path / "none" / "out")
     with pytest.raises(IsADirectoryError, match="is a directory; give the name of a file in it"):
         check_target(tmp_path)
+
+
+@pytest.mark.parametrize("existing", [["a", "b", "c"], ["b", "c"], ["a"], []])
+def test_files_in_place_are_put_back_where_a_later_one_fails(existing, tmp_path, monkeypatch):
+    for name in existing:
+        (tmp_path / name).write_text(f"old {name}")
+    replace = Path.replace
+
+    def refuse_c(part, target):
+        if target.name == "c" and part.name.endswith(".part"):
+            raise PermissionError(13, "Permission denied")
+        return replace(part, target)
+
+    contents = {tmp_path / name: f"new {name}" for name in "abc"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refuse_c)
+        with pytest.raises(PermissionError, match=r"cannot write .*c: Permission denied"):
+            write_all(contents)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        name: f"old {name}" for name in existing
+    }
+    write_all(contents)
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == contents

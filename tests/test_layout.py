@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "interchange": set(),
     "optional": set(),
     "formula": {"models"},
-    "sklearn": {"core", "results", "models", "optional"},
+    "sklearn": {"core", "losses", "results", "models", "optional", "interchange"},
     # The package as its users know it ("").
     "cli": {"", "datasets", "experiments", "files", "formula", "optional", "report"},
 }

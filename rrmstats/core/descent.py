@@ -108,9 +108,10 @@ class Descent:
         return self
 
     def _settled(self) -> np.ndarray:
-        """Mark the points whose weights no longer depend on theta."""
+        """Mark the points whose weights no longer depend on theta, or of least risk."""
         settled = (self.points.lambda_ == 0) | (self.budget.eps_bar == 0)
         settled |= self.points.risk == np.inf
+        settled |= self.points.risk <= self.problem.least_risk
         self.converged |= settled
         return settled
 

@@ -146,3 +146,19 @@ def _eliminated(part: Array, free: Array, place: int) -> tuple[Array, Array]:
         part[:, rest] - part[:, pivot, None] * multiple,
         free[:, rest] - free[:, pivot, None] * multiple,
     )
+
+
+def different_rows(rows: Array, enough: int) -> int:
+    """Return how many of the rows (n, d) are different, or a number that is at least `enough`.
+
+    Most data have enough among the first rows already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core.frames import different_rows
+    >>> different_rows(np.repeat(np.eye(3), 4, axis=0), enough=5)
+    3
+    """
+    found = len(np.unique(rows[: 2 * enough], axis=0))
+    return found if found >= enough else len(np.unique(rows, axis=0))

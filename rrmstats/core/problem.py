@@ -39,6 +39,8 @@ class Problem:
 
     n_obs: int
     n_params: int
+    #: A risk at which a descent ends, since none is smaller.
+    least_risk: float = -np.inf
 
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""

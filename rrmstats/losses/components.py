@@ -89,7 +89,7 @@ class ComponentsProblem(SubspaceProblem):
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
         inner = InnerScatter.found(self, self.split(solution.theta)[1], setting)
-        if setting.eps_bar == 0 or solution.lambda_ == 0:
+        if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
             return self._plain(solution, setting, inner)
         plane = first_plane(self, solution, setting, len(self.span) - self.q)
         told, within, usual = plane, inner, None
@@ -189,13 +189,14 @@ class ComponentsProblem(SubspaceProblem):
         point, basis = self.split(solution.theta)
         off, square = complement(basis), self.unit**2
         values, vectors = np.linalg.eigh(inner.scatter)
+        values = np.maximum(values, np.finfo(float).eps ** 2 * values[-1])
         axes = self.span @ (basis @ vectors[:, ::-1])
         largest = np.abs(axes).argmax(axis=0)
         signed = vectors[:, ::-1] * np.sign(axes[largest, np.arange(self.q)])
         center = basis @ inner.location + off @ (off.T @ point)
         sums = row_sums(moment_sums, self.data - point, solution.weights)
         moment = self.central(normalized(sums))[1]
-        rest = np.trace(off.T @ moment @ off)
+        rest = float(solution.weights @ solution.losses)
         if plane is not None:
             rest = plane.reported * plane.freedom
         return ComponentsEstimate(
@@ -210,7 +211,7 @@ class ComponentsProblem(SubspaceProblem):
             vectors=signed,
             loadings=self.span @ (basis @ signed),
             mean=self.center + self.column_unit * self.unit * (self.span @ center),
-            rest=float(rest) * square,
+            rest=rest * square,
         )
 
 

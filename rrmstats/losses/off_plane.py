@@ -9,6 +9,7 @@ import numpy as np
 
 from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
+from rrmstats.core.frames import different_rows
 from rrmstats.losses.moment_problem import moment_sums
 from rrmstats.losses.sizes import Sample
 from rrmstats.losses.subspace import SubspaceProblem
@@ -19,6 +20,8 @@ MOST_LEVERAGE = 0.9
 NO_VARIANCE = 1e-12
 # Rows of less weight than this need not show in the variances: bad ones have none.
 NO_WEIGHT = 1e-6
+# Digits that repeated rows share, in units of the middle distance of rows.
+SAME_DIGITS = 9
 # Least part of a variance that the tilt is taken to have left of it.
 LEAST_LEFT = 0.2
 
@@ -110,13 +113,25 @@ def degrees_of_freedom(
     mass, used, square, moment = sums
     values = np.linalg.eigvalsh(moment / mass)
     values = values[values > NO_VARIANCE * values[-1]]
-    if len(values) < min(int(used) - 1, problem.dim) - problem.q:
+    spanned = len(values) + problem.q
+    if spanned < min(int(used) - 1, problem.dim) and _are_many(problem, tilt, spanned + 2):
         codim = max(len(values), 1)
     count = max(float(sample.total * mass**2 / square) - problem.n_params, 2.0)
     values = values / np.maximum(1 - precision * values, LEAST_LEFT)
     total, square = float(values.sum()), float((values**2).sum())
     square = (square - total**2 / count) * count**2 / ((count - 1) * (count + 2))
     return float(np.clip(total**2 / max(square, total**2 / codim), 1.0, codim))
+
+
+def _are_many(problem: SubspaceProblem, tilt: Array, enough: int) -> bool:
+    """Tell whether enough of the rows that count are different; those in blocks are.
+
+    Rows that are repeated span no more dimensions than they do once.
+    """
+    if problem.blocks is not None:
+        return True
+    used = np.round(problem.data[tilt > NO_WEIGHT], SAME_DIGITS)
+    return different_rows(used, enough) >= enough
 
 
 def off_sums(

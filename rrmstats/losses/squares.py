@@ -40,6 +40,8 @@ class SquaresProblem(LinearProblem):
     array([2.])
     """
 
+    least_risk = 0.0
+
     def __init__(self, endog: Array, exog: Array, column_noise: Array | None = None) -> None:
         super().__init__(endog, exog)
         some = slice(None, None, max(1, len(exog) // 1000))

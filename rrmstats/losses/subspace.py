@@ -43,6 +43,8 @@ class SubspaceProblem(MomentProblem):
     ((3, 1), True)
     """
 
+    least_risk = 0.0
+
     def __init__(self, data: Array, q: int, demean: bool = True) -> None:
         super().__init__(data, demean)
         self.q, self.n_params = q, q + demean

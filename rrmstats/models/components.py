@@ -12,6 +12,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsProblem
 from rrmstats.losses.matrices import MAD_UNIT
 from rrmstats.losses.medians import weighted_median
+from rrmstats.losses.spans import spanned
 from rrmstats.models.base import RRMModel
 from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.descriptions import counted, same_signature
@@ -135,8 +136,26 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
 
     def problem(self) -> ComponentsProblem:
         """Return the squared distances to a subspace."""
+        self._check_span()
         return ComponentsProblem(
             self.endog, int(self.n_components), self.demean, self._column_unit()
+        )
+
+    def _check_span(self) -> None:
+        """Raise where the rows that count span fewer dimensions than there are components."""
+        counts, q = self.freq_weights, int(self.n_components)
+        used = np.broadcast_to(1.0, (len(self.endog),)) if counts is None else np.sign(counts)
+        if used.sum() < q + self.demean:
+            return  # which is told where rows are counted
+        found = spanned(self.endog, used, self.demean, q)
+        if found >= q:
+            return
+        rows = "the rows" if counts is None else "the rows of positive frequency weight"
+        if found == 0:
+            raise ValueError(f"{rows} are all the same, and have no components; add other rows")
+        raise ValueError(
+            f"n_components={q} is too large: {rows} span {counted(found, 'dimension')}; use "
+            f"n_components={found} or fewer"
         )
 
     @same_signature(RRMModel.fit)

@@ -53,6 +53,11 @@ def typical_rows(exog: Array, weights: Array, column: int, values: Array) -> Arr
     return rows
 
 
+def plain(name: str) -> str:
+    """Return a name from the data that matplotlib writes as it is: no `$` begins a formula."""
+    return name.replace("$", r"\$")
+
+
 def variable_positions(variables: Iterable[int | str], names: Sequence[str]) -> list[int]:
     """Return the positions of two different variables given by position or name."""
     given = list(variables)

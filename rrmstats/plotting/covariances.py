@@ -11,6 +11,7 @@ from rrmstats.plotting.arrays import (
     classical_moments,
     distances_from,
     ellipse,
+    plain,
     variable_positions,
 )
 from rrmstats.plotting.canvas import (
@@ -130,6 +131,6 @@ def plot_ellipse(
     ax.plot(*ellipse(mean, cov, radius).T, **ROBUST, **edge, label=f"robust, {level:.1%}")
     around = ellipse(*classical, radius)
     ax.plot(*around.T, **CLASSICAL, **edge, label=f"classical, {level:.1%}")
-    settings = {"xlabel": names[pair[0]], "ylabel": names[pair[1]]}
+    settings = {"xlabel": plain(names[pair[0]]), "ylabel": plain(names[pair[1]])}
     name_rows(draw_rows(ax, results, data[:, 0], data[:, 1], level, label, **settings))
     return fig

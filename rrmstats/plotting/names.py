@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rrmstats.plotting.arrays import plain
 from rrmstats.plotting.canvas import GRAY, DrawnRows, Style, is_many, lay_out
 from rrmstats.plotting.legends import clear_legend, covers, legend_box, points_per_pixel
 from rrmstats.plotting.offers import Array
@@ -96,6 +97,8 @@ def other_rows(drawn: DrawnRows) -> Array:
 def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
     """Return names, long ones with fewer letters: without their middles, if they differ elsewhere.
 
+    They are for matplotlib, which would take what is between two `$` for a formula.
+
     Examples
     --------
     >>> from rrmstats.plotting.names import short_names
@@ -105,13 +108,13 @@ def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
     ['the hospital number 1…ty', 'the hospital number 2…ty']
     """
     if max(map(len, names), default=0) <= longest:
-        return list(names)
+        return [plain(name) for name in names]
     kept = longest - 1
     tried = [
         [cut_name(name, head, kept - head) for name in names]
         for head in (kept - kept // 2, kept - kept // 8, kept // 8, kept, 0)
     ]
-    return max(tried, key=lambda short: len(set(short)))
+    return [plain(name) for name in max(tried, key=lambda short: len(set(short)))]
 
 
 def cut_name(name: str, head: int, tail: int) -> str:

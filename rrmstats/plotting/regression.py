@@ -10,6 +10,7 @@ from scipy.stats import chi2
 from rrmstats.plotting.arrays import (
     least_squares_params,
     normal_quantiles,
+    plain,
     predictor_column,
     typical_rows,
     varying_columns,
@@ -214,7 +215,7 @@ def plot_fit(
     else:
         _draw_lines(ax, results, column)
     fig.colorbar(points, ax=ax, label="weight * n")
-    ax.set(xlabel=model.exog_names[column], ylabel=name)
+    ax.set(xlabel=plain(model.exog_names[column]), ylabel=plain(name))
     alone = len(varying_columns(model.exog)) == 1
     lines = "" if alone else "The lines have the other predictors at their weighted means."
     write_caption(ax, lines, large_weights_note(results))

@@ -111,6 +111,11 @@ class RRMPCAResults(MultivariateResults):
         """Fraction of the variance along each component, shape (q,)."""
         return self.eigenvals / (self._eigenvals.sum() + self._rest)
 
+    @property
+    def unexplained_variance(self) -> float:
+        """Variance off the subspace, in all its directions together."""
+        return self._rest
+
     def transform(self, new: pd.DataFrame | ArrayLike) -> LabeledTable:
         """Return the scores of new observations, shape (m, q).
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.models.logistic import RRMLogit
-from rrmstats.sklearn.fitting import RobustFit, split_constant
+from rrmstats.sklearn.fitting import RobustFit, check_flag, split_constant
 from rrmstats.sklearn.rows import counted_rows
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         >>> model.coef_.shape, model.classes_.tolist()
         ((1, 9), [0, 1])
         """
+        check_flag("fit_intercept", self.fit_intercept)
         x, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
         self.classes_, codes = two_classes(labels, rows.used)

@@ -11,6 +11,7 @@ from sklearn.covariance import EmpiricalCovariance, log_likelihood
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.frames import different_rows
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.models.covariance import RRMCov
 from rrmstats.sklearn.fitting import RobustFit
@@ -235,6 +236,4 @@ def too_few(rows: CountedRows, eps_bar: float | str) -> bool:
     """Tell whether the different rows that `eps_bar` leaves are fewer than the parameters."""
     share = eps_bar if isinstance(eps_bar, int | float) and 0 <= eps_bar < 1 else 0.0
     needed = (rows.x.shape[1] + 1) / (1.0 - share)
-    # Most data have enough rows among the first ones already.
-    first = rows.x[: 2 * int(np.ceil(needed))]
-    return all(len(np.unique(part, axis=0)) < needed for part in (first, rows.x))
+    return different_rows(rows.x, int(np.ceil(needed))) < needed

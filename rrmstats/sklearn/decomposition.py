@@ -10,35 +10,47 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.frames import different_rows
 from rrmstats.core.setting import MAXITER, TOL
+from rrmstats.losses.spans import spanned
+from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.components import RRMPCA
-from rrmstats.results.components import RRMPCAResults
-from rrmstats.sklearn.fitting import RobustFit
-from rrmstats.sklearn.rows import counted_rows
+from rrmstats.sklearn.fitting import RobustFit, check_flag
+from rrmstats.sklearn.probabilistic import ProbabilisticComponents
+from rrmstats.sklearn.rows import CountedRows, counted_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 class RRMDecomposition(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustFit, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ProbabilisticComponents,
+    RobustFit,
+    BaseEstimator,
 ):
     """Principal components when some of the rows may be wrong; `rrmstats.RRMPCA`.
 
-    It has the interface of `sklearn.decomposition.PCA`, without `whiten` and the likelihood: for
-    these put a scaler after it, or take `RRMCovariance`.
+    It has the interface of `sklearn.decomposition.PCA`. Where `eps_bar` is 0 its numbers are those
+    of `PCA`, but variances are divided by the number of rows, not by one less.
 
     Parameters
     ----------
-    n_components : int or float, default=1
+    n_components : int, float or None, default=1
         Number of components, less than that of the features; or, in (0, 1), the fraction of the
-        variance that they are to explain.
+        variance that they are to explain. None is as many as leave some of the variance: one less
+        than the dimensions that the rows span. These are `n_features`, or fewer where the
+        different rows that `eps_bar` leaves are no more than the features.
     eps_bar : float or "auto", default=0.1
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
         "auto" chooses it from the data.
     efficiency : float, default=None
         Efficiency on clean data, in (0, 1), that a second step is to have; 0.95 is usual. None
         takes one step.
+    whiten : bool, default=False
+        Whether scores are in units of their standard deviations, so that those of good rows have
+        variance one. `inverse_transform` undoes it.
     n_starts : int, default=None
         Random subsets from which the global minimum is sought; None chooses their number.
     tol : float, default=1e-10
@@ -57,8 +69,13 @@ class RRMDecomposition(
         Variances along the components.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The same as fractions of the whole variance of good rows.
+    singular_values_ : ndarray of shape (n_components,)
+        Lengths of the columns of scores of the good rows, taken to be ``(1 - eps_hat_)`` of all:
+        the roots of ``explained_variance_ * (1 - eps_hat_) * n``, where ``n`` is the number of
+        rows, or the sum of `sample_weight`.
     noise_variance_ : float
-        Mean variance in the directions that the components leave out.
+        Mean variance in the ``n_features - n_components`` directions that the components leave
+        out. `PCA` takes the mean of fewer where there are fewer rows than features.
     mean_ : ndarray of shape (n_features,)
         Center.
     n_components_ : int
@@ -99,10 +116,11 @@ class RRMDecomposition(
 
     def __init__(
         self,
-        n_components: float = 1,
+        n_components: float | None = 1,
         *,
         eps_bar: float | str = 0.1,
         efficiency: float | None = None,
+        whiten: bool = False,
         n_starts: int | None = None,
         tol: float = TOL,
         max_iter: int = MAXITER,
@@ -111,6 +129,7 @@ class RRMDecomposition(
         self.n_components = n_components
         self.eps_bar = eps_bar
         self.efficiency = efficiency
+        self.whiten = whiten
         self.n_starts = n_starts
         self.tol = tol
         self.max_iter = max_iter
@@ -143,9 +162,13 @@ class RRMDecomposition(
         >>> model.components_.shape
         (2, 3)
         """
+        check_flag("whiten", self.whiten)
         x = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
-        model = RRMPCA(rows.table(), self.n_components, self.eps_bar, freq_weights=rows.counts)
+        asked = self.n_components
+        if asked is None:
+            asked = most_components(rows, self.eps_bar)
+        model = RRMPCA(rows.table(), asked, self.eps_bar, freq_weights=rows.counts)
         results = self._fit_model(model, rows)
         self.mean_ = np.asarray(results.mean)
         self.components_ = np.asarray(results.loadings).T
@@ -153,7 +176,9 @@ class RRMDecomposition(
         self.explained_variance_ratio_ = np.asarray(results.explained_variance_ratio)
         self.n_components_ = len(self.components_)
         left_out = x.shape[1] - self.n_components_
-        self.noise_variance_ = unexplained(results) / left_out
+        self.noise_variance_ = results.unexplained_variance / left_out
+        good = rows.total * (1 - self.eps_hat_)
+        self.singular_values_ = np.sqrt(self.explained_variance_ * good)
         self.outliers_ = rows.spread(results.outliers())
         return self
 
@@ -172,7 +197,7 @@ class RRMDecomposition(
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            Scores.
+            Scores; with `whiten` in units of their standard deviations.
 
         Examples
         --------
@@ -185,7 +210,7 @@ class RRMDecomposition(
         """
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
-        return (x - self.mean_) @ self.components_.T
+        return (x - self.mean_) @ self.components_.T / self._score_unit()
 
     def inverse_transform(self, X: Any) -> Array:
         """Return the rows of the subspace that have given scores.
@@ -216,11 +241,27 @@ class RRMDecomposition(
                 f"X has {scores.shape[1]} columns, but there are {self.n_components_} components; "
                 "give scores as transform returns them"
             )
-        return scores @ self.components_ + self.mean_
+        return (scores * self._score_unit()) @ self.components_ + self.mean_
+
+    def _score_unit(self) -> Array:
+        """Return what scores are divided by, shape (n_components,)."""
+        if not self.whiten:
+            return np.ones(self.n_components_)
+        return np.sqrt(self.explained_variance_)
 
 
-def unexplained(results: RRMPCAResults) -> float:
-    """Return the variance that components leave out."""
-    explained = float(np.sum(results.eigenvals))
-    share = float(np.sum(results.explained_variance_ratio))
-    return explained * (1 - share) / share if share > 0 else 0.0
+def most_components(rows: CountedRows, eps_bar: float | str) -> int:
+    """Return the largest number of components that rows allow, 1 at least.
+
+    Parameters
+    ----------
+    rows : CountedRows
+    eps_bar : float or "auto"
+        The bound; what is none is left to the model to refuse.
+    """
+    share = eps_bar if isinstance(eps_bar, int | float) and 0 <= eps_bar < 1 else EPS_BAR_MAX
+    d = rows.x.shape[1]
+    different = different_rows(rows.x, int(np.ceil((d + 1) / (1 - share))))
+    left = int((1 - share) * different * (1 + 1e-12))
+    dimensions = min(left - 1, spanned(rows.x, np.ones(len(rows.x)), True, d))
+    return max(dimensions - 1, 1)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.models.linear import RRMOLS
-from rrmstats.sklearn.fitting import RobustFit, split_constant
+from rrmstats.sklearn.fitting import RobustFit, check_flag, split_constant
 from rrmstats.sklearn.rows import counted_rows
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         >>> RRMRegressor(eps_bar=0.2).fit(stars.exog, stars.endog).coef_.round(1)
         array([3.2])
         """
+        check_flag("fit_intercept", self.fit_intercept)
         x, response = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
         )

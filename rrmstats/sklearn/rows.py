@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.utils.validation import _check_sample_weight
 
 from rrmstats.core.entropy import Array
+from rrmstats.interchange import as_pandas
 
 CONSTANT = "const"
 
@@ -38,6 +39,11 @@ class CountedRows:
     used: np.ndarray
     names: list[str] | None
     index: pd.Index | None
+
+    @property
+    def total(self) -> float:
+        """Number of rows; the sum of their counts where they have any."""
+        return float(len(self.x) if self.counts is None else self.counts.sum())
 
     def table(self) -> Array | pd.DataFrame:
         """Return the features, shape (m, d), with their names where they have any."""
@@ -68,7 +74,7 @@ class CountedRows:
         values = np.asarray(y, dtype=float)[self.used]
         if self.names is None:
             return values
-        name = getattr(given, "name", None)
+        name = getattr(as_pandas(given), "name", None)
         return pd.Series(values, index=self.index, name=name if isinstance(name, str) else None)
 
     def spread(self, values: npt.ArrayLike) -> np.ndarray:

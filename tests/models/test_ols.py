@@ -315,3 +315,10 @@ def test_leverages_are_those_of_statsmodels():
     own = sm.OLS(y, exog * np.sqrt(count)[:, None]).fit().get_influence().hat_matrix_diag
     found = rrmstats.RRMOLS(y, exog, 0.2, freq_weights=count).leverages()
     np.testing.assert_allclose(found, own)
+
+
+def test_a_fit_without_residuals_converges():
+    exog = np.c_[np.ones(30), np.arange(30) % 9]
+    res = RRMOLS(exog @ [1.0, 2.0], exog, 0.1).fit()
+    assert res.converged and res.risk == 0
+    assert_allclose(res.params, [1, 2])

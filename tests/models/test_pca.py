@@ -241,3 +241,37 @@ def test_the_contamination_of_wide_data(d, share):
     z[: int(100 * share)] += 3 * rng.standard_normal(d)
     res = RRMPCA(z, 2, eps_bar=0.2).fit()
     assert_allclose(res.eps_hat, share, atol=0.06)
+
+
+@pytest.mark.parametrize("eps_bar", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("efficiency", [None, 0.9])
+def test_exact_fits_of_all_rows(eps_bar, efficiency):
+    rng = np.random.default_rng(2)
+    plane = np.c_[rng.standard_normal((50, 2)), np.zeros(50)]
+    line = np.outer(rng.standard_normal(50), [1.0, 2.0, 3.0]) + 5
+    for data, q in ((plane, 2), (line, 1)):
+        res = RRMPCA(data, q, eps_bar).fit(efficiency=efficiency)
+        assert res.converged and (res.eigenvals > 0).all()
+        assert max(res.risk, res.unexplained_variance) < 1e-25
+        assert_allclose(res.reconstruct(), data, atol=1e-10)
+        assert str(res.summary())
+
+
+@pytest.mark.parametrize("eps_bar", [0.0, 0.2])
+def test_rows_that_span_too_few_dimensions_are_refused(eps_bar):
+    rng = np.random.default_rng(0)
+    line = np.outer(rng.standard_normal(40), [1.0, 2.0, 3.0]) * [1e-9, 1.0, 1e9] + [0, 5, 0]
+    told = "n_components=2 is too large: the rows span 1 dimension; use n_components=1 or fewer"
+    with pytest.raises(ValueError, match=told):
+        RRMPCA(line, 2, eps_bar).fit()
+    with pytest.raises(ValueError, match="the rows are all the same, and have no components"):
+        RRMPCA(np.full((20, 3), 7.0), 0.5, eps_bar).fit()
+    assert RRMPCA(np.full((20, 3), 7.0), 1, eps_bar, demean=False).fit().risk < 1e-20
+    with pytest.raises(ValueError, match="the rows span 4 dimensions"):
+        RRMPCA(np.repeat(rng.standard_normal((5, 9)), 4, axis=0), 5, eps_bar).fit()
+    # Rows far off span more, but those that do not count span nothing.
+    line[:2] += rng.standard_normal((2, 3)) * [1e20, 1.0, 1.0]
+    assert len(RRMPCA(line, 2, eps_bar).fit().eigenvals) == 2
+    counts = np.r_[0.0, 0.0, np.ones(38)]
+    with pytest.raises(ValueError, match="rows of positive frequency weight span 1 dimension"):
+        RRMPCA(line, 2, eps_bar, freq_weights=counts).fit()

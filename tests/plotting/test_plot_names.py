@@ -1,8 +1,9 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 import rrmstats
-from rrmstats import datasets, plotting
+from rrmstats import RRMOLS, RRMPCA, RRMCov, datasets, plotting
 from rrmstats.plotting.names import free_places, short_names
 
 from .axes_content import overlap, written_boxes
@@ -78,3 +79,18 @@ def test_names_prefer_places_without_rows():
     frame, point = np.array([0.0, 0.0, 100.0, 100.0]), np.array([[50.0, 50.0]])
     right = around(np.array([[60.0, 59.0], [60.0, 41.0]]))
     assert free_places(point, [(10, 10)], around(point), frame, others=right) == [(-5, 4)]
+
+
+@pytest.mark.slow
+def test_names_with_dollars_are_no_formulas():
+    rng = np.random.default_rng(0)
+    names = ["cost $", "price $_$ per kg", "$_$"]
+    data = pd.DataFrame(rng.standard_normal((40, 3)), columns=names)
+    data.index = [f"$_$ {i}" for i in range(40)]
+    data.iloc[:4] += [9.0, -9.0, 9.0]
+    ols = RRMOLS(data[names[0]], data[names[1:2]], 0.2)
+    figures = [ols.fit().plot_fit(), RRMCov(data, 0.2).fit().plot_ellipse((1, 2))]
+    figures += [RRMPCA(data, 2, 0.2).fit().plot_biplot(), ols.path([0.0, 0.2]).plot()]
+    for figure in figures:
+        figure.canvas.draw()  # which raises an error where "$_$" is a formula
+    assert figures[0].axes[0].get_ylabel() == r"cost \$"

@@ -21,6 +21,7 @@ ESTIMATORS = [
     RRMRegressor(0),
     RRMClassifier(penalty="l2"),
     RRMDecomposition(eps_bar=0),
+    RRMDecomposition(None, whiten=True),
 ]
 
 

@@ -51,6 +51,16 @@ def test_weights_count_rows(data, model):
     np.testing.assert_allclose(model.weights_, summed, atol=1e-8)
 
 
+def test_weights_count_rows_of_wide_data():
+    """The data of `check_estimator`, which allows 1e-9: second steps end within tol ** 0.8."""
+    rng = np.random.RandomState(42)
+    x, weights = rng.rand(15, 30), rng.randint(0, 5, 15)
+    model = RRMDecomposition(eps_bar=0.2, efficiency=0.9, tol=1e-13)
+    expected = model.fit(np.repeat(x, weights, axis=0)).transform(x)
+    found = model.fit(x, sample_weight=weights).transform(x)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
 def test_scores_take_weights(data):
     x, y, weights = data
     again = np.repeat(np.arange(90), weights)
@@ -63,3 +73,5 @@ def test_scores_take_weights(data):
     )
     cov = RRMCovariance(0.15).fit(x)
     assert cov.score(x, sample_weight=weights) == pytest.approx(cov.score(x[again]))
+    pca = RRMDecomposition(eps_bar=0.15).fit(x)
+    assert pca.score(x, sample_weight=weights) == pytest.approx(pca.score(x[again]))

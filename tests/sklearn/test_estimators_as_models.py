@@ -6,12 +6,14 @@ import sys
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import statsmodels.api as sm
 from scipy import sparse
 from scipy.special import expit
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.preprocessing import StandardScaler
+from statsmodels.tools.sm_exceptions import ModelWarning
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.sklearn import (
@@ -233,3 +235,24 @@ import rrmstats.sklearn
     told = done.stderr.strip().splitlines()[-1]
     assert told.endswith("install it with: pip install 'rrmstats[sklearn]'")
     assert told.startswith("ImportError: sklearn is not installed")
+
+
+def test_the_intercept_is_there_or_not(frame, x):
+    for model in (RRMRegressor(fit_intercept="no"), RRMClassifier(fit_intercept="no")):
+        with pytest.raises(TypeError, match="fit_intercept must be True or False, got 'no'"):
+            model.fit(x, frame["z"] if isinstance(model, RRMClassifier) else frame["y"])
+    assert RRMRegressor(fit_intercept=np.False_).fit(x, frame["y"]).intercept_ == 0
+
+
+def test_the_name_of_the_response_is_kept(frame, x):
+    wanted = pa.table({"height": frame["y"].to_numpy()})["height"]
+    for y in (wanted, pl.Series("height", frame["y"]), frame["y"].rename("height")):
+        assert RRMRegressor(0.2).fit(x, y).results_.model.endog_names == "height"
+
+
+def test_warnings_are_those_of_scikit_learn(frame, x):
+    with pytest.warns(ConvergenceWarning, match="within max_iter=1 iterations; raise max_iter"):
+        RRMRegressor(0.3, max_iter=1).fit(x, frame["y"])
+    with pytest.warns(ModelWarning, match="rows per parameter") as found:
+        RRMRegressor(0.1).fit(x[:9], frame["y"][:9] + np.arange(9) % 4)
+    assert found[0].filename == __file__
