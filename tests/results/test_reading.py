@@ -96,9 +96,7 @@ def read(res):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("efficiency", "cov_type"), [(None, "bootstrap"), (0.95, "sandwich"), (0.95, "bootstrap")]
-)
+@pytest.mark.parametrize(("efficiency", "cov_type"), [(None, "bootstrap"), (0.95, "sandwich")])
 @pytest.mark.parametrize("name", MODELS)
 def test_results_never_search_or_fit(name, efficiency, cov_type, request):
     kwds = {"cov_kwds": {"n_boot": 20}} if cov_type == "bootstrap" else {}
