@@ -17,8 +17,6 @@ from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
 from rrmstats.core.problem import Problem
 from rrmstats.core.setting import Setting
 
-# Efficiency of the fits that are compared: with less, chance hides what they tell.
-EFFICIENCY = 0.95
 # P-value below which two fits disagree. Efficient fits to clean data nearly coincide.
 LEVEL = 1e-3
 # Standard errors by which an estimated contamination must exceed a bound to refute it.
@@ -111,15 +109,12 @@ def beyond_chance(zscores: Array, level: float, free: float = np.inf) -> np.ndar
 
 def efficient_estimate(first: Estimate) -> Estimate:
     """Return the second step from a first; the first where the problem has no second."""
-    try:
-        return first.problem.efficient(first, EFFICIENCY)
-    except NotImplementedError:
-        return first
+    return first.problem.second_step(first)
 
 
 def efficient_fit(problem: EstimableProblem, setting: Setting) -> Estimate:
     """Return the fit in two steps, or in one where the problem has no second."""
-    return efficient_estimate(take_steps(problem, setting))
+    return take_steps(problem, setting)
 
 
 def largest_bound(problem: Problem, wnobs: float) -> float:

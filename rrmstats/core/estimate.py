@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Explained
 from rrmstats.core.ladder import Ladder
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.core.sandwich import (
@@ -44,6 +45,8 @@ class Estimate:
         That of the first step, where this one is of the second.
     ladder : Ladder or None
         The rungs of the second step, and the one that these parameters are of.
+    explained : Explained or None
+        The explanations that the second step compared; None where there is one step.
     eps_hat, eps_hat_se : float
         Estimated fraction of corrupted observations and its standard error; NaN where the model
         has no such estimate.
@@ -70,6 +73,7 @@ class Estimate:
     efficiency: float | None = None
     first: Estimate | None = None
     ladder: Ladder[Any] | None = None
+    explained: Explained | None = None
     eps_hat: float = np.nan
     eps_hat_se: float = np.nan
     loss_unit: float = 1.0
@@ -189,11 +193,12 @@ class EstimableProblem(SmoothProblem):
             problem=self, setting=setting, solution=solution, params=theta, raw_params=theta
         )
 
-    def efficient(self, first: Estimate, efficiency: float) -> Estimate:
-        """Return the estimate of a second step that has a given efficiency on clean data."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no second step; fit without efficiency="
-        )
+    def second_step(self, first: Estimate) -> Estimate:
+        """Return the estimate of the best explanation of the rows, from the first step.
+
+        Problems without one return their first step.
+        """
+        return first
 
     def opposite_losses(self, theta: Array) -> Array | None:
         """Return the losses of the opposite responses, such as other labels, shape (n,).
@@ -223,8 +228,8 @@ def take_steps(
     problem: EstimableProblem,
     setting: Setting,
     start_theta: ArrayLike | None = None,
-    efficiency: float | None = None,
+    steps: int = 2,
 ) -> Estimate:
-    """Return the estimate of one step, or of two where an efficiency is asked for."""
+    """Return the estimate of one step or of two."""
     first = problem.consistent(global_minimum(problem, setting, start_theta), setting)
-    return first if efficiency is None else problem.efficient(first, efficiency)
+    return problem.second_step(first) if steps == 2 else first

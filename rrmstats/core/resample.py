@@ -102,8 +102,8 @@ def refitted_params(estimate: Estimate, counts: Array) -> Array:
     for i, count in enumerate(counts):
         setting = replace(estimate.setting, freq_weights=count, n_starts=0)
         found = problem.consistent(_solution(first.solution, points, i, estimate.wnobs), setting)
-        if estimate.efficiency is not None:
-            found = problem.efficient(found, estimate.efficiency)
+        if estimate.first is not None:
+            found = problem.second_step(found)
         params.append(found.params)
     return np.array(params)
 

@@ -72,7 +72,7 @@ class ClassificationProblem(LogisticProblem):
         eps_hat, error = found.visible_contamination()
         return replace(found, eps_hat=eps_hat, eps_hat_se=error)
 
-    def efficient(self, first: Estimate, efficiency: float) -> ClassificationEstimate:
+    def second_step(self, first: Estimate, efficiency: float = 0.95) -> ClassificationEstimate:
         """Return the last fit on the way to maximum likelihood that agrees with all before.
 
         The way is a ladder of fits at ever smaller gamma, and its end maximum likelihood with

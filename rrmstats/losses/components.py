@@ -101,7 +101,7 @@ class ComponentsProblem(SubspaceProblem):
         eps_hat, error = contamination(told, within, setting)
         return replace(found, eps_hat=eps_hat, eps_hat_se=error, usual=usual)
 
-    def efficient(self, first: Estimate, efficiency: float) -> ComponentsEstimate:
+    def second_step(self, first: Estimate, efficiency: float = 0.95) -> ComponentsEstimate:
         """Return the subspace of a given efficiency, or of what the data allow of it."""
         assert isinstance(first, ComponentsEstimate)
         setting, ladder = first.setting, first.usual

@@ -111,7 +111,7 @@ class CovarianceProblem(ScatterProblem):
             told = usual.best
         return self._estimate(solution, setting, rung, told, usual=usual)
 
-    def efficient(self, first: Estimate, efficiency: float) -> CovarianceEstimate:
+    def second_step(self, first: Estimate, efficiency: float = 0.95) -> CovarianceEstimate:
         """Return location and scatter of a given efficiency, or of what the data allow of it."""
         assert isinstance(first, CovarianceEstimate)
         if first.rung is None:

@@ -84,7 +84,7 @@ class GeneralizedProblem(DevianceProblem):
         sound = solution.converged and fit.converged and settled
         return self._estimate(replace(solution, converged=sound), fit, sample)
 
-    def efficient(self, first: Estimate, efficiency: float) -> GeneralizedEstimate:
+    def second_step(self, first: Estimate, efficiency: float = 0.95) -> GeneralizedEstimate:
         """Return the most efficient fit up to a given one that agrees with more robust ones."""
         if not isinstance(first, GeneralizedEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")

@@ -178,7 +178,7 @@ class LikelihoodProblem(NumericalProblem):
             return 1.0 + 1.0 / lambda_ if lambda_ > LEAST_LAMBDA else None
         return min(1.0 + 1.0 / lambda_, 1.0 / second_moment_ratio(eps_bar))
 
-    def efficient(self, first: Estimate, efficiency: float) -> LikelihoodEstimate:
+    def second_step(self, first: Estimate, efficiency: float = 0.95) -> LikelihoodEstimate:
         """Return the most efficient fit up to a given one that agrees with more robust ones."""
         if not isinstance(first, LikelihoodEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")

@@ -201,9 +201,9 @@ class FunctionLoss(Problem):
             raw_params=solution.theta,
         )
 
-    def efficient(self, first: Estimate, efficiency: float) -> Estimate:
-        """Refuse: nothing is known of the distribution of the losses."""
-        raise NotImplementedError("this loss has no second step; fit without efficiency=")
+    def second_step(self, first: Estimate) -> Estimate:
+        """Return the first step: nothing is known of the distribution of the losses."""
+        return first
 
 
 def with_infinite_losses(solution: Solution) -> Solution:

@@ -82,7 +82,7 @@ class RegressionProblem(SquaresProblem):
         estimate = self._estimate(solution, setting, ladder.best, rows)
         return replace(estimate, noise_ladder=ladder)
 
-    def efficient(self, first: Estimate, efficiency: float) -> RegressionEstimate:
+    def second_step(self, first: Estimate, efficiency: float = 0.95) -> RegressionEstimate:
         """Return the most efficient fit up to a given one that agrees with more robust ones.
 
         Without noise, or where no row can be corrupted, it is the first step.

@@ -289,7 +289,7 @@ class RRMModel(
             theta_step = grouped_step(model._theta_step(rows), problem)
         setting = replace(setting, eps_bar=model._bound, theta_step=theta_step)
         start = None if start_params is None else model._start_theta(rows, start_params)
-        estimate = take_steps(problem, setting, start, efficiency)
+        estimate = take_steps(problem, setting, start, 1 if efficiency is None else 2)
         warn_of_bound(problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
         replicates = None if bootstrap is None else bootstrap.run(estimate)

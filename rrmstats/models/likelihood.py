@@ -210,7 +210,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         setting = Setting(
             bound, self.freq_weights, ASIDE_STARTS, tol=ASIDE_TOL, maxiter=ASIDE_STEPS
         )
-        return self._problem_aside(take_steps(first, setting).params)
+        return self._problem_aside(take_steps(first, setting, steps=1).params)
 
     def _problem_aside(self, aside: Array) -> LikelihoodProblem:
         return LikelihoodProblem(likelihood_of(self.model, self.start, aside, self._given_largest))

@@ -71,7 +71,7 @@ def fit_path(
     estimates, inferences = [], []
     for value, (problem, solution) in zip(_shown(progress, "fits", grid), found, strict=True):
         first = problem.consistent(solution, replace(setting, eps_bar=float(value)))
-        estimates.append(first if efficiency is None else problem.efficient(first, efficiency))
+        estimates.append(first if efficiency is None else problem.second_step(first))
         replicates = None if bootstrap is None else bootstrap.run(estimates[-1])
         inferences.append(replace(inference, replicates=replicates))
     warn_once(model, estimates)

@@ -1,0 +1,118 @@
+"""Explanations of the rows, fitted to them and compared by BIC: what a second step found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+
+# Rows more likely bad than good are flagged.
+FLAGGED = 0.5
+
+
+class Good(Enum):
+    """What the good rows are like."""
+
+    PLAIN = "none"
+    SHORT_TAILS = "short tails"
+    HEAVY_TAILS = "heavy tails"
+    GROWING_NOISE = "growing noise"
+    OVERDISPERSED = "overdispersed"
+
+
+class Bad(Enum):
+    """What the bad rows are like."""
+
+    NONE = "none"
+    WIDE = "wide"
+    CLUSTER = "cluster"
+    WIDE_AND_CLUSTER = "wide and cluster"
+    FALSE_ZEROS = "false zeros"
+    WIDE_AND_ZEROS = "wide and false zeros"
+    LABEL_NOISE = "label noise"
+    UNLIKELY_LABELS = "unlikely labels"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Explanation:
+    """One explanation of the rows, fitted to them.
+
+    Attributes
+    ----------
+    good : Good
+    bad : Bad
+    log_likelihood : float
+        Of all rows, each counted as often as its frequency weight says.
+    n_extra : int
+        Parameters besides those of the explanation without bad rows and with plain noise.
+    eps : float
+        Share of bad rows, at most eps_bar.
+    prob_bad : ndarray, shape (n,)
+        Probability of each row to be bad.
+    """
+
+    good: Good
+    bad: Bad
+    log_likelihood: float
+    n_extra: int
+    eps: float
+    prob_bad: Array
+
+    @property
+    def name(self) -> str:
+        """The name of the explanation, such as "wide" or "growing noise, cluster"."""
+        if self.bad is Bad.NONE:
+            return self.good.value
+        if self.good is Good.PLAIN:
+            return self.bad.value
+        return f"{self.good.value}, {self.bad.value}"
+
+    def bic(self, wnobs: float) -> float:
+        """Return Schwarz's criterion of so many observations; the smallest is best."""
+        return self.n_extra * float(np.log(wnobs)) - 2 * self.log_likelihood
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Explained:
+    """The explanations that were compared, and the one that was chosen.
+
+    Attributes
+    ----------
+    explanations : tuple of Explanation
+        The best fit of each, the smallest BIC first.
+    chosen : Explanation
+        The one that is reported.
+    wnobs : float
+        Number of observations that the rows stand for.
+    other_minimum : bool
+        Whether it follows another minimum of the risk than the lowest one.
+    """
+
+    explanations: tuple[Explanation, ...]
+    chosen: Explanation
+    wnobs: float
+    other_minimum: bool = False
+
+    @property
+    def bics(self) -> Array:
+        """BIC of each explanation, less that of the one without bad rows and plain noise."""
+        values = np.array([each.bic(self.wnobs) for each in self.explanations])
+        plain = [
+            value
+            for value, each in zip(values, self.explanations, strict=True)
+            if each.good is Good.PLAIN and each.bad is Bad.NONE
+        ]
+        return values - (plain[0] if plain else values.min())
+
+
+def best_of_each(explanations: Iterable[Explanation], wnobs: float) -> tuple[Explanation, ...]:
+    """Return the explanation of least BIC among those of one name, the best name first."""
+    best: dict[str, Explanation] = {}
+    for each in explanations:
+        if each.name not in best or each.bic(wnobs) < best[each.name].bic(wnobs):
+            best[each.name] = each
+    return tuple(sorted(best.values(), key=lambda each: each.bic(wnobs)))
