@@ -15,7 +15,7 @@ from statsmodels.iolib.summary import Summary
 from rrmstats import plotting
 from rrmstats.core.changes import leaving_rows, left_for_good
 from rrmstats.core.choice import Choice
-from rrmstats.core.comparison import EFFICIENCY, LEVEL, beyond_chance, largest_pvalue
+from rrmstats.core.comparison import LEVEL, beyond_chance, largest_pvalue
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, standardized_departures
 from rrmstats.report import write_path_report
@@ -273,7 +273,7 @@ class RRMPath:
     @cached_property
     def _efficient_terms(self) -> list[Terms]:
         """The terms of second steps, which nearly coincide along the path on clean data."""
-        if self.efficiency == EFFICIENCY:
+        if self.efficiency is not None:
             return self._terms
         return aligned_terms([self.model.second_step(estimate) for estimate in self._estimates])
 
