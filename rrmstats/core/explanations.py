@@ -21,6 +21,7 @@ class Good(Enum):
     SHORT_TAILS = "short tails"
     HEAVY_TAILS = "heavy tails"
     GROWING_NOISE = "growing noise"
+    CHANGING_NOISE = "changing noise"
     OVERDISPERSED = "overdispersed"
 
 
@@ -31,6 +32,7 @@ class Bad(Enum):
     WIDE = "wide"
     CLUSTER = "cluster"
     WIDE_AND_CLUSTER = "wide and cluster"
+    OTHER_LINE = "other line"
     FALSE_ZEROS = "false zeros"
     WIDE_AND_ZEROS = "wide and false zeros"
     LABEL_NOISE = "label noise"

@@ -70,6 +70,8 @@ class Solution:
         How many of those reached the minimum.
     n_best : int
         How many starts that are apart from each other lead to it.
+    ends : ndarray, shape (f, k)
+        Parameters at the ends of the descents.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class Solution:
     final_risks: Array
     n_reached: int
     n_best: int
+    ends: Array
 
     @property
     def n_iter(self) -> int:
@@ -382,4 +385,5 @@ def found_solution(descent: Descent | BlockDescent, starts: Starts) -> Solution:
         final_risks=points.risk,
         n_reached=int(reached.sum()),
         n_best=starts.count_apart(np.flatnonzero(reached), budget.eps_bar),
+        ends=points.theta,
     )

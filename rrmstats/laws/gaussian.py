@@ -1,0 +1,461 @@
+"""Rows with Gaussian noise in d dimensions, some of them bad: a batch of mixtures fitted by EM.
+
+Rows are ``Y = X B + noise``: a regression has d = 1, a mean and covariance a constant X. Good rows
+have Gaussian or Student noise with scatter S, whose size may change from row to row. Bad rows are
+*wide*, Cauchy around the fit with scatter c S; or form a *cluster*, Gaussian around a shift m from
+the fit with scatter v S, v >= 1; or follow *another line*, with coefficients of their own and the
+noise of the good rows. Bad rows do not count in the fit of B and S.
+
+The share of bad rows may differ for rows that lie far from the others in X: leverage points are
+bad together or good together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import chi2
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Bad, Good
+
+LOG_2PI = float(np.log(2 * np.pi))
+# Most that a step changes the log size of the noise per unit of a feature, and most in all.
+GROWTH_STEP, MOST_GROWTH = 0.5, 3.0
+# Mass of bad rows below which their parameters stay as they are.
+NO_MASS = 1e-9
+# Ridges, relative to the mean diagonal, that keep the normal equations of few rows solvable.
+RIDGE, LINE_RIDGE = 1e-12, 1e-6
+# A row is far from the others in X, or from a fit, where one good row in so many is.
+FAR = 1e-3
+
+
+class Kind(NamedTuple):
+    """An explanation of the rows: what good rows are like, and what bad ones are."""
+
+    good: Good
+    bad: Bad
+
+
+PLAIN = Kind(Good.PLAIN, Bad.NONE)
+SHORT = Kind(Good.SHORT_TAILS, Bad.NONE)
+HEAVY = Kind(Good.HEAVY_TAILS, Bad.NONE)
+CONTAMINATED = tuple(
+    Kind(Good.PLAIN, bad) for bad in (Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER)
+)
+OTHER_LINE = Kind(Good.PLAIN, Bad.OTHER_LINE)
+KINDS = (
+    *(PLAIN, SHORT, HEAVY, *CONTAMINATED, OTHER_LINE),
+    *(
+        Kind(good, bad)
+        for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)
+        for bad in (Bad.NONE, Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER)
+    ),
+)
+NUMBER = {kind: number for number, kind in enumerate(KINDS)}
+_HAS_WIDE = np.array([kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
+_HAS_CLUSTER = np.array([kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
+_HAS_LINE = np.array([kind.bad is Bad.OTHER_LINE for kind in KINDS])
+_IS_HEAVY = np.array([kind.good is Good.HEAVY_TAILS for kind in KINDS])
+_IS_GROWING = np.array([kind.good is Good.GROWING_NOISE for kind in KINDS])
+_IS_CHANGING = np.array([kind.good is Good.CHANGING_NOISE for kind in KINDS])
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows, and how often each of them counts.
+
+    Attributes
+    ----------
+    data : ndarray, shape (n, d)
+        Responses.
+    exog : ndarray, shape (n, k)
+        Predictors; a column of ones for a mean, none where the mean is known to be zero.
+    counts : ndarray, shape (n,)
+        How often each row counts.
+    """
+
+    data: Array
+    exog: Array
+    counts: Array
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the responses."""
+        return int(self.data.shape[1])
+
+    @property
+    def n_coef(self) -> int:
+        """Coefficients of each response."""
+        return int(self.exog.shape[1])
+
+    @cached_property
+    def total(self) -> float:
+        """Number of observations that the rows stand for."""
+        return float(self.counts.sum())
+
+    @cached_property
+    def varying(self) -> Array:
+        """Columns of X that are not constant, in standard deviations from the mean, (n, p)."""
+        share = self.counts / self.total
+        centered = self.exog - share @ self.exog
+        spread = np.sqrt(share @ centered**2)
+        used = spread > 1e-8 * np.abs(self.exog).max(axis=0, initial=0.0)
+        return centered[:, used] / spread[used]
+
+    @cached_property
+    def distances(self) -> Array:
+        """Distances from the middle of the columns of X that vary, of mean zero, (n, p)."""
+        size = np.abs(self.varying)
+        return np.asarray(np.minimum(size, 4.0) - self.counts @ np.minimum(size, 4.0) / self.total)
+
+    @cached_property
+    def _pairs(self) -> Array:
+        return (self.exog[:, :, None] * self.exog[:, None, :]).reshape(len(self.exog), -1)
+
+    def grams(self, weights: Array, ridge: float) -> Array:
+        """Return Gram matrices of the design under weights (b, n), shape (b, k, k)."""
+        k = self.n_coef
+        gram = (weights @ self._pairs).reshape(len(weights), k, k)
+        size = np.einsum("bii->b", gram)[:, None, None] / max(k, 1)
+        return gram + ridge * size * np.eye(k)
+
+    def coefficients(self, weights: Array, target: Array, ridge: float = RIDGE) -> Array:
+        """Return weighted least squares fits (b, k, d) to a target (n, d) or (b, n, d)."""
+        if self.dim == 1:
+            right = ((weights * target[..., 0]) @ self.exog)[:, :, None]
+        else:
+            right = self.exog.T @ (weights[:, :, None] * target)
+        return np.linalg.solve(self.grams(weights, ridge), right)
+
+    def fitted(self, coef: Array) -> Array:
+        """Return ``X B`` for coefficients (b, k, d), shape (b, n, d)."""
+        if self.dim == 1:
+            return (coef[:, :, 0] @ self.exog.T)[:, :, None]
+        return np.asarray(self.exog @ coef)
+
+    def far(self, weights: Array) -> np.ndarray:
+        """Tell which rows are far in X from those with weight, shape (n,)."""
+        p = self.varying.shape[1]
+        if p == 0:
+            return np.zeros(len(self.exog), bool)
+        share = weights * self.counts / (weights @ self.counts)
+        centered = self.varying - share @ self.varying
+        inverse = np.linalg.pinv((share[:, None] * centered).T @ centered, hermitian=True)
+        square = np.einsum("ni,ij,nj->n", centered, inverse, centered)
+        return np.asarray(square > chi2.isf(FAR, p))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixtures:
+    """A batch of b mixtures, each of its own kind, and what they were last seen to explain.
+
+    Attributes
+    ----------
+    kind : ndarray of int, shape (b,)
+        Places in KINDS.
+    candidate : ndarray of int, shape (b,)
+        Which start each comes from.
+    coef : ndarray, shape (b, k, d)
+    scatter : ndarray, shape (b, d, d)
+    growth : ndarray, shape (b, p)
+        Change of the log size of the noise with the fitted value (the first) or with the
+        distances of the columns.
+    df : ndarray, shape (b,)
+        Degrees of freedom of Student noise; infinite for Gaussian noise.
+    wide, apart : ndarray, shape (b, 2)
+        Shares of wide rows, and of those in a cluster or on another line: among rows near the
+        others in X, and among those far from them.
+    spread : ndarray, shape (b,)
+        c of wide rows.
+    shift : ndarray, shape (b, k, d)
+        Coefficients of the other line less those of the fit.
+    center : ndarray, shape (b, d)
+        m of a cluster.
+    size : ndarray, shape (b,)
+        v of a cluster.
+    far : ndarray of bool, shape (b, n)
+        Whether rows are far from the others in X.
+    good : ndarray, shape (b, n)
+        Probability of each row to be good.
+    log_likelihood : ndarray, shape (b,)
+    """
+
+    kind: np.ndarray
+    candidate: np.ndarray
+    coef: Array
+    scatter: Array
+    growth: Array
+    df: Array
+    wide: Array
+    apart: Array
+    spread: Array
+    shift: Array
+    center: Array
+    size: Array
+    far: np.ndarray
+    good: Array
+    log_likelihood: Array
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def take(self, places: np.ndarray | list[int]) -> Mixtures:
+        """Return some of the batch."""
+        return Mixtures(*(getattr(self, field.name)[places] for field in fields(self)))
+
+    @staticmethod
+    def join(parts: list[Mixtures]) -> Mixtures:
+        """Return several batches as one."""
+        names = [field.name for field in fields(Mixtures)]
+        return Mixtures(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+    def n_extra(self, rows: Rows) -> np.ndarray:
+        """Return the parameters of each besides B and S that are at no bound, shape (b,)."""
+        kind, d, k = self.kind, rows.dim, rows.n_coef
+        bad = _HAS_WIDE[kind] | _HAS_CLUSTER[kind] | _HAS_LINE[kind]
+        found = (_IS_HEAVY | _IS_GROWING)[kind] + (kind == NUMBER[SHORT])
+        found = found + _IS_CHANGING[kind] * rows.distances.shape[1]
+        found = found + 2 * _HAS_WIDE[kind] + (1 + d + (self.size > 1)) * _HAS_CLUSTER[kind]
+        found = found + (1 + k * d) * _HAS_LINE[kind]
+        return np.asarray(found + (bad & self.far.any(axis=1)))
+
+
+class Seen(NamedTuple):
+    """How a batch of mixtures sees the rows.
+
+    Attributes
+    ----------
+    resid : ndarray, shape (b, n, d)
+        Residuals in units of the size of the noise of each row.
+    log_size : ndarray, shape (b, n)
+        Logarithm of that size.
+    feature : ndarray, shape (b, n)
+        Fitted values in standard deviations.
+    square : ndarray, shape (b, n)
+        Squared distances from the fit.
+    logs : ndarray, shape (3, b, n)
+        Log-densities of good, wide and other bad rows; not those of kinds that no one has.
+    """
+
+    resid: Array
+    log_size: Array
+    feature: Array | None
+    square: Array
+    logs: list[Array | None]
+
+
+def squared_distances(resid: Array, scatter: Array) -> tuple[Array, Array]:
+    """Return squared distances (b, n) of residuals (b, n, d), and ln det S (b,)."""
+    if resid.shape[2] == 1:
+        variance = np.maximum(scatter[:, 0, 0], np.finfo(float).tiny)
+        return resid[:, :, 0] ** 2 / variance[:, None], np.log(variance)
+    root = np.linalg.cholesky(scatter)
+    u = resid @ np.swapaxes(np.linalg.inv(root), 1, 2)
+    return np.einsum("bnd,bnd->bn", u, u), 2 * np.log(np.einsum("bii->bi", root)).sum(axis=1)
+
+
+def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
+    """Return log-densities of Student's distribution; `base` holds ln det of its scatter."""
+    norm = gammaln((df + dim) / 2) - gammaln(df / 2) - 0.5 * dim * np.log(np.pi * df)
+    return norm - 0.5 * base - 0.5 * (df + dim) * np.log1p(square / df)
+
+
+def seen(rows: Rows, mixtures: Mixtures) -> Seen:
+    """Return residuals and log-densities of the rows under a batch of mixtures."""
+    kind, d = mixtures.kind, rows.dim
+    fitted = rows.fitted(mixtures.coef)
+    resid = rows.data - fitted
+    log_size, feature = np.zeros(resid.shape[:2]), None
+    growing, changing = _IS_GROWING[kind], _IS_CHANGING[kind]
+    if growing.any() or changing.any():
+        feature = standardized(fitted[:, :, 0], mixtures.good * rows.counts)
+        log_size = np.where(growing[:, None], mixtures.growth[:, :1] * feature, 0.0)
+        if changing.any():
+            log_size[changing] = mixtures.growth[changing] @ rows.distances.T
+        resid = resid * np.exp(-log_size)[:, :, None]
+    square, log_det = squared_distances(resid, mixtures.scatter)
+    base = log_det[:, None] + 2 * d * log_size
+    good = -0.5 * (square + base + d * LOG_2PI)
+    heavy = _IS_HEAVY[kind]
+    if heavy.any():
+        good[heavy] = student(square[heavy], base[heavy], mixtures.df[heavy, None], d)
+    logs: list[Array | None] = [good, None, None]
+    if _HAS_WIDE[kind].any():
+        spread = mixtures.spread[:, None]
+        logs[1] = student(square / spread, base + d * np.log(spread), 1.0, d)
+    if (_HAS_CLUSTER | _HAS_LINE)[kind].any():
+        around = squared_distances(resid - centers(rows, mixtures), mixtures.scatter)[0]
+        size = mixtures.size[:, None]
+        logs[2] = -0.5 * (around / size + base + d * (np.log(size) + LOG_2PI))
+    return Seen(resid, log_size, feature, square, logs)
+
+
+def standardized(fitted: Array, mass: Array) -> Array:
+    """Return fitted values in standard deviations from their mean under a mass, (b, n)."""
+    total = mass.sum(axis=1, keepdims=True)
+    centered = fitted - (mass * fitted).sum(axis=1, keepdims=True) / total
+    spread = np.sqrt((mass * centered**2).sum(axis=1, keepdims=True) / total)
+    unit = np.where(spread > 1e-9 * np.abs(fitted).max(), spread, np.inf)
+    return np.clip(centered / unit, -4.0, 4.0)
+
+
+def centers(rows: Rows, mixtures: Mixtures) -> Array:
+    """Return where the bad rows apart are expected, less the fit, shape (b, n, d)."""
+    line = _HAS_LINE[mixtures.kind]
+    found = np.repeat(mixtures.center[:, None, :], len(rows.data), axis=1)
+    if line.any():
+        found[line] = rows.fitted(mixtures.shift[line])
+    return found
+
+
+def row_shares(shares: Array, far: np.ndarray) -> Array:
+    """Return the share of bad rows at each row, shape (b, n), from those of both places."""
+    return np.where(far, shares[:, 1:], shares[:, :1])
+
+
+def probabilities(mixtures: Mixtures, view: Seen) -> tuple[list[Array], Array]:
+    """Return the probabilities of the rows to be good, wide and apart, and log-densities."""
+    wide, apart = (
+        row_shares(shares, mixtures.far) for shares in (mixtures.wide, mixtures.apart)
+    )
+    with np.errstate(divide="ignore"):
+        priors = np.log(np.maximum(1 - wide - apart, 0)), np.log(wide), np.log(apart)
+        logs = [p + q for p, q in zip(priors, view.logs, strict=True) if q is not None]
+    top = np.maximum.reduce(logs)
+    parts = [np.exp(each - top) for each in logs]
+    total = sum(parts[1:], parts[0])
+    found = iter(part / total for part in parts)
+    none = np.zeros_like(top)
+    return [none if q is None else next(found) for q in view.logs], top + np.log(total)
+
+
+def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
+    """Return mixtures after one step of EM, with the log-likelihood before it."""
+    view = seen(rows, mixtures)
+    (good, wide, apart), log_density = probabilities(mixtures, view)
+    kind, d, counts = mixtures.kind, rows.dim, rows.counts
+    shares = bounded_shares(rows, mixtures.far, wide, apart, eps_bar)
+    mass = good * counts
+    pull = mass
+    if _IS_HEAVY[kind].any():
+        df = mixtures.df[:, None]
+        with np.errstate(invalid="ignore"):
+            pull = mass * np.where(np.isinf(df), 1.0, (df + d) / (df + view.square))
+    scaled = view.feature is not None
+    coef = rows.coefficients(pull, rows.data)
+    resid = rows.data - rows.fitted(coef)
+    if scaled:
+        resid = resid * np.exp(-view.log_size)[:, :, None]
+    free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9)
+    scatter = np.swapaxes(resid * pull[:, :, None], 1, 2) @ resid / free[:, None, None]
+    new = replace(
+        mixtures, coef=coef, scatter=scatter, wide=shares[0], apart=shares[1], good=good,
+        log_likelihood=log_density @ counts,
+        growth=grown(rows, mixtures, view, mass) if scaled else mixtures.growth,
+    )  # fmt: skip
+    return with_bad_rows(rows, new, resid, wide * counts, apart * counts)
+
+
+def bounded_shares(
+    rows: Rows, far: np.ndarray, wide: Array, apart: Array, eps_bar: float
+) -> tuple[Array, Array]:
+    """Return the shares of wide rows and of others, (b, 2) each, at most eps_bar in all."""
+    places = np.stack([~far, far]) * rows.counts
+    total = np.maximum(places.sum(axis=2), NO_MASS)
+    sums = [np.einsum("pbn,bn->pb", places, prob) for prob in (wide, apart)]
+    most = eps_bar * rows.total / np.maximum((sums[0] + sums[1]).sum(axis=0), NO_MASS)
+    low = np.minimum(most, 1.0)
+    return (sums[0] * low / total).T, (sums[1] * low / total).T
+
+
+def grown(rows: Rows, mixtures: Mixtures, view: Seen, mass: Array) -> Array:
+    """Return the change of the log size of the noise after a step of Fisher's scoring."""
+    kind, growth = mixtures.kind, mixtures.growth.copy()
+    excess = mass * (view.square / rows.dim - 1)
+    growing, changing = _IS_GROWING[kind], _IS_CHANGING[kind]
+    if growing.any():
+        feature = view.feature[growing]
+        slope = (excess[growing] * feature).sum(axis=1)
+        curve = 2 * (mass[growing] * feature**2).sum(axis=1)
+        growth[growing, 0] += np.clip(slope / np.maximum(curve, NO_MASS), -GROWTH_STEP, GROWTH_STEP)
+    if changing.any():
+        features = rows.distances
+        slope = excess[changing] @ features
+        curve = 2 * np.einsum("bn,ni,nj->bij", mass[changing], features, features)
+        step = np.linalg.solve(curve + NO_MASS * np.eye(features.shape[1]), slope[:, :, None])
+        growth[changing] += np.clip(step[:, :, 0], -GROWTH_STEP, GROWTH_STEP)
+    return np.clip(growth, -MOST_GROWTH, MOST_GROWTH)
+
+
+def with_bad_rows(
+    rows: Rows, mixtures: Mixtures, resid: Array, wide: Array, apart: Array
+) -> Mixtures:
+    """Return mixtures whose bad rows are fitted, given residuals and the mass of bad rows."""
+    kind, d = mixtures.kind, rows.dim
+    if _HAS_WIDE[kind].any():
+        square = squared_distances(resid, mixtures.scatter)[0]
+        total = wide.sum(axis=1)
+        pull = wide * (1 + d) / (1 + square / mixtures.spread[:, None])
+        found = np.einsum("bn,bn->b", pull, square) / np.maximum(d * total, NO_MASS)
+        spread = np.where(total > NO_MASS, np.maximum(found, 1.0), mixtures.spread)
+        mixtures = replace(mixtures, spread=spread)
+    cluster, line = _HAS_CLUSTER[kind], _HAS_LINE[kind]
+    if not (cluster | line).any():
+        return mixtures
+    total = apart.sum(axis=1)
+    known = np.maximum(total, NO_MASS)
+    center = np.einsum("bn,bnd->bd", apart, resid) / known[:, None]
+    center = np.where((cluster & (total > NO_MASS))[:, None], center, mixtures.center)
+    shift = mixtures.shift.copy()
+    fitted = np.flatnonzero(line & (total > NO_MASS))
+    if len(fitted):
+        shift[fitted] = rows.coefficients(apart[fitted], resid[fitted], LINE_RIDGE)
+    mixtures = replace(mixtures, center=center, shift=shift)
+    around = squared_distances(resid - centers(rows, mixtures), mixtures.scatter)[0]
+    size = np.einsum("bn,bn->b", apart, around) / (d * known)
+    own = cluster & (total > NO_MASS)
+    return replace(mixtures, size=np.where(own, np.maximum(size, 1.0), mixtures.size))
+
+
+def started(
+    rows: Rows, coef: Array, scatter: Array, kind: Kind, eps_bar: float, candidate: int
+) -> Mixtures:
+    """Return a mixture that starts from coefficients (k, d) and a scatter (d, d)."""
+    n, d, k = len(rows.data), rows.dim, rows.n_coef
+    resid = rows.data - rows.fitted(coef[None])[0]
+    square = squared_distances(resid[None], scatter[None])[0][0]
+    out = square > chi2.isf(FAR, d)
+    bad = float(rows.counts @ out) / rows.total
+    number, count = NUMBER[kind], rows.counts[out]
+    share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar)
+    share = share / max(int(_HAS_WIDE[number]) + int(_HAS_CLUSTER[number]), 1)
+    center, shift, spread = np.zeros(d), np.zeros((k, d)), 4.0
+    if out.any():
+        center = count @ resid[out] / count.sum()
+        spread = max(float(np.median(square[out])) / d, 2.0)
+        if _HAS_LINE[number]:
+            shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
+    has_apart = _HAS_CLUSTER[number] or _HAS_LINE[number]
+    contaminated = _HAS_WIDE[number] or has_apart
+    return Mixtures(
+        kind=np.array([number]),
+        candidate=np.array([candidate]),
+        coef=coef[None],
+        scatter=scatter[None],
+        growth=np.zeros((1, max(rows.distances.shape[1], 1))),
+        df=np.full(1, np.inf),
+        wide=np.full((1, 2), share * _HAS_WIDE[number]),
+        apart=np.full((1, 2), share * has_apart),
+        spread=np.full(1, spread),
+        shift=shift[None],
+        center=center[None],
+        size=np.ones(1),
+        far=(rows.far(1.0 - out) & contaminated)[None],
+        good=np.where(out & contaminated, 0.0, 1.0)[None],
+        log_likelihood=np.full(1, -np.inf),
+    )

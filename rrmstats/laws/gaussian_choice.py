@@ -1,0 +1,212 @@
+"""Which explanation of Gaussian rows is best: EM from several candidates, compared by BIC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
+from rrmstats.laws.gaussian import (
+    CONTAMINATED,
+    HEAVY,
+    KINDS,
+    LOG_2PI,
+    NUMBER,
+    OTHER_LINE,
+    PLAIN,
+    SHORT,
+    Kind,
+    Mixtures,
+    Rows,
+    em_step,
+    started,
+)
+from rrmstats.laws.gaussian_equations import Equations, polished
+
+# Steps of EM from every candidate, after which the best of each kind go on, and steps in all.
+SCREEN_STEPS, MAXITER = 10, 300
+# Fits of a kind that go on, and the difference of log-likelihoods that tells two of them apart.
+GO_ON, SAME = 2, 1e-3
+# Change of the log-likelihood, relative to the root of the number of rows, at which EM stops: far
+# below the differences that BIC compares.
+TOL = 1e-4
+# Degrees of freedom from which Student fits start.
+DEGREES = (1.5, 4.0, 12.0)
+# Log-likelihoods below the best at which a fit can no longer become the best.
+HOPELESS = 25.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianExplanation(Explanation):
+    """An explanation of Gaussian rows, with its mixture.
+
+    Attributes
+    ----------
+    mixture : Mixtures
+        A batch of one.
+    candidate : int
+        The start that it comes from; the number of candidates for the classical fit.
+    """
+
+    mixture: Mixtures
+    candidate: int
+
+
+def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, steps: int = MAXITER) -> Mixtures:
+    """Return mixtures after EM, until their log-likelihoods settle."""
+    tol, done = TOL * float(np.sqrt(rows.total)), []
+    for _ in range(steps):
+        new = em_step(rows, mixtures, eps_bar)
+        settled = np.abs(new.log_likelihood - mixtures.log_likelihood) < tol
+        if settled.any():
+            done.append(new.take(settled))
+        mixtures = new.take(~settled) if settled.any() else new
+        if not len(mixtures):
+            break
+    return Mixtures.join([*done, mixtures])
+
+
+def criterion(rows: Rows, mixtures: Mixtures) -> Array:
+    """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,)."""
+    return mixtures.log_likelihood - 0.5 * np.log(rows.total) * mixtures.n_extra(rows)
+
+
+def best_of_kind(rows: Rows, mixtures: Mixtures, kind: Kind, count: int) -> list[int]:
+    """Return the places of the best mixtures of a kind that are different, at most `count`."""
+    value = criterion(rows, mixtures)
+    places = np.flatnonzero((mixtures.kind == NUMBER[kind]) & np.isfinite(value))
+    found: list[int] = []
+    for place in places[np.argsort(-value[places], kind="stable")]:
+        if all(abs(value[place] - value[other]) > SAME for other in found):
+            found.append(int(place))
+        if len(found) == count:
+            break
+    return found
+
+
+def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
+    """Return the classical fit with noise of a generalized normal distribution of shape > 2."""
+    resid = (rows.data - rows.fitted(plain.coef)[0])[:, 0]
+    z = np.abs(resid) / np.sqrt(plain.scatter[0, 0, 0])
+    n, counts = rows.total, rows.counts
+
+    def minus_gain(log_shape: float) -> float:
+        shape = float(np.exp(log_shape))
+        unit = (shape * float(counts @ z**shape) / n) ** (1 / shape)
+        own = n * (np.log(shape) - np.log(2 * unit) - gammaln(1 / shape) - 1 / shape)
+        return -float(own + 0.5 * counts @ z**2 + 0.5 * n * LOG_2PI)
+
+    found = minimize_scalar(minus_gain, bounds=(np.log(2), np.log(40)), method="bounded")
+    gain = max(-float(found.fun), 0.0)
+    number = np.array([NUMBER[SHORT]])
+    return replace(plain, kind=number, log_likelihood=plain.log_likelihood + gain)
+
+
+def heavy_tails(rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float) -> Mixtures:
+    """Return fits with Student noise, from the lowest minimum and from the classical fit."""
+    starts = [
+        replace(started(rows, *candidates[i], HEAVY, eps_bar, i), df=np.array([df]))
+        for i in sorted({0, len(candidates) - 1})
+        for df in DEGREES
+    ]
+    return converged(rows, Mixtures.join(starts), eps_bar)
+
+
+def contaminated(
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
+) -> Mixtures:
+    """Return the best fits with bad rows, from all candidates."""
+    kinds = [*CONTAMINATED, OTHER_LINE] if rows.n_coef > 1 else [*CONTAMINATED]
+    mixtures = Mixtures.join(
+        [
+            started(rows, *each, kind, eps_bar, i)
+            for i, each in enumerate(candidates)
+            for kind in kinds
+        ]
+    )
+    for _ in range(SCREEN_STEPS):
+        mixtures = em_step(rows, mixtures, eps_bar)
+    kept = [i for kind in kinds for i in best_of_kind(rows, mixtures, kind, GO_ON)]
+    value = criterion(rows, mixtures)
+    kept = [i for i in kept if value[i] > value[kept].max() - HOPELESS]
+    return converged(rows, mixtures.take(kept), eps_bar)
+
+
+def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -> Mixtures:
+    """Return fits whose noise changes with the rows, without bad rows and with them."""
+    starts = []
+    best = int(np.argmax(criterion(rows, bad)))
+    for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE):
+        for source, kind in ((plain, Bad.NONE), (bad.take([best]), KINDS[bad.kind[best]].bad)):
+            if kind is not Bad.OTHER_LINE:
+                number = np.array([NUMBER[Kind(good, kind)]])
+                unknown = np.full(1, -np.inf)
+                starts.append(replace(source, kind=number, log_likelihood=unknown))
+    return converged(rows, Mixtures.join(starts), eps_bar)
+
+
+def explain(
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
+) -> tuple[Explained, Equations, bool]:
+    """Return the explanations of the rows, the equations of the best, and whether it converged.
+
+    Parameters
+    ----------
+    rows : Rows
+    candidates : sequence of tuples of ndarray, shapes (k, d) and (d, d)
+        Coefficients and scatters to start from, the lowest minimum of the risk first.
+    eps_bar : float
+        Bound on the share of bad rows.
+    """
+    every = [*candidates, classical(rows)]
+    last = len(candidates)
+    plain = em_step(rows, started(rows, *every[-1], PLAIN, eps_bar, last), eps_bar)
+    parts = [plain]
+    if rows.dim == 1:
+        parts.append(short_tails(rows, plain))
+    parts.append(heavy_tails(rows, every, eps_bar))
+    bad = contaminated(rows, every, eps_bar)
+    parts.append(bad)
+    if rows.dim == 1 and rows.varying.shape[1]:
+        parts.append(changing_noise(rows, plain, bad, eps_bar))
+    mixtures = Mixtures.join(parts)
+    found = [explanation(rows, mixtures.take([i])) for i in range(len(mixtures))]
+    compared = best_of_each(found, rows.total)
+    best = compared[0]
+    mixture, sound = polished(rows, best.mixture, eps_bar)
+    chosen = explanation(rows, mixture)
+    explained = Explained(
+        explanations=(chosen, *compared[1:]),
+        chosen=chosen,
+        wnobs=rows.total,
+        other_minimum=chosen.bad is not Bad.NONE and chosen.candidate != 0,
+    )
+    return explained, Equations(rows, mixture, eps_bar), sound
+
+
+def classical(rows: Rows) -> tuple[Array, Array]:
+    """Return the classical fit: coefficients (k, d) and scatter (d, d)."""
+    coef = rows.coefficients(rows.counts[None], rows.data)[0]
+    resid = rows.data - rows.fitted(coef[None])[0]
+    free = max(rows.total - rows.n_coef, 1e-9)
+    return coef, (rows.counts[:, None] * resid).T @ resid / free
+
+
+def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
+    """Return one mixture as an explanation."""
+    kind, prob_bad = KINDS[int(mixture.kind[0])], 1 - mixture.good[0]
+    return GaussianExplanation(
+        good=kind.good,
+        bad=kind.bad,
+        log_likelihood=float(mixture.log_likelihood[0]),
+        n_extra=int(mixture.n_extra(rows)[0]),
+        eps=float(rows.counts @ prob_bad) / rows.total,
+        prob_bad=prob_bad,
+        mixture=mixture,
+        candidate=int(mixture.candidate[0]),
+    )

@@ -1,0 +1,410 @@
+"""The stacked estimating equations of one Gaussian mixture: its polish and influence functions.
+
+Every parameter of an explanation solves an equation that is a sum over rows. The derivative of the
+stack is found by differences: of each row in its residual, in the place of the bad rows and in the
+size of its noise, and of all rows in the few parameters that they share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, expit, logit
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Bad, Good
+from rrmstats.laws.gaussian import KINDS, LOG_2PI, Mixtures, Rows, em_step, seen, student
+
+# Step of the central differences, in standard deviations of the noise or on a log scale.
+STEP = 1e-4
+# Steps of the polish, its accuracy in standard errors, and how often a step is halved.
+POLISH_STEPS, POLISH_TOL = 60, 1e-9
+# Steps of EM where Newton's method does not get nearer.
+EM_STEPS = 20
+# Equations beyond which EM is cheaper than Newton's steps.
+MOST_EQUATIONS = 80
+# Largest weighted hat value that the correction for leverage is made for.
+MOST_LEVERAGE = 0.99
+# Shares this close to eps_bar, relative to it, and log sizes this close to 0 stay there.
+AT_END = 1e-9
+# Rows in expectation below which bad rows, or the good ones of a place, are none.
+LEAST_MASS = 1e-2
+
+
+class Block(NamedTuple):
+    """Equations of one set of parameters.
+
+    Attributes
+    ----------
+    name : str
+    columns : slice
+        Their columns of the cores of the rows.
+    factors : ndarray, shape (n, r)
+        What the cores are multiplied by.
+    """
+
+    name: str
+    columns: slice
+    factors: Array
+
+    @property
+    def count(self) -> int:
+        """Number of equations."""
+        return (self.columns.stop - self.columns.start) * self.factors.shape[1]
+
+
+class Shared(NamedTuple):
+    """Parameters of all rows, and shares of bad rows at each (n,)."""
+
+    wide: Array
+    apart: Array
+    log_spread: float
+    log_size: float
+    log_df: float
+
+
+class Equations:
+    """The equations of one mixture, at its parameters.
+
+    Rows have *cores*, values whose sum over the rows vanishes once they are multiplied by the
+    predictors, features or places of the rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    mixture : Mixtures
+        A batch of one.
+    eps_bar : float
+    """
+
+    def __init__(self, rows: Rows, mixture: Mixtures, eps_bar: float) -> None:
+        self.rows, self.mixture = rows, mixture
+        self.kind = KINDS[int(mixture.kind[0])]
+        view = seen(rows, mixture)
+        self.root = np.linalg.cholesky(mixture.scatter[0])
+        self._inverse = np.linalg.inv(self.root)
+        self.white = view.resid[0] @ self._inverse.T
+        self.size = np.exp(view.log_size[0])
+        center = mixture.center[0] @ self._inverse.T
+        self.center = np.broadcast_to(center, self.white.shape)
+        if self.kind.bad is Bad.OTHER_LINE:
+            self.center = rows.exog @ (mixture.shift[0] @ self._inverse.T)
+        self._feature = None if view.feature is None else view.feature[0][:, None]
+        far = mixture.far[0]
+        self.places = np.column_stack([~far, far]).astype(float)
+        self.shared = Shared(
+            wide=self.places @ mixture.wide[0],
+            apart=self.places @ mixture.apart[0],
+            log_spread=float(np.log(mixture.spread[0])),
+            log_size=float(np.log(mixture.size[0])),
+            log_df=float(np.log(mixture.df[0])),
+        )
+        bad = rows.counts @ (self.shared.wide + self.shared.apart)
+        self._bounded = bool(bad >= eps_bar * rows.total * (1 - AT_END))
+        self._upper = np.triu_indices(rows.dim)
+
+    @property
+    def _has_wide(self) -> bool:
+        return self.kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER)
+
+    @property
+    def _has_apart(self) -> bool:
+        return self.kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.OTHER_LINE)
+
+    @property
+    def _heavy(self) -> bool:
+        return self.kind.good is Good.HEAVY_TAILS
+
+    @cached_property
+    def features(self) -> Array | None:
+        """What the size of the noise changes with, shape (n, p); None for constant noise."""
+        if self.kind.good is Good.CHANGING_NOISE:
+            return self.rows.distances
+        return self._feature if self.kind.good is Good.GROWING_NOISE else None
+
+    def free_places(self, shares: Array) -> Array:
+        """Return the places whose share of bad rows is to be found, shape (n, 0 to 2).
+
+        Each is the derivative of the shares of the rows in the log-odds at the place.
+        """
+        return self.places[:, self._free(shares)] * self._slope(shares)[self._free(shares)]
+
+    def _free(self, shares: Array) -> np.ndarray:
+        """Tell which shares of the two places are neither 0 nor 1 nor at the bound, shape (2,)."""
+        mass = self.rows.counts @ self.places
+        least = np.minimum(shares, 1 - shares) * mass
+        return (least > LEAST_MASS) & (not self._bounded)
+
+    @staticmethod
+    def _slope(shares: Array) -> Array:
+        """Return the derivative of shares in their log-odds."""
+        return shares * (1 - shares)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The equations of parameters that are at no bound."""
+        rows, found, start = self.rows, [], 0
+        one = np.ones((len(rows.data), 1))
+
+        def add(name: str, width: int, factors: Array | None, free: bool = True) -> None:
+            nonlocal start
+            if free and factors is not None and factors.shape[1]:
+                found.append(Block(name, slice(start, start + width), factors))
+            start += width
+
+        add("coef", rows.dim, rows.exog)
+        add("scatter", len(self._upper[0]), one)
+        add("growth", 1, self.features)
+        add("wide", 1, self.free_places(self.mixture.wide[0]), self._has_wide)
+        add("spread", 1, one, self._has_wide and self.shared.log_spread > AT_END)
+        line = self.kind.bad is Bad.OTHER_LINE
+        add("apart", 1, self.free_places(self.mixture.apart[0]), self._has_apart)
+        add("center", rows.dim, rows.exog if line else one, self._has_apart)
+        add("size", 1, one, self._has_apart and not line and self.shared.log_size > AT_END)
+        add("df", 1, one, self._heavy)
+        return found
+
+    def cores(
+        self, white: Array, center: Array, log_size: float | Array, shared: Shared
+    ) -> tuple[Array, Array]:
+        """Return the cores of the rows, shape (n, m), and their probabilities to be good.
+
+        `white` and `center` are residuals and the place of the bad rows in the frame of the
+        scatter, (n, d); the noise of the rows grows by `log_size`.
+        """
+        d = self.rows.dim
+        white = white * np.exp(-np.asarray(log_size))[..., None]
+        square, away = np.einsum("nd,nd->n", white, white), white - center
+        around = np.einsum("nd,nd->n", away, away)
+        spread, size, df = (float(np.exp(value)) for value in shared[2:])
+        logs = [-0.5 * (square + d * LOG_2PI)]
+        pull = 1.0
+        if self._heavy:
+            logs[0] = student(square, np.zeros(1), df, d)
+            pull = (df + d) / (df + square)
+        with np.errstate(divide="ignore"):
+            logs[0] = logs[0] + np.log(np.maximum(1 - shared.wide - shared.apart, 0.0))
+            if self._has_wide:
+                base = np.full(1, d * shared.log_spread)
+                logs.append(np.log(shared.wide) + student(square / spread, base, 1.0, d))
+            if self._has_apart:
+                apart = -0.5 * (around / size + d * (shared.log_size + LOG_2PI))
+                logs.append(np.log(shared.apart) + apart)
+        top = np.maximum.reduce(logs)
+        parts = [np.exp(each - top) for each in logs]
+        total = sum(parts[1:], parts[0])
+        good, none = parts[0] / total, np.zeros(len(square))
+        wide = parts[1] / total if self._has_wide else none
+        apart = parts[-1] / total if self._has_apart else none
+        outer = (good * pull)[:, None] * white[:, self._upper[0]] * white[:, self._upper[1]]
+        diagonal = self._upper[0] == self._upper[1]
+        outer[:, diagonal] -= (good - self.rows.n_coef / self.rows.total)[:, None]
+        noise = (self.size * np.exp(log_size))[:, None]
+        columns = [
+            (good * pull)[:, None] * white * noise,
+            outer,
+            (good * (square / d - 1))[:, None],
+            (wide - shared.wide)[:, None],
+            (wide * ((1 + d) * square / (spread + square) - d))[:, None],
+            (apart - shared.apart)[:, None],
+            apart[:, None] * away,
+            (apart * (around / size - d))[:, None],
+            df_scores(square, df, d)[:, None] if self._heavy else none[:, None],
+        ]
+        return np.hstack(columns), good
+
+    @cached_property
+    def _here(self) -> tuple[Array, Array]:
+        return self.cores(self.white, self.center, 0.0, self.shared)
+
+    @property
+    def good(self) -> Array:
+        """Probability of each row to be good, shape (n,)."""
+        return self._here[1]
+
+    def sums(self, cores: Array, factor: Array | float = 1.0) -> Array:
+        """Return the equations as sums over the rows, each times a factor, shape (q,)."""
+        weighted = (self.rows.counts * factor)[:, None] * cores
+        return np.concatenate(
+            [(block.factors.T @ weighted[:, block.columns]).T.ravel() for block in self.blocks]
+        )
+
+    @cached_property
+    def value(self) -> Array:
+        """The equations, shape (q,), zero at the solution."""
+        return self.sums(self._here[0])
+
+    def _difference(self, white: Array, center: Array, log_size: Array, wide: Array,
+                    apart: Array, shared: Array) -> Array:  # fmt: skip
+        """Return the derivative of the cores in one direction, shape (n, m)."""
+
+        def at(step: float) -> Array:
+            moved = Shared(
+                self.shared.wide + step * wide,
+                self.shared.apart + step * apart,
+                *(value + step * by for value, by in zip(self.shared[2:], shared, strict=True)),
+            )
+            return self.cores(
+                self.white + step * white, self.center + step * center, step * log_size, moved
+            )[0]
+
+        return (at(STEP) - at(-STEP)) / (2 * STEP)
+
+    @cached_property
+    def jacobian(self) -> Array:
+        """Derivative of the equations in the parameters, shape (q, q)."""
+        n, d = self.white.shape
+        columns: list[Array] = []
+
+        def move(factors: Array, **moves: Array) -> None:
+            still = dict(
+                white=np.zeros((1, d)), center=np.zeros((1, d)), log_size=np.zeros(1),
+                wide=np.zeros(1), apart=np.zeros(1), shared=np.zeros(3),
+            )  # fmt: skip
+            slopes = self._difference(**(still | moves))
+            columns.extend(self.sums(slopes, factor) for factor in factors.T)
+
+        axes, one = np.eye(d), np.ones((n, 1))
+        for block in self.blocks:
+            if block.name == "coef":
+                for axis in axes:
+                    move(-block.factors / self.size[:, None], white=axis[None])
+            elif block.name == "scatter":
+                for i, j in zip(*self._upper, strict=True):
+                    turn = np.zeros((d, d))
+                    turn[i, j] = turn[j, i] = -0.5
+                    white, center = self.white @ turn, self.center @ turn
+                    move(one, white=white, center=center)
+            elif block.name == "growth":
+                move(block.factors, log_size=np.ones(1))
+            elif block.name in ("wide", "apart"):
+                for place in block.factors.T:
+                    move(one, **{block.name: place})
+            elif block.name == "center":
+                for axis in axes:
+                    move(block.factors, center=axis[None])
+            else:
+                which = ("spread", "size", "df").index(block.name)
+                move(one, shared=np.eye(3)[which])
+        return np.column_stack(columns)
+
+    @cached_property
+    def influence(self) -> Array:
+        """Influence functions of all parameters, shape (n, q): they move by their mean.
+
+        Scores of the coefficients are divided by one less the leverage, as in HC3.
+        """
+        cores, good = self._here
+        cores = cores.copy()
+        cores[:, : self.rows.dim] /= (1 - self.leverage)[:, None]
+        parts = [
+            (cores[:, block.columns][:, :, None] * block.factors[:, None, :]).reshape(
+                len(cores), -1
+            )
+            for block in self.blocks
+        ]
+        return -self.rows.total * np.linalg.solve(self.jacobian, np.hstack(parts).T).T
+
+    @cached_property
+    def leverage(self) -> Array:
+        """Weighted hat values of one observation of each row, shape (n,)."""
+        rows, weights = self.rows, self.good
+        gram = rows.grams((weights * rows.counts)[None], 0.0)[0]
+        reach = np.einsum("ni,ij,nj->n", rows.exog, np.linalg.pinv(gram, hermitian=True), rows.exog)
+        return np.minimum(weights * reach, MOST_LEVERAGE)
+
+    def place(self, name: str) -> slice:
+        """Return where the equations of a block are; empty where its parameters are known."""
+        start = 0
+        for block in self.blocks:
+            if block.name == name:
+                return slice(start, start + block.count)
+            start += block.count
+        return slice(0, 0)
+
+    def moved(self, step: Array) -> Mixtures:
+        """Return the mixture a step (q,) away in its parameters."""
+        old, root, d = self.mixture, self.root, self.rows.dim
+        parts = {block.name: step[self.place(block.name)] for block in self.blocks}
+        tangent = np.zeros((d, d))
+        tangent[self._upper] = parts["scatter"]
+        values, vectors = np.linalg.eigh(tangent + np.triu(tangent, 1).T)
+        grown = (vectors * np.exp(np.clip(values, -1.0, 1.0))) @ vectors.T
+        changes = {
+            "coef": old.coef + parts["coef"].reshape(d, -1).T @ root.T,
+            "scatter": (root @ grown @ root.T)[None],
+        }
+        if "growth" in parts:
+            growth = old.growth.copy()
+            growth[0, : len(parts["growth"])] += parts["growth"]
+            changes["growth"] = growth
+        for name in ("wide", "apart"):
+            if name in parts:
+                shares = getattr(old, name).copy()
+                free = self._free(shares[0])
+                shares[0, free] = expit(logit(shares[0, free]) + np.clip(parts[name], -2.0, 2.0))
+                changes[name] = shares
+        if "center" in parts:
+            shift = parts["center"].reshape(d, -1).T @ root.T
+            line = self.kind.bad is Bad.OTHER_LINE
+            key, old_place = ("shift", old.shift) if line else ("center", old.center)
+            changes[key] = old_place + (shift if line else shift[0])
+        for name in ("spread", "size", "df"):
+            if name in parts:
+                factor = np.exp(np.clip(parts[name], -1.0, 1.0))
+                least = 0.1 if name == "df" else 1.0
+                changes[name] = np.maximum(getattr(old, name) * factor, least)
+        return replace(old, **changes)
+
+    def change(self, step: Array) -> float:
+        """Return the size of a step: the largest change of a parameter in units of the noise."""
+        coef = step[self.place("coef")].reshape(self.rows.dim, -1)
+        length = np.sqrt(self.rows.counts @ self.rows.exog**2 / self.rows.total)
+        rest = np.delete(step, self.place("coef"))
+        return float(max(np.abs(coef * length).max(initial=0), np.abs(rest).max(initial=0)))
+
+
+def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
+    """Return a mixture, a batch of one, that solves its equations, and whether it does."""
+    last = np.inf
+    for _ in range(POLISH_STEPS):
+        equations = Equations(rows, mixture, eps_bar)
+        mixture = replace(mixture, good=equations.good[None])
+        change, step = np.inf, None
+        if len(equations.value) <= MOST_EQUATIONS:
+            step = -np.linalg.lstsq(equations.jacobian, equations.value, rcond=None)[0]
+            change = equations.change(step)
+        if step is not None and change < min(1.0, 0.5 * last):
+            mixture, last = equations.moved(step), change
+            if change < POLISH_TOL:
+                break
+            continue
+        before, last = mixture, np.inf
+        for _ in range(EM_STEPS):
+            mixture = em_step(rows, mixture, eps_bar)
+        if step is None and _relative_change(before, mixture) < POLISH_TOL:
+            last = 0.0
+            break
+    good = Equations(rows, mixture, eps_bar).good[None]
+    found = replace(mixture, good=good)
+    likelihood = em_step(rows, found, eps_bar).log_likelihood
+    return replace(found, log_likelihood=likelihood), last < 1e-6
+
+
+def _relative_change(before: Mixtures, after: Mixtures) -> float:
+    """Return the largest change of the scatter relative to it, and of probabilities."""
+    size = np.abs(after.scatter).max()
+    return float(
+        max(np.abs(after.scatter - before.scatter).max() / size,
+            np.abs(after.good - before.good).max())
+    )  # fmt: skip
+
+
+def df_scores(square: Array, df: float, dim: int) -> Array:
+    """Return the derivatives of Student's log-densities in the degrees of freedom, (n,)."""
+    known = digamma((df + dim) / 2) - digamma(df / 2) - dim / df
+    ratio = square / df
+    return 0.5 * (known - np.log1p(ratio) + (df + dim) / df * ratio / (1 + ratio))
