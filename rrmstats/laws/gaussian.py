@@ -29,7 +29,7 @@ GROWTH_STEP, MOST_GROWTH = 0.5, 3.0
 # Mass of bad rows below which their parameters stay as they are.
 NO_MASS = 1e-9
 # Ridges, relative to the mean diagonal, that keep the normal equations of few rows solvable.
-RIDGE, LINE_RIDGE = 1e-12, 1e-6
+RIDGE, LINE_RIDGE = 1e-12, 1e-9
 # A row is far from the others in X, or from a fit, where one good row in so many is.
 FAR = 1e-3
 

@@ -297,24 +297,62 @@ class Equations:
 
         Scores of the coefficients are divided by one less the leverage, as in HC3.
         """
-        cores, good = self._here
-        cores = cores.copy()
-        cores[:, : self.rows.dim] /= (1 - self.leverage)[:, None]
+        leverage = np.minimum(self.good * self.reach, MOST_LEVERAGE)
+        return self._solved(1 / (1 - leverage))
+
+    @cached_property
+    def plain_influence(self) -> Array:
+        """The same with the residuals as they are."""
+        return self._solved(np.ones(len(self.white)))
+
+    def _solved(self, factor: Array) -> Array:
+        cores = self._here[0].copy()
+        cores[:, : self.rows.dim] *= factor[:, None]
         parts = [
             (cores[:, block.columns][:, :, None] * block.factors[:, None, :]).reshape(
                 len(cores), -1
             )
             for block in self.blocks
         ]
-        return -self.rows.total * np.linalg.solve(self.jacobian, np.hstack(parts).T).T
+        inverse = np.linalg.pinv(self.jacobian)
+        return -self.rows.total * np.hstack(parts) @ inverse.T
 
     @cached_property
-    def leverage(self) -> Array:
-        """Weighted hat values of one observation of each row, shape (n,)."""
-        rows, weights = self.rows, self.good
-        gram = rows.grams((weights * rows.counts)[None], 0.0)[0]
-        reach = np.einsum("ni,ij,nj->n", rows.exog, np.linalg.pinv(gram, hermitian=True), rows.exog)
-        return np.minimum(weights * reach, MOST_LEVERAGE)
+    def gram(self) -> Array:
+        """Gram matrix of the predictors of good rows, shape (k, k)."""
+        return self.rows.grams((self.pull * self.rows.counts)[None], 0.0)[0]
+
+    @cached_property
+    def reach(self) -> Array:
+        """Variances of the fitted values of the rows relative to the noise, shape (n,)."""
+        inverse = np.linalg.pinv(self.gram, hermitian=True)
+        return np.einsum("ni,ij,nj->n", self.rows.exog, inverse, self.rows.exog)
+
+    @cached_property
+    def pull(self) -> Array:
+        """Weight of each row in the fit of the coefficients, shape (n,)."""
+        if not self._heavy:
+            return self.good
+        df, d = float(self.mixture.df[0]), self.rows.dim
+        square = np.einsum("nd,nd->n", self.white, self.white)
+        return self.good * (df + d) / (df + square)
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """The share of bad rows and its standard error."""
+        rows = self.rows
+        bad = self.shared.wide + self.shared.apart
+        share = float(rows.counts @ bad) / rows.total
+        moves = np.zeros(len(bad))
+        for name in ("wide", "apart"):
+            place = self.place(name)
+            if place.stop > place.start:
+                factors = next(block.factors for block in self.blocks if block.name == name)
+                weight = rows.counts @ factors / rows.total
+                moves = moves + self.influence[:, place] @ weight
+        error = float(np.sqrt(rows.counts @ moves**2)) / rows.total
+        least = float(np.sqrt(max(share * (1 - share), 0.0) / rows.total))
+        return share, max(error, least)
 
     def place(self, name: str) -> slice:
         """Return where the equations of a block are; empty where its parameters are known."""
@@ -360,11 +398,20 @@ class Equations:
         return replace(old, **changes)
 
     def change(self, step: Array) -> float:
-        """Return the size of a step: the largest change of a parameter in units of the noise."""
-        coef = step[self.place("coef")].reshape(self.rows.dim, -1)
-        length = np.sqrt(self.rows.counts @ self.rows.exog**2 / self.rows.total)
-        rest = np.delete(step, self.place("coef"))
-        return float(max(np.abs(coef * length).max(initial=0), np.abs(rest).max(initial=0)))
+        """Return the size of a step: the largest change of a parameter in units of the noise.
+
+        Those of coefficients are the changes of what they predict.
+        """
+        rows, d = self.rows, self.rows.dim
+        fit, line = self.place("coef"), self.place("center")
+        sizes = [np.abs(np.delete(step, np.r_[fit, line])).max(initial=0.0)]
+        bad = rows.counts * self.shared.apart
+        for block, mass in ((fit, rows.counts * self.good), (line, bad)):
+            if block.stop > block.start:
+                factors = next(b.factors for b in self.blocks if self.place(b.name) == block)
+                predicted = factors @ step[block].reshape(d, -1).T
+                sizes.append(np.sqrt(mass @ (predicted**2).sum(axis=1) / mass.sum()))
+        return float(max(sizes))
 
 
 def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:

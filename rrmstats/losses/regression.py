@@ -1,4 +1,4 @@
-"""Estimates of linear regression: the scale of its noise, and the second step."""
+"""Estimates of linear regression: the noise of its good rows, and the second step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.stats import t
 
+from rrmstats.core.block_array import aligned
 from rrmstats.core.consistency import (
     gaussian_efficiency,
     order_efficiency,
@@ -16,18 +18,20 @@ from rrmstats.core.consistency import (
 from rrmstats.core.design import Design, inverse_root, power_of_two
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.ladder import Ladder
+from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.laws.gaussian import Rows
+from rrmstats.laws.gaussian_equations import Equations
+from rrmstats.losses.explained import decided, in_memory
 from rrmstats.losses.regression_errors import Scores, step_scores
-from rrmstats.losses.regression_ladder import SCALE_EFFICIENCY, joint_ladder, scale_ladder
 from rrmstats.losses.residual_flags import residual_cutoffs, scale_freedom
-from rrmstats.losses.residuals import FittedRows, NoiseRung, eps_hat_error, tilted
+from rrmstats.losses.residuals import FittedRows, Noise, eps_hat_error, first_noise, tilted
 from rrmstats.losses.squares import SquaresProblem
 
-# Parameters per row below which a fit to the noise is too slight to matter for the scale.
-FEW_PARAMS = 0.002
+# Risks of two ends of descents, relative to them, that are one minimum; ends to start from.
+SAME_END, MOST_CANDIDATES = 1e-4, 8
 
 
 class RegressionProblem(SquaresProblem):
@@ -68,85 +72,10 @@ class RegressionProblem(SquaresProblem):
         return self.design.from_params(params / self.endog_unit)
 
     def consistent(self, solution: Solution, setting: Setting) -> RegressionEstimate:
-        """Return the estimate of the first step, with the variance of the noise of good rows.
-
-        The variance is that of the efficient rung of the ladder, whose residuals are less fitted
-        to the noise; where many rows make that no matter, it is taken around the first step.
-        """
+        """Return the estimate of the first step, with the variance of the noise of good rows."""
         rows = self._rows(solution, setting)
-        if rows is None:
-            return self._estimate(solution, setting, self._known_rung(solution, setting))
-        if rows.params_per_row(rows.least_good) < FEW_PARAMS:
-            return self._estimate(solution, setting, scale_ladder(rows).best, rows)
-        ladder = joint_ladder(rows, SCALE_EFFICIENCY)
-        estimate = self._estimate(solution, setting, ladder.best, rows)
-        return replace(estimate, noise_ladder=ladder)
-
-    def second_step(self, first: Estimate, efficiency: float = 0.95) -> RegressionEstimate:
-        """Return the most efficient fit up to a given one that agrees with more robust ones.
-
-        Without noise, or where no row can be corrupted, it is the first step.
-        """
-        assert isinstance(first, RegressionEstimate)
-        rows, ladder = self._rows(first.solution, first.setting), first.noise_ladder
-        if rows is None:
-            ladder = Ladder((first.rung,), 0)
-        elif ladder is None or efficiency != SCALE_EFFICIENCY:
-            ladder = joint_ladder(rows, efficiency)
-        told = replace(ladder, rungs=tuple(self._in_units(rung) for rung in ladder.rungs))
-        converged = first.solution.converged and ladder.best.converged
-        if rows is None or ladder.chosen == 0:
-            found = replace(first.solution, converged=converged)
-            return replace(first, solution=found, first=first, efficiency=efficiency, ladder=told)
-        rung, losses = ladder.best, self.losses(ladder.best.params)
-        weights = rows.share * tilted(losses, rung.scale, rung.order)
-        lambda_ = 2 * rung.scale / (rung.order - 1) if rung.order > 1 else np.inf
-        found = first.solution.continued(
-            rung.params, losses, weights / weights.sum(), lambda_, first.setting
-        )
-        found = replace(found, converged=converged)
-        estimate = self._estimate(found, first.setting, rung, rows)
-        return replace(estimate, first=first, efficiency=efficiency, ladder=told)
-
-    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
-        """Return an estimate under weights of groups, the variance of its noise consistent."""
-        assert isinstance(estimate, RegressionEstimate)
-        scale = untilted_variance(estimate.rung.scale, estimate.solution.weights, rates)
-        found = replace(estimate, rung=replace(estimate.rung, scale=scale))
-        return Untilted(found, found.influence())
-
-    def _known_rung(self, solution: Solution, setting: Setting) -> NoiseRung:
-        """Return the rung of data without noise, or without rows that can be corrupted."""
-        total = setting.wnobs(self.n_obs)
-        lost = float(setting.spread(self.n_obs) @ (solution.weights == 0))
-        noise = solution.risk * overfit(self.n_params, total) if solution.risk > 0 else 0.0
-        return NoiseRung(
-            order=1.0,
-            fitted=1.0,
-            efficiency=1.0,
-            params=solution.theta,
-            scale=noise,
-            eps_hat=lost,
-        )
-
-    def _rows(self, solution: Solution, setting: Setting) -> FittedRows | None:
-        """Return the rows with their first step; None where there is no noise to tell apart."""
-        tells = setting.eps_bar > 0 and solution.risk > 0 and 0 < solution.lambda_ < np.inf
-        return FittedRows.of(self, solution, setting) if tells else None
-
-    def _in_units(self, rung: NoiseRung) -> NoiseRung:
-        """Return a rung in the units of the data."""
-        params = self.to_params(rung.params)
-        return replace(rung, params=params, scale=self.endog_unit**2 * rung.scale)
-
-    def _estimate(
-        self,
-        solution: Solution,
-        setting: Setting,
-        rung: NoiseRung,
-        rows: FittedRows | None = None,
-    ) -> RegressionEstimate:
-        params, bad = self.to_params(solution.theta), rung.eps_hat
+        noise = self._known_noise(solution, setting) if rows is None else first_noise(rows)
+        params, bad = self.to_params(solution.theta), noise.eps_hat
         error = float(np.sqrt(bad * (1 - bad) / setting.wnobs(self.n_obs)))
         return RegressionEstimate(
             problem=self,
@@ -155,10 +84,83 @@ class RegressionProblem(SquaresProblem):
             params=params,
             raw_params=params,
             eps_hat=bad,
-            eps_hat_se=error if rows is None else eps_hat_error(rows, rung),
+            eps_hat_se=error if rows is None else eps_hat_error(rows, noise),
             loss_unit=self.endog_unit**2,
-            rung=rung,
+            noise=noise,
         )
+
+    def second_step(self, first: Estimate) -> Estimate:
+        """Return the estimate of the best explanation of the rows.
+
+        Without noise, or where no row can be bad, it is the first step.
+        """
+        assert isinstance(first, RegressionEstimate)
+        found, setting = first.solution, first.setting
+        if self._rows(found, setting) is None:
+            return replace(first, first=first)
+        rows = Rows(*in_memory(self, setting, self.endog[:, None], self.exog))
+        explained, equations, sound = decided(rows, self._candidates(first), setting)
+        mixture, prob_bad = equations.mixture, explained.chosen.prob_bad
+        theta, scale = mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
+        mass = setting.spread(self.n_obs) * aligned(equations.pull, self.blocks)
+        losses = self.losses(theta)
+        found = found.continued(theta, losses, mass / mass.sum(), found.lambda_, setting)
+        share, error = equations.share
+        params = self.to_params(theta)
+        return ExplainedRegression(
+            problem=self,
+            setting=setting,
+            solution=replace(found, converged=first.solution.converged and sound),
+            params=params,
+            raw_params=params,
+            first=first,
+            explained=explained,
+            eps_hat=share,
+            eps_hat_se=error,
+            loss_unit=self.endog_unit**2,
+            noise=Noise(theta, 1.0, scale, share),
+            equations=equations,
+        )
+
+    def _candidates(self, first: RegressionEstimate) -> list[tuple[Array, Array]]:
+        """Return coefficients (k, 1) and variances (1, 1) to start from, the lowest first."""
+        found, setting = first.solution, first.setting
+        budget = setting.budget(self.n_obs)
+        candidates = [(found.theta[:, None], np.array([[first.noise.scale]]))]
+        if self.blocks is not None:
+            return candidates
+        ends = evaluate(self, found.ends, budget)
+        seen = [found.risk]
+        for i in np.argsort(ends.risk, kind="stable"):
+            risk, lambda_ = float(ends.risk[i]), float(ends.lambda_[i])
+            same = any(abs(risk - other) <= SAME_END * other for other in seen)
+            if same or not (0 < risk < np.inf and 0 < lambda_ < np.inf):
+                continue
+            seen.append(risk)
+            end = replace(found, theta=ends.theta[i], losses=ends.losses[i], risk=risk,
+                          weights=ends.weights[i], lambda_=lambda_)  # fmt: skip
+            noise = first_noise(FittedRows.of(self, end, setting))
+            candidates.append((noise.params[:, None], np.array([[noise.scale]])))
+        return candidates[:MOST_CANDIDATES]
+
+    def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
+        """Return an estimate under weights of groups, the variance of its noise consistent."""
+        assert isinstance(estimate, RegressionEstimate)
+        scale = untilted_variance(estimate.noise.scale, estimate.solution.weights, rates)
+        found = replace(estimate, noise=estimate.noise._replace(scale=scale))
+        return Untilted(found, found.influence())
+
+    def _known_noise(self, solution: Solution, setting: Setting) -> Noise:
+        """Return the noise of data that have none, or no rows that can be bad."""
+        total = setting.wnobs(self.n_obs)
+        lost = float(setting.spread(self.n_obs) @ (solution.weights == 0))
+        scale = solution.risk * overfit(self.n_params, total) if solution.risk > 0 else 0.0
+        return Noise(solution.theta, 1.0, scale, lost)
+
+    def _rows(self, solution: Solution, setting: Setting) -> FittedRows | None:
+        """Return the rows with their first step; None where there is no noise to tell apart."""
+        tells = setting.eps_bar > 0 and solution.risk > 0 and 0 < solution.lambda_ < np.inf
+        return FittedRows.of(self, solution, setting) if tells else None
 
 
 def overfit(rank: int, wnobs: float) -> float:
@@ -168,39 +170,26 @@ def overfit(rank: int, wnobs: float) -> float:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RegressionEstimate(Estimate):
-    """The estimate of a linear regression.
+    """The estimate of the first step of a linear regression.
 
     Attributes
     ----------
-    rung : NoiseRung
-        Consistent variance of the noise, and the fit and the order that it is of, in the units
-        of the problem.
-    noise_ladder : Ladder or None
-        The ladder of that rung, in the same units; None where it was around the first step.
+    noise : Noise
+        The noise of the good rows, in the units of the problem.
     """
 
     problem: RegressionProblem
-    rung: NoiseRung
-    noise_ladder: Ladder[NoiseRung] | None = None
+    noise: Noise
 
     @property
     def scale(self) -> float:
         """Consistent variance of the noise."""
-        return self.loss_unit * self.rung.scale
+        return self.loss_unit * self.noise.scale
 
     @property
     def gaussian_efficiency(self) -> float:
-        """Efficiency of the reported step on clean Gaussian data."""
-        reached = self.efficiency_reached
-        return gaussian_efficiency(self.setting.eps_bar) if reached is None else reached
-
-    @property
-    def order(self) -> float:
-        """Order of the weights of the reported step, at the scale."""
-        if not self._is_first:
-            return self.rung.order
-        lambda_ = self.solution.lambda_
-        return 1.0 + 2.0 * self.rung.scale / lambda_ if lambda_ > 0 else 1.0
+        """Efficiency of the first step on clean Gaussian data."""
+        return gaussian_efficiency(self.setting.eps_bar)
 
     @property
     def inference_freedom(self) -> float:
@@ -208,7 +197,7 @@ class RegressionEstimate(Estimate):
 
         The good rows from which least squares would be as precise, less the parameters.
         """
-        precise = self.wnobs * (1 - self.eps_hat) * order_efficiency(self.order)
+        precise = self.wnobs * (1 - self.eps_hat) * order_efficiency(self.noise.order)
         return max(precise - self.problem.n_params, 1.0)
 
     def residual_cutoffs(self, level: float) -> Array:
@@ -216,29 +205,19 @@ class RegressionEstimate(Estimate):
 
         Shape (n,), zero at an exact fit; see `residual_cutoffs`.
         """
-        if self.rung.scale == 0:
+        if self.noise.scale == 0:
             return 0.0 * self.solution.weights
-        found = residual_cutoffs(self._rows, self._fitted_rung, level)
+        order = 1 / second_moment_ratio(self.setting.eps_bar)
+        found = residual_cutoffs(self._rows, self.noise, order, level)
         return self.problem.endog_unit * found
 
     def scale_freedom(self) -> float:
         """Return the degrees of freedom of `scale`; infinite at an exact fit."""
-        return np.inf if self.rung.scale == 0 else scale_freedom(self._rows, self._fitted_rung)
-
-    @property
-    def _is_first(self) -> bool:
-        return self.first is None or self.solution.theta is self.first.solution.theta
+        return np.inf if self.noise.scale == 0 else scale_freedom(self._rows, self.noise)
 
     @property
     def _rows(self) -> FittedRows:
-        return FittedRows.of(self.problem, (self.first or self).solution, self.setting)
-
-    @property
-    def _fitted_rung(self) -> NoiseRung:
-        """The rung with the order that clean data would give to the fit."""
-        if not self._is_first:
-            return self.rung
-        return replace(self.rung, fitted=1 / second_moment_ratio(self.setting.eps_bar))
+        return FittedRows.of(self.problem, self.solution, self.setting)
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""
@@ -264,13 +243,13 @@ class RegressionEstimate(Estimate):
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
-        rows, rung = self._rows, self.rung
-        if rung.scale == 0:
+        rows, noise = self._rows, self.noise
+        if noise.scale == 0:
             return np.zeros((len(self.params), len(self.params)))
-        mass = rows.share * tilted(self.problem.losses(rung.params), rung.scale, rung.order)
+        mass = rows.share * tilted(self.problem.losses(noise.params), noise.scale, noise.order)
         root = inverse_root(rows.gram(mass / mass.sum()))
-        precise = rows.total * (1 - self.eps_hat) * order_efficiency(self.order)
-        return self._back(self._back(root.T @ root * (rung.scale / precise)).T)
+        precise = rows.total * (1 - self.eps_hat) * order_efficiency(noise.order)
+        return self._back(self._back(root.T @ root * (noise.scale / precise)).T)
 
     def _back(self, values: Array) -> Array:
         """Return rows of parameters in the units of the data."""
@@ -279,7 +258,62 @@ class RegressionEstimate(Estimate):
 
     @cached_property
     def _scores(self) -> Scores:
-        if self.rung.scale == 0:
+        if self.noise.scale == 0:
             zeros, k = 0.0 * self.solution.weights, self.problem.n_params
             return Scores(zeros, zeros, np.zeros((k, k)))
-        return step_scores(self._rows, self.solution.theta, self.order, self.rung)
+        return step_scores(self._rows, self.solution.theta, self.noise.order, self.noise)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedRegression(RegressionEstimate):
+    """The estimate of the second step of a linear regression.
+
+    Attributes
+    ----------
+    equations : Equations
+        Those of the explanation that was chosen, in the units of the problem.
+    """
+
+    equations: Equations
+
+    @property
+    def inference_freedom(self) -> float:
+        """Degrees of freedom of t tests: the good rows less the parameters."""
+        return max(self.scale_freedom(), 1.0)
+
+    def scale_freedom(self) -> float:
+        """Return the degrees of freedom of `scale`: the good rows less the parameters."""
+        return self.wnobs * (1 - self.eps_hat) - self.problem.n_params
+
+    def residual_cutoffs(self, level: float) -> Array:
+        """Return the size of a residual that a good row exceeds with probability 1 - level.
+
+        Shape (n,). A row that had a part in the fit is nearer to it than one that had none.
+        """
+        own, reach = self.equations.good, self.equations.reach
+        variance = self.scale * np.maximum(1 + (1 - 2 * own) * reach, 1e-12)
+        out = t.ppf((1 + level) / 2, self.inference_freedom)
+        return aligned(self.equations.size * np.sqrt(variance) * out, self.problem.blocks)
+
+    def influence(self) -> Array:
+        """Return the influence functions of the parameters, shape (n, k)."""
+        return self._in_units(self.equations.influence)
+
+    def deletion_influence(self) -> Array:
+        """Return the influence functions with the residuals as they are, shape (n, k)."""
+        return self._in_units(self.equations.plain_influence)
+
+    def covariance(self, dependence: Dependence | None = None) -> Array:
+        """Return the covariance of the parameters, shape (k, k); see `influence_covariance`."""
+        return self.covariance_of(self.influence(), dependence)
+
+    def nonrobust_covariance(self) -> Array:
+        """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
+        root = inverse_root(self.equations.gram)
+        return self._back(self._back(root.T @ root * self.noise.scale).T)
+
+    def _in_units(self, influence: Array) -> Array:
+        """Return the influence functions of the coefficients in the units of the data."""
+        moves = influence[:, self.equations.place("coef")]
+        found = self._back(moves * np.sqrt(self.noise.scale))
+        return aligned(found, self.problem.blocks)

@@ -20,7 +20,7 @@ from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import CHUNK, weighted_gram
 from rrmstats.losses.noise import scale_factor
-from rrmstats.losses.residuals import FittedRows, NoiseRung, tilted
+from rrmstats.losses.residuals import FittedRows, Noise, tilted
 
 # Order of the weights under which the variances of the noise are fitted: that of the last rung.
 WIDE_ORDER = efficient_order(0.95)
@@ -93,7 +93,7 @@ def _bounded_exp(values: Array) -> Array:
     return np.exp(np.clip(values, -FARTHEST, FARTHEST))
 
 
-def step_scores(rows: FittedRows, theta: Array, order: float, at: NoiseRung) -> Scores:
+def step_scores(rows: FittedRows, theta: Array, order: float, at: Noise) -> Scores:
     """Return scores and bread of a step.
 
     The scale moves the parameters only where the noise is skewed; its part is left out. At order
@@ -105,9 +105,9 @@ def step_scores(rows: FittedRows, theta: Array, order: float, at: NoiseRung) -> 
     theta : ndarray, shape (k,)
         Parameters of the step.
     order : float
-        Order of its weights at the scale of the rung.
-    at : NoiseRung
-        The efficient rung, for both steps: the first step's residuals are fitted to the noise.
+        Order of its weights.
+    at : Noise
+        The noise of the good rows.
     """
     problem = rows.problem
     resid = problem.endog - problem.predictor(theta)
@@ -120,21 +120,21 @@ def step_scores(rows: FittedRows, theta: Array, order: float, at: NoiseRung) -> 
     return Scores(tilt * resid / (1 - leverage), leverage, inverse)
 
 
-def step_bread(rows: FittedRows, order: float, at: NoiseRung) -> Array:
+def step_bread(rows: FittedRows, order: float, at: Noise) -> Array:
     """Return the curvature of the weighted squares at an order, shape (k, k).
 
     The observed one is worth its mean ratio to the computed one over all directions; in single
     directions it is too noisy. Their mean has the weights of a prior and of sampling.
     """
     problem, squares = rows.problem, rows.problem.losses(at.params) / at.scale
-    wide = min(WIDE_ORDER, at.fitted)
+    wide = min(WIDE_ORDER, at.order)
     noise = variance_function(rows, squares, wide, at)
     computed = row_map(row_curvatures, problem.exog, squares, noise, wide, order, tail=())
     bread = rows.gram(rows.share * computed)
     some = problem.thinned(VARIANCE_ROWS)
     squares = (some.endog - some.exog @ at.params) ** 2 / at.scale
     reach = some.exog @ inverse_root(bread).T
-    factor = scale_factor(rows.params_per_row(1 - at.eps_hat), order, at.fitted)
+    factor = scale_factor(rows.params_per_row(1 - at.eps_hat), order, at.order)
     observed = tilted(squares, 1.0, order) * (1 - factor * (order - 1) * squares)
     expected = row_curvatures(some.exog, squares, noise, wide, order)
     gaps = (observed - expected) * np.einsum("ni,ni->n", reach, reach) / problem.n_params
@@ -173,7 +173,7 @@ def row_curvatures(
 
 
 def variance_function(
-    rows: FittedRows, squares: Array, wide: float, at: NoiseRung
+    rows: FittedRows, squares: Array, wide: float, at: Noise
 ) -> VarianceFunction:
     """Return the variance of the noise as a function of the predictors.
 
@@ -184,10 +184,10 @@ def variance_function(
     ----------
     rows : FittedRows
     squares : ndarray, shape (n,)
-        Squared residuals at the rung, relative to its scale.
+        Squared residuals relative to the scale of the noise.
     wide : float
         Order b.
-    at : NoiseRung
+    at : Noise
     """
     mass = rows.share * tilted(squares, 1.0, wide)
     gram, spread = two_grams(rows, mass, mass * squares)
@@ -201,7 +201,7 @@ def variance_function(
     unit = np.sqrt(mass @ (logs - center) ** 2 / mass.sum())
     k = rows.problem.n_params
     plain = VarianceFunction(axes, center, np.maximum(unit, CONSTANT), np.zeros(k + 1))
-    factor = scale_factor(rows.params_per_row(1 - at.eps_hat), wide, at.fitted)
+    factor = scale_factor(rows.params_per_row(1 - at.eps_hat), wide, at.order)
     coef = fitted_variances(plain.features(exog), mass, factor * squares, wide)
     return VarianceFunction(plain.axes, plain.center, plain.unit, coef)
 
