@@ -305,6 +305,8 @@ def summarized(cell: Cell, found: list[Found], seed: int, peers: bool) -> Summar
         known = difference[np.isfinite(difference)]
         if not known.mean() <= spread_of(known) / np.sqrt(len(known)):
             missed.append(cell.peer)
+    if values["eps_hat"].max() > cell.eps_bar + 1e-9:
+        missed.append("eps_hat > eps_bar")
     if failures:
         missed.append(f"{len(failures)} failed")
     return Summary(
