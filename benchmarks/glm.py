@@ -1,11 +1,12 @@
 """Measure generalized linear models on clean and dirty data, beside robustbase's glmrob.
 
-Four tables: errors of the parameters beside those of maximum likelihood and of glmrob, what many
-zeros do, what intervals cover, and how close the consistent parameters come to the true ones as n
-grows.
+Five tables: errors of the parameters beside those of maximum likelihood and of glmrob, what many
+zeros do, what intervals cover, how close the consistent parameters come to the true ones as n
+grows, and counts that vary more than Poisson ones.
 """
 
 import argparse
+import inspect
 import os
 import subprocess
 import tempfile
@@ -29,6 +30,7 @@ from rrmstats.experiments.samples import (
     dirty_responses,
     extreme_flips,
     logistic_labels,
+    normal_design,
 )
 
 FOLDER = Path(__file__).resolve().parent
@@ -49,7 +51,11 @@ PEERS = {
     "labels": ("Mqle", "Mqle robCov", "BY", "WBY"),
 }
 LABEL_PARAMS = (0.0, 1.0, -0.5)
-PARTS = ("errors", "coverage", "zeros", "consistency")
+PARTS = ("errors", "coverage", "zeros", "consistency", "overdispersion")
+# Variance of negative binomial counts: mean + OVERDISPERSION * mean^2.
+OVERDISPERSION = 1.0
+# Errors that are asked for: over those of the good rows, and over those of maximum likelihood.
+ZEROS_ASKED, OVERDISPERSED_ASKED = 1.5, 1.2
 
 
 class Cell(NamedTuple):
@@ -83,6 +89,11 @@ def zero_cells() -> Iterator[Cell]:
         yield Cell("poisson", "low at the top", share=share, eps_bar=eps_bar)
 
 
+def overdispersed_cells() -> Iterator[Cell]:
+    for n, eps_bar in ((300, 0.1), (300, 0.2), (300, 0.4), (1000, 0.2)):
+        yield Cell("poisson", "negative binomial", n, 0.0, eps_bar)
+
+
 def coverage_cells() -> Iterator[Cell]:
     for family in FAMILY_NAMES:
         for kind in DIRT:
@@ -92,6 +103,11 @@ def coverage_cells() -> Iterator[Cell]:
 def draw(cell: Cell, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return endog and exog; bad rows come first."""
     rng = np.random.default_rng(seed)
+    if cell.kind == "negative binomial":
+        exog = normal_design(rng, cell.n, len(cell.truth))
+        mean = np.exp(exog @ cell.truth)
+        size = 1 / OVERDISPERSION
+        return rng.negative_binomial(size, size / (size + mean)).astype(float), exog
     if cell.family != "labels":
         return dirty_responses(rng, cell.family, cell.kind, cell.n, cell.share)
     if cell.kind == "clean":
@@ -105,7 +121,20 @@ def likelihood(cell: Cell, endog: np.ndarray, exog: np.ndarray) -> np.ndarray:
 
 def fitted(cell: Cell, endog: np.ndarray, exog: np.ndarray) -> Any:
     model = RRMGLM(endog, exog, cell.eps_bar, family=FAMILIES[cell.family])
+    return two_steps(model)
+
+
+def two_steps(model: Any) -> Any:
+    """Fit by two steps, with or without the option `steps`."""
+    if "steps" in inspect.signature(model.fit).parameters:
+        return model.fit(steps=2)
     return model.fit(efficiency=EFFICIENCY)
+
+
+def explanation_of(res: Any) -> str:
+    """Return the name of the explanation that was chosen, "" where there is none."""
+    chosen = getattr(res, "explanation", "")
+    return str(getattr(chosen, "name", chosen)).partition(":")[0]
 
 
 def errors(cell: Cell, seed: int) -> dict[str, float]:
@@ -121,7 +150,7 @@ def errors(cell: Cell, seed: int) -> dict[str, float]:
         "two steps": two.params,
     }
     if cell.family == "labels":
-        params["RRMLogit"] = RRMLogit(endog, exog, cell.eps_bar).fit(efficiency=EFFICIENCY).params
+        params["RRMLogit"] = two_steps(RRMLogit(endog, exog, cell.eps_bar)).params
     found = {name: float(np.linalg.norm(p - cell.truth)) for name, p in params.items()}
     return found | {"eps_hat": two.eps_hat, "reached": two.efficiency_reached}
 
@@ -224,7 +253,34 @@ def zeros(cell: Cell, seed: int) -> dict[str, float]:
         "two steps": two.params,
     }
     found = {name: float(np.linalg.norm(p - cell.truth)) for name, p in params.items()}
-    return found | {"eps_hat": two.eps_hat, "warned": float(bool(told) or not stable)}
+    return found | {
+        "eps_hat": two.eps_hat,
+        "warned": float(bool(told) or not stable),
+        "told as zeros": float("zeros" in explanation_of(two)),
+    }
+
+
+def overdispersion(cell: Cell, seed: int) -> dict[str, float]:
+    """Return errors where counts are negative binomial, and whether the explanation says so."""
+    endog, exog = draw(cell, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        two = fitted(cell, endog, exog)
+    params = {
+        "max. likelihood": likelihood(cell, endog, exog),
+        "one step": two.first_step.params,
+        "two steps": two.params,
+    }
+    found = {name: float(np.linalg.norm(p - cell.truth)) for name, p in params.items()}
+    return found | {
+        "eps_hat": two.eps_hat,
+        "told as overdispersed": float("overdispersed" in explanation_of(two)),
+    }
+
+
+def verdict(values: dict[str, float], bound: float, base: str, told: bool) -> str:
+    """Return whether the error of two steps is as asked."""
+    return "ok" if told or values["two steps"] <= bound * values[base] else "MISSED"
 
 
 def zeros_table(runs: int, seed: int, jobs: int) -> list[dict[str, str]]:
@@ -233,7 +289,21 @@ def zeros_table(runs: int, seed: int, jobs: int) -> list[dict[str, str]]:
         values = simulated(zeros, cell, runs, seed, jobs)
         line = {"bad zeros": f"{cell.share:.0%}", "eps_bar": f"{cell.eps_bar:g}"}
         lines.append(line | {name: f"{value:.3f}" for name, value in values.items()})
-        print(lines[-1], flush=True)
+        told = values["told as zeros"] > 0.5
+        print(lines[-1], verdict(values, ZEROS_ASKED, "good rows", told), flush=True)
+    return lines
+
+
+def overdispersion_table(runs: int, seed: int, jobs: int) -> list[dict[str, str]]:
+    lines = []
+    for cell in overdispersed_cells():
+        values = simulated(overdispersion, cell, runs, seed, jobs)
+        line = {"n": f"{cell.n}", "eps_bar": f"{cell.eps_bar:g}"}
+        lines.append(line | {name: f"{value:.3f}" for name, value in values.items()})
+        reached = verdict(values, OVERDISPERSED_ASKED, "max. likelihood", told=False)
+        if values["told as overdispersed"] <= 0.5:
+            reached = "MISSED"
+        print(lines[-1], reached, flush=True)
     return lines
 
 
@@ -287,6 +357,7 @@ def main() -> None:
         "coverage": lambda: coverage_table(args.coverage_runs, args.seed, args.jobs, args.only),
         "zeros": lambda: zeros_table(args.zeros_runs, args.seed, args.jobs),
         "consistency": lambda: consistency_table(args.seed),
+        "overdispersion": lambda: overdispersion_table(args.zeros_runs, args.seed, args.jobs),
     }
     chosen = [args.part] if args.part else PARTS[: 2 if args.only else None]
     parts = {name: tables[name]() for name in chosen}
@@ -295,6 +366,8 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for name, lines in parts.items():
         start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if start not in text:  # printed alone
+            continue
         head, rest = text.split(start)
         text = f"{head}{start}\n\n{table(lines)}\n\n{end}{rest.split(end)[1]}"
     PAGE.write_text(text, encoding="utf-8")
