@@ -1,0 +1,1 @@
+"""What good and bad rows look like: densities, their slopes, and the fits of their parameters."""
