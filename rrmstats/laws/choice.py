@@ -59,12 +59,15 @@ class Laws:
     bad : tuple of BadRows
     lower : ndarray, shape (k,), or None
         Least values of theta.
+    divisible : bool
+        Whether some of the rows can be evaluated without the others.
     """
 
     good: GoodLaw
     wider: GoodLaw | None
     bad: tuple[BadRows, ...]
     lower: Array | None = None
+    divisible: bool = True
 
     def mixture(self, rows: Rows, eps_bar: float, bad: BadRows | None, wider: bool) -> Mixture:
         """Return an explanation of rows, without bad ones where none are given."""
@@ -109,15 +112,19 @@ class Choice:
 
 
 def fit_of(
-    rows: Rows, mixture: Mixture, candidates: Sequence[Array], lower: Array | None = None
+    rows: Rows,
+    mixture: Mixture,
+    candidates: Sequence[Array],
+    lower: Array | None = None,
+    target: float = -np.inf,
 ) -> Fit:
-    """Return the best fit of an explanation from candidates of theta."""
+    """Return the best fit of an explanation from candidates of theta; see `fitted`."""
     starts = []
     for theta in candidates:
         at = mixture.start(rows.endog, rows.size, rows.predictors(theta))
         fit = Fit(rows, mixture, theta, at, lower)
         starts.append(fitted(fit, SCREENING_STEPS, 0.0) if len(candidates) > 1 else fit)
-    return fitted(max(starts, key=lambda fit: fit.log_likelihood))
+    return fitted(max(starts, key=lambda fit: fit.log_likelihood), target=target)
 
 
 def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) -> Choice:
@@ -136,21 +143,25 @@ def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) 
     plain = fit_of(rows, laws.mixture(rows, eps_bar, None, False), candidates[:1], laws.lower)
     starts = [plain.theta, *candidates[1:]]
     found: dict[int, Fit] = {}
+    target = plain.bic_gain
     for i, bad in enumerate(laws.bad):
         if all(part in found and found[part].bic_gain > plain.bic_gain for part in bad.parts):
             near = [*(found[part].theta for part in bad.parts), *starts]
             mixture = laws.mixture(rows, eps_bar, bad, False)
-            found[i] = fit_of(rows, mixture, near, laws.lower)
+            found[i] = fit_of(rows, mixture, near, laws.lower, target)
+            target = max(target, found[i].bic_gain)
     fits = [plain, *found.values()]
     if laws.wider is not None:
-        fits.append(_wider(plain, laws, None, eps_bar))
+        fits.append(_wider(plain, laws, None, eps_bar, target))
         best = max(found, key=lambda i: found[i].bic_gain)
         if found[best].bic_gain > plain.bic_gain:
-            fits.append(_wider(found[best], laws, laws.bad[best], eps_bar))
+            fits.append(_wider(found[best], laws, laws.bad[best], eps_bar, target))
     return Choice(tuple(fits), max(fits, key=lambda fit: fit.bic_gain))
 
 
-def _wider(fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float) -> Fit:
+def _wider(
+    fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float, target: float
+) -> Fit:
     """Return the explanation of a fit with good rows that vary more."""
     mixture = laws.mixture(fit.rows, eps_bar, bad, True)
-    return fit_of(fit.rows, mixture, [fit.theta], laws.lower)
+    return fit_of(fit.rows, mixture, [fit.theta], laws.lower, target)

@@ -10,7 +10,7 @@ from scipy.special import betaln, digamma, gammaln, xlogy
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Good
-from rrmstats.laws.mixture import GoodRows
+from rrmstats.laws.mixture import NO_BOUNDS, Bounds, GoodRows
 
 # Overdispersion, as a correlation or as what alpha adds to the variance, that counts as none.
 LEAST_DISPERSION = 1e-4
@@ -30,11 +30,8 @@ LARGEST_FACTOR = 3.0
 class Mean(Protocol):
     """The mean of a linear predictor."""
 
-    def mean(self, eta: Array) -> Array:
-        """Return the means at linear predictors."""
-
-    def slopes(self, eta: Array) -> tuple[Array, Array]:
-        """Return the first and second derivative of the mean."""
+    def mean_and_slope(self, eta: Array) -> tuple[Array, Array]:
+        """Return the means at linear predictors, and their derivatives."""
 
 
 class CountFamily(Protocol):
@@ -65,7 +62,7 @@ class PlainCounts:
 
     def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n)."""
-        mu, slope = self.mean.mean(predictors[0]), self.mean.slopes(predictors[0])[0]
+        mu, slope = self.mean.mean_and_slope(predictors[0])
         variance = self.family.variance(mu)
         per_unit = size * slope / variance
         return GoodRows(
@@ -82,9 +79,10 @@ class PlainCounts:
         """Return no parameters."""
         return own
 
-    def held(self, own: Array) -> np.ndarray:
-        """Return nothing: there are no parameters."""
-        return np.zeros(0, bool)
+    @property
+    def bounds(self) -> Bounds:
+        """No bounds: there are no parameters."""
+        return NO_BOUNDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +102,14 @@ class OverdispersedCounts:
 
     def start(self, endog: Array, size: Array, predictors: Array) -> Array:
         """Return the alpha of the middle of the squared residuals, and a small one at least."""
-        m = size * self.mean.mean(predictors[0])
+        m = size * self.mean.mean_and_slope(predictors[0])[0]
         alpha = np.median(((size * endog - m) ** 2 - m) / np.maximum(m, 1.0) ** 2)
         return np.array([float(np.clip(alpha, 0.05, 5.0))])
 
     def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n) and the added alpha."""
-        slope = size * self.mean.slopes(predictors[0])[0]
-        y, m = size * endog, size * self.mean.mean(predictors[0])
+        mu, slope = self.mean.mean_and_slope(predictors[0])
+        y, m, slope = size * endog, size * mu, size * slope
         alpha = own[0] + self.given
         shape = size / alpha
         weight = shape / (m * (shape + m))
@@ -127,11 +125,12 @@ class OverdispersedCounts:
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
         """Return alpha after a step of scoring."""
-        return _scored(own, mass, rows.own[0], np.inf)
+        return _scored(own, mass, rows.own[0])
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell whether there is no overdispersion."""
-        return np.asarray(own <= LEAST_DISPERSION)
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest alpha."""
+        return np.array([LEAST_DISPERSION]), np.array([np.inf])
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +146,7 @@ class OverdispersedShares:
 
     def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n) and a correlation."""
-        p, slope = self.mean.mean(predictors[0]), self.mean.slopes(predictors[0])[0]
+        p, slope = self.mean.mean_and_slope(predictors[0])
         trials = np.maximum(np.round(size), 1.0)
         y, rho = np.clip(size * endog, 0.0, trials), own[0]
         total = (1.0 - rho) / rho
@@ -168,21 +167,21 @@ class OverdispersedShares:
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
         """Return the correlation after a step of scoring."""
-        return _scored(own, mass, rows.own[0], MOST_CORRELATION)
+        return _scored(own, mass, rows.own[0])
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell whether there is no overdispersion, or nothing else."""
-        return np.asarray((own <= LEAST_DISPERSION) | (own >= MOST_CORRELATION))
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest correlation."""
+        return np.array([LEAST_DISPERSION]), np.array([MOST_CORRELATION])
 
 
-def _scored(own: Array, mass: Array, scores: Array, most: float) -> Array:
+def _scored(own: Array, mass: Array, scores: Array) -> Array:
     """Return a dispersion after a step of scoring in its logarithm."""
     scores = np.where(mass > 0, scores, 0.0) * own[0]
     spread = float(mass @ scores**2)
     step = float(mass @ scores) / spread if spread > 0 else 0.0
     limit = float(np.log(LARGEST_FACTOR))
-    new = own[0] * np.exp(np.clip(step, -limit, limit))
-    return np.array([float(np.clip(new, LEAST_DISPERSION, most))])
+    return own * np.exp(np.clip(step, -limit, limit))
 
 
 class Fixed:
@@ -200,9 +199,10 @@ class Fixed:
         """Return no parameters."""
         return own
 
-    def held(self, own: Array) -> np.ndarray:
-        """Return nothing: there are no parameters."""
-        return np.zeros(0, bool)
+    @property
+    def bounds(self) -> Bounds:
+        """No bounds: there are no parameters."""
+        return NO_BOUNDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,12 +230,12 @@ class WideCounts:
     def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
         """Return the median after a step."""
         off = float(mass @ (1.0 - self.equations(endog, size, rows, own)[0]))
-        new = own[0] * float(mass.sum()) / max(off, LEAST_DISPERSION)
-        return np.array([max(new, LEAST_MEDIAN)])
+        return own * float(mass.sum()) / max(off, LEAST_DISPERSION)
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell whether the median is at its bound."""
-        return np.asarray(own <= LEAST_MEDIAN)
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest median."""
+        return np.array([LEAST_MEDIAN]), np.array([np.inf])
 
 
 def log_lomax(count: Array, scale: Array | float) -> Array:
@@ -290,12 +290,12 @@ class AnyShare:
         both = float(mass @ (digamma(trials + own.sum()) - digamma(own.sum())))
         up = float(mass @ (digamma(y + own[0]) - digamma(own[0])))
         down = float(mass @ (digamma(trials - y + own[1]) - digamma(own[1])))
-        new = own * np.array([up, down]) / max(both, LEAST_DISPERSION)
-        return np.clip(new, *SHAPES)
+        return own * np.array([up, down]) / max(both, LEAST_DISPERSION)
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell which shapes are at their bounds."""
-        return (own <= SHAPES[0]) | (own >= SHAPES[1])
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest shapes."""
+        return np.full(2, SHAPES[0]), np.full(2, SHAPES[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,12 +324,12 @@ class CountCluster:
         count, total = size * endog, max(float(mass.sum()), LEAST_DISPERSION)
         mean = max(float(mass @ count) / total, LEAST_MEDIAN)
         scores = self._alpha_scores(count, np.array([mean, own[1]]))
-        return np.append(mean, _scored(own[1:], mass, scores, MOST_ALPHA))
+        return np.append(mean, _scored(own[1:], mass, scores))
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell which parameters are at their bounds."""
-        low = own <= np.array([LEAST_MEDIAN, LEAST_DISPERSION])
-        return low | (own >= np.array([np.inf, MOST_ALPHA]))
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest mean and alpha."""
+        return np.array([LEAST_MEDIAN, LEAST_DISPERSION]), np.array([np.inf, MOST_ALPHA])
 
 
 def log_negative_binomial(count: Array, mean: Array | float, shape: Array | float) -> Array:

@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-from rrmstats.core.design import solve_gram
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Explanation
 from rrmstats.laws.mixture import Mixture, Parameters, Probabilities
@@ -15,7 +14,7 @@ from rrmstats.laws.rows import Rows, design_gram, design_sums
 
 # Gain of the log-likelihood in one step below which an explanation is known well enough to be
 # compared with others, and the steps that it may take.
-ENOUGH, MOST_STEPS = 1e-3, 60
+ENOUGH, MOST_STEPS = 1e-2, 60
 # Largest change of a predictor in one step, in the root mean square over the good rows.
 LONGEST = 1.0
 TINY = float(np.finfo(float).tiny)
@@ -76,11 +75,19 @@ class Fit:
             prob_bad=1.0 - self.found.good,
         )
 
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Least and largest values of all parameters, theta first."""
+        low, high = self.mixture.bounds
+        free = np.full(len(self.theta), np.inf)
+        least = -free if self.lower is None else self.lower
+        return np.concatenate([least, low]), np.concatenate([free, high])
+
     def moved(self, by_theta: Array, by_others: Array) -> Fit:
         """Return the fit at other parameters."""
         theta = self.theta + by_theta
         theta = theta if self.lower is None else np.maximum(theta, self.lower)
-        at = self.at.like(self.at.flat() + by_others)
+        at = self.mixture.bounded(self.at.like(self.at.flat() + by_others))
         return Fit(self.rows, self.mixture, theta, at, self.lower)
 
     def stepped(self) -> Fit:
@@ -90,7 +97,9 @@ class Fit:
         theta = self.theta + self._theta_step(mass)
         if self.lower is not None:
             theta = np.maximum(theta, self.lower)
-        mixture, at = self.mixture.updated(self.at, rows.mass, rows.endog, rows.size, found)
+        mixture, at = self.mixture.updated(
+            self.at, rows.mass, rows.endog, rows.size, found, rows.predictors(theta)
+        )
         return Fit(rows, mixture, theta, at, self.lower)
 
     def _theta_step(self, mass: Array) -> Array:
@@ -103,11 +112,19 @@ class Fit:
         if self.lower is not None:
             held = (self.theta <= self.lower) & (pull <= 0)
             pull, bread = np.where(held, 0.0, pull), _without(bread, held)
-        step, sound = solve_gram(bread, pull)
-        if not sound:
-            step = np.linalg.lstsq(bread, pull, rcond=None)[0]
+        step = np.linalg.lstsq(self._definite(bread, mass), pull, rcond=None)[0]
         longest = np.sqrt((self.rows.changes(step) ** 2 @ mass).max() / max(mass.sum(), TINY))
         return step * min(1.0, LONGEST / max(float(longest), TINY))
+
+    def _definite(self, bread: Array, mass: Array) -> Array:
+        """Return a matrix, or the outer products of the slopes where it is not definite."""
+        try:
+            np.linalg.cholesky(bread)
+        except np.linalg.LinAlgError:
+            slopes = self.found.rows.slopes
+            outer = np.where(mass > 0, mass * slopes[:, None] * slopes[None], 0.0)
+            return design_gram(self.rows.designs, outer)
+        return bread
 
 
 def _without(bread: Array, held: np.ndarray) -> Array:
@@ -115,14 +132,20 @@ def _without(bread: Array, held: np.ndarray) -> Array:
     return np.where(held[:, None] | held, np.diag(np.where(held, 1.0, 0.0)), bread)
 
 
-def fitted(fit: Fit, steps: int = MOST_STEPS, enough: float = ENOUGH) -> Fit:
-    """Return a fit after steps of EM, as long as they raise the likelihood by enough."""
-    for _ in range(steps):
+def fitted(
+    fit: Fit, steps: int = MOST_STEPS, enough: float = ENOUGH, target: float = -np.inf
+) -> Fit:
+    """Return a fit after steps of EM, as long as they raise the likelihood by enough.
+
+    They end too where all steps that are left, were they as good as the last, would not reach a
+    target of `bic_gain`.
+    """
+    for left in range(steps - 1, -1, -1):
         new = fit.stepped()
         if not new.log_likelihood > -np.inf:
             break
         gain = new.log_likelihood - fit.log_likelihood
         fit = new
-        if abs(gain) < enough:
+        if abs(gain) < enough or fit.bic_gain + left * max(gain, 0.0) < target:
             break
     return fit

@@ -64,7 +64,7 @@ def explained_rows(
     """
     n = len(rows.endog)
     some = rows
-    if rows.in_blocks or n > MOST_ROWS:
+    if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
     choice = choose(some, laws, [*candidates, *_without_zeros(some, laws, candidates)], eps_bar)
     best, converged = rooted(choice.best)

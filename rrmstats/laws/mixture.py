@@ -9,6 +9,7 @@ those of theta, and any equation that good rows solve on average is solved by th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -26,6 +27,13 @@ STEEPEST, FARTHEST = 20.0, 30.0
 # Standard deviation of a normal prior of the slope, which keeps it finite where centers tell rows
 # apart from others without error.
 PRIOR_SD = 5.0
+# Steps of the regression of odds on centers in each step of EM, and how often one is halved.
+ODDS_STEPS, HALVINGS = 2, 10
+
+
+#: Least and largest parameters.
+Bounds = tuple[Array, Array]
+NO_BOUNDS: Bounds = (np.zeros(0), np.zeros(0))
 
 
 class GoodRows(NamedTuple):
@@ -71,8 +79,9 @@ class GoodLaw(Protocol):
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
         """Return own parameters nearer to the root of their equations under a mass (n,)."""
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell which of its own parameters are at their bounds, shape (m,)."""
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest its own parameters, shape (m,) each."""
 
 
 class BadLaw(Protocol):
@@ -90,8 +99,9 @@ class BadLaw(Protocol):
     def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
         """Return parameters nearer to the root of the equations under a mass (n,)."""
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell which parameters are at their bounds, shape (m,)."""
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest parameters, shape (m,) each."""
 
 
 class Parameters(NamedTuple):
@@ -236,18 +246,24 @@ class Mixture:
             own += list(found.wide * self.wide.equations(endog, size, rows, at.wide))
         return np.array(own).reshape(len(own), len(endog))
 
-    def held(self, at: Parameters) -> np.ndarray:
-        """Tell which parameters besides theta are at bounds and stay there, shape (m,)."""
-        apart = self.apart.held(at.apart) if self.apart is not None else np.zeros(0, bool)
-        wide = self.wide.held(at.wide) if self.wide is not None else np.zeros(0, bool)
-        odds = np.abs(at.odds) >= np.array([FARTHEST, STEEPEST])[: len(at.odds)]
-        share = at.share <= LEAST_SHARE
-        return np.concatenate([self.good.held(at.good), odds, apart, share, wide])
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Least and largest parameters besides theta, shape (m,) each."""
+        none, odds = NO_BOUNDS, np.array([FARTHEST, STEEPEST])[: 1 + self.sloped]
+        share = np.array([LEAST_SHARE]), np.array([self.eps_bar])
+        pairs = [
+            self.good.bounds,
+            none if self.apart is None else (-odds, odds),
+            none if self.apart is None else self.apart.bounds,
+            none if self.wide is None else share,
+            none if self.wide is None else self.wide.bounds,
+        ]
+        low, high = zip(*pairs, strict=True)
+        return np.concatenate(low), np.concatenate(high)
 
-    def admits(self, at: Parameters) -> bool:
-        """Tell whether parameters are within their bounds."""
-        e = float(at.share[0]) if len(at.share) else 0.5 * self.eps_bar
-        return bool(np.isfinite(at.flat()).all() and 0 < e <= self.eps_bar * (1 + 1e-9))
+    def bounded(self, at: Parameters) -> Parameters:
+        """Return parameters within their bounds."""
+        return at.like(np.clip(at.flat(), *self.bounds))
 
     def start(self, endog: Array, size: Array, predictors: Array) -> Parameters:
         """Return parameters to start from, at predictors (q, n)."""
@@ -265,33 +281,62 @@ class Mixture:
         )
 
     def updated(
-        self, at: Parameters, mass: Array, endog: Array, size: Array, found: Probabilities
+        self, at: Parameters, mass: Array, endog: Array, size: Array, found: Probabilities,
+        predictors: Array,
     ) -> tuple[Mixture, Parameters]:
-        """Return the parameters besides theta after a step, and whether bad rows are too many."""
+        """Return the parameters besides theta after a step, and whether bad rows are too many.
+
+        Odds are those at the predictors (q, n) of the step.
+        """
         rows = found.rows
         good = self.good.updated(at.good, mass * found.good, rows)
         odds, apart, share, wide = at[1:]
         if self.apart is not None:
-            odds = self._new_odds(odds, mass, found)
+            moved = self.good.rows(endog, size, predictors, at.good) if self.sloped else rows
+            odds = self._new_odds(odds, mass, found, moved)
             apart = self.apart.updated(apart, mass * found.apart, endog, size, rows)
         if self.wide is not None:
             left = float(mass @ (1.0 - found.apart))
             share = np.array([max(float(mass @ found.wide) / left, LEAST_SHARE)])
             wide = self.wide.updated(wide, mass * found.wide, endog, size, rows)
         new = Parameters(good, odds, apart, share, wide)
-        return self._within(new, mass, rows)
+        return self._within(self.bounded(new), mass, rows if self.apart is None else moved)
 
-    def _new_odds(self, odds: Array, mass: Array, found: Probabilities) -> Array:
+    def _new_odds(
+        self, odds: Array, mass: Array, found: Probabilities, rows: GoodRows
+    ) -> Array:
         """Return the odds to be apart after a step of their logistic regression."""
         if not self.sloped:
             share = np.clip(mass @ found.apart / self.total, LEAST_SHARE, 1.0 - LEAST_SHARE)
             return np.array([np.log(share / (1.0 - share))])
-        design = np.stack([np.ones(len(mass)), self.log_centers(found.rows)])
-        pull = design @ (mass * (found.apart - found.z)) - [0.0, odds[1] / PRIOR_SD**2]
-        bread = (design * (mass * found.z * (1.0 - found.z))) @ design.T + np.diag([1e-9, PRIOR_SD**-2])
-        step = np.linalg.solve(bread, pull)
-        step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-9))
-        return np.clip(odds + step, [-FARTHEST, -STEEPEST], [FARTHEST, STEEPEST])
+        at, apart = self.log_centers(rows), found.apart
+
+        def value(odds: Array) -> float:
+            z = odds[0] + odds[1] * at
+            gain = mass @ (apart * z + log_expit(-z))
+            return float(gain) - 0.5 * odds[1] ** 2 / PRIOR_SD**2
+
+        best = value(odds)
+        for _ in range(ODDS_STEPS):
+            step = self._odds_step(odds, mass, apart, at)
+            for _ in range(HALVINGS):
+                new = np.clip(odds + step, [-FARTHEST, -STEEPEST], [FARTHEST, STEEPEST])
+                if (found_value := value(new)) >= best:
+                    odds, best = new, found_value
+                    break
+                step = 0.5 * step
+        return odds
+
+    @staticmethod
+    def _odds_step(odds: Array, mass: Array, apart: Array, at: Array) -> Array:
+        """Return a step of Newton's method in the regression of odds on centers."""
+        z = expit(odds[0] + odds[1] * at)
+        spread, off = mass * z * (1.0 - z), mass * (apart - z)
+        level, cross = float(spread.sum()) + LEAST_SHARE, float(spread @ at)
+        slope = float(spread @ at**2) + PRIOR_SD**-2
+        one, two = float(off.sum()), float(off @ at) - odds[1] / PRIOR_SD**2
+        step = np.array([slope * one - cross * two, level * two - cross * one])
+        return step / (level * slope - cross**2)
 
     def _within(
         self, at: Parameters, mass: Array, rows: GoodRows

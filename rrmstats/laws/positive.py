@@ -10,7 +10,7 @@ import numpy as np
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Good
 from rrmstats.laws.counts import Mean
-from rrmstats.laws.mixture import GoodRows
+from rrmstats.laws.mixture import LEAST_SHARE, Bounds, GoodRows
 
 # Median of the square of a standard normal variable.
 MEDIAN_SQUARE = 0.4549364
@@ -61,14 +61,14 @@ class Dispersed:
 
     def start(self, endog: Array, size: Array, predictors: Array) -> Array:
         """Return the dispersion of the middle of the squared residuals."""
-        mu = self.mean.mean(predictors[0])
+        mu = self.mean.mean_and_slope(predictors[0])[0]
         squares = size * (endog - mu) ** 2 / self.family.variance(mu)
         found = float(np.median(squares)) / MEDIAN_SQUARE
         return np.array([found if found > 0 else max(float(np.mean(squares)), 1e-300)])
 
     def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n) and a dispersion."""
-        mu, slope = self.mean.mean(predictors[0]), self.mean.slopes(predictors[0])[0]
+        mu, slope = self.mean.mean_and_slope(predictors[0])
         variance, nu = self.family.variance(mu), size / own[0]
         per_unit, off = nu * slope / variance, endog - mu
         norm = self.family.log_norm(endog, nu)
@@ -90,9 +90,10 @@ class Dispersed:
         found = float(mass @ squares) / free if free > 0 else 0.0
         return np.array([found if found > 0 else own[0]])
 
-    def held(self, own: Array) -> np.ndarray:
-        """Return that the dispersion is free."""
-        return np.zeros(1, bool)
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest dispersion."""
+        return np.array([np.finfo(float).tiny]), np.array([np.inf])
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,19 +159,16 @@ class WideAround(_Around):
             some = mass * (endog > 0)
         total = max(float(some.sum()), np.finfo(float).tiny)
         new = own[0] * float(some @ (2.0 * squares / (own[0] + squares))) / total
-        found = np.array([max(new, 1.0)])
         if not self.zeros:
-            return found
+            return np.array([new])
         zeros = 1.0 - total / max(float(mass.sum()), np.finfo(float).tiny)
-        return np.append(found, np.clip(zeros, LEAST, 1.0 - LEAST))
+        return np.array([new, zeros])
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell which parameters are at their bounds."""
-        share = [own[1] <= LEAST or own[1] >= 1.0 - LEAST] if self.zeros else []
-        return np.array([own[0] <= 1.0, *share])
-
-
-LEAST = 1e-6
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest scale, and share of zeros."""
+        least, most = np.array([1.0, LEAST_SHARE]), np.array([np.inf, 1.0 - LEAST_SHARE])
+        return (least, most) if self.zeros else (least[:1], most[:1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,11 +195,12 @@ class Cluster(_Around):
     def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
         """Return mean and variance of the rows."""
         off, total = self.distances(endog, rows)[0], float(mass.sum())
-        if total < LEAST:
+        if total < LEAST_SHARE:
             return own
         mean = float(mass @ off) / total
-        return np.array([mean, max(float(mass @ (off - mean) ** 2) / total, 1.0)])
+        return np.array([mean, float(mass @ (off - mean) ** 2) / total])
 
-    def held(self, own: Array) -> np.ndarray:
-        """Tell which parameters are at their bounds."""
-        return np.array([False, own[1] <= 1.0])
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest mean and variance."""
+        return np.array([-np.inf, 1.0]), np.array([np.inf, np.inf])

@@ -148,11 +148,10 @@ def stack(fit: Fit) -> Stack:
     """Return the equations of a fit, in one pass over the rows."""
     kernel = partial(_sums, fit.mixture, fit.at)
     pull, jacobian, information = fit.rows.sums(kernel, fit.theta)
-    theta_free = np.ones(len(fit.theta), bool)
-    if fit.lower is not None:
-        theta_free = (fit.theta > fit.lower) | (pull[: len(fit.theta)] > 0)
-    free = np.concatenate([theta_free, ~fit.mixture.held(fit.at)])
-    return Stack(pull, jacobian, information, free)
+    low, high = fit.bounds
+    where = np.concatenate([fit.theta, fit.at.flat()])
+    held = ((where <= low) & (pull <= 0)) | ((where >= high) & (pull >= 0))
+    return Stack(pull, jacobian, information, ~held)
 
 
 def polished(fit: Fit) -> tuple[Fit, bool]:
@@ -161,7 +160,7 @@ def polished(fit: Fit) -> tuple[Fit, bool]:
     start = fit
     for _ in range(MOST_STEPS):
         now = stack(fit)
-        step = now.inverse @ now.pull
+        step = now.inverse @ np.where(now.free, now.pull, 0.0)
         size = _size(fit, now, step)
         if not size < 2.0 * last:
             return start, False
@@ -170,7 +169,7 @@ def polished(fit: Fit) -> tuple[Fit, bool]:
             step /= size
         fit = fit.moved(step[:k], step[k:])
         if size < STEP_TOL:
-            return fit, fit.mixture.admits(fit.at)
+            return fit, True
     return start, False
 
 

@@ -59,6 +59,8 @@ def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
         BadRows(Bad.FALSE_ZEROS, 2, apart=false, sloped=True, parts=(2,)),
         BadRows(both, 3, apart=false, wide=wide, parts=(0, 2)),
         BadRows(both, 4, apart=false, wide=wide, sloped=True, parts=(0, 3)),
+        BadRows(both, 4, apart=false, wide=cluster, parts=(1, 2)),
+        BadRows(both, 5, apart=false, wide=cluster, sloped=True, parts=(1, 3)),
     )
 
 

@@ -26,7 +26,6 @@ from rrmstats.losses.deviance_fits import (
 from rrmstats.losses.families import Family
 from rrmstats.losses.family_laws import family_laws
 from rrmstats.losses.means import MeanFunction
-from rrmstats.losses.noise import share_factor
 from rrmstats.losses.regression_ladder import robust_order
 from rrmstats.losses.tilted_counts import TiltedCounts
 from rrmstats.losses.tilted_rows import Sample, TiltedRows
@@ -198,18 +197,12 @@ class GeneralizedProblem(DevianceProblem):
             solution=found,
             params=self.design.to_params(rows.theta),
             raw_params=self.design.to_params(solution.theta),
-            eps_hat=0.0 if sure else bad_share(rows),
+            eps_hat=0.0 if sure else rows.bad_share(),
             eps_hat_se=0.0 if sure else rows.share_error(),
             loss_unit=1.0 / rows.dispersion,
             fit=fit,
             boundary=boundary,
         )
-
-
-def bad_share(rows: TiltedRows) -> float:
-    """Return the estimated share of bad rows, at most eps_bar."""
-    taken = rows.sample.taken(rows.good())
-    return 1.0 - rows.good(share_factor(taken, rows.order, rows.order))
 
 
 def _edge_weights(weights: Array, edge: np.ndarray) -> tuple[float, float]:
