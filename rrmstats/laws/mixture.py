@@ -270,7 +270,7 @@ class Mixture:
         good = self.good.start(endog, size, predictors)
         with np.errstate(all="ignore"):
             rows = self.good.rows(endog, size, predictors, good)
-        share = min(START_SHARE, 0.25 * self.eps_bar)
+        share = max(min(START_SHARE, 0.25 * self.eps_bar), LEAST_SHARE)
         none, odds = np.zeros(0), np.array([np.log(share / (1.0 - share))])
         return Parameters(
             good,

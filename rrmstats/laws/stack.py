@@ -144,7 +144,7 @@ class Stack(NamedTuple):
         return found
 
 
-def stack(fit: Fit) -> Stack:
+def stacked(fit: Fit) -> Stack:
     """Return the equations of a fit, in one pass over the rows."""
     kernel = partial(_sums, fit.mixture, fit.at)
     pull, jacobian, information = fit.rows.sums(kernel, fit.theta)
@@ -159,7 +159,7 @@ def polished(fit: Fit) -> tuple[Fit, bool]:
     k, last = len(fit.theta), np.inf
     start = fit
     for _ in range(MOST_STEPS):
-        now = stack(fit)
+        now = stacked(fit)
         step = now.inverse @ np.where(now.free, now.pull, 0.0)
         size = _size(fit, now, step)
         if not size < 2.0 * last:
@@ -211,7 +211,7 @@ class Moves(NamedTuple):
 
 def moves(fit: Fit) -> Moves:
     """Return the influence functions of a fit, at a root of its equations."""
-    now, rows, k = stack(fit), fit.rows, len(fit.theta)
+    now, rows, k = stacked(fit), fit.rows, len(fit.theta)
     inverse = now.inverse
     eps, slopes = rows.sums(partial(_share_sums, fit.mixture, fit.at), fit.theta)
     eps, by_all = float(eps) / rows.total, slopes @ inverse

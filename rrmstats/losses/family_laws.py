@@ -23,7 +23,7 @@ from rrmstats.losses.families import Family
 from rrmstats.losses.means import MeanFunction
 
 
-def family_laws(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
+def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
     """Return what rows of a family may look like."""
     if isinstance(family, Counts) and not family.dispersed:
         good = PlainCounts(family, mean)

@@ -11,6 +11,7 @@ from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
+from rrmstats.core.explanations import without_comparison
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
@@ -24,7 +25,7 @@ from rrmstats.losses.deviance_fits import (
     tilted_fit,
 )
 from rrmstats.losses.families import Family
-from rrmstats.losses.family_laws import family_laws
+from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.means import MeanFunction
 from rrmstats.losses.regression_ladder import robust_order
 from rrmstats.losses.tilted_counts import TiltedCounts
@@ -91,20 +92,24 @@ class GeneralizedProblem(DevianceProblem):
         """Return the estimate of the best explanation of the rows, from the first step."""
         if not isinstance(first, GeneralizedEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
+        if first.exact or first.setting.eps_bar == 0:
+            bad = 1.0 * (first.solution.weights == 0)
+            told = without_comparison(bad, first.eps_hat, first.wnobs)
+            return replace(first, efficiency=EFFICIENCY, first=first, explained=told)
         rows = self.law_rows(first.setting)
         found = explained_rows(
             rows,
-            family_laws(self.family, self.mean, rows),
+            laws_of_family(self.family, self.mean, rows),
             (self.weighted_fit(first.setting.spread(self.n_obs)), first.fit.rows.theta),
             first.setting.eps_bar,
         )
-        told, moved = found.fit, found.moves
+        fit = found.fit
         sample = Sample(self, first.setting)
-        at = sample.at(told.theta, float(told.at.good[0]) if self.family.dispersed else 1.0, 1.0)
+        at = sample.at(fit.theta, float(fit.at.good[0]) if self.family.dispersed else 1.0, 1.0)
         weights = rows.mass * found.good
         solution = first.solution.continued(
-            told.theta,
-            self.losses(told.theta),
+            fit.theta,
+            self.losses(fit.theta),
             weights / weights.sum(),
             first.solution.lambda_,
             first.setting,
@@ -115,7 +120,7 @@ class GeneralizedProblem(DevianceProblem):
             problem=self,
             setting=first.setting,
             solution=replace(solution, converged=sound),
-            params=self.design.to_params(told.theta),
+            params=self.design.to_params(fit.theta),
             raw_params=first.raw_params,
             efficiency=EFFICIENCY,
             first=first,
@@ -125,7 +130,7 @@ class GeneralizedProblem(DevianceProblem):
             loss_unit=1.0 / at.dispersion,
             fit=TiltedFit(at, found.converged),
             boundary=boundary,
-            moves=moved.theta,
+            moves=found.moves.theta,
         )
 
     def law_rows(self, setting: Setting) -> Rows:

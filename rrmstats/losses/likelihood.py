@@ -10,6 +10,7 @@ import numpy as np
 from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
+from rrmstats.core.explanations import without_comparison
 from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
@@ -26,7 +27,7 @@ from rrmstats.losses.numerical import (
     NumericalProblem,
     with_infinite_losses,
 )
-from rrmstats.losses.predictor_laws import likelihood_laws, likelihood_rows
+from rrmstats.losses.predictor_laws import laws_of_likelihood, rows_of_likelihood
 from rrmstats.losses.tilted_laws import TiltedLaws
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
@@ -198,8 +199,11 @@ class LikelihoodProblem(NumericalProblem):
                 "a wrong label from chance. Fit without efficiency=, or use RRMLogit"
             )
         setting = first.setting
-        rows = likelihood_rows(self.likelihood, setting)
-        laws = likelihood_laws(self.likelihood, rows, self.unit)
+        if setting.eps_bar == 0:
+            told = without_comparison(np.zeros(self.n_obs), 0.0, first.wnobs)
+            return replace(first, efficiency=EFFICIENCY, first=first, explained=told)
+        rows = rows_of_likelihood(self.likelihood, setting)
+        laws = laws_of_likelihood(self.likelihood, rows, self.unit)
         found = explained_rows(rows, laws, (self.start, first.params), setting.eps_bar)
         theta, weights = found.fit.theta, rows.mass * found.good
         solution = first.solution.continued(

@@ -12,7 +12,7 @@ from rrmstats.laws.counts import WideCounts
 from rrmstats.laws.likelihood import KernelRows, WholeRows, unpredicted
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.counts import Poisson
-from rrmstats.losses.family_laws import bad_counts, family_laws
+from rrmstats.losses.family_laws import bad_counts, laws_of_family
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.kernels import PoissonKernel, ZeroInflatedKernel
 from rrmstats.losses.likelihood_laws import Likelihood
@@ -20,7 +20,7 @@ from rrmstats.losses.means import Link, MeanFunction
 from rrmstats.losses.predictors import CountLaw, PredictorLikelihood
 
 
-def likelihood_rows(likelihood: Likelihood, setting: Setting) -> Rows:
+def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:
     """Return the rows of a likelihood as laws take them."""
     n, form = likelihood.n_obs, likelihood.closed
     ones = np.ones(n)
@@ -33,7 +33,7 @@ def likelihood_rows(likelihood: Likelihood, setting: Setting) -> Rows:
     return Rows(mass, setting.wnobs(n), likelihood.endog, ones, designs, offsets)
 
 
-def likelihood_laws(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
+def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
     """Return what the rows of a likelihood may look like.
 
     Parameters
@@ -67,7 +67,7 @@ def _count_laws(form: PredictorLikelihood, rows: Rows, lower: Array | None) -> L
     if isinstance(kernel, PoissonKernel):
         family = Poisson()
         mean = MeanFunction.between(Link.log(), *family.mean_bounds(form.endog))
-        return family_laws(family, mean, rows)
+        return laws_of_family(family, mean, rows)
     assert isinstance(form, CountLaw)
     bad = bad_counts(zeros=not isinstance(kernel, ZeroInflatedKernel))
     good = KernelRows(form.kernel.log_density, form.kernel.slopes, form.kernel.moments)
