@@ -118,3 +118,26 @@ def best_of_each(explanations: Iterable[Explanation], wnobs: float) -> tuple[Exp
         if each.name not in best or each.bic(wnobs) < best[each.name].bic(wnobs):
             best[each.name] = each
     return tuple(sorted(best.values(), key=lambda each: each.bic(wnobs)))
+
+
+def without_comparison(prob_bad: Array, eps: float, wnobs: float) -> Explained:
+    """Return what is told where nothing is compared: no row may be bad, or the fit is exact.
+
+    Parameters
+    ----------
+    prob_bad : ndarray, shape (n,)
+        Zero, or one where an exact fit leaves a row out.
+    eps : float
+        Share of bad rows.
+    wnobs : float
+        Number of observations that the rows stand for.
+    """
+    only = Explanation(
+        good=Good.PLAIN,
+        bad=Bad.WIDE if eps > 0 else Bad.NONE,
+        log_likelihood=np.nan,
+        n_extra=0,
+        eps=eps,
+        prob_bad=prob_bad,
+    )
+    return Explained(explanations=(only,), chosen=only, wnobs=wnobs)

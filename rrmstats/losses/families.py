@@ -98,6 +98,16 @@ class Family:
         second = mass * self.variance(mu) / (order * size)
         return Moments(mass, np.zeros_like(mass), second, mass * deviance)
 
+    def log_norm(self, y: Array, size: Array) -> Array:
+        """Return the logarithm of the factor of ``exp(-size d / 2)`` in the density, (n,).
+
+        That of the saddlepoint approximation, which is exact for normal and inverse Gaussian
+        responses; one for an atom at zero.
+        """
+        some = np.where(y == 0, 1.0, y) if self.zeros and self.positive else y
+        found = -0.5 * np.log(2.0 * np.pi * self.variance(some) / size)
+        return np.where(y == 0, 0.0, found) if self.zeros and self.positive else found
+
     def tilted(self, size: Array, order: float) -> tuple[Array, Array]:
         """Return E(w), and the mean of D under the weights, where these only change the size."""
         return np.full_like(size, order**-0.5), np.full_like(size, 1.0 / order)
@@ -205,6 +215,10 @@ class Gamma(Family):
         narrow = order * size
         log_mass = _gamma_norm(size) - _gamma_norm(narrow)
         return np.exp(log_mass), 2.0 * size * (np.log(narrow) - digamma(narrow))
+
+    def log_norm(self, y: Array, size: Array) -> Array:
+        """Return the logarithm of the factor of ``exp(-size d / 2)`` in the density, (n,)."""
+        return _gamma_norm(size) - np.log(y)
 
     def tails(self, y: Array, mu: Array, size: Array) -> Tails:
         """Return the probabilities of each response and those beyond."""

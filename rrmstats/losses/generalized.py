@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rrmstats.core.block_array import row_reduce
+from rrmstats.core.block_array import aligned, row_reduce
 from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.ladder import Ladder
+from rrmstats.core.explanations import without_comparison
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.laws.explain import explained_rows
+from rrmstats.laws.rows import Rows
 from rrmstats.losses.counts import Binomial, Counts
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.deviance_fits import (
@@ -22,8 +24,8 @@ from rrmstats.losses.deviance_fits import (
     dispersion_fit,
     tilted_fit,
 )
-from rrmstats.losses.deviance_rungs import bad_share, deviance_ladder, make_rung
 from rrmstats.losses.families import Family
+from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.means import MeanFunction
 from rrmstats.losses.regression_ladder import robust_order
 from rrmstats.losses.tilted_counts import TiltedCounts
@@ -31,6 +33,8 @@ from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
 # Weight, relative to equal ones, from which a row with a mean at the boundary counts.
 HAS_WEIGHT = 0.1
+# What results tell of a second step until `steps` takes its place.
+EFFICIENCY = 0.95
 
 
 class GeneralizedProblem(DevianceProblem):
@@ -84,30 +88,58 @@ class GeneralizedProblem(DevianceProblem):
         sound = solution.converged and fit.converged and settled
         return self._estimate(replace(solution, converged=sound), fit, sample)
 
-    def second_step(self, first: Estimate, efficiency: float = 0.95) -> GeneralizedEstimate:
-        """Return the most efficient fit up to a given one that agrees with more robust ones."""
+    def second_step(self, first: Estimate) -> GeneralizedEstimate:
+        """Return the estimate of the best explanation of the rows, from the first step."""
         if not isinstance(first, GeneralizedEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
+        if first.exact or first.setting.eps_bar == 0:
+            bad = 1.0 * (first.solution.weights == 0)
+            told = without_comparison(bad, first.eps_hat, first.wnobs)
+            return replace(first, efficiency=EFFICIENCY, first=first, explained=told)
+        rows = self.law_rows(first.setting)
+        found = explained_rows(
+            rows,
+            laws_of_family(self.family, self.mean, rows),
+            (self.weighted_fit(first.setting.spread(self.n_obs)), first.fit.rows.theta),
+            first.setting.eps_bar,
+        )
+        fit = found.fit
         sample = Sample(self, first.setting)
-        if first.order == 1.0:  # equal weights, or an exact fit
-            ladder = Ladder((make_rung(first.fit, self.design.back),), 0)
-        else:
-            ladder = deviance_ladder(sample, first.fit, efficiency, self.design.back)
-        if ladder.chosen == 0:
-            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
-        fit = ladder.best.fit
-        rows = fit.rows
-        mass = first.setting.spread(self.n_obs) * rows.weights
-        found = first.solution.continued(
-            rows.theta,
-            self.losses(rows.theta),
-            mass / mass.sum(),
-            rows.dispersion / (rows.order - 1.0),
+        at = sample.at(fit.theta, float(fit.at.good[0]) if self.family.dispersed else 1.0, 1.0)
+        weights = rows.mass * found.good
+        solution = first.solution.continued(
+            fit.theta,
+            self.losses(fit.theta),
+            weights / weights.sum(),
+            first.solution.lambda_,
             first.setting,
         )
-        found = replace(found, converged=first.solution.converged and fit.converged)
-        estimate = self._estimate(found, fit, sample)
-        return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
+        boundary = self.at_boundary(at, found.good)
+        sound = first.solution.converged and found.converged and not boundary
+        return GeneralizedEstimate(
+            problem=self,
+            setting=first.setting,
+            solution=replace(solution, converged=sound),
+            params=self.design.to_params(fit.theta),
+            raw_params=first.raw_params,
+            efficiency=EFFICIENCY,
+            first=first,
+            explained=found.explained,
+            eps_hat=found.explained.chosen.eps,
+            eps_hat_se=found.eps_error,
+            loss_unit=1.0 / at.dispersion,
+            fit=TiltedFit(at, found.converged),
+            boundary=boundary,
+            moves=found.moves.theta,
+        )
+
+    def law_rows(self, setting: Setting) -> Rows:
+        """Return the rows as laws take them."""
+        mass = aligned(setting.counts(self.n_obs), self.blocks)
+        total = setting.wnobs(self.n_obs)
+        return Rows(
+            mass, total, self.endog, self.var_weights, (self.exog,), (self.offset,)
+        )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its parameters and dispersion consistent.
@@ -140,10 +172,10 @@ class GeneralizedProblem(DevianceProblem):
         mu = self.mean.mean(self.predictor(theta) + self.offset)
         return 0.5 * self.var_weights * self.family.deviance(1.0 - self.endog, mu)
 
-    def at_boundary(self, rows: TiltedRows) -> bool:
+    def at_boundary(self, rows: TiltedRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
         edge = self.family.at_edge(rows.mu, *self.mean.bounds())
-        total, most = row_reduce(_edge_weights, _joined_edges, rows.weights, edge)
+        total, most = row_reduce(_edge_weights, _joined_edges, weights, edge)
         return bool(most > HAS_WEIGHT * max(total / self.n_obs, np.finfo(float).tiny))
 
     def _plain_dispersion(self, solution: Solution, sample: Sample) -> float:
@@ -162,7 +194,7 @@ class GeneralizedProblem(DevianceProblem):
     def _estimate(self, solution: Solution, fit: TiltedFit, sample: Sample) -> GeneralizedEstimate:
         rows = fit.rows
         sure = rows.order == 1.0
-        boundary = self.at_boundary(rows)
+        boundary = self.at_boundary(rows, rows.weights)
         found = replace(solution, converged=solution.converged and not boundary)
         return GeneralizedEstimate(
             problem=self,
@@ -170,7 +202,7 @@ class GeneralizedProblem(DevianceProblem):
             solution=found,
             params=self.design.to_params(rows.theta),
             raw_params=self.design.to_params(solution.theta),
-            eps_hat=0.0 if sure else bad_share(rows),
+            eps_hat=0.0 if sure else rows.bad_share(),
             eps_hat_se=0.0 if sure else rows.share_error(),
             loss_unit=1.0 / rows.dispersion,
             fit=fit,
@@ -224,12 +256,15 @@ class GeneralizedEstimate(Estimate):
         Whether rows with weight have means at the boundary, where no parameters are finite.
     exact : bool
         Whether the rows with weight have no dispersion at all.
+    moves : ndarray, shape (n, k), or None
+        Influence functions of a second step, in the coordinates of the problem.
     """
 
     problem: GeneralizedProblem
     fit: TiltedFit
     boundary: bool = False
     exact: bool = False
+    moves: Array | None = None
 
     @property
     def scale(self) -> float:
@@ -243,7 +278,7 @@ class GeneralizedEstimate(Estimate):
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""
-        moves = self.wnobs * self.fit.rows.influence
+        moves = self.wnobs * self.fit.rows.influence if self.moves is None else self.moves
         if self.exact:
             moves = np.zeros_like(moves)
         back = self.problem.design.back

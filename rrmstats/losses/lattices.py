@@ -88,7 +88,7 @@ def _stacked_moments(
 def summed(family: Counts, mu: Array, size: Array, order: float) -> Moments:
     """Return the expectations as sums at every row."""
     return joined(
-        [sum_moments(family, y, mass, m, s, order) for _, y, mass, m, s in laws(family, mu, size)]
+        [sum_moments(family, y, mass, m, s, order) for _, y, mass, m, s in lattice_laws(family, mu, size)]
     )
 
 
@@ -133,13 +133,13 @@ def _piece(family: Counts, size: float, order: float, place: int) -> Array:
 def lattice_tail(family: Counts, y: Array, mu: Array, size: Array) -> Array:
     """Return the probability of a deviance at least as large as each row's, shape (n,)."""
     parts = []
-    for rows, nodes, mass, m, _ in laws(family, mu, size):
+    for rows, nodes, mass, m, _ in lattice_laws(family, mu, size):
         least = family.deviance(y[rows, None], m) * (1.0 - TIES)
         parts.append(np.sum(mass * (family.deviance(nodes, m) >= least), axis=-1))
     return np.minimum(np.concatenate(parts), 1.0)
 
 
-def laws(
+def lattice_laws(
     family: Counts, mu: Array, size: Array
 ) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
     """Yield the distributions of the responses of blocks of rows.

@@ -10,24 +10,30 @@ import numpy as np
 from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
+from rrmstats.core.explanations import without_comparison
 from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.laws.explain import explained_rows
+from rrmstats.laws.stack import Moves
 from rrmstats.losses.likelihood_batches import batch_fits, batch_slices
 from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.likelihood_rows import LawRows, LawSample
-from rrmstats.losses.likelihood_rungs import bad_share, law_fit, likelihood_ladder
+from rrmstats.losses.law_fits import law_fit
 from rrmstats.losses.numerical import (
     IMPROVING_STEPS,
     SUBSET_STEPS,
     NumericalProblem,
     with_infinite_losses,
 )
+from rrmstats.losses.predictor_laws import laws_of_likelihood, rows_of_likelihood
 from rrmstats.losses.tilted_laws import TiltedLaws
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
+# What results tell of a second step until `steps` takes its place.
+EFFICIENCY = 0.95
 
 
 class LikelihoodProblem(NumericalProblem):
@@ -178,8 +184,8 @@ class LikelihoodProblem(NumericalProblem):
             return 1.0 + 1.0 / lambda_ if lambda_ > LEAST_LAMBDA else None
         return min(1.0 + 1.0 / lambda_, 1.0 / second_moment_ratio(eps_bar))
 
-    def second_step(self, first: Estimate, efficiency: float = 0.95) -> LikelihoodEstimate:
-        """Return the most efficient fit up to a given one that agrees with more robust ones."""
+    def second_step(self, first: Estimate) -> LikelihoodEstimate:
+        """Return the estimate of the best explanation of the rows, from the first step."""
         if not isinstance(first, LikelihoodEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.rows is None:
@@ -192,19 +198,32 @@ class LikelihoodProblem(NumericalProblem):
                 "there is no second step for labels: no single one is improbable enough to tell "
                 "a wrong label from chance. Fit without efficiency=, or use RRMLogit"
             )
-        if not 0 < first.solution.lambda_ < np.inf:
-            return replace(first, efficiency=efficiency, first=first)
-        ladder = likelihood_ladder(first.rows, first.known_influence() / first.wnobs, efficiency)
-        if ladder.chosen == 0:
-            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
-        rows = ladder.best.rows
-        mass = first.setting.spread(self.n_obs) * rows.weights
-        found = first.solution.continued(
-            rows.theta, rows.losses, mass / mass.sum(), 1.0 / (rows.order - 1.0), first.setting
+        setting = first.setting
+        if setting.eps_bar == 0:
+            told = without_comparison(np.zeros(self.n_obs), 0.0, first.wnobs)
+            return replace(first, efficiency=EFFICIENCY, first=first, explained=told)
+        rows = rows_of_likelihood(self.likelihood, setting)
+        laws = laws_of_likelihood(self.likelihood, rows, self.unit)
+        found = explained_rows(rows, laws, (self.start, first.params), setting.eps_bar)
+        theta, weights = found.fit.theta, rows.mass * found.good
+        solution = first.solution.continued(
+            theta, self.losses(theta), weights / weights.sum(), first.solution.lambda_, setting
         )
-        found = replace(found, converged=first.solution.converged and ladder.best.converged)
-        estimate = self._estimate(found, first.setting, rows, first.raw_params)
-        return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
+        sound = first.solution.converged and found.converged
+        return LikelihoodEstimate(
+            problem=self,
+            setting=setting,
+            solution=replace(with_infinite_losses(solution), converged=sound),
+            params=theta,
+            raw_params=first.raw_params,
+            efficiency=EFFICIENCY,
+            first=first,
+            explained=found.explained,
+            eps_hat=found.explained.chosen.eps,
+            eps_hat_se=found.eps_error,
+            rows=self.sample(setting).at(theta, 1.0),
+            moves=found.moves,
+        )
 
     def opposite_losses(self, theta: Array) -> Array | None:
         """Return the losses of other labels, shape (n,); None where responses are no labels."""
@@ -231,7 +250,7 @@ class LikelihoodProblem(NumericalProblem):
         share = error = np.nan
         if rows is not None:
             sure = rows.order == 1.0
-            share = 0.0 if sure else bad_share(rows)
+            share = 0.0 if sure else rows.bad_share()
             error = 0.0 if sure else rows.share_error()
         return LikelihoodEstimate(
             problem=self,
@@ -253,10 +272,13 @@ class LikelihoodEstimate(Estimate):
     ----------
     rows : LawRows or None
         The rows at `params`; None where the law of the responses is not known.
+    moves : Moves or None
+        Influence functions of a second step.
     """
 
     problem: LikelihoodProblem
     rows: LawRows | None = None
+    moves: Moves | None = None
 
     @property
     def corrected(self) -> bool:
@@ -271,6 +293,8 @@ class LikelihoodEstimate(Estimate):
     @cached_property
     def known(self) -> np.ndarray:
         """Which parameters the rows tell something about and no bound holds, shape (k,)."""
+        if self.moves is not None:
+            return self.moves.known
         if self.rows is None:
             return self.params > self.problem.lower
         return self.rows.free
@@ -281,6 +305,8 @@ class LikelihoodEstimate(Estimate):
 
     def known_influence(self) -> Array:
         """Return the influence functions of the known parameters, zero for the others, (n, k)."""
+        if self.moves is not None:
+            return np.where(self.known, self.moves.theta, 0.0)
         if self.rows is None or self.rows.order == 1.0:
             return np.where(self.known, super().influence(), 0.0)
         if self.rows.anchor is None:

@@ -23,6 +23,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.likelihood_laws import Law, Likelihood
+from rrmstats.losses.noise import share_factor
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)
@@ -365,6 +366,11 @@ class LawRows:
         """Return the share of good rows, at least what the budget leaves."""
         found = float(self.sample.mass @ self.ratio) / self.sample.total / factor
         return float(np.clip(found, 1.0 - self.sample.setting.eps_bar, 1.0))
+
+    def bad_share(self) -> float:
+        """Return the estimated share of bad rows, at most eps_bar."""
+        taken = self.sample.taken(self.good())
+        return 1.0 - self.good(share_factor(taken, self.order, self.order))
 
     def share_error(self) -> float:
         """Return the standard error of the share of good rows."""

@@ -73,6 +73,11 @@ class MeanFunction:
         """Return the means at linear predictors of any shape."""
         return row_map(_at_kept, eta, self.link.inverse, self.low, self.high, tail=())
 
+    def mean_and_slope(self, eta: Array) -> tuple[Array, Array]:
+        """Return the means at linear predictors in memory, and their first derivatives."""
+        kept = np.clip(eta, self.low, self.high)
+        return self.link.inverse(kept), np.where(kept == eta, self.link.slope(kept), 0.0)
+
     def slopes(self, eta: Array) -> tuple[Array, Array]:
         """Return the first and second derivative of the mean; zero beyond the bounds."""
         found = [

@@ -278,6 +278,11 @@ class TiltedRows:
         found = self.totals.ratio / self.sample.total / factor
         return float(np.clip(found, 1.0 - self.sample.setting.eps_bar, 1.0))
 
+    def bad_share(self) -> float:
+        """Return the estimated share of bad rows, at most eps_bar."""
+        taken = self.sample.taken(self.good())
+        return 1.0 - self.good(share_factor(taken, self.order, self.order))
+
     def share_error(self) -> float:
         """Return the standard error of the share of good rows."""
         change = self.ratio * ((self.order - 1.0) * self._scores[0] - self.order * self.center)

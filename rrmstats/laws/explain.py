@@ -1,0 +1,93 @@
+"""From rows to the explanation that is reported: chosen, solved to the last digit, with errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from rrmstats.core.block_array import row_sums
+from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Explained
+from rrmstats.laws.choice import Laws, choose, fit_of
+from rrmstats.laws.em import Fit
+from rrmstats.laws.mixture import Mixture, Parameters
+from rrmstats.laws.rows import Rows
+from rrmstats.laws.stack import Moves, moves, rooted
+
+# Rows on which an explanation is chosen; it is then solved on all of them.
+MOST_ROWS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedRows:
+    """The explanation that is reported.
+
+    Attributes
+    ----------
+    fit : Fit
+    converged : bool
+    explained : Explained
+    good : ndarray, shape (n,)
+        Probability of each row to be good.
+    moves : Moves
+    """
+
+    fit: Fit
+    converged: bool
+    explained: Explained
+    good: Array
+    moves: Moves
+
+    @property
+    def eps_error(self) -> float:
+        """Standard error of the share of bad rows."""
+        rows = self.fit.rows
+        return float(np.sqrt(row_sums(_squares, rows.mass, self.moves.eps))) / rows.total
+
+
+def explained_rows(
+    rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
+) -> ExplainedRows:
+    """Return the best explanation of rows, in memory or in blocks.
+
+    Parameters
+    ----------
+    rows : Rows
+    laws : Laws
+    candidates : sequence of ndarray, shape (k,)
+        Parameters to start from, those of maximum likelihood first.
+    eps_bar : float
+        Largest share of bad rows.
+    """
+    n = len(rows.endog)
+    some = rows
+    if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
+        some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
+    choice = choose(some, laws, [*candidates, *_without_zeros(some, laws, candidates)], eps_bar)
+    best, converged = rooted(choice.best)
+    told = choice.explained(best)
+    if some is not rows:
+        best, converged = rooted(replace(best, rows=rows))
+    good = rows.map(partial(_good, best.mixture, best.at), best.theta)
+    chosen = replace(told.chosen, prob_bad=1.0 - good, eps=best.eps)
+    return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moves(best))
+
+
+def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:
+    """Return the maximum likelihood fit to the responses that are no zeros, where these may lie."""
+    some = np.flatnonzero(rows.endog != 0)
+    if not any(bad.zeros for bad in laws.bad) or len(some) in (0, len(rows.endog)):
+        return []
+    part = rows.take(some)
+    return [fit_of(part, laws.mixture(part, 0.0, None, False), candidates[:1], laws.lower).theta]
+
+
+def _good(mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array) -> Array:
+    return mixture.probabilities(endog, size, predictors, at).good
+
+
+def _squares(mass: Array, values: Array) -> float:
+    return float(mass @ values**2)

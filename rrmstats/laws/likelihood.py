@@ -1,0 +1,208 @@
+"""Any likelihood: good rows by their log-densities, bad ones by those without predictors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Good
+from rrmstats.laws.mixture import NO_BOUNDS, Bounds, GoodRows
+from rrmstats.laws.positive import LOG_PI
+
+# Change of a predictor over which second derivatives are differences.
+DELTA = 1e-4
+# Steps of the fit of a Cauchy distribution.
+CAUCHY_STEPS = 50
+
+
+class _WithoutOwn:
+    """Good rows whose parameters are all in theta."""
+
+    kind: ClassVar[Good] = Good.PLAIN
+
+    def start(self, endog: Array, size: Array, predictors: Array) -> Array:
+        """Return no parameters."""
+        return np.zeros(0)
+
+    def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
+        """Return no parameters."""
+        return own
+
+    @property
+    def bounds(self) -> Bounds:
+        """No bounds: there are no parameters."""
+        return NO_BOUNDS
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRows(_WithoutOwn):
+    """Rows whose log-density is a function of the response and a few predictors.
+
+    Attributes
+    ----------
+    log_density, slopes : callable
+        Functions of responses and predictors; the second returns derivatives, shape (q, n).
+    moments : callable or None
+        Function of the predictors that returns means and variances.
+    """
+
+    log_density: Callable[..., Array]
+    slopes: Callable[..., Array]
+    moments: Callable[..., tuple[Array, Array]] | None = None
+
+    def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
+        """Return the rows at predictors (q, n)."""
+        with np.errstate(all="ignore"):
+            found = self.log_density(endog, *predictors)
+            center = spread = np.ones(len(endog))
+            if self.moments is not None:
+                center, variance = np.broadcast_arrays(*self.moments(*predictors))
+                spread = np.sqrt(variance)
+            slopes = np.asarray(self.slopes(endog, *predictors))
+            information = self._information(endog, predictors)
+        return GoodRows(
+            np.where(np.isnan(found), -np.inf, found),
+            np.where(np.isfinite(slopes), slopes, 0.0),
+            np.where(np.isfinite(information), information, 0.0),
+            center,
+            spread,
+            np.zeros((0, len(endog))),
+            np.zeros(0),
+        )
+
+    def _information(self, endog: Array, predictors: Array) -> Array:
+        """Return minus the second derivatives, shape (q, q, n)."""
+        found = []
+        for j in range(len(predictors)):
+            step = np.zeros_like(predictors)
+            step[j] = DELTA * np.maximum(np.abs(predictors[j]), DELTA)
+            low, high = self.slopes(endog, *predictors - step), self.slopes(endog, *predictors + step)
+            found.append((np.asarray(low) - high) / (2.0 * step[j]))
+        both = np.array(found)
+        return 0.5 * (both + both.swapaxes(0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRows(_WithoutOwn):
+    """Rows whose log-likelihoods only the whole of a model tells, as functions of theta.
+
+    The predictors are the parameters, the same for all rows.
+
+    Attributes
+    ----------
+    log_likelihood, scores : callable
+        Functions of theta (k,) that return (n,) and (n, k).
+    """
+
+    log_likelihood: Callable[[Array], Array]
+    scores: Callable[[Array], Array]
+
+    def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
+        """Return the rows at parameters; those that differ by row are taken from the first."""
+        theta = predictors[:, 0].copy()
+        with np.errstate(all="ignore"):
+            found, slopes = self.log_likelihood(theta), self.scores(theta).T
+        slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+        ones = np.ones(len(endog))
+        return GoodRows(
+            np.where(np.isnan(found), -np.inf, found),
+            slopes,
+            slopes[:, None] * slopes[None],
+            ones,
+            ones,
+            np.zeros((0, len(endog))),
+            np.zeros(0),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Unpredicted:
+    """Responses without predictors: Cauchy on the line, on a log scale or on one of odds.
+
+    The parameters are its center and its scale, at least that of all responses.
+
+    Attributes
+    ----------
+    support : {"line", "positive", "unit"}
+    center, scale : float
+        Those of all responses.
+    """
+
+    support: str
+    center: float
+    scale: float
+
+    def start(self, endog: Array, rows: GoodRows) -> Array:
+        """Return the center and scale of all responses."""
+        return np.array([self.center, self.scale])
+
+    def _distances(self, endog: Array, own: Array) -> tuple[Array, Array]:
+        at, log_slope = _on_line(endog, self.support)
+        return (at - own[0]) / own[1], log_slope
+
+    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+        """Return the log-densities of the rows."""
+        off, log_slope = self._distances(endog, own)
+        return log_slope - LOG_PI - np.log(own[1]) - np.log1p(off**2)
+
+    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+        """Return the equations of center and scale."""
+        off = self._distances(endog, own)[0]
+        return np.stack([off / (1.0 + off**2), 2.0 * off**2 / (1.0 + off**2) - 1.0])
+
+    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
+        """Return center and scale after a step."""
+        return cauchy_step(_on_line(endog, self.support)[0], mass, own)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest center and scale."""
+        return np.array([-np.inf, self.scale]), np.array([np.inf, np.inf])
+
+
+def cauchy_step(at: Array, mass: Array, own: Array) -> Array:
+    """Return center and scale of a Cauchy distribution after a step of EM."""
+    weights = mass / (1.0 + ((at - own[0]) / own[1]) ** 2)
+    total = float(weights.sum())
+    if not total > 0:
+        return own
+    center = float(weights @ at) / total
+    off = ((at - center) / own[1]) ** 2
+    ratio = 2.0 * float(mass @ (off / (1.0 + off))) / float(mass.sum())
+    return np.array([center, own[1] * np.sqrt(ratio)])
+
+
+def unpredicted(endog: Array, mass: Array) -> Unpredicted:
+    """Return the distribution of responses without predictors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.laws.likelihood import unpredicted
+    >>> y = np.tan(np.pi * (np.arange(1, 200) / 200 - 0.5))
+    >>> law = unpredicted(5 + 2 * y, np.ones(199))
+    >>> law.support, round(law.center, 2), round(law.scale, 1)
+    ('line', 5.0, 2.0)
+    """
+    inside, positive = ((endog > 0) & (endog < 1)).all(), (endog > 0).all()
+    support = "unit" if inside else "positive" if positive else "line"
+    at = _on_line(endog, support)[0]
+    center = float(np.median(at))
+    scale = float(np.median(np.abs(at - center))) or float(np.std(at)) or 1.0
+    own = np.array([center, scale])
+    for _ in range(CAUCHY_STEPS):
+        own = cauchy_step(at, mass, own)
+    return Unpredicted(support, float(own[0]), float(own[1]))
+
+
+def _on_line(endog: Array, support: str) -> tuple[Array, Array]:
+    """Return responses on a scale without ends, and the logarithms of its slopes."""
+    if support == "line":
+        return endog, np.zeros(len(endog))
+    if support == "positive":
+        return np.log(endog), -np.log(endog)
+    return np.log(endog) - np.log1p(-endog), -np.log(endog) - np.log1p(-endog)

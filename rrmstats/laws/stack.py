@@ -1,0 +1,284 @@
+"""The stacked equations of an explanation: its last steps and its influence functions.
+
+Equations and their derivatives are sums over rows of functions of a row's predictors and of a few
+common parameters, so that differences in each of these make the whole Jacobian.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from rrmstats.core.design import inverse_root
+from rrmstats.core.entropy import Array
+from rrmstats.laws.em import Fit, fitted
+from rrmstats.laws.mixture import Mixture, Parameters
+from rrmstats.laws.rows import design_gram, design_rows, design_sums
+
+# Change of a predictor or parameter over which derivatives are differences, relative to its size.
+DELTA = 1e-5
+# Size of a parameter from which changes of it are relative.
+SMALL = 1e-3
+# Size of the last step in standard errors, and the steps that there may be.
+STEP_TOL, MOST_STEPS = 1e-9, 30
+# Steps of EM where Newton's method leads nowhere, and how often both are tried.
+STEPS_BETWEEN, MOST_ROUNDS = 50, 10
+# Leverage past which a row's influence is not raised further.
+LEVERAGE_MAX = 0.9
+
+
+class RowEquations(NamedTuple):
+    """Equations of rows.
+
+    Attributes
+    ----------
+    slopes : ndarray, shape (q, n)
+        Those of the predictors, times the probability to be good.
+    others : ndarray, shape (m, n)
+        Those of the other parameters.
+    """
+
+    slopes: Array
+    others: Array
+
+
+def row_equations(
+    mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array
+) -> RowEquations:
+    """Return the equations of rows at predictors (q, n)."""
+    found = mixture.probabilities(endog, size, predictors, at)
+    slopes = np.where(found.good > 0, found.good * found.rows.slopes, 0.0)
+    with np.errstate(all="ignore"):
+        others = mixture.equations(endog, size, found, at)
+    return RowEquations(slopes, np.where(np.isfinite(others), others, 0.0))
+
+
+def _changes(
+    mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array
+) -> tuple[list[RowEquations], list[RowEquations]]:
+    """Return the derivatives of the equations in each predictor and each other parameter."""
+    by_predictor, by_other = [], []
+    flat = at.flat()
+    for j in range(len(predictors)):
+        step = DELTA * np.maximum(np.abs(predictors[j]), 1.0)
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = predictors.copy()
+            moved[j] += sign * step
+            ends.append(row_equations(mixture, at, endog, size, moved))
+        by_predictor.append(_ratio(*ends, 2.0 * step))
+    for j in range(len(flat)):
+        step = DELTA * max(abs(flat[j]), SMALL)
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = flat.copy()
+            moved[j] += sign * step
+            ends.append(row_equations(mixture, at.like(moved), endog, size, predictors))
+        by_other.append(_ratio(*ends, 2.0 * step))
+    return by_predictor, by_other
+
+
+def _ratio(high: RowEquations, low: RowEquations, step: Array | float) -> RowEquations:
+    return RowEquations((high.slopes - low.slopes) / step, (high.others - low.others) / step)
+
+
+def _sums(
+    mixture: Mixture,
+    at: Parameters,
+    mass: Array,
+    endog: Array,
+    size: Array,
+    predictors: Array,
+    designs: tuple[Array, ...],
+) -> tuple[Array, Array, Array]:
+    """Return the equations (k + m,), their Jacobian, and the information on theta (k, k)."""
+    here = row_equations(mixture, at, endog, size, predictors)
+    by_predictor, by_other = _changes(mixture, at, endog, size, predictors)
+    pull = np.concatenate([design_sums(designs, mass * here.slopes), here.others @ mass])
+    bends = np.array([change.slopes for change in by_predictor]).swapaxes(0, 1)
+    upper = design_gram(designs, mass * bends)
+    right = [design_sums(designs, mass * change.slopes) for change in by_other]
+    below = np.array([change.others for change in by_predictor]).swapaxes(0, 1)
+    left = design_sums(designs, mass * below)
+    corner = [change.others @ mass for change in by_other]
+    m, k = len(corner), len(upper)
+    jacobian = np.zeros((k + m, k + m))
+    jacobian[:k, :k] = upper
+    if m:
+        jacobian[:k, k:], jacobian[k:, :k] = np.transpose(right), left
+        jacobian[k:, k:] = np.transpose(corner)
+    found = mixture.probabilities(endog, size, predictors, at)
+    used = found.good > 0
+    information = np.where(used, mass * found.good * found.rows.information, 0.0)
+    return pull, jacobian, design_gram(designs, information)
+
+
+class Stack(NamedTuple):
+    """The equations of all rows at a fit.
+
+    Attributes
+    ----------
+    pull : ndarray, shape (k + m,)
+    jacobian : ndarray, shape (k + m, k + m)
+    information : ndarray, shape (k, k)
+        On theta, were the good rows known.
+    free : ndarray, shape (k + m,)
+        Which parameters no bound holds.
+    """
+
+    pull: Array
+    jacobian: Array
+    information: Array
+    free: np.ndarray
+
+    @property
+    def inverse(self) -> Array:
+        """Minus the inverse of the Jacobian of the free parameters, zero for others."""
+        found = np.zeros_like(self.jacobian)
+        places = np.ix_(self.free, self.free)
+        unit = np.sqrt(np.maximum(np.abs(np.diag(self.jacobian)[self.free]), 1e-300))
+        scaled = self.jacobian[places] / np.outer(unit, unit)
+        found[places] = -np.linalg.pinv(scaled) / np.outer(unit, unit)
+        return found
+
+
+def stacked(fit: Fit) -> Stack:
+    """Return the equations of a fit, in one pass over the rows."""
+    kernel = partial(_sums, fit.mixture, fit.at)
+    pull, jacobian, information = fit.rows.sums(kernel, fit.theta)
+    low, high = fit.bounds
+    where = np.concatenate([fit.theta, fit.at.flat()])
+    held = ((where <= low) & (pull <= 0)) | ((where >= high) & (pull >= 0))
+    return Stack(pull, jacobian, information, ~held)
+
+
+def polished(fit: Fit) -> tuple[Fit, bool]:
+    """Return the root of the stacked equations near a fit, and whether it is one."""
+    k, last = len(fit.theta), np.inf
+    start = fit
+    for _ in range(MOST_STEPS):
+        now = stacked(fit)
+        step = now.inverse @ np.where(now.free, now.pull, 0.0)
+        size = _size(fit, now, step)
+        if not size < 2.0 * last:
+            return start, False
+        last = size
+        if size > 1.0:
+            step /= size
+        fit = fit.moved(step[:k], step[k:])
+        if size < STEP_TOL:
+            return fit, True
+    return start, False
+
+
+def _size(fit: Fit, now: Stack, step: Array) -> float:
+    """Return the size of a step: in standard errors of theta, or relative for the others."""
+    k, others = len(fit.theta), fit.at.flat()
+    by_theta = float(np.sqrt(max(step[:k] @ now.information @ step[:k], 0.0)))
+    relative = np.abs(step[k:]) / (np.abs(others) + SMALL)
+    return max(by_theta, float(relative.max(initial=0.0)))
+
+
+def rooted(fit: Fit) -> tuple[Fit, bool]:
+    """Return the root of the stacked equations that steps of EM lead to, and whether it is one."""
+    for _ in range(MOST_ROUNDS):
+        root, converged = polished(fit)
+        if converged:
+            return root, True
+        fit = fitted(fit, STEPS_BETWEEN, 0.0)
+    return fit, False
+
+
+class Moves(NamedTuple):
+    """Influence functions: estimates move by their mean over the observations.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (n, k)
+        With the factors of HC3.
+    eps : ndarray, shape (n,)
+        Of the share of bad rows.
+    known : ndarray, shape (k,)
+        Which parameters of theta no bound holds.
+    """
+
+    theta: Array
+    eps: Array
+    known: np.ndarray
+
+
+def moves(fit: Fit) -> Moves:
+    """Return the influence functions of a fit, at a root of its equations."""
+    now, rows, k = stacked(fit), fit.rows, len(fit.theta)
+    inverse = now.inverse
+    eps, slopes = rows.sums(partial(_share_sums, fit.mixture, fit.at), fit.theta)
+    eps, by_all = float(eps) / rows.total, slopes @ inverse
+    root = inverse_root(now.information)
+    kernel = partial(_row_moves, fit.mixture, fit.at, root.T @ root)
+    equations = rows.map_designs(kernel, fit.theta, (len(inverse),))
+    share = rows.map(partial(_bad_share, fit.mixture, fit.at), fit.theta)
+    theta = rows.total * (equations @ inverse[:k].T)
+    return Moves(theta, share - eps + equations @ by_all, now.free[:k])
+
+
+def _row_moves(
+    mixture: Mixture,
+    at: Parameters,
+    inverse: Array,
+    endog: Array,
+    size: Array,
+    predictors: Array,
+    designs: tuple[Array, ...],
+) -> Array:
+    """Return the equations of rows, those of theta with the factors of HC3, shape (n, k + m)."""
+    here = row_equations(mixture, at, endog, size, predictors)
+    found = mixture.probabilities(endog, size, predictors, at)
+    weights = np.where(found.good > 0, found.good * found.rows.information, 0.0)
+    leverage = np.zeros(len(endog))
+    ends = np.cumsum([0, *(design.shape[1] for design in designs)])
+    for i, left in enumerate(designs):
+        for j, right in enumerate(designs):
+            part = inverse[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
+            leverage += weights[i, j] * np.einsum("na,ab,nb->n", left, part, right)
+    factor = 1.0 / (1.0 - np.clip(leverage, 0.0, LEVERAGE_MAX))
+    return np.hstack([design_rows(designs, here.slopes * factor), here.others.T])
+
+
+def _bad_share(
+    mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array
+) -> Array:
+    return mixture.probabilities(endog, size, predictors, at).bad_share
+
+
+def _share_sums(
+    mixture: Mixture,
+    at: Parameters,
+    mass: Array,
+    endog: Array,
+    size: Array,
+    predictors: Array,
+    designs: tuple[Array, ...],
+) -> tuple[float, Array]:
+    """Return the sum of the shares of bad rows, and its derivatives in all parameters."""
+
+    def share(moved: Array, others: Array) -> Array:
+        return _bad_share(mixture, at.like(others), endog, size, moved)
+
+    flat = at.flat()
+    slopes = np.zeros(predictors.shape)
+    for j, one in enumerate(predictors):
+        step = DELTA * np.maximum(np.abs(one), 1.0)
+        unit = np.zeros((len(predictors), 1))
+        unit[j] = 1.0
+        slopes[j] = share(predictors + unit * step, flat) - share(predictors - unit * step, flat)
+        slopes[j] /= 2.0 * step
+    others = np.zeros(len(flat))
+    for j, value in enumerate(flat):
+        step = DELTA * max(abs(value), SMALL)
+        unit = np.where(np.arange(len(flat)) == j, step, 0.0)
+        others[j] = mass @ (share(predictors, flat + unit) - share(predictors, flat - unit))
+        others[j] /= 2.0 * step
+    total = float(mass @ share(predictors, flat))
+    return total, np.concatenate([design_sums(designs, mass * slopes), others])

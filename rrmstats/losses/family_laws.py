@@ -1,0 +1,74 @@
+"""What the rows of a generalized linear model may look like."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rrmstats.core.explanations import Bad
+from rrmstats.laws.choice import BadRows, Laws
+from rrmstats.laws.counts import (
+    AnyShare,
+    CountCluster,
+    EitherLabel,
+    FalseZeros,
+    OverdispersedCounts,
+    OverdispersedShares,
+    PlainCounts,
+    WideCounts,
+)
+from rrmstats.laws.positive import Cluster, Dispersed, WideAround
+from rrmstats.laws.rows import Rows
+from rrmstats.losses.counts import Binomial, Counts, NegativeBinomial
+from rrmstats.losses.families import Family
+from rrmstats.losses.means import MeanFunction
+
+
+def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
+    """Return what rows of a family may look like."""
+    if isinstance(family, Counts) and not family.dispersed:
+        good = PlainCounts(family, mean)
+        if isinstance(family, Binomial):
+            if float(np.max(rows.size)) < 2.0:  # labels vary as much as they can
+                return Laws(good, None, (BadRows(Bad.WIDE, 1, wide=EitherLabel()),))
+            return Laws(good, OverdispersedShares(mean), bad_shares())
+        given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
+        return Laws(good, OverdispersedCounts(mean, given), bad_counts())
+    zeros = family.zeros and family.positive
+    wide, cluster = WideAround(family.positive, zeros), Cluster(family.positive)
+    return Laws(
+        Dispersed(family, mean, rows.n_params, rows.total),
+        None,
+        (
+            BadRows(Bad.WIDE, 2 + zeros, wide=wide),
+            BadRows(Bad.CLUSTER, 3, apart=cluster),
+            BadRows(Bad.WIDE_AND_CLUSTER, 5 + zeros, apart=cluster, wide=wide, parts=(0, 1)),
+        ),
+    )
+
+
+def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
+    """Return what bad counts may look like."""
+    wide, cluster, false = WideCounts(), CountCluster(), FalseZeros()
+    far = (BadRows(Bad.WIDE, 2, wide=wide), BadRows(Bad.CLUSTER, 3, wide=cluster))
+    if not zeros:
+        return far
+    both = Bad.WIDE_AND_ZEROS
+    return (
+        *far,
+        BadRows(Bad.FALSE_ZEROS, 1, apart=false),
+        BadRows(Bad.FALSE_ZEROS, 2, apart=false, sloped=True, parts=(2,)),
+        BadRows(both, 3, apart=false, wide=wide, parts=(0, 2)),
+        BadRows(both, 4, apart=false, wide=wide, sloped=True, parts=(0, 3)),
+        BadRows(both, 4, apart=false, wide=cluster, parts=(1, 2)),
+        BadRows(both, 5, apart=false, wide=cluster, sloped=True, parts=(1, 3)),
+    )
+
+
+def bad_shares() -> tuple[BadRows, ...]:
+    """Return what bad counts of successes may look like."""
+    wide, false = AnyShare(), FalseZeros()
+    return (
+        BadRows(Bad.WIDE, 3, wide=wide),
+        BadRows(Bad.FALSE_ZEROS, 1, apart=false),
+        BadRows(Bad.FALSE_ZEROS, 2, apart=false, sloped=True, parts=(1,)),
+    )
