@@ -1,0 +1,1 @@
+"""What good and bad rows look like: densities, their slopes, and fits of their parameters."""
