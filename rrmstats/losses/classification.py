@@ -6,21 +6,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_sums
+from rrmstats.core.block_array import aligned, row_sums, taken
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
+from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good
 from rrmstats.core.linear import weighted_gram
-from rrmstats.core.sandwich import Dependence, minimum_influence, relative_weights
+from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.label_fits import contamination
-from rrmstats.losses.label_ladder import LabelClimb
-from rrmstats.losses.logistic import LogisticProblem, OffsetLabels
-from rrmstats.losses.separation import SeparatedFit, misclassified, separated_fit
+from rrmstats.laws.labels import NO_FLIPS, LabelFit, LabelLaw
+from rrmstats.losses.label_explanations import LabelExplanation, explain_labels, explained
+from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
+from rrmstats.losses.separation import separable
 
-# Penalty share of the second fixed rung past which the data may be separated.
-SEPARATED_SHARE = 0.5
+# Rows from which explanations are compared; the best is fitted to all.
+DECIDING_ROWS = 100_000
 
 
 class ClassificationProblem(LogisticProblem):
@@ -72,48 +73,67 @@ class ClassificationProblem(LogisticProblem):
         eps_hat, error = found.visible_contamination()
         return replace(found, eps_hat=eps_hat, eps_hat_se=error)
 
-    def second_step(self, first: Estimate, efficiency: float = 0.95) -> ClassificationEstimate:
-        """Return the last fit on the way to maximum likelihood that agrees with all before.
+    def second_step(self, first: Estimate) -> ClassificationEstimate:
+        """Return the estimate of the best explanation of the labels; see `explain_labels`.
 
-        The way is a ladder of fits at ever smaller gamma, and its end maximum likelihood with
-        Firth's penalty, whatever `efficiency` is given. Where the first step is kept the estimate
-        is that of the first step. Penalties of the problem play no part in the other fits.
+        Penalties of the problem play no part in it. Of many rows a sample decides which
+        explanation is best, and it is then fitted to all of them.
         """
         if not isinstance(first, ClassificationEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
-        found = first.solution
-        climb = LabelClimb(self, self.design, first.setting, found.theta, first.mass)
-        ladder = climb.run(
-            climb.first_rung(
-                first.theta, first.gamma, first.eps_hat, first.eps_hat_se, found.converged
-            )
+        if first.setting.eps_bar == 0:
+            return first.unflipped()
+        law = LabelLaw(self.endog, self.exog, first.mass, first.setting.eps_bar, NO_FLIPS)
+        some, columns = self._deciding_rows(law)
+        found = explain_labels(some, columns, first.theta)
+        best = found[0].fit
+        if some is not law:
+            best = replace(law, flips=best.law.flips).fit(best.value.z)
+        return self._of_fit(first, best, found, some.total)
+
+    def _deciding_rows(self, law: LabelLaw) -> tuple[LabelLaw, Array]:
+        """Return rows in memory, evenly spaced where there are many, and their columns."""
+        if self.blocks is None and self.n_obs <= DECIDING_ROWS:
+            return law, self.columns
+        count = min(self.n_obs, DECIDING_ROWS)
+        places = np.arange(count) * self.n_obs // count
+        endog, exog, counts, columns = taken(places, law.endog, law.exog, law.counts, self.columns)
+        return replace(law, endog=endog, exog=exog, counts=counts), columns
+
+    def _of_fit(
+        self,
+        first: ClassificationEstimate,
+        fit: LabelFit,
+        found: list[LabelExplanation],
+        decided: float,
+    ) -> ClassificationEstimate:
+        """Return the estimate of a fit to all rows, the best of those found."""
+        bad = fit.law.prob_bad(fit.value)
+        chosen = replace(found[0].told, eps=fit.eps, prob_bad=bad)
+        moves, share_moves, shift = fit.law.flip_influence(fit.value)
+        params = self.design.to_params(fit.theta)
+        spread = first.setting.spread(self.n_obs)
+        kept = (1.0 - bad) * spread
+        losses = self.plain.losses(fit.theta)
+        weights = kept / kept.sum()
+        solution = first.solution.continued(
+            fit.theta, losses, weights, first.solution.lambda_, first.setting
         )
-        if not first.identified and ladder.rungs[2].penalty_share > SEPARATED_SHARE:
-            fit = separated_fit(self, found.theta, first.setting, first.mass)
-            if fit is not None:
-                return self._of_separated(first, efficiency, fit)
-        rung = ladder.best
-        if rung.fit is None:
-            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
-        theta = (1.0 + rung.order) * rung.beta
-        lambda_ = 1.0 + 1.0 / rung.order if rung.order > 0 else np.inf
-        converged = found.converged and rung.converged
         return ClassificationEstimate(
             problem=self,
             setting=first.setting,
-            solution=self._solution(first, theta, rung.fit.weights, lambda_, converged),
-            params=rung.params,
-            raw_params=self.design.to_params(theta),
-            efficiency=efficiency,
+            solution=replace(solution, converged=first.solution.converged and fit.converged),
+            params=params,
+            raw_params=params,
             first=first,
-            ladder=ladder,
-            eps_hat=rung.eps_hat,
-            eps_hat_se=rung.eps_hat_se,
-            theta=rung.beta,
-            fitted=rung.beta,
-            identified=first.size_bounded,
-            row_influence=rung.fit.influence,
-            shift=rung.shift,
+            explained=explained(chosen, found, decided),
+            eps_hat=fit.eps,
+            eps_hat_se=float(np.sqrt(first.mass @ share_moves**2)) if fit.eps > 0 else 0.0,
+            theta=fit.theta,
+            fitted=fit.theta,
+            identified=first.identified or not separable(self, bad <= FLAGGED),
+            row_influence=moves,
+            shift=shift,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -136,45 +156,6 @@ class ClassificationProblem(LogisticProblem):
         by_row, by_theta, by_log_lambda = (part @ back.T for part in fit.moves(beta))
         return Untilted(told, by_row, by_theta, by_log_lambda)
 
-    def _of_separated(
-        self, first: ClassificationEstimate, efficiency: float, fit: SeparatedFit
-    ) -> ClassificationEstimate:
-        """Return the estimate of Firth's fit to rows that are separated but for a few."""
-        lost = 1.0 - float(first.mass @ fit.kept) / first.wnobs
-        converged = first.solution.converged and fit.converged
-        params = self.design.to_params(fit.theta)
-        return ClassificationEstimate(
-            problem=self,
-            setting=first.setting,
-            solution=self._solution(first, fit.theta, fit.kept, first.solution.lambda_, converged),
-            params=params,
-            raw_params=params,
-            efficiency=efficiency,
-            first=first,
-            eps_hat=lost,
-            eps_hat_se=float(np.sqrt(max(lost, 0.0) * (1.0 - lost) / first.wnobs)),
-            theta=fit.theta,
-            fitted=fit.theta,
-            identified=fit.identified and first.size_bounded,
-            row_influence=fit.influence,
-            information_errors=True,
-        )
-
-    def _solution(
-        self,
-        first: ClassificationEstimate,
-        theta: Array,
-        kept: Array,
-        lambda_: float,
-        converged: bool,
-    ) -> Solution:
-        """Return the solution of a second step that leaves a part of each row."""
-        spread = first.setting.spread(self.n_obs)
-        weights = kept * spread / (kept @ spread)
-        losses = self.plain.losses(theta)
-        found = first.solution.continued(theta, losses, weights, lambda_, first.setting)
-        return replace(found, converged=converged and bool(np.isfinite(found.risk)))
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClassificationEstimate(Estimate):
@@ -194,8 +175,6 @@ class ClassificationEstimate(Estimate):
         Influence functions of `theta` in a second step, whose sum it moves by; None in the first.
     shift : ndarray, shape (k,), or None
         How far Jeffreys' prior moved `theta`.
-    information_errors : bool
-        Whether the covariance is the inverse of the penalized information.
     """
 
     problem: ClassificationProblem
@@ -205,7 +184,6 @@ class ClassificationEstimate(Estimate):
     separated: bool = False
     row_influence: Array | None = None
     shift: Array | None = None
-    information_errors: bool = False
 
     @property
     def mass(self) -> Array:
@@ -220,23 +198,22 @@ class ClassificationEstimate(Estimate):
             return 0.0 if self.identified else np.inf
         return 1.0 / (lambda_ - 1.0) if self.identified else np.inf
 
-    @property
-    def size_bounded(self) -> bool:
-        """Whether eps_bar bounds the size of the coefficients.
-
-        Where the hyperplane of the first step leaves no more rows than a share of eps_bar on its
-        wrong side, all of them may be wrong labels, and the size of the true coefficients
-        anything.
-        """
-        wrong = float(self.mass @ misclassified(self.problem, self.solution.theta))
-        return self.identified or wrong > self.setting.eps_bar * self.wnobs
-
-    @property
-    def efficiency_reached(self) -> float | None:
-        """Efficiency under the model that the second step has; NaN where it is not known."""
-        if self.efficiency is None:
-            return None
-        return np.nan if self.ladder is None else self.ladder.best.efficiency
+    def unflipped(self) -> ClassificationEstimate:
+        """Return the estimate as a second step that leaves no room for flipped labels."""
+        losses = self.problem.plain.losses(self.theta)
+        told = Explanation(
+            good=Good.PLAIN,
+            bad=Bad.NONE,
+            log_likelihood=-float(self.mass @ losses),
+            n_extra=0,
+            eps=0.0,
+            prob_bad=0.0 * losses,
+        )
+        return replace(
+            self,
+            first=self,
+            explained=Explained(explanations=(told,), chosen=told, wnobs=self.wnobs),
+        )
 
     def visible_contamination(self) -> tuple[float, float]:
         """Return the share of wrong labels that a first step shows, and its standard error."""
@@ -246,16 +223,6 @@ class ClassificationEstimate(Estimate):
             return np.nan, np.nan
         moves = self._first_step() / self.wnobs
         return contamination(self.problem, self.gamma, self.theta, moves, self.mass)
-
-    def covariance(self, dependence: Dependence | None = None) -> Array:
-        """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
-        if (dependence and not dependence.none) or not self.information_errors:
-            return super().covariance(dependence)
-        found, back = self.solution, self.problem.design.back
-        total = self.wnobs * (1.0 - self.eps_hat)
-        information = self.problem.plain.hessian(found.theta, total * found.weights)
-        inverse = np.linalg.pinv(information, hermitian=True)
-        return inverse if back is None else back @ inverse @ back.T
 
     def departures(self, other: Estimate) -> Array:
         """Return how far off another estimate is in standard errors, shape (k,).

@@ -15,6 +15,7 @@ from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import FIT_STEPS, LinearProblem
 from rrmstats.core.newton import damped_newton
 from rrmstats.core.problem import SmoothProblem
+from rrmstats.losses.row_means import mean_and_error
 
 # Fraction of its rows that a class keeps at least under the weights.
 KEPT_FRACTION = 0.1
@@ -251,3 +252,34 @@ class OffsetLabels:
         of_offset = plain.gram(curved * self.rates, nothing)[0] @ inverse
         scores = first[:, None] * plain.exog + plain.ridge @ beta
         return -scores @ inverse, -of_offset, self.theta @ of_offset
+
+
+def contamination(
+    problem: LogisticProblem, gamma: float, beta: Array, influence: Array, mass: Array
+) -> tuple[float, float]:
+    r"""Return the share of wrong labels that the weights show, and its standard error.
+
+    A right label has, at any x, a weight of mean :math:`c = S^{1 / (1 + \gamma)}`, where
+    :math:`S = p^{1 + \gamma} + (1 - p)^{1 + \gamma}`; one that is wrong where the model is sure
+    has weight near zero. So one minus the mean of w / c is the share of the latter, wherever they
+    are. Labels that are wrong where the model is in doubt count in part.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    gamma : float
+        Exponent of the weights, above 0.
+    beta : ndarray, shape (k,)
+        Consistent coefficients.
+    influence : ndarray, shape (n, k)
+        Their influence functions: they move by the sum.
+    mass : ndarray, shape (n,)
+        How often each row counts.
+    """
+    eta, power = problem.predictor(beta), 1.0 + gamma
+    log_sum = np.logaddexp(0.0, -power * np.abs(eta)) - power * np.logaddexp(0.0, -np.abs(eta))
+    ratio = np.exp(-gamma * np.logaddexp(0.0, -problem.signs * eta) - log_sum)
+    p = expit(power * eta)
+    change = ratio * (gamma * (problem.endog - p) - (p - expit(eta)))
+    mean, error = mean_and_error(ratio, change, influence, problem.exog, mass)
+    return max(0.0, 1.0 - mean), error

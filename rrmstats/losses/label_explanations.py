@@ -1,0 +1,217 @@
+"""Explanations of labels: none flipped, flipped at random by class, or flipped where sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import chdtri, expit
+
+from rrmstats.core.block_array import row_sums
+from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
+from rrmstats.core.frames import clipped_spread, median_under
+from rrmstats.laws.labels import (
+    BOTH_ENDS,
+    BY_CLASS,
+    ONE_RATE,
+    ONES,
+    ZEROS,
+    Flips,
+    LabelFit,
+    LabelLaw,
+)
+
+# Largest increase of the variance of coefficients, on clean labels, that the choice of label
+# noise may cost.
+COST = 0.05
+# Steepness of flips where the model is sure: the first one tried, and the range in which it is
+# doubled or halved as long as the likelihood rises. Below 1 sure labels are no more likely to be
+# both flipped and seen than others; past the largest a flip is a matter of a threshold.
+STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
+# Shares of flips at which fits start, in units of eps_bar.
+START_SHARES = (0.5, 0.1)
+# Newton steps that show which start leads highest.
+TRIAL_STEPS = 3
+# Largest linear predictor, in the median row, of coefficients that fits start from.
+START_SIZE = 2.0
+# Odds beyond which a row tells no more about flips.
+ODDS_MAX = 1e12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelExplanation:
+    """A fit, what it says about the rows, and what its flexibility is charged with.
+
+    Attributes
+    ----------
+    fit : LabelFit
+    told : Explanation
+    price : float
+        Twice the gain in log-likelihood that it has to show.
+    """
+
+    fit: LabelFit
+    told: Explanation
+    price: float
+
+    @property
+    def cost(self) -> float:
+        """The criterion of the choice; the smallest is best."""
+        return self.price - 2.0 * self.told.log_likelihood
+
+
+def explain_labels(plain: LabelLaw, columns: Array, theta: Array) -> list[LabelExplanation]:
+    """Return the explanations of labels, the one to choose first.
+
+    Parameters
+    ----------
+    plain : LabelLaw
+        The rows, in memory, without flips.
+    columns : ndarray, shape (n, k)
+        The design in the units of the data.
+    theta : ndarray, shape (k,)
+        Coefficients of the first step.
+    """
+    none = plain.fit(np.zeros(plain.n_coef))
+    starts = (none.theta, _bounded(plain, theta), central_fit(plain, columns))
+    found = [_explanation(none, Bad.NONE, 0.0)]
+    for flips in (ONE_RATE, BY_CLASS):
+        fit = best_fit(replace(plain, flips=flips), starts)
+        found.append(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, flips)))
+    steep = steepest_fit(plain, starts)
+    price = steep.law.flips.n_params * float(np.log(plain.total))
+    found.append(_explanation(steep, Bad.UNLIKELY_LABELS, price))
+    return sorted(found, key=lambda each: each.cost)
+
+
+def _explanation(fit: LabelFit, bad: Bad, price: float) -> LabelExplanation:
+    told = Explanation(
+        good=Good.PLAIN,
+        bad=bad,
+        log_likelihood=fit.value.log_likelihood,
+        n_extra=fit.law.flips.n_params,
+        eps=fit.eps,
+        prob_bad=fit.law.prob_bad(fit.value),
+    )
+    return LabelExplanation(fit, told, price)
+
+
+def explained(chosen: Explanation, found: Sequence[LabelExplanation], wnobs: float) -> Explained:
+    """Return the explanations, the best of each name, with the one chosen among them."""
+    others = [each.told for each in found if each.told.name != chosen.name]
+    return Explained(
+        explanations=best_of_each([chosen, *others], wnobs), chosen=chosen, wnobs=wnobs
+    )
+
+
+def noise_price(none: LabelFit, flips: Flips) -> float:
+    r"""Return the gain in twice the log-likelihood from which label noise is chosen.
+
+    On clean labels it raises the variance of the coefficients, on average, by the factor
+    :math:`1 + r`; see `variance_increase`. The gain has then a distribution between zero and that
+    of :math:`\chi^2_d / 2`, since rates are not negative, and choosing noise above c costs at most
+    :math:`r P(\chi^2_{d + 2} > c) / 2`. The price is the c where that is COST, and where noise is
+    chosen in no more than a share of COST of clean samples.
+    """
+    d = flips.n_rates
+    increase = variance_increase(none, flips)
+    bounded = chdtri(d + 2, min(1.0, 2.0 * COST / increase)) if increase > 0 else 0.0
+    return max(float(bounded), float(chdtri(d, 2.0 * COST)))
+
+
+def variance_increase(none: LabelFit, flips: Flips) -> float:
+    """Return how much unknown rates of noise raise the variance of clean coefficients.
+
+    The mean over coefficients, relative to maximum likelihood's, at rates of zero.
+    """
+    law = none.law
+    cross, own = row_sums(_noise_information, law.exog, law.counts, none.theta)
+    ways = np.reshape(flips.ways, (2, -1))
+    cross, own = cross @ ways, ways.T @ own @ ways
+    told = cross.T @ np.linalg.pinv(none.value.information, hermitian=True) @ cross
+    left = np.linalg.pinv(own - told, hermitian=True)
+    return float(np.trace(left @ told)) / law.n_coef
+
+
+def _noise_information(exog: Array, counts: Array, theta: Array) -> tuple[Array, Array]:
+    """Return the information of rates at zero: with coefficients (k, 2), and own (2, 2)."""
+    eta = exog @ theta
+    p, q = expit(eta), expit(-eta)
+    odds = np.exp(np.clip(eta, -np.log(ODDS_MAX), np.log(ODDS_MAX)))
+    cross = np.column_stack([-(counts * p) @ exog, (counts * q) @ exog])
+    both = -counts.sum()
+    return cross, np.array([[counts @ odds, both], [both, counts @ (1.0 / odds)]])
+
+
+def steepest_fit(plain: LabelLaw, starts: Sequence[Array]) -> LabelFit:
+    """Return the best fit of flips where the model is sure, at one end or both."""
+    fits = [
+        best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), starts)
+        for ways in (BOTH_ENDS, ONES, ZEROS)
+    ]
+    best = max(fits, key=lambda fit: fit.value.penalized)
+    return max((climb(best, factor) for factor in (2.0, 0.5)), key=lambda fit: fit.value.penalized)
+
+
+def climb(fit: LabelFit, factor: float) -> LabelFit:
+    """Return the fit at the steepness, multiplied by a factor again and again, that is best."""
+    flips = fit.law.flips
+    steepness = factor * flips.steepness
+    if not STEEPNESS_RANGE[0] <= steepness <= STEEPNESS_RANGE[1]:
+        return fit
+    law = replace(fit.law, flips=replace(flips, steepness=steepness))
+    k = law.n_coef
+    other = law.fit(np.r_[fit.value.z[:k], factor * fit.value.z[k:]])
+    return climb(other, factor) if other.value.penalized > fit.value.penalized else fit
+
+
+def best_fit(law: LabelLaw, starts: Sequence[Array]) -> LabelFit:
+    """Return the fit from the start that leads highest in a few steps."""
+    trials = [law.fit(start_rates(law, theta), TRIAL_STEPS) for theta in starts]
+    best = max(trials, key=lambda fit: fit.value.penalized)
+    return best if best.converged else law.fit(best.value.z)
+
+
+def start_rates(law: LabelLaw, theta: Array) -> Array:
+    """Return coefficients with the best of several rates, shape (k + d,)."""
+    eta = law.exog @ theta
+    shares = law.eps_bar * np.array(START_SHARES)
+    rates = thresholds(law, eta, shares) if law.flips.steepness else constant(law, eta, shares)
+    values = [law.value(np.r_[theta, rate]) for rate in rates]
+    return max(values, key=lambda value: value.penalized).z
+
+
+def constant(law: LabelLaw, eta: Array, shares: Array) -> Array:
+    """Return rates that flip given shares of the rows at random, shape (m, d)."""
+    ones = float(law.counts @ expit(eta)) / law.total
+    reached = np.array([ones, 1.0 - ones]) @ np.reshape(law.flips.ways, (2, -1))
+    rates = np.minimum(shares[:, None] / (len(reached) * np.maximum(reached, shares[0])), 0.5)
+    return np.log(rates / (1.0 - rates))
+
+
+def thresholds(law: LabelLaw, eta: Array, shares: Array) -> Array:
+    """Return rates that flip given shares of the rows, those at the ends, shape (m, 1)."""
+    ways = law.flips.ways
+    depth = np.abs(eta) if ways == BOTH_ENDS else eta if ways == ONES else -eta
+    order = np.argsort(-depth, kind="stable")
+    beyond = np.cumsum(law.counts[order])
+    places = np.minimum(np.searchsorted(beyond, shares * law.total), len(eta) - 1)
+    return -law.flips.steepness * depth[order[places]][:, None]
+
+
+def _bounded(law: LabelLaw, theta: Array) -> Array:
+    """Return coefficients shrunk to linear predictors of moderate size."""
+    size = float(median_under(np.abs(law.exog @ theta), law.counts))
+    return theta * min(1.0, START_SIZE / max(size, START_SIZE))
+
+
+def central_fit(plain: LabelLaw, columns: Array) -> Array:
+    """Return coefficients of the half of the rows whose predictors are most central, (k,)."""
+    spread = clipped_spread(columns, plain.counts)
+    varies = spread > 0
+    rows = columns[:, varies]
+    distance = np.sum(((rows - median_under(rows, plain.counts)) / spread[varies]) ** 2, axis=1)
+    near = distance <= median_under(distance, plain.counts)
+    return replace(plain, counts=plain.counts * near).fit(np.zeros(plain.n_coef)).theta
