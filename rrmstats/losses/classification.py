@@ -72,12 +72,12 @@ class ClassificationProblem(LogisticProblem):
         eps_hat, error = found.visible_contamination()
         return replace(found, eps_hat=eps_hat, eps_hat_se=error)
 
-    def second_step(self, first: Estimate, efficiency: float = 0.95) -> ClassificationEstimate:
+    def second_step(self, first: Estimate) -> ClassificationEstimate:
         """Return the last fit on the way to maximum likelihood that agrees with all before.
 
         The way is a ladder of fits at ever smaller gamma, and its end maximum likelihood with
-        Firth's penalty, whatever `efficiency` is given. Where the first step is kept the estimate
-        is that of the first step. Penalties of the problem play no part in the other fits.
+        Firth's penalty. Where the first step is kept the estimate is that of the first step.
+        Penalties of the problem play no part in the other fits.
         """
         if not isinstance(first, ClassificationEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
@@ -91,10 +91,10 @@ class ClassificationProblem(LogisticProblem):
         if not first.identified and ladder.rungs[2].penalty_share > SEPARATED_SHARE:
             fit = separated_fit(self, found.theta, first.setting, first.mass)
             if fit is not None:
-                return self._of_separated(first, efficiency, fit)
+                return self._of_separated(first, fit)
         rung = ladder.best
         if rung.fit is None:
-            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+            return replace(first, first=first, ladder=ladder)
         theta = (1.0 + rung.order) * rung.beta
         lambda_ = 1.0 + 1.0 / rung.order if rung.order > 0 else np.inf
         converged = found.converged and rung.converged
@@ -104,7 +104,6 @@ class ClassificationProblem(LogisticProblem):
             solution=self._solution(first, theta, rung.fit.weights, lambda_, converged),
             params=rung.params,
             raw_params=self.design.to_params(theta),
-            efficiency=efficiency,
             first=first,
             ladder=ladder,
             eps_hat=rung.eps_hat,
@@ -137,7 +136,7 @@ class ClassificationProblem(LogisticProblem):
         return Untilted(told, by_row, by_theta, by_log_lambda)
 
     def _of_separated(
-        self, first: ClassificationEstimate, efficiency: float, fit: SeparatedFit
+        self, first: ClassificationEstimate, fit: SeparatedFit
     ) -> ClassificationEstimate:
         """Return the estimate of Firth's fit to rows that are separated but for a few."""
         lost = 1.0 - float(first.mass @ fit.kept) / first.wnobs
@@ -149,7 +148,6 @@ class ClassificationProblem(LogisticProblem):
             solution=self._solution(first, fit.theta, fit.kept, first.solution.lambda_, converged),
             params=params,
             raw_params=params,
-            efficiency=efficiency,
             first=first,
             eps_hat=lost,
             eps_hat_se=float(np.sqrt(max(lost, 0.0) * (1.0 - lost) / first.wnobs)),
@@ -230,13 +228,6 @@ class ClassificationEstimate(Estimate):
         """
         wrong = float(self.mass @ misclassified(self.problem, self.solution.theta))
         return self.identified or wrong > self.setting.eps_bar * self.wnobs
-
-    @property
-    def efficiency_reached(self) -> float | None:
-        """Efficiency under the model that the second step has; NaN where it is not known."""
-        if self.efficiency is None:
-            return None
-        return np.nan if self.ladder is None else self.ladder.best.efficiency
 
     def visible_contamination(self) -> tuple[float, float]:
         """Return the share of wrong labels that a first step shows, and its standard error."""

@@ -94,7 +94,7 @@ class GeneralizedProblem(DevianceProblem):
         else:
             ladder = deviance_ladder(sample, first.fit, efficiency, self.design.back)
         if ladder.chosen == 0:
-            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+            return replace(first, first=first, ladder=ladder)
         fit = ladder.best.fit
         rows = fit.rows
         mass = first.setting.spread(self.n_obs) * rows.weights
@@ -107,7 +107,7 @@ class GeneralizedProblem(DevianceProblem):
         )
         found = replace(found, converged=first.solution.converged and fit.converged)
         estimate = self._estimate(found, fit, sample)
-        return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
+        return replace(estimate, first=first, ladder=ladder)
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its parameters and dispersion consistent.

@@ -183,20 +183,14 @@ class LikelihoodProblem(NumericalProblem):
         if not isinstance(first, LikelihoodEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.rows is None:
-            raise NotImplementedError(
-                "the second step needs the distribution of the responses, get_distribution of the "
-                "model, and it has none; fit without efficiency="
-            )
+            return first  # the distribution of the responses is not known
         if self.likelihood.classes:
-            raise NotImplementedError(
-                "there is no second step for labels: no single one is improbable enough to tell "
-                "a wrong label from chance. Fit without efficiency=, or use RRMLogit"
-            )
+            return first  # no single label is improbable enough to tell a wrong one from chance
         if not 0 < first.solution.lambda_ < np.inf:
-            return replace(first, efficiency=efficiency, first=first)
+            return replace(first, first=first)
         ladder = likelihood_ladder(first.rows, first.known_influence() / first.wnobs, efficiency)
         if ladder.chosen == 0:
-            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+            return replace(first, first=first, ladder=ladder)
         rows = ladder.best.rows
         mass = first.setting.spread(self.n_obs) * rows.weights
         found = first.solution.continued(
@@ -204,7 +198,7 @@ class LikelihoodProblem(NumericalProblem):
         )
         found = replace(found, converged=first.solution.converged and ladder.best.converged)
         estimate = self._estimate(found, first.setting, rows, first.raw_params)
-        return replace(estimate, efficiency=efficiency, first=first, ladder=ladder)
+        return replace(estimate, first=first, ladder=ladder)
 
     def opposite_losses(self, theta: Array) -> Array | None:
         """Return the losses of other labels, shape (n,); None where responses are no labels."""

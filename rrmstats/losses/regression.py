@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from rrmstats.core.consistency import (
-    gaussian_efficiency,
     order_efficiency,
     second_moment_ratio,
     untilted_variance,
@@ -97,7 +96,7 @@ class RegressionProblem(SquaresProblem):
         converged = first.solution.converged and ladder.best.converged
         if rows is None or ladder.chosen == 0:
             found = replace(first.solution, converged=converged)
-            return replace(first, solution=found, first=first, efficiency=efficiency, ladder=told)
+            return replace(first, solution=found, first=first, ladder=told)
         rung, losses = ladder.best, self.losses(ladder.best.params)
         weights = rows.share * tilted(losses, rung.scale, rung.order)
         lambda_ = 2 * rung.scale / (rung.order - 1) if rung.order > 1 else np.inf
@@ -106,7 +105,7 @@ class RegressionProblem(SquaresProblem):
         )
         found = replace(found, converged=converged)
         estimate = self._estimate(found, first.setting, rung, rows)
-        return replace(estimate, first=first, efficiency=efficiency, ladder=told)
+        return replace(estimate, first=first, ladder=told)
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, the variance of its noise consistent."""
@@ -187,12 +186,6 @@ class RegressionEstimate(Estimate):
     def scale(self) -> float:
         """Consistent variance of the noise."""
         return self.loss_unit * self.rung.scale
-
-    @property
-    def gaussian_efficiency(self) -> float:
-        """Efficiency of the reported step on clean Gaussian data."""
-        reached = self.efficiency_reached
-        return gaussian_efficiency(self.setting.eps_bar) if reached is None else reached
 
     @property
     def order(self) -> float:
