@@ -44,13 +44,11 @@ def x(frame):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(
-    ("eps_bar", "efficiency"), [(0.0, None), (0.2, None), (0.2, 0.95), ("auto", 0.95)]
-)
-def test_regressor(frame, x, fit_intercept, eps_bar, efficiency):
+@pytest.mark.parametrize(("eps_bar", "steps"), [(0.0, 1), (0.2, 1), (0.2, 2), ("auto", 2)])
+def test_regressor(frame, x, fit_intercept, eps_bar, steps):
     exog = sm.add_constant(x) if fit_intercept else x
-    res = RRMOLS(frame["y"], exog, eps_bar).fit(efficiency=efficiency)
-    model = RRMRegressor(eps_bar, efficiency=efficiency, fit_intercept=fit_intercept)
+    res = RRMOLS(frame["y"], exog, eps_bar).fit(steps=steps)
+    model = RRMRegressor(eps_bar, steps=steps, fit_intercept=fit_intercept)
     model.fit(x, frame["y"])
     params = np.asarray(res.params)
     np.testing.assert_allclose(model.coef_, params[-3:], **EXACT)
@@ -66,11 +64,11 @@ def test_regressor(frame, x, fit_intercept, eps_bar, efficiency):
 
 
 @pytest.mark.parametrize("penalty", [None, "l2"])
-@pytest.mark.parametrize("efficiency", [None, 0.95])
-def test_classifier(frame, x, penalty, efficiency):
-    model = RRMClassifier(0.1, efficiency=efficiency, penalty=penalty).fit(x, frame["z"])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_classifier(frame, x, penalty, steps):
+    model = RRMClassifier(0.1, steps=steps, penalty=penalty).fit(x, frame["z"])
     labels = (frame["z"] == "yes").astype(float)
-    res = RRMLogit(labels, sm.add_constant(x), 0.1, penalty=penalty).fit(efficiency=efficiency)
+    res = RRMLogit(labels, sm.add_constant(x), 0.1, penalty=penalty).fit(steps=steps)
     params = np.asarray(res.params)
     np.testing.assert_allclose(np.r_[model.intercept_, model.coef_[0]], params, **EXACT)
     proba = model.predict_proba(x)
@@ -89,7 +87,7 @@ def test_log_probabilities_stay_finite(frame, x):
 
 @pytest.mark.parametrize("eps_bar", [0.0, 0.2, "auto"])
 def test_covariance(x, eps_bar):
-    model, res = RRMCovariance(eps_bar).fit(x), RRMCov(x, eps_bar).fit()
+    model, res = RRMCovariance(eps_bar).fit(x), RRMCov(x, eps_bar).fit(steps=1)
     np.testing.assert_allclose(model.location_, res.mean, **EXACT)
     np.testing.assert_allclose(model.covariance_, res.cov, **EXACT)
     np.testing.assert_allclose(model.get_precision(), res.precision, rtol=1e-10)
@@ -114,7 +112,7 @@ def test_score_of_a_covariance_is_the_gaussian_likelihood(x):
 @pytest.mark.parametrize("n_components", [1, 2, 0.9])
 def test_decomposition(x, n_components):
     model = RRMDecomposition(n_components, eps_bar=0.2).fit(x)
-    res = RRMPCA(x, n_components, eps_bar=0.2).fit()
+    res = RRMPCA(x, n_components, eps_bar=0.2).fit(steps=1)
     np.testing.assert_allclose(model.components_, np.asarray(res.loadings).T, **EXACT)
     np.testing.assert_allclose(model.explained_variance_, res.eigenvals, **EXACT)
     ratio = res.explained_variance_ratio
