@@ -207,6 +207,11 @@ def test_likelihoods_without_a_second_step_have_one(name):
     res = rrmstats.robustify(model_of(name), eps_bar=0.1).fit(n_starts=1, stability=False)
     assert res.steps == 1 and res.first_step is None
     assert "fit(steps=2)" not in str(res.summary())
+
+
+@pytest.mark.slow
+def test_what_cannot_work_says_so():
+    own = rrmstats.robustify(model_of("own"), eps_bar=0.1)
     with pytest.raises(NotImplementedError, match="auto"):
         rrmstats.robustify(model_of("own"), eps_bar="auto").fit(steps=1)
     with pytest.raises(AttributeError, match="compare"):

@@ -55,7 +55,7 @@ def test_a_grid_of_words():
 
 
 def test_steps_must_be_one_or_two():
-    with pytest.raises(ValueError, match="steps must be 2, the default, or 1, .* got 3"):
+    with pytest.raises(ValueError, match=r"steps must be 2, the default, or 1, .* got 3"):
         small().path([0.1], steps=3)
 
 

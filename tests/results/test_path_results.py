@@ -158,7 +158,7 @@ def test_summary_and_displays(stars):
     assert all(sentence in text for sentence in stars.signs)
     assert "0.04 to 0.06" in stars._repr_html_()
     assert repr(stars) == (
-        "<RRMPath of RRMOLS: log_light ~ log_te, 26 values of eps_bar from 0 to 0.5; "
+        "<RRMPath of RRMOLS: log_light ~ log_te, 26 values of eps_bar from 0 to 0.5, steps=1; "
         "call summary()>"
     )
     assert len(stars) == 26
