@@ -16,7 +16,6 @@ from rrmstats.cli.paths import run_path
 from rrmstats.cli.safe_formulas import ALLOWED
 from rrmstats.cli.shipped import run_datasets
 from rrmstats.cli.tables import DECIMALS, FORMATS, SUFFIXES
-from rrmstats.models.checks import DEPRECATED
 
 FORMULA = (
     "formula as in R or statsmodels, such as 'y ~ x1 + np.log(x2) + C(group)'; for pca and cov "
@@ -96,9 +95,7 @@ def _add_model(parser: Any) -> None:
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("--model", choices=MODELS, default="ols", help="(default: ols)")
     parser.add_argument("--steps", type=int, choices=(1, 2), default=2, help="1 or 2 (default: 2)")
-    parser.add_argument(
-        "--efficiency", type=_efficiency, default=DEPRECATED, help=argparse.SUPPRESS
-    )
+    parser.add_argument("--efficiency", type=_efficiency, help=argparse.SUPPRESS)
     parser.add_argument("--family", choices=FAMILIES, help="for glm (default: gaussian)")
     parser.add_argument("--link", choices=LINKS, help="for glm (default: that of the family)")
     parser.add_argument("--level", help="for logit: the value of the response that counts as 1")
