@@ -48,7 +48,7 @@ CELLS = [
 def errors(cell: Cell, seed: int) -> np.ndarray:
     """Return squared errors of the slopes: maximum likelihood, one step, two; shape (3, k)."""
     endog, exog = cell.draw(np.random.default_rng([seed]))
-    two = RRMLogit(endog, exog, cell.eps_bar).fit(efficiency=0.95)
+    two = RRMLogit(endog, exog, cell.eps_bar).fit()
     classical = sm.Logit(endog, exog).fit(disp=0).params
     found = np.array([classical, two.first_step.params, two.params])
     return (found - cell.params)[:, 1:] ** 2
