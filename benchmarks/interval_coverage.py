@@ -195,9 +195,9 @@ classical fit to the clean rows divided by that of this one. *Steps* tells `fit(
 that there are no intervals, are left out. With r runs a coverage of 0.95 is known to about
 {error:.2f} / sqrt(r): {at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
 
-Intervals of two steps are conditional on the rung of the ladder that the data allowed. For linear
+Intervals of two steps are conditional on the explanation that was chosen. For linear
 regression they keep their promise all the same. For logistic regression they do not where labels
-are wrong at the extremes: the choice of the rung adds error, and what bias is left is not in them.
+are wrong at the extremes: the choice adds error, and what bias is left is not in them.
 Those of one step are then safer. Slopes of skewed noise are not biased, but at a large `eps_bar`
 few rows decide them.
 
