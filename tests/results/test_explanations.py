@@ -196,3 +196,33 @@ def test_sentences_name_the_distribution():
 )
 def test_percentages(share, text):
     assert percent(share) == text
+
+
+def test_rows_in_partitions(monkeypatch):
+    dask = pytest.importorskip("dask.dataframe")
+    old = RegressionProblem.second_step
+
+    def second_step(self, first):
+        second = old(self, first)
+        prob_bad = 1.0 * (second.solution.losses > 100 * second.solution.losses.mean() / 75)
+        chosen = Explanation(
+            good=Good.PLAIN,
+            bad=Bad.WIDE,
+            log_likelihood=0.0,
+            n_extra=2,
+            eps=0.1,
+            prob_bad=prob_bad,
+        )
+        found = Explained(explanations=(chosen,), chosen=chosen, wnobs=first.wnobs)
+        return replace(second, explained=found, eps_hat=0.1, eps_hat_se=0.04)
+
+    monkeypatch.setattr(RegressionProblem, "second_step", second_step)
+    formula = "y ~ x1 + x2 + x3"
+    res = rrmstats.ols(formula, dask.from_pandas(HBK, npartitions=3), eps_bar=0.2).fit()
+    memory = rrmstats.ols(formula, HBK, eps_bar=0.2).fit()
+    assert_allclose(res.prob_bad.compute(), memory.prob_bad)
+    assert_array_equal(res.outliers().compute(), memory.outliers())
+    assert res.explanations["n_bad"].tolist() == memory.explanations["n_bad"].tolist()
+    assert len(res.outlier_table()) == int(memory.outliers().sum()) > 0
+    assert len(res.seen_rows.prob_bad) == 75
+    assert f"{len(memory.outlier_table())} of 75" in str(res.summary())
