@@ -19,12 +19,7 @@ from rrmstats.interchange import as_pandas, as_values
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.bounding import BoundedModel
 from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound, checked_most, warn_of_bound
-from rrmstats.models.checks import (
-    DEPRECATED,
-    check_finite,
-    check_frame,
-    checked_steps,
-)
+from rrmstats.models.checks import DEPRECATED, check_finite, check_frame, checked_steps
 from rrmstats.models.descriptions import counted, describe
 from rrmstats.models.grouping import (
     GroupedModel,

@@ -87,7 +87,7 @@ class ChosenExplanation(str):
 
     Examples
     --------
-    >>> from rrmstats.results.explanations import ChosenExplanation
+    >>> from rrmstats.results import ChosenExplanation
     >>> found = ChosenExplanation("none", "All rows follow the model.")
     >>> found == "none", found.sentence
     (True, 'All rows follow the model.')

@@ -28,7 +28,7 @@ from rrmstats.results.row_order import check_order
 from rrmstats.results.steps import SECOND_STEP
 from rrmstats.results.wrapper import wrapper_of
 
-# Share of eps_bar from which the estimated contamination counts as all of it.
+# Share of eps_bar from which the estimated share of bad rows counts as all of it.
 ALL_SPENT = 0.99
 
 
@@ -333,7 +333,7 @@ class RRMGLMResults(RRMResults):
         notes = [f"{family} family, {link} link, dispersion {self.scale:.4g}.", *super()._notes()]
         if self.eps_bar > 0 and self.eps_hat > ALL_SPENT * self.eps_bar:
             notes.append(
-                "The estimated contamination is all that eps_bar allows: more rows may be bad, or "
+                "The share of bad rows is all that eps_bar allows: more rows may be bad, or "
                 "good ones vary more than the family says. Try a larger eps_bar, or a family with "
                 "a dispersion or a larger one."
             )
