@@ -85,7 +85,6 @@ class RRMLikelihoodResults(RRMResults):
         self.corrected = estimate.corrected
         self.saturated = estimate.saturated
         self._known = estimate.known
-        self._tells_bad_rows = not estimate.problem.likelihood.classes
 
     @property
     def _title(self) -> str:  # type: ignore[override]  # it names the model that was given
@@ -212,7 +211,7 @@ class RRMLikelihoodResults(RRMResults):
             notes.append(NO_SATURATED)
         if not self.corrected:
             notes.append(NOT_CORRECTED)
-        elif self.steps == 1 and self._tells_bad_rows and not self.model._incomparable:
+        elif self.steps == 1 and not self.model._incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
                 f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"

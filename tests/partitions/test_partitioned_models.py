@@ -66,7 +66,7 @@ def assert_same_fit(found, expected):
 def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
     found = MODELS[name](parts, persist=True).fit(steps=1)
     assert found.model._held.blocks.here is None
-    assert_same_fit(found, in_memory(name, None))
+    assert_same_fit(found, in_memory(name, 1))
     assert "Smallest weights" in found.summary().as_text()
 
 

@@ -69,7 +69,7 @@ def test_a_second_step_that_kept_the_first_is_marked_at_the_end():
     x = rng.standard_normal((40, 3))
     x[:14] = 0.2 * x[:14] + [4, 0, 0]
     results = rrmstats.RRMCov(x, 0.4).fit()
-    assert (results.params == results.first_step.params).all()
+    assert np.allclose(results.params, results.first_step.params)
     axes = plot_trace(results).axes
     for ax in axes:
         places, _ = second_step_marks(ax)

@@ -71,4 +71,4 @@ def test_many_flagged_rows_are_folded_and_very_many_cut_off(many, monkeypatch):
 
 def test_no_flagged_rows_are_no_table():
     z = np.random.default_rng(0).uniform(-1, 1, (60, 2))
-    assert flagged_text(rrmstats.RRMCov(z, 0.0).fit(steps=1)) == "<p>None, at the level 97.5%.</p>"
+    assert flagged_text(rrmstats.RRMCov(z, 0.0).fit(steps=1)) == "<p>None at the level 97.5%.</p>"

@@ -24,7 +24,7 @@ def cancer():
 
 
 def search(eps_bars):
-    pipe = make_pipeline(StandardScaler(), RRMClassifier())
+    pipe = make_pipeline(StandardScaler(), RRMClassifier(steps=1))
     return GridSearchCV(pipe, {"rrmclassifier__eps_bar": eps_bars}, cv=3)
 
 

@@ -87,7 +87,7 @@ def test_log_probabilities_stay_finite(frame, x):
 
 @pytest.mark.parametrize("eps_bar", [0.0, 0.2, "auto"])
 def test_covariance(x, eps_bar):
-    model, res = RRMCovariance(eps_bar).fit(x), RRMCov(x, eps_bar).fit(steps=1)
+    model, res = RRMCovariance(eps_bar).fit(x), RRMCov(x, eps_bar).fit()
     np.testing.assert_allclose(model.location_, res.mean, **EXACT)
     np.testing.assert_allclose(model.covariance_, res.cov, **EXACT)
     np.testing.assert_allclose(model.get_precision(), res.precision, rtol=1e-10)
@@ -112,7 +112,7 @@ def test_score_of_a_covariance_is_the_gaussian_likelihood(x):
 @pytest.mark.parametrize("n_components", [1, 2, 0.9])
 def test_decomposition(x, n_components):
     model = RRMDecomposition(n_components, eps_bar=0.2).fit(x)
-    res = RRMPCA(x, n_components, eps_bar=0.2).fit(steps=1)
+    res = RRMPCA(x, n_components, eps_bar=0.2).fit()
     np.testing.assert_allclose(model.components_, np.asarray(res.loadings).T, **EXACT)
     np.testing.assert_allclose(model.explained_variance_, res.eigenvals, **EXACT)
     ratio = res.explained_variance_ratio
@@ -254,3 +254,16 @@ def test_warnings_are_those_of_scikit_learn(frame, x):
     with pytest.warns(ModelWarning, match="rows per parameter") as found:
         RRMRegressor(0.1).fit(x[:9], frame["y"][:9] + np.arange(9) % 4)
     assert found[0].filename == __file__
+
+
+def test_the_former_efficiency_is_a_number_of_steps(frame, x):
+    with pytest.warns(FutureWarning, match="Use steps=1 in place of efficiency=None"):
+        former = RRMRegressor(0.2, efficiency=None).fit(x, frame["y"])
+    assert former.results_.steps == 1
+    np.testing.assert_array_equal(
+        former.coef_, RRMRegressor(0.2, steps=1).fit(x, frame["y"]).coef_
+    )
+    with pytest.warns(FutureWarning, match="Use steps=2 in place of efficiency=0.9"):
+        assert RRMCovariance(0.2, efficiency=0.9).fit(x).results_.steps == 2
+    with pytest.raises(ValueError, match="steps must be 2"):
+        RRMRegressor(0.2, steps=3).fit(x, frame["y"])
