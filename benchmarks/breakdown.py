@@ -115,7 +115,7 @@ def errors(case: Case, distance: float, rows: slice, seed: int) -> np.ndarray:
     """Return the errors of one sample, shape (errors, steps)."""
     model = MODELS[case.model]
     data = model.draw(np.random.default_rng([seed]), case.kind, case.share, distance)
-    two = model.fit(*(part[rows] for part in data), eps_bar=case.eps_bar).fit(efficiency=0.95)
+    two = model.fit(*(part[rows] for part in data), eps_bar=case.eps_bar).fit()
     return np.array(
         [[error(res) for res in (two.first_step, two)] for error in model.errors.values()]
     )

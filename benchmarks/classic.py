@@ -24,7 +24,6 @@ FOLDER = Path(__file__).resolve().parent
 PAGE = FOLDER.parent / "docs" / "coming_from.md"
 FAR = 2.5  # Standard deviations past which a residual is counted as far out.
 LEVEL = 0.975
-EFFICIENCY = 0.95
 HBK_BAD, HBK_OUT = 10, 14  # The first rows: bad leverage points, then four good ones.
 Fit = tuple[str, np.ndarray, np.ndarray]
 
@@ -72,7 +71,7 @@ def regressions(frame: pd.DataFrame, response: str) -> Iterator[Fit]:
         yield told(name, np.r_[constant, inner.coef_], getattr(found, "scale_", None))
     for name, numbers in from_r("regression", frame[[response, *frame.columns.drop(response)]]):
         yield told(name, numbers[:-1], numbers[-1])
-    ours = rrmstats.RRMOLS(y, exog, "auto").fit(efficiency=EFFICIENCY)
+    ours = rrmstats.RRMOLS(y, exog, "auto").fit()
     yield '**rrmstats, `"auto"`**', ours.params, np.asarray(ours.outliers())
 
 
@@ -101,7 +100,7 @@ def covariances(frame: pd.DataFrame) -> Iterator[Fit]:
     yield "MinCovDet (scikit-learn)", theirs.covariance_, theirs.dist_ > cutoff
     for name, numbers in from_r("points", frame):
         yield name, numbers[:9].reshape(3, 3), numbers[9:] > cutoff
-    ours = rrmstats.RRMCov(values, "auto").fit(efficiency=EFFICIENCY)
+    ours = rrmstats.RRMCov(values, "auto").fit()
     yield '**rrmstats, `"auto"`**', np.asarray(ours.cov), np.asarray(ours.outliers())
 
 
@@ -122,7 +121,7 @@ def axis_table() -> list[list[str]]:
     classical = np.linalg.eigvalsh(np.cov(frame.T))[-1]
     rows = [["", "first eigenvalue", "outliers found", "others flagged"]]
     rows.append(["eigenvalues of the sample covariance", f"{classical:.2f}", "-", "-"])
-    ours = rrmstats.RRMPCA(frame, 1, "auto").fit(efficiency=EFFICIENCY)
+    ours = rrmstats.RRMPCA(frame, 1, "auto").fit()
     fits = [(name, numbers[0], numbers[1:] > 0) for name, numbers in from_r("axis", frame)]
     fits.append(('**rrmstats, `"auto"`**', ours.eigenvals.iloc[0], np.asarray(ours.outliers())))
     for name, value, far in fits:
@@ -136,7 +135,7 @@ def count_table() -> list[list[str]]:
     frame = r_data("robustbase", "epilepsy")
     formula = "Ysum ~ Age10 + Base4 * Trt"
     ours = {
-        name: rrmstats.poisson(formula, frame, eps_bar).fit(efficiency=EFFICIENCY)
+        name: rrmstats.poisson(formula, frame, eps_bar).fit()
         for name, eps_bar in (("**rrmstats, 0.1**", 0.1), ('rrmstats, `"auto"`', "auto"))
     }
     classical = sm.Poisson.from_formula(formula, frame).fit(disp=0)

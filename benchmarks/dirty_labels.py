@@ -97,7 +97,7 @@ def two_steps(endog: np.ndarray, exog: np.ndarray, eps_bar: float) -> Any:
         warnings.simplefilter("ignore")
         if "steps" in inspect.signature(model.fit).parameters:
             return model.fit(steps=2)
-        return model.fit(efficiency=0.95)
+        return model.fit()
 
 
 def explanation_of(res: Any) -> str:

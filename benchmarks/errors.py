@@ -32,7 +32,6 @@ from rrmstats.experiments.samples import (
 
 FOLDER = Path(__file__).resolve().parent
 PAGES = [FOLDER.parent / "README.md", FOLDER.parent / "docs" / "how_good.md"]
-EFFICIENCY = 0.95
 START, END = "<!-- errors -->", "<!-- end of errors -->"
 
 
@@ -56,7 +55,7 @@ class Design(NamedTuple):
 
 
 def two_steps(model: Any) -> Any:
-    return model.fit(efficiency=EFFICIENCY)
+    return model.fit()
 
 
 def without_constant(sample: Any) -> np.ndarray:

@@ -41,7 +41,7 @@ def alarms(model: Callable[..., Any], eps_bar: float, runs: int, seed: int) -> n
     """Return the shares that one step and two flag, shape (2,)."""
     found = []
     for i in range(runs):
-        two = model(np.random.default_rng([seed, i]), eps_bar).fit(efficiency=0.95)
+        two = model(np.random.default_rng([seed, i]), eps_bar).fit()
         found.append([np.mean(step.outliers(0.975)) for step in (two.first_step, two)])
     return np.mean(found, axis=0)
 

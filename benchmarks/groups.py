@@ -51,8 +51,8 @@ def generators(seed: int, runs: int) -> Iterator[np.random.Generator]:
 
 def fitted(endog: np.ndarray, exog: np.ndarray, bad: int) -> list[np.ndarray]:
     """Return the coefficients of each method."""
-    rows = RRMOLS(endog, exog, EPS_BAR).fit(efficiency=0.95)
-    groups = RRMOLS(endog, exog, EPS_BAR, groups=GROUP).fit(efficiency=0.95)
+    rows = RRMOLS(endog, exog, EPS_BAR).fit()
+    groups = RRMOLS(endog, exog, EPS_BAR, groups=GROUP).fit()
     good = bad <= GROUP
     return [
         sm.OLS(endog, exog).fit().params,
@@ -78,7 +78,7 @@ def coverage(bad: int, common: float, seed: int, runs: int) -> np.ndarray:
     found = []
     for rng in generators(seed, runs):
         endog, exog = regression(rng, bad, common)
-        two = RRMOLS(endog, exog, EPS_BAR, groups=GROUP).fit(efficiency=0.95)
+        two = RRMOLS(endog, exog, EPS_BAR, groups=GROUP).fit()
         found.append([_covered(step.conf_int(), TRUTH) for step in (two.first_step, two)])
     return np.mean(found, axis=(0, 2))
 
@@ -114,8 +114,8 @@ def response_errors(name: str, bad: int, seed: int, runs: int) -> tuple[np.ndarr
     for rng in generators(seed, runs):
         endog, exog = responses(rng, name, bad)
         good = bad <= GROUP
-        rows = robust(endog, exog, EPS_BAR).fit(efficiency=0.95)
-        groups = robust(endog, exog, EPS_BAR, groups=GROUP).fit(efficiency=0.95)
+        rows = robust(endog, exog, EPS_BAR).fit()
+        groups = robust(endog, exog, EPS_BAR, groups=GROUP).fit()
         steps = (rows.first_step, rows, groups.first_step, groups)
         plain = [
             classical(endog[kept], exog[kept]).fit(disp=0).params
@@ -139,10 +139,10 @@ def sizes(bad: int, seed: int, runs: int) -> np.ndarray:
         data[wrong] = 2 * data[wrong][:, ::-1]
         options = {"eps_bar": EPS_BAR, "groups": GROUP}
         fits = [
-            RRMOLS(endog, exog, **options).fit(efficiency=0.95),
-            RRMLogit(labels, exog[:, :2], **options).fit(efficiency=0.95),
-            RRMCov(data, **options).fit(efficiency=0.95),
-            RRMPCA(data, 1, **options).fit(efficiency=0.95),
+            RRMOLS(endog, exog, **options).fit(),
+            RRMLogit(labels, exog[:, :2], **options).fit(),
+            RRMCov(data, **options).fit(),
+            RRMPCA(data, 1, **options).fit(),
         ]
         found.append(
             [[_sizes(each.first_step, i), _sizes(each, i)] for i, each in enumerate(fits)]

@@ -21,7 +21,6 @@ from rrmstats.experiments import samples
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
 TRUTH = np.array([0.0, 1.0, -0.5])
-EFFICIENCY = 0.95
 # What is measured of a slope: its estimate, and length and success of its interval.
 FIELDS = ("estimate", "length", "covered")
 
@@ -102,17 +101,17 @@ def run(cell: Cell, seed: int) -> tuple[np.ndarray, np.ndarray]:
         fit = model(endog, exog, eps_bar).fit
         if cell.data == "groups":
             groups = {"groups": np.arange(cell.n) // GROUP}
-            two = fit(efficiency=EFFICIENCY, cov_type="cluster", cov_kwds=groups)
+            two = fit(cov_type="cluster", cov_kwds=groups)
             one = two.first_step
         elif cell.cov_kwds is None:
-            two = fit(efficiency=EFFICIENCY)
+            two = fit()
             one = two.first_step
         else:
             kwds: dict[str, Any] = {
                 "cov_type": "bootstrap",
                 "cov_kwds": {**cell.cov_kwds, "rng": seed},
             }
-            one, two = fit(**kwds), fit(efficiency=EFFICIENCY, **kwds)
+            one, two = fit(steps=1, **kwds), fit(**kwds)
         found.append([measured(one), measured(two)])
     return reference(cell.model, endog[clean], exog[clean]), np.array(found)
 
@@ -192,13 +191,13 @@ one where the predictors are most extreme.
 *Coverage* is the share of the intervals that hold the true slope, *length* their mean length,
 *bias* that of the slopes along the true ones, and *efficiency* the mean squared error of the
 classical fit to the clean rows divided by that of this one. *Steps* tells `fit()` from
-`fit(efficiency=0.95)`. Runs in which only the direction of the coefficients is identified, so
+`fit()`. Runs in which only the direction of the coefficients is identified, so
 that there are no intervals, are left out. With r runs a coverage of 0.95 is known to about
 {error:.2f} / sqrt(r): {at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
 
-Intervals of two steps are conditional on the rung of the ladder that the data allowed. For linear
+Intervals of two steps are conditional on the explanation that was chosen. For linear
 regression they keep their promise all the same. For logistic regression they do not where labels
-are wrong at the extremes: the choice of the rung adds error, and what bias is left is not in them.
+are wrong at the extremes: the choice adds error, and what bias is left is not in them.
 Those of one step are then safer. Slopes of skewed noise are not biased, but at a large `eps_bar`
 few rows decide them.
 

@@ -16,7 +16,7 @@ from statsmodels.othermod.betareg import BetaModel
 import rrmstats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "likelihoods.md"
-N, EPS_BAR, EFFICIENCY = 500, 0.1, 0.95
+N, EPS_BAR = 500, 0.1
 SLOPES = np.array([0.5, -0.3])
 KINDS = {"clean": 0, "5 % bad": N // 20}
 # Models of labels: a wrong label is one at the largest linear predictors.
@@ -80,10 +80,9 @@ def run(name: str, n_bad: int, seed: int) -> dict[str, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         own = draw(name, n_bad, seed).model.fit(disp=0)
-        efficiency = None if name in LABELS else EFFICIENCY
-        res = rrmstats.robustify(sample.model, EPS_BAR).fit(efficiency=efficiency, stability=False)
-    steps = {"one step": res if efficiency is None else res.first_step}
-    if efficiency is not None:
+        res = rrmstats.robustify(sample.model, EPS_BAR).fit(stability=False)
+    steps = {"one step": res.first_step or res}
+    if res.steps == 2:
         steps["two steps"] = res
     found = {"max. likelihood": covered(sample, own.params, own.bse)}
     found |= {step: covered(sample, r.params, r.bse) for step, r in steps.items()}

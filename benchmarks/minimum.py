@@ -32,7 +32,6 @@ from rrmstats.experiments.samples import (
     shifted_cluster,
 )
 
-EFFICIENCY = 0.95
 # A risk is missed where it is higher by more than this part of its excess over the least loss.
 MARGIN = 0.01
 # Largest error after two steps, relative to that of the fit to the clean rows, that is aimed at.
@@ -239,7 +238,7 @@ def clean_descent(sample: Sample) -> Solution:
 
 def outcome(sample: Sample) -> Outcome:
     """Return what the search with its defaults finds, and how far above the clean descent."""
-    second = take_steps(sample.problem, Setting(sample.eps_bar), None, EFFICIENCY)
+    second = take_steps(sample.problem, Setting(sample.eps_bar))
     found, known = second.first.solution, clean_descent(sample)
     return Outcome(
         (found.risk - known.risk) / (found.risk - found.losses.min()),
@@ -318,7 +317,7 @@ with different weights lead to it. `summary()` has a note where no two of them a
 In simulated data the clean rows are known, and a descent from the fit to them is a reference that
 no user has. The table gives the share of samples in which that descent has a lower risk, by more
 than 1 % of the excess of the risk over the smallest loss (*missed*); the error after two steps
-(`efficiency={efficiency}`) and that of the classical fit to the clean rows, root mean squares over
+and that of the classical fit to the clean rows, root mean squares over
 the samples, and their *ratio*; and the share of the starts that gave a fit (*usable*). The aims
 are 0, {at_most:g} and 1. In a sample all is as a user has it who knows nothing: the starts, their
 number and `rng` are the defaults.
@@ -358,7 +357,7 @@ Made by `python benchmarks/minimum.py --samples {samples} --seed {seed} --out do
 def page(table: list[list[str]], missed: float, samples: int, seed: int) -> str:
     lines = [HEAD, ["---", *["---:"] * (len(HEAD) - 1)], *table]
     rows = "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-    text = TEXT.format(efficiency=EFFICIENCY, at_most=AT_MOST, seed=seed)
+    text = TEXT.format(at_most=AT_MOST, seed=seed)
     total = MORE_SAMPLES * samples
     end = LAST.format(total=total, many=MANY_STARTS, missed=missed, samples=samples, seed=seed)
     return text + rows + end

@@ -146,14 +146,14 @@ def seconds(call: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def price(model: RRMModel, efficiency: float | None) -> tuple[float, float, float]:
+def price(model: RRMModel, steps: int) -> tuple[float, float, float]:
     """Return times of a default fit, of a path, and of a path with standard errors."""
 
     def with_errors() -> None:
-        for each in model.path(efficiency=efficiency).results:
+        for each in model.path(steps=steps).results:
             _ = each.bse
 
-    calls = (model.fit, partial(model.path, efficiency=efficiency), with_errors)
+    calls = (partial(model.fit, steps=1), partial(model.path, steps=steps), with_errors)
     times = [[seconds(call) for call in calls] for _ in range(REPEATS)]
     fit, path, errors = np.median(times, axis=0)
     return float(fit), float(path), float(errors)
@@ -173,10 +173,10 @@ def main() -> None:
         report(name, np.concatenate([excesses(make(rng)) for rng in rngs]))
     for kind in ("clean", "far off", "leverage"):
         model = regression(np.random.default_rng(options.seed), kind)
-        for efficiency in (None, 0.95):
-            fit, path, errors = price(model, efficiency)
+        for steps in (1, 2):
+            fit, path, errors = price(model, steps)
             print(
-                f"n = {N}, k = {K}, {kind}, efficiency {efficiency}: fit {fit:.3f} s, path "
+                f"n = {N}, k = {K}, {kind}, {steps} steps: fit {fit:.3f} s, path "
                 f"{path:.2f} s ({path / fit:.1f} fits), with errors {errors:.2f} s "
                 f"({errors / fit:.1f} fits)",
                 flush=True,

@@ -70,22 +70,22 @@ def cov_det_mcd(data: np.ndarray) -> Any:
 
 
 def two_steps(endog: np.ndarray, exog: np.ndarray) -> np.ndarray:
-    return RRMOLS(endog, exog, 0.2).fit(efficiency=0.95).bse
+    return RRMOLS(endog, exog, 0.2).fit().bse
 
 
 PYTHON: dict[str, Fit] = {
-    "RRMOLS": lambda endog, exog: RRMOLS(endog, exog, 0.2).fit(),
+    "RRMOLS": lambda endog, exog: RRMOLS(endog, exog, 0.2).fit(steps=1),
     "RRMOLS, 95 %, bse": two_steps,
     "OLS": lambda endog, exog: sm.OLS(endog, exog).fit().bse,
     "RLM": lambda endog, exog: sm.RLM(endog, exog).fit(),
     "RLMDetSMM": det_smm,
     "HuberRegressor": huber,
-    "RRMLogit": lambda endog, exog: RRMLogit(endog, exog, 0.1).fit(),
+    "RRMLogit": lambda endog, exog: RRMLogit(endog, exog, 0.1).fit(steps=1),
     "Logit": lambda endog, exog: sm.Logit(endog, exog).fit(disp=0),
-    "RRMCov": lambda data: RRMCov(data, 0.2).fit(),
+    "RRMCov": lambda data: RRMCov(data, 0.2).fit(steps=1),
     "MinCovDet": min_cov_det,
     "CovDetMCD": cov_det_mcd,
-    "RRMPCA": lambda data: RRMPCA(data, 2, 0.2).fit(),
+    "RRMPCA": lambda data: RRMPCA(data, 2, 0.2).fit(steps=1),
     "eigh(cov)": lambda data: np.linalg.eigh(np.cov(data.T)),
 }
 R = ("lmrob", "ltsReg", "glmrob", "covMcd", "CovMMest", "PcaHubert")

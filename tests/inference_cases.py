@@ -52,4 +52,4 @@ WEIGHTED = {
 
 
 def bootstrapped(model, **cov_kwds):
-    return model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 50, **cov_kwds})
+    return model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 50, **cov_kwds}, steps=1)

@@ -77,13 +77,13 @@ def assert_same_fits(found, expected):
 
 
 def test_formulas(entry, made):
-    found = entry.formula(made[0](table()), eps_bar=0.3).fit(n_starts=5)
-    assert_same_fits(found, entry.formula(table(), eps_bar=0.3).fit(n_starts=5))
+    found = entry.formula(made[0](table()), eps_bar=0.3).fit(n_starts=5, steps=1)
+    assert_same_fits(found, entry.formula(table(), eps_bar=0.3).fit(n_starts=5, steps=1))
 
 
 def test_arrays(entry, made):
     whole = table().dropna()
-    expected = entry.array(whole.reset_index(drop=True), eps_bar=0.3).fit(n_starts=5)
+    expected = entry.array(whole.reset_index(drop=True), eps_bar=0.3).fit(n_starts=5, steps=1)
     model, others = expected.model, {}
     if "family" in model._get_init_kwds():
         others["family"] = model.family
@@ -96,12 +96,12 @@ def test_arrays(entry, made):
             made[1](whole[model.endog_names].to_numpy()),
             made[0](sm.add_constant(whole[["x", "z"]])),
         ]
-    found = type(model)(*given, eps_bar=0.3, **others).fit(n_starts=5)
+    found = type(model)(*given, eps_bar=0.3, **others).fit(n_starts=5, steps=1)
     assert_same_fits(found, expected)
 
 
 def test_new_rows(entry, made):
-    res = entry.formula(table(), eps_bar=0.3).fit(n_starts=5)
+    res = entry.formula(table(), eps_bar=0.3).fit(n_starts=5, steps=1)
     new = table()[12:20].reset_index(drop=True)
     if hasattr(res, "transform"):
         assert_frame_equal(res.transform(made[0](new)), res.transform(new))
@@ -127,7 +127,7 @@ def test_what_is_given_beside_the_rows(made):
             offset=make(times / 10),
             freq_weights=make(counts),
             subset=make(mask),
-        ).fit(n_starts=5)
+        ).fit(n_starts=5, steps=1)
 
     found, expected = fitted(framed(data), column), fitted(data, np.asarray)
     assert_same_fits(found, expected)
@@ -140,8 +140,10 @@ def test_what_is_given_beside_the_rows(made):
 def test_groups(made, by_name):
     data, (framed, column) = table(), made
     groups = "site" if by_name else column(data["site"].to_numpy())
-    found = rrmstats.ols("y ~ x + C(size)", framed(data), 0.2, groups=groups).fit(n_starts=5)
-    expected = rrmstats.ols("y ~ x + C(size)", data, 0.2, groups="site").fit(n_starts=5)
+    found = rrmstats.ols("y ~ x + C(size)", framed(data), 0.2, groups=groups).fit(
+        n_starts=5, steps=1
+    )
+    expected = rrmstats.ols("y ~ x + C(size)", data, 0.2, groups="site").fit(n_starts=5, steps=1)
     assert_same_fits(found, expected)
     assert_series_equal(found.group_weights, expected.group_weights)
 
@@ -149,8 +151,10 @@ def test_groups(made, by_name):
 def test_labels_of_pandas_are_not_compared_with_the_numbers_of_other_columns():
     data = table().dropna().sample(frac=1, random_state=1)
     counts = 1 + np.arange(len(data)) % 3
-    found = rrmstats.ols("y ~ x", data, 0.2, freq_weights=pl.Series(counts)).fit(n_starts=5)
-    expected = rrmstats.ols("y ~ x", data, 0.2, freq_weights=counts).fit(n_starts=5)
+    found = rrmstats.ols("y ~ x", data, 0.2, freq_weights=pl.Series(counts)).fit(
+        n_starts=5, steps=1
+    )
+    expected = rrmstats.ols("y ~ x", data, 0.2, freq_weights=counts).fit(n_starts=5, steps=1)
     assert_series_equal(found.params, expected.params)
 
 
@@ -158,12 +162,12 @@ def test_functions_of_a_loss(made):
     z, column = table()["y"].to_numpy(), made[1]
     counts = 1.0 + np.arange(N) % 3
     expected = rrmstats.custom(lambda t: (z - t[0]) ** 2, [0.0], 0.2, freq_weights=counts).fit(
-        n_starts=5
+        n_starts=5, steps=1
     )
     model = rrmstats.custom(
         lambda t: column((z - t[0]) ** 2), [0.0], 0.2, freq_weights=column(counts)
     )
-    res = model.fit(n_starts=5)
+    res = model.fit(n_starts=5, steps=1)
     np.testing.assert_array_equal(res.params, expected.params)
     assert isinstance(res.weights.index, pd.RangeIndex)
     ours = rrmstats.robust_weights(column(z**2), 0.2, column(counts))
@@ -175,9 +179,9 @@ def test_robustify(made):
     counts, exog = 1.0 + np.arange(len(data)) % 3, sm.add_constant(data[["x"]])
     found = rrmstats.robustify(
         sm.Poisson(data["count"], exog), 0.2, freq_weights=made[1](counts)
-    ).fit(n_starts=5)
+    ).fit(n_starts=5, steps=1)
     expected = rrmstats.robustify(sm.Poisson(data["count"], exog), 0.2, freq_weights=counts).fit(
-        n_starts=5
+        n_starts=5, steps=1
     )
     assert_series_equal(found.params, expected.params)
     new = exog[:4].reset_index(drop=True)
@@ -215,8 +219,8 @@ def test_levels_in_a_formula():
     data = table()
     ordered = data.assign(size=pd.Categorical(data["size"], LEVELS))
     framed = polars_frame(data).with_columns(pl.col("size").cast(pl.Enum(LEVELS)))
-    found = rrmstats.ols("y ~ x + size", framed, 0.2).fit(n_starts=5)
-    assert_same_fits(found, rrmstats.ols("y ~ x + size", ordered, 0.2).fit(n_starts=5))
+    found = rrmstats.ols("y ~ x + size", framed, 0.2).fit(n_starts=5, steps=1)
+    assert_same_fits(found, rrmstats.ols("y ~ x + size", ordered, 0.2).fit(n_starts=5, steps=1))
     assert found.params.index[1] == "size[T.middle]"
 
 
@@ -227,7 +231,7 @@ def test_polars_does_not_need_pyarrow(monkeypatch):
 
 
 def test_an_index_that_arrow_keeps_comes_back():
-    res = rrmstats.ols("y ~ x + z", pa.Table.from_pandas(frame()), 0.2).fit(n_starts=5)
+    res = rrmstats.ols("y ~ x + z", pa.Table.from_pandas(frame()), 0.2).fit(n_starts=5, steps=1)
     assert res.weights.index.tolist() == frame().index.tolist()
 
 
@@ -242,8 +246,10 @@ def test_data_that_are_not_read_yet(data, advice):
     for call in (
         lambda: rrmstats.ols("y ~ x", data, 0.2),
         lambda: rrmstats.RRMCov(data, 0.2),
-        lambda: MODELS["ols"].formula(table(), eps_bar=0.2).fit(n_starts=5).predict(data),
-        lambda: MODELS["pca"].formula(table(), eps_bar=0.2).fit(n_starts=5).transform(data),
+        lambda: MODELS["ols"].formula(table(), eps_bar=0.2).fit(n_starts=5, steps=1).predict(data),
+        lambda: (
+            MODELS["pca"].formula(table(), eps_bar=0.2).fit(n_starts=5, steps=1).transform(data)
+        ),
     ):
         with pytest.raises(TypeError, match=advice):
             call()

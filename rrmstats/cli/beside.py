@@ -21,9 +21,9 @@ def beside_rows(frame: pd.DataFrame, fit: Any) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns weight, outlier, residual (of regressions, in units of the response) and distance
-        (standardized). Where the data have a column of one of these names, all of them begin
-        with ``rrm_``.
+        Columns weight, prob_bad (in two steps), outlier, residual (of regressions, in units of
+        the response) and distance (standardized). Where the data have a column of one of these
+        names, all of them begin with ``rrm_``.
 
     Examples
     --------
@@ -43,7 +43,10 @@ def beside_rows(frame: pd.DataFrame, fit: Any) -> pd.DataFrame:
 def row_columns(fit: Any) -> pd.DataFrame:
     """Return what a fit tells of its rows, by their numbers."""
     table = fit.weight_table(None).sort_index()
-    columns = {"weight": fit.weights, "outlier": fit.outliers().astype("boolean")}
+    columns = {"weight": fit.weights}
+    if hasattr(fit, "prob_bad"):
+        columns["prob_bad"] = fit.prob_bad
+    columns |= {"outlier": fit.outliers().astype("boolean")}
     residuals = response_residuals(fit)
     if residuals is not None:
         columns["residual"] = pd.Series(np.asarray(residuals), fit.weights.index)

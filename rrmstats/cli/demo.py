@@ -26,7 +26,7 @@ def run_demo(args: argparse.Namespace) -> None:
     if drawn:
         check_existing("--out", args.out, args.force)
     stars = rrmstats.datasets.stars_cyg.load_pandas().data
-    robust = rrmstats.ols(FORMULA, stars, eps_bar="auto").fit(efficiency=0.95)
+    robust = rrmstats.ols(FORMULA, stars, eps_bar="auto").fit()
     least_squares = smf.ols(FORMULA, stars).fit()
     if drawn:
         _save(robust.plot_fit(), args.out)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rrmstats.cli.beside import beside_rows
 from rrmstats.cli.formats import SUMMARIES
-from rrmstats.cli.making import check_options, make_model
+from rrmstats.cli.making import asked_steps, check_options, make_model
 from rrmstats.cli.outputs import check_outputs, check_report
 from rrmstats.cli.tables import form_of, read_source, require_form, table_bytes
 from rrmstats.files import write_all
@@ -25,7 +25,7 @@ def run_fit(args: argparse.Namespace) -> None:
         require_form(form)
     source = read_source(args.data, args.input_format, args.sep, args.decimal)
     frame = source.frame()
-    fit = make_model(args, frame, args.eps_bar).fit(efficiency=args.efficiency)
+    fit = make_model(args, frame, args.eps_bar).fit(**asked_steps(args))
     files: dict[Path, str | bytes] = {}
     if args.report is not None:
         files[args.report] = report_text(fit)

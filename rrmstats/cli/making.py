@@ -63,6 +63,11 @@ def check_options(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name} is for --model {' and '.join(models)}, not {args.model}")
 
 
+def asked_steps(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the number of steps as `fit` takes it; the former --efficiency goes before."""
+    return {"steps": args.steps} if args.efficiency is None else {"efficiency": args.efficiency}
+
+
 def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | str) -> Any:
     """Return the model that the options ask for.
 

@@ -94,9 +94,8 @@ def _add_model(parser: Any) -> None:
     parser.add_argument("formula", metavar="FORMULA", help=FORMULA)
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("--model", choices=MODELS, default="ols", help="(default: ols)")
-    parser.add_argument(
-        "--efficiency", type=_efficiency, help="of a second step, in (0, 1), such as 0.95"
-    )
+    parser.add_argument("--steps", type=int, choices=(1, 2), default=2, help="1 or 2 (default: 2)")
+    parser.add_argument("--efficiency", type=_efficiency, help=argparse.SUPPRESS)
     parser.add_argument("--family", choices=FAMILIES, help="for glm (default: gaussian)")
     parser.add_argument("--link", choices=LINKS, help="for glm (default: that of the family)")
     parser.add_argument("--level", help="for logit: the value of the response that counts as 1")

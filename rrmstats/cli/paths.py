@@ -9,7 +9,7 @@ from typing import Any
 
 from rrmstats.cli.errors import UsageError
 from rrmstats.cli.fits import report_text
-from rrmstats.cli.making import check_options, make_model
+from rrmstats.cli.making import asked_steps, check_options, make_model
 from rrmstats.cli.outputs import check_outputs, check_report
 from rrmstats.cli.tables import form_of, read_source, require_form, table_bytes
 from rrmstats.cli.wording import in_shell
@@ -28,7 +28,7 @@ def run_path(args: argparse.Namespace) -> None:
     check_outputs(args, ["report", "plot", "table"])
     _check_needs(args)
     frame = read_source(args.data, args.input_format, args.sep, args.decimal).frame()
-    path = make_model(args, frame, ANY_BOUND).path(efficiency=args.efficiency)
+    path = make_model(args, frame, ANY_BOUND).path(**asked_steps(args))
     files: dict[Path, str | bytes] = {}
     if args.report is not None:
         files[args.report] = report_text(path)

@@ -9,7 +9,9 @@ NO_ROWS = (
     "no rows are left: each has a missing value, or one that a function of the formula cannot take"
 )
 PHRASES = (
-    (r"fit\(efficiency=([\d.]+)\)", r"--efficiency \1"),
+    (r"\bfit\(steps=([12])\)", r"--steps \1"),
+    (r"^efficiency= (?=will be)", "--efficiency "),
+    (r"\bUse steps=([12]) in place of efficiency=", r"Use --steps \1 in place of --efficiency "),
     (r"\bpath\(\)", "rrmstats path"),
     (r"(^|for example )level=", r"\1--level "),
     (r"with level=$", "with --level"),
@@ -43,8 +45,8 @@ def in_shell(text: str) -> str:
     Examples
     --------
     >>> from rrmstats.cli.wording import in_shell
-    >>> in_shell("fit(efficiency=0.95) makes it 95%.")
-    '--efficiency 0.95 makes it 95%.'
+    >>> in_shell("A second step, fit(steps=2), wins them back.")
+    'A second step, --steps 2, wins them back.'
     """
     for said, meant in PHRASES:
         text = re.sub(said, meant, text)

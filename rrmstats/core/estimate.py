@@ -39,8 +39,6 @@ class Estimate:
         Consistent parameters in the units of the data.
     raw_params : ndarray, shape (k,)
         The paper's, which minimize the risk.
-    efficiency : float or None
-        Efficiency asked of the second step; None where there is one step.
     first : Estimate or None
         That of the first step, where this one is of the second.
     ladder : Ladder or None
@@ -70,7 +68,6 @@ class Estimate:
     solution: Solution
     params: Array
     raw_params: Array
-    efficiency: float | None = None
     first: Estimate | None = None
     ladder: Ladder[Any] | None = None
     explained: Explained | None = None
@@ -88,11 +85,6 @@ class Estimate:
     def wnobs(self) -> float:
         """Number of observations that the rows stand for."""
         return self.setting.wnobs(self.problem.n_obs)
-
-    @property
-    def efficiency_reached(self) -> float | None:
-        """Efficiency on clean data that the second step has; None where there is one step."""
-        return self.efficiency if self.ladder is None else self.ladder.best.efficiency
 
     @property
     def rows_per_group(self) -> float:

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.stats import norm
 
-from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate, Untilted
 from rrmstats.core.group_law import GroupLaw
@@ -70,28 +69,10 @@ class GroupedEstimate(Estimate):
         return getattr(self.row_estimate, name)
 
     @property
-    def gaussian_efficiency(self) -> float:
-        """Efficiency of the reported step on clean Gaussian data: that of so many dimensions."""
-        reached = self.efficiency_reached
-        if reached is not None:
-            return reached
-        return gaussian_efficiency(self.setting.eps_bar, self.rows_per_group)
-
-    @property
     def rows_per_group(self) -> float:
         """Mean number of rows of a group."""
         sizes = self.problem.groups.sizes
         return float(sizes[sizes > 0].mean())
-
-    @property
-    def efficiency_reached(self) -> float | None:
-        """Efficiency on clean Gaussian data of the second step; None where there is one step."""
-        if self.efficiency is None:
-            return None
-        rows = self.rows_per_group
-        if self.stayed:
-            return gaussian_efficiency(self.setting.eps_bar, rows)
-        return float(chi2.cdf(chi2.ppf(KEPT_LEVEL, rows), rows + 2))
 
     @property
     def stayed(self) -> bool:
@@ -242,7 +223,7 @@ def consistent_groups(
     return _estimate(problem, solution, setting, rates, law)
 
 
-def kept_groups(problem: GroupedProblem, first: Estimate, efficiency: float) -> GroupedEstimate:
+def kept_groups(problem: GroupedProblem, first: Estimate) -> GroupedEstimate:
     """Return the classical estimate of the groups that a first step does not give up.
 
     Groups beyond KEPT_LEVEL are left out; the others have their full weight. Where that differs
@@ -251,7 +232,7 @@ def kept_groups(problem: GroupedProblem, first: Estimate, efficiency: float) -> 
     """
     assert isinstance(first, GroupedEstimate)
     if first.hidden:
-        return replace(first, efficiency=efficiency, first=first)
+        return replace(first, first=first)
     setting = first.setting
     kept = setting.spread(problem.n_obs) * ~first.flags(KEPT_LEVEL)
     weights = kept / kept.sum()
@@ -262,7 +243,6 @@ def kept_groups(problem: GroupedProblem, first: Estimate, efficiency: float) -> 
     told = first if _disagree(first, second) else second
     return replace(
         told,
-        efficiency=efficiency,
         first=first,
         eps_hat=first.eps_hat,
         eps_hat_se=first.eps_hat_se,

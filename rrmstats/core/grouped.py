@@ -266,6 +266,6 @@ class GroupedProblem(EstimableProblem):
         """Return the estimate of the first step, consistent where a correction is known."""
         return consistent_groups(self, solution, setting)
 
-    def second_step(self, first: Estimate, efficiency: float = 0.95) -> Estimate:
+    def second_step(self, first: Estimate) -> Estimate:
         """Return the classical estimate of the groups that the first step does not give up."""
-        return kept_groups(self, first, efficiency)
+        return kept_groups(self, first)

@@ -14,7 +14,6 @@ from rrmstats.experiments.rivals import SeverCov, SeverLogit, SeverOLS, SeverPCA
 from rrmstats.experiments.rivals.multivariate import moments
 from rrmstats.experiments.samples import Regression
 
-EFFICIENCY = 0.95
 # The paper's algorithm step for step.
 ALGORITHM_1: dict[str, Any] = {"n_starts": 0, "accelerate": False}
 
@@ -42,7 +41,7 @@ def linear_fits(data: Regression, eps_bar: float = 0.4) -> Estimates:
     dict of ndarray, shape (k,)
     """
     model = RRMOLS(*data, eps_bar=eps_bar)
-    first, second = model.fit(), model.fit(efficiency=EFFICIENCY)
+    first, second = model.fit(steps=1), model.fit()
     return {
         ERM: sm.OLS(*data).fit().params,
         HUBER: huber(*data).fit().params,
@@ -68,7 +67,7 @@ def logit_fits(data: Regression, eps_bar: float = 0.3) -> Estimates:
     dict of ndarray, shape (k,)
     """
     model = RRMLogit(*data, eps_bar=eps_bar)
-    first, second = model.fit(), model.fit(efficiency=EFFICIENCY)
+    first, second = model.fit(steps=1), model.fit()
     return {
         ERM: sm.Logit(*data).fit(disp=0).params,
         SEVER: SeverLogit(*data, eps_bar=eps_bar).fit().params,
@@ -93,7 +92,7 @@ def pca_fits(data: Array, eps_bar: float = 0.4) -> Estimates:
     dict of ndarray, shape (d,)
     """
     model = RRMPCA(data, 1, eps_bar=eps_bar, demean=False)
-    first, second = model.fit(), model.fit(efficiency=EFFICIENCY)
+    first, second = model.fit(steps=1), model.fit()
     axes = {
         ERM: PCA(data, ncomp=1, standardize=False, demean=False, normalize=False).loadings,
         SEVER: SeverPCA(data, 1, eps_bar=eps_bar, demean=False).fit().loadings,
@@ -119,7 +118,7 @@ def cov_fits(data: Array, eps_bar: float = 0.3) -> Estimates:
     dict of ndarray, shape (d, d)
     """
     model = RRMCov(data, eps_bar=eps_bar)
-    first, second = model.fit(), model.fit(efficiency=EFFICIENCY)
+    first, second = model.fit(steps=1), model.fit()
     found = {
         ERM: moments(data)[1],
         SEVER: SeverCov(data, eps_bar=eps_bar).fit().cov,

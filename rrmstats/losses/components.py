@@ -106,12 +106,12 @@ class ComponentsProblem(SubspaceProblem):
         assert isinstance(first, ComponentsEstimate)
         setting, ladder = first.setting, first.usual
         if first.plane is None:
-            return self._stay(first, efficiency, Ladder((first.only_rung(),), 0))
+            return self._stay(first, Ladder((first.only_rung(),), 0))
         if ladder is None or efficiency != USUAL_EFFICIENCY:
             ladder = self._ladder(first.plane, first.inner, setting, efficiency)
         plane, passed = ladder.best, ladder.rungs[1 : ladder.chosen + 1]
         if not passed and ladder.refused is not None:
-            return self._stay(first, efficiency, ladder)
+            return self._stay(first, ladder)
         found, inner = first.solution, first.inner
         if passed:
             places = [Place(self.join(r.point, r.basis), r.lambda_, r.kept) for r in passed]
@@ -123,7 +123,6 @@ class ComponentsProblem(SubspaceProblem):
         eps_hat, error = contamination(plane, inner, setting)
         return replace(
             second,
-            efficiency=efficiency,
             first=first,
             ladder=with_params(ladder, first.params, second.params),
             eps_hat=eps_hat,
@@ -143,12 +142,10 @@ class ComponentsProblem(SubspaceProblem):
         found = replace(estimate, rest=rest * self.unit**2)
         return Untilted(found, found.influence())
 
-    def _stay(
-        self, first: ComponentsEstimate, efficiency: float, ladder: Ladder[Any]
-    ) -> ComponentsEstimate:
+    def _stay(self, first: ComponentsEstimate, ladder: Ladder[Any]) -> ComponentsEstimate:
         """Return the first step as the result of the second."""
         ladder = with_params(ladder, first.params, first.params)
-        return replace(first, efficiency=efficiency, first=first, ladder=ladder, usual=None)
+        return replace(first, first=first, ladder=ladder, usual=None)
 
     def core(self, plane: PlaneRung) -> Core:
         """Return what is estimated of each degree of freedom off the subspace."""

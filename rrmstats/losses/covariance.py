@@ -116,7 +116,7 @@ class CovarianceProblem(ScatterProblem):
         assert isinstance(first, CovarianceEstimate)
         if first.rung is None:
             ladder: Ladder[Any] = Ladder((self._only_rung(first),), 0)
-            return replace(first, efficiency=efficiency, first=first, ladder=ladder)
+            return replace(first, first=first, ladder=ladder)
         climbed = first.usual
         if climbed is None or efficiency != USUAL_EFFICIENCY:
             climbed = self._ladder(first.rung, first.setting, efficiency)
@@ -125,7 +125,7 @@ class CovarianceProblem(ScatterProblem):
             places = [Place(self.join(r.location, r.weighted), r.lambda_) for r in passed]
             converged = all(rung.converged for rung in passed)
             found = rung_solution(self, found, places, first.setting, converged)
-        return self._estimate(found, first.setting, best, best, efficiency, first, climbed)
+        return self._estimate(found, first.setting, best, best, first, climbed)
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, the size of its covariance consistent."""
@@ -205,7 +205,6 @@ class CovarianceProblem(ScatterProblem):
         setting: Setting,
         rung: ScatterRung,
         told: ScatterRung,
-        efficiency: float | None = None,
         first: Estimate | None = None,
         ladder: Ladder[ScatterRung] | None = None,
         usual: Ladder[ScatterRung] | None = None,
@@ -222,7 +221,6 @@ class CovarianceProblem(ScatterProblem):
             solution=solution,
             params=rung.params,
             raw_params=self.to_params(rung.location, rung.weighted),
-            efficiency=efficiency,
             first=first,
             ladder=ladder,
             eps_hat=told.eps_hat,

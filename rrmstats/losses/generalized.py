@@ -95,7 +95,7 @@ class GeneralizedProblem(DevianceProblem):
         if first.exact or first.setting.eps_bar == 0:
             bad = 1.0 * (first.solution.weights == 0)
             told = without_comparison(bad, first.eps_hat, first.wnobs)
-            return replace(first, efficiency=EFFICIENCY, first=first, explained=told)
+            return replace(first, first=first, explained=told)
         rows = self.law_rows(first.setting)
         found = explained_rows(
             rows,
@@ -122,7 +122,6 @@ class GeneralizedProblem(DevianceProblem):
             solution=replace(solution, converged=sound),
             params=self.design.to_params(fit.theta),
             raw_params=first.raw_params,
-            efficiency=EFFICIENCY,
             first=first,
             explained=found.explained,
             eps_hat=found.explained.chosen.eps,

@@ -189,19 +189,13 @@ class LikelihoodProblem(NumericalProblem):
         if not isinstance(first, LikelihoodEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.rows is None:
-            raise NotImplementedError(
-                "the second step needs the distribution of the responses, get_distribution of the "
-                "model, and it has none; fit without efficiency="
-            )
+            return first  # the distribution of the responses is not known
         if self.likelihood.classes:
-            raise NotImplementedError(
-                "there is no second step for labels: no single one is improbable enough to tell "
-                "a wrong label from chance. Fit without efficiency=, or use RRMLogit"
-            )
+            return first  # no single label is improbable enough to tell a wrong one from chance
         setting = first.setting
         if setting.eps_bar == 0:
             told = without_comparison(np.zeros(self.n_obs), 0.0, first.wnobs)
-            return replace(first, efficiency=EFFICIENCY, first=first, explained=told)
+            return replace(first, first=first, explained=told)
         rows = rows_of_likelihood(self.likelihood, setting)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)
         found = explained_rows(rows, laws, (self.start, first.params), setting.eps_bar)
@@ -216,7 +210,6 @@ class LikelihoodProblem(NumericalProblem):
             solution=replace(with_infinite_losses(solution), converged=sound),
             params=theta,
             raw_params=first.raw_params,
-            efficiency=EFFICIENCY,
             first=first,
             explained=found.explained,
             eps_hat=found.explained.chosen.eps,

@@ -10,7 +10,6 @@ from scipy.stats import t
 
 from rrmstats.core.block_array import aligned
 from rrmstats.core.consistency import (
-    gaussian_efficiency,
     order_efficiency,
     second_moment_ratio,
     untilted_variance,
@@ -185,11 +184,6 @@ class RegressionEstimate(Estimate):
     def scale(self) -> float:
         """Consistent variance of the noise."""
         return self.loss_unit * self.noise.scale
-
-    @property
-    def gaussian_efficiency(self) -> float:
-        """Efficiency of the first step on clean Gaussian data."""
-        return gaussian_efficiency(self.setting.eps_bar)
 
     @property
     def inference_freedom(self) -> float:

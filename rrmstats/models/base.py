@@ -19,11 +19,7 @@ from rrmstats.interchange import as_pandas, as_values
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.bounding import BoundedModel
 from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound, checked_most, warn_of_bound
-from rrmstats.models.checks import (
-    check_efficiency,
-    check_finite,
-    check_frame,
-)
+from rrmstats.models.checks import DEPRECATED, check_finite, check_frame, checked_steps
 from rrmstats.models.descriptions import counted, describe
 from rrmstats.models.grouping import (
     GroupedModel,
@@ -210,7 +206,7 @@ class RRMModel(
     def fit(
         self,
         *,
-        efficiency: float | None = None,
+        steps: int = 2,
         n_starts: int | None = None,
         start_params: ArrayLike | None = None,
         rng: int | np.random.Generator | None = None,
@@ -221,16 +217,17 @@ class RRMModel(
         cov_kwds: Mapping[str, Any] | None = None,
         use_t: bool | None = None,
         stability: bool = True,
+        efficiency: float | str | None = DEPRECATED,
     ) -> ResultsT:
         """Minimize the robust risk over parameters and weights together.
 
         Parameters
         ----------
-        efficiency : float, optional
-            Efficiency on clean data, in (0, 1), that a second step is to have: it starts from
-            the minimum and keeps its robustness, but gives more rows their full weight. 0.95 is
-            usual. The second step of `RRMLogit` has the efficiency of maximum likelihood whatever
-            is given.
+        steps : {2, 1}, optional
+            1 for the estimate of least risk, the paper's. 2, the default, fits the paper's model
+            of the data from there, good rows and bad ones: it has the precision of a fit to the
+            good rows, and tells how likely each row is to be bad. Losses without a distribution
+            have one step.
         n_starts : int, optional
             Random subsets from which the global minimum is sought, besides the uniform and the
             spectral starts; by default 20 to 2,000, more where `eps_bar` and the number of
@@ -260,6 +257,8 @@ class RRMModel(
         stability : bool, optional
             Whether `summary` and `stability` of the results compare the fit with one that has a
             larger `eps_bar`; that takes one more fit, when they are first used.
+        efficiency : float or None, optional
+            Deprecated: None is ``steps=1``, a number ``steps=2``.
 
         Returns
         -------
@@ -271,11 +270,11 @@ class RRMModel(
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
         >>> model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2)
-        >>> res = model.fit(efficiency=0.95)
+        >>> res = model.fit()
         >>> bool(res.bse["log_te"] < res.first_step.bse["log_te"])
         True
         """
-        check_efficiency(efficiency)
+        steps = checked_steps(steps, efficiency)
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
         setting = Setting(
@@ -289,7 +288,7 @@ class RRMModel(
             theta_step = grouped_step(model._theta_step(rows), problem)
         setting = replace(setting, eps_bar=model._bound, theta_step=theta_step)
         start = None if start_params is None else model._start_theta(rows, start_params)
-        estimate = take_steps(problem, setting, start, 1 if efficiency is None else 2)
+        estimate = take_steps(problem, setting, start, steps)
         warn_of_bound(problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
         replicates = None if bootstrap is None else bootstrap.run(estimate)
@@ -298,8 +297,8 @@ class RRMModel(
     def path(
         self,
         eps_bar: ArrayLike | None = None,
-        efficiency: float | None = None,
         *,
+        steps: int = 2,
         n_starts: int | None = None,
         rng: int | np.random.Generator | None = None,
         tol: float = TOL,
@@ -308,6 +307,7 @@ class RRMModel(
         cov_kwds: Mapping[str, Any] | None = None,
         use_t: bool | None = None,
         progress: bool | None = None,
+        efficiency: float | str | None = DEPRECATED,
     ) -> RRMPath:
         """Fit the model at each of several bounds on the corrupted fraction.
 
@@ -319,13 +319,15 @@ class RRMModel(
         eps_bar : array_like, optional
             The bounds, in [0, 1); by default 0, 0.02, ..., 0.5, as far as they leave as many
             observations as parameters. The model's own `eps_bar` plays no part.
-        efficiency : float, optional
-            Efficiency on clean data of a second step; see `fit`.
+        steps : {2, 1}, optional
+            Number of steps of each fit; see `fit`.
         n_starts, rng, tol, maxiter, cov_type, cov_kwds, use_t : optional
             As `fit` takes them.
         progress : bool, optional
             Show a progress bar, through tqdm, where the path takes more than two seconds; by
             default on a terminal where tqdm is installed.
+        efficiency : float or None, optional
+            Deprecated; see `fit`.
 
         Returns
         -------
@@ -341,13 +343,13 @@ class RRMModel(
            eps_bar_from  eps_bar_to
         0          0.04        0.06
         """
-        check_efficiency(efficiency)
+        steps = checked_steps(steps, efficiency)
         self._refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
         setting = Setting(0.0, self._search_counts, n_starts, rng, tol, maxiter)
         return fit_path(
-            self._path_model(), eps_bar, efficiency, setting, inference, bootstrap, progress
+            self._path_model(), eps_bar, steps, setting, inference, bootstrap, progress
         )
 
     def _path_model(self) -> Self:

@@ -33,8 +33,6 @@ EPS_BAR_MAX = 0.45
 MOST_ROWS = 100_000
 # Rows per parameter, of those that eps_bar leaves, below which a fit warns.
 FEW_ROWS = 3.0
-# Level at which rows count as outliers.
-FLAG_LEVEL = 0.975
 
 
 def checked_bound(eps_bar: Any) -> float | str:
@@ -149,7 +147,7 @@ def checked_stability(model: Any, estimate: Estimate) -> Stability:
         return Stability(eps_bar, larger, pvalue=found.pvalue)
     plain = Inference("sandwich", {}, None)
     before, after = part._results(own, plain), other._results(robust, plain)
-    flags, robust_flags = before._unit_flags(FLAG_LEVEL), after._unit_flags(FLAG_LEVEL)
+    flags, robust_flags = before._unit_flags(), after._unit_flags()
     labels = row_labels(model, rows) if not part._weighs_groups else part.group_labels
     return Stability(
         eps_bar,

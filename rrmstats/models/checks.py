@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,16 +12,46 @@ import pandas as pd
 from statsmodels.tools.sm_exceptions import MissingDataError
 
 from rrmstats.core.entropy import Array
+from rrmstats.results.bound import caller_level
 
 # What statsmodels' formula interface passes on to the constructor.
 FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
+# What stands for no efficiency given, as in scikit-learn.
+DEPRECATED = "deprecated"
 
 
-def check_efficiency(efficiency: Any) -> None:
-    """Raise where the efficiency asked of a second step is not a fraction."""
+def checked_steps(steps: Any, efficiency: Any = DEPRECATED) -> int:
+    """Return the number of steps, 1 or 2, also where it is given in the former way.
+
+    Parameters
+    ----------
+    steps : int
+    efficiency : float or None, optional
+        The former way to ask for them: one step for None, two for a number in (0, 1).
+    """
+    if not isinstance(efficiency, str) or efficiency != DEPRECATED:
+        return _former_steps(efficiency)
+    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+    if not (whole and steps in (1, 2)):
+        raise ValueError(
+            f"steps must be 2, the default, or 1, the paper's estimate, got {steps!r}"
+        )
+    return int(steps)
+
+
+def _former_steps(efficiency: Any) -> int:
+    """Return the number of steps that an efficiency asks for, with a warning."""
     number = isinstance(efficiency, int | float | np.number)
     if efficiency is not None and not (number and 0 < efficiency < 1):
-        raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}")
+        raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}; use steps=2")
+    steps = 1 if efficiency is None else 2
+    warnings.warn(
+        f"efficiency= will be removed: two steps are the default, without an efficiency to "
+        f"choose. Use steps={steps} in place of efficiency={efficiency}",
+        FutureWarning,
+        stacklevel=caller_level(),
+    )
+    return steps
 
 
 def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:

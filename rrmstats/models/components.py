@@ -166,7 +166,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
 
         Parameters
         ----------
-        efficiency, n_starts, rng, tol, maxiter, accelerate : optional
+        steps, n_starts, rng, tol, maxiter, accelerate : optional
             As `RRMOLS.fit` takes them; `start_params` is refused.
         cov_type, cov_kwds, use_t, stability : optional
             As `RRMOLS.fit` takes them.

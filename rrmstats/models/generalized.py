@@ -96,7 +96,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     >>> y = rng.poisson(np.exp(1 + 0.5 * x))
     >>> y[x > 1.5] = 0
     >>> model = RRMGLM(y, sm.add_constant(x), eps_bar=0.2, family=sm.families.Poisson())
-    >>> model.fit(efficiency=0.95).params.round(1)
+    >>> model.fit().params.round(1)
     array([1. , 0.5])
     """
 
@@ -209,7 +209,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
             if (self.row_sizes == 1).all():
                 return (
                     "no single label of 0 or 1 is improbable enough to tell a wrong one from "
-                    "chance; rrmstats.logit has a ladder for labels"
+                    "chance; rrmstats.logit has a second step for labels"
                 )
         return ""
 

@@ -244,7 +244,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
 
         Parameters
         ----------
-        efficiency, n_starts, start_params, rng, tol, maxiter, accelerate : optional
+        steps, n_starts, start_params, rng, tol, maxiter, accelerate : optional
             As `RRMOLS.fit` takes them.
         cov_type, cov_kwds, use_t, stability : optional
             As `RRMOLS.fit` takes them.
@@ -259,7 +259,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         >>> rng = np.random.default_rng(0)
         >>> exog = sm.add_constant(rng.standard_normal(100))
         >>> count = rng.poisson(np.exp(exog @ [1.0, 0.5]))
-        >>> res = rrmstats.robustify(sm.Poisson(count, exog), eps_bar=0.1).fit(efficiency=0.95)
+        >>> res = rrmstats.robustify(sm.Poisson(count, exog), eps_bar=0.1).fit()
         >>> res.converged
         True
         """

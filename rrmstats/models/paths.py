@@ -44,7 +44,7 @@ def default_grid(n_params: int, wnobs: float) -> Array:
 def fit_path(
     model: Any,
     eps_bar: ArrayLike | None,
-    efficiency: float | None,
+    steps: int,
     setting: Setting,
     inference: Inference,
     bootstrap: Bootstrap | None,
@@ -71,7 +71,7 @@ def fit_path(
     estimates, inferences = [], []
     for value, (problem, solution) in zip(_shown(progress, "fits", grid), found, strict=True):
         first = problem.consistent(solution, replace(setting, eps_bar=float(value)))
-        estimates.append(first if efficiency is None else problem.second_step(first))
+        estimates.append(problem.second_step(first) if steps == 2 else first)
         replicates = None if bootstrap is None else bootstrap.run(estimates[-1])
         inferences.append(replace(inference, replicates=replicates))
     warn_once(model, estimates)

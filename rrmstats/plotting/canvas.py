@@ -29,6 +29,8 @@ FROM_ZERO: Style = {"xlim": (0, None), "ylim": (0, None)}
 WEIGHT_COLORS: Style = {"cmap": "cividis_r", "vmin": 0.0}
 # More points than this are drawn as an image: in SVG and PDF each of them is a path otherwise.
 MANY_ROWS = 5000
+# Fraction of clean rows within the cutoffs that are drawn.
+LEVEL = 0.975
 
 
 class DrawnRows(NamedTuple):
@@ -85,8 +87,13 @@ def lay_out(ax: Axes) -> None:
     figure.canvas.figure.draw_without_rendering()
 
 
-def flagged_rows(results: Results, level: float = 0.975) -> Flags:
-    """Return whether each row is an outlier, shape (n,)."""
+def cutoff_level(level: float | None) -> float:
+    """Return the level of the cutoffs to draw, the usual one for None."""
+    return LEVEL if level is None else level
+
+
+def flagged_rows(results: Results, level: float | None = None) -> Flags:
+    """Return whether each row is an outlier, shape (n,); see `outliers` of the results."""
     return np.asarray(results.outliers(level), dtype=bool)
 
 
@@ -108,7 +115,7 @@ def draw_rows(
     results: Results,
     x: Array,
     y: Array,
-    level: float = 0.975,
+    level: float | None = None,
     label: int = 5,
     unit: str = "row",
     **settings: Any,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rrmstats.plotting.canvas import flagged_rows
+from rrmstats.plotting.canvas import cutoff_level, flagged_rows
 from rrmstats.plotting.legends import points_per_pixel
 from rrmstats.plotting.offers import Flags, Results
 
@@ -49,7 +49,7 @@ def take_captions(fig: Figure) -> str:
     return " ".join(" ".join(text.split()) for text in found if text)
 
 
-def large_weights_note(results: Results, level: float = 0.975, unit: str = "row") -> str:
+def large_weights_note(results: Results, level: float | None = None, unit: str = "row") -> str:
     """Return why flagged rows have large weights; an empty text if none has.
 
     A weight says how much a row counts in the fit, a flag that it is unusual. Rows far out in the
@@ -71,21 +71,26 @@ def large_weights_note(results: Results, level: float = 0.975, unit: str = "row"
     return " ".join(_subject(int(rows.sum()), unit) + why for rows, why in parts if rows.any())
 
 
-def _score_outliers(results: Results, level: float) -> Flags:
+def _score_outliers(results: Results, level: float | None) -> Flags:
     """Return which rows are far from the center and not off the subspace, shape (n,)."""
     if "score_cutoff" not in dir(results):
         return np.zeros(np.size(results.losses), dtype=bool)
     components: Any = results
-    each = float(np.sqrt(level))  # outliers() gives each of the two cutoffs this level
+    each = float(
+        np.sqrt(cutoff_level(level))
+    )  # outliers() gives each of the two cutoffs this level
     far = np.asarray(components.score_distance) > components.score_cutoff(each)
     off = np.asarray(components.orthogonal_distance) > components.orthogonal_cutoff(each)
     return np.asarray(far & ~off)
 
 
-def _other_reason(results: Results, level: float) -> str:
+def _other_reason(results: Results, level: float | None) -> str:
     if getattr(results, "group_view", None) is not None:
         return ": rows share the weight of their group."
-    return f": unusual at the level {level:.1%}, but not so far out that the fit gives up on them."
+    if level is None and getattr(results, "prob_bad", None) is not None:
+        return ": more likely bad than good, but not surely bad."
+    unusual = f": unusual at the level {cutoff_level(level):.1%}"
+    return f"{unusual}, but not so far out that the fit gives up on them."
 
 
 def _subject(count: int, unit: str) -> str:

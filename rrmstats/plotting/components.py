@@ -13,6 +13,7 @@ from rrmstats.plotting.canvas import (
     FROM_ZERO,
     ROBUST,
     DrawnRows,
+    cutoff_level,
     draw_rows,
     lay_out,
     one_axes,
@@ -111,7 +112,7 @@ def plot_biplot(
     results: ComponentsResults,
     components: tuple[int, int] = (0, 1),
     ax: Axes | None = None,
-    level: float = 0.975,
+    level: float | None = None,
     label: int = 5,
 ) -> Figure:
     """Plot the scores on two components with the variables as arrows.
@@ -124,7 +125,8 @@ def plot_biplot(
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     level : float, optional
-        Fraction of clean rows that are not flagged, in (0, 1).
+        Fraction of clean rows that are not flagged, in (0, 1); by default the flags are those of
+        `outliers`.
     label : int, optional
         How many of the flagged rows to label by their index.
 
@@ -194,7 +196,7 @@ def _name_arrows(drawn: DrawnRows, ends: Array, names: list[str]) -> Array:
 
 
 def plot_outlier_map(
-    results: ComponentsResults, ax: Axes | None = None, level: float = 0.975, label: int = 5
+    results: ComponentsResults, ax: Axes | None = None, level: float | None = None, label: int = 5
 ) -> Figure:
     """Plot the distances of the rows from the subspace against those within it.
 
@@ -204,7 +206,8 @@ def plot_outlier_map(
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     level : float, optional
-        Fraction of clean rows within both cutoffs, in (0, 1).
+        Fraction of clean rows within both cutoffs, in (0, 1); rows beyond are flagged. By
+        default it is 0.975, and the flags are those of `outliers`.
     label : int, optional
         How many of the flagged rows to label by their index.
 
@@ -224,9 +227,10 @@ def plot_outlier_map(
     """
     picture = checked_picture("plot_outlier_map", results)
     fig, ax = one_axes(ax, picture.size)
-    each = float(np.sqrt(level))  # outliers() gives each of the two cutoffs this level
+    drawn_level = cutoff_level(level)
+    each = float(np.sqrt(drawn_level))  # outliers() gives each of the two cutoffs this level
     ax.axvline(results.score_cutoff(each), **CUTOFF)
-    ax.axhline(results.orthogonal_cutoff(each), **CUTOFF, label=f"cutoffs, {level:.1%}")
+    ax.axhline(results.orthogonal_cutoff(each), **CUTOFF, label=f"cutoffs, {drawn_level:.1%}")
     x, y = np.asarray(results.score_distance), np.asarray(results.orthogonal_distance)
     settings = {"xlabel": "score distance", "ylabel": "orthogonal distance", **FROM_ZERO}
     write_caption(ax, large_weights_note(results, level))

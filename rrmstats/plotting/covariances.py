@@ -20,6 +20,7 @@ from rrmstats.plotting.canvas import (
     FROM_ZERO,
     REFERENCE,
     ROBUST,
+    cutoff_level,
     draw_rows,
     one_axes,
     outline,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def plot_distances(
-    results: CovarianceResults, ax: Axes | None = None, level: float = 0.975, label: int = 5
+    results: CovarianceResults, ax: Axes | None = None, level: float | None = None, label: int = 5
 ) -> Figure:
     """Plot robust against classical distances of the rows.
 
@@ -47,7 +48,8 @@ def plot_distances(
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     level : float, optional
-        Fraction of clean rows within the cutoffs, in (0, 1).
+        Fraction of clean rows within the cutoffs, in (0, 1); rows beyond are flagged. By default
+        it is 0.975, and the flags are those of `outliers`.
     label : int, optional
         How many of the flagged rows to label by their index.
 
@@ -75,9 +77,10 @@ def plot_distances(
     data = results.model.endog
     robust = np.asarray(results.mahalanobis())
     classical = distances_from(*classical_moments(data, results.model.freq_weights), data)
-    cutoff = results.cutoff(level)
-    ax.axvline(np.sqrt(chi2.ppf(level, data.shape[1])), **CUTOFF)
-    ax.axhline(cutoff, **CUTOFF, label=f"cutoffs, {level:.1%}")
+    drawn_level = cutoff_level(level)
+    cutoff = results.cutoff(drawn_level)
+    ax.axvline(np.sqrt(chi2.ppf(drawn_level, data.shape[1])), **CUTOFF)
+    ax.axhline(cutoff, **CUTOFF, label=f"cutoffs, {drawn_level:.1%}")
     ax.axline((cutoff, cutoff), slope=1, **REFERENCE, label="equal distances")
     settings = {"xlabel": "classical distance", "ylabel": "robust distance", **FROM_ZERO}
     name_rows(draw_rows(ax, results, classical, robust, level, label, **settings))
@@ -87,7 +90,7 @@ def plot_distances(
 def plot_ellipse(
     results: CovarianceResults,
     variables: tuple[int | str, int | str] = (0, 1),
-    level: float = 0.975,
+    level: float | None = None,
     ax: Axes | None = None,
     label: int = 5,
 ) -> Figure:
@@ -99,7 +102,8 @@ def plot_ellipse(
     variables : pair of int or str, optional
         The two variables, by position or name.
     level : float, optional
-        Fraction of clean rows within the robust ellipse, in (0, 1).
+        Fraction of clean rows within the robust ellipse, in (0, 1); rows beyond are flagged. By
+        default it is 0.975, and the flags are those of `outliers`.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     label : int, optional
@@ -126,11 +130,12 @@ def plot_ellipse(
     data = results.model.endog[:, pair]
     mean, cov = np.asarray(results.mean)[pair], np.asarray(results.cov)[np.ix_(pair, pair)]
     classical = classical_moments(data, results.model.freq_weights)
-    radius = float(np.sqrt(chi2.ppf(level, 2)))
+    inside = cutoff_level(level)
+    radius = float(np.sqrt(chi2.ppf(inside, 2)))
     edge = outline(data)
-    ax.plot(*ellipse(mean, cov, radius).T, **ROBUST, **edge, label=f"robust, {level:.1%}")
+    ax.plot(*ellipse(mean, cov, radius).T, **ROBUST, **edge, label=f"robust, {inside:.1%}")
     around = ellipse(*classical, radius)
-    ax.plot(*around.T, **CLASSICAL, **edge, label=f"classical, {level:.1%}")
+    ax.plot(*around.T, **CLASSICAL, **edge, label=f"classical, {inside:.1%}")
     settings = {"xlabel": plain(names[pair[0]]), "ylabel": plain(names[pair[1]])}
     name_rows(draw_rows(ax, results, data[:, 0], data[:, 1], level, label, **settings))
     return fig

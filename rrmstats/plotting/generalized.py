@@ -31,7 +31,7 @@ def deviance_residuals(results: GeneralizedResults) -> Array:
 
 
 def draw_quantile_residuals(
-    ax: Axes, results: GeneralizedResults, level: float, label: int
+    ax: Axes, results: GeneralizedResults, level: float | None, label: int
 ) -> DrawnRows:
     """Draw quantile residuals against normal quantiles."""
     exact = results.scale == 0
@@ -43,7 +43,7 @@ def draw_quantile_residuals(
 
 
 def draw_residuals_by_fit(
-    ax: Axes, results: GeneralizedResults, level: float, label: int
+    ax: Axes, results: GeneralizedResults, level: float | None, label: int
 ) -> DrawnRows:
     """Draw deviance residuals against the link of the fitted means."""
     x = np.asarray(results.model.family.link(np.asarray(results.fittedvalues)))

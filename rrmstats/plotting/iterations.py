@@ -63,7 +63,7 @@ def plot_trace(results: Results, fig: Figure | None = None) -> Figure:
     lambda_ax.set(xlabel="iteration", xlim=(-0.6, len(trace) - 0.4))
     lambda_ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     risk_ax.legend()
-    if results.efficiency is not None:
+    if results.steps == 2:
         _mark_second_step(risk_ax, lambda_ax, trace["step"].to_numpy() == "second step")
     lay_out(risk_ax)
     clear_legend(risk_ax, marker_boxes(risk_ax, *risk_ax.lines[0].get_data()))

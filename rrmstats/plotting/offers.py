@@ -86,8 +86,8 @@ class Results(Protocol):
         """Labels of the rows, or their positions."""
 
     @property
-    def efficiency(self) -> float | None:
-        """Efficiency of the second step; None if there was none."""
+    def steps(self) -> int:
+        """Number of steps, 1 or 2."""
 
     @property
     def trace(self) -> pd.DataFrame:
@@ -96,7 +96,7 @@ class Results(Protocol):
     def order_by_weight(self) -> npt.NDArray[np.intp]:
         """Return the positions of the rows, the smallest relative weight first."""
 
-    def outliers(self, level: float) -> npt.ArrayLike:
+    def outliers(self, level: float | None = None) -> npt.ArrayLike:
         """Return whether each row is an outlier, shape (n,)."""
 
 

@@ -25,6 +25,7 @@ from rrmstats.plotting.canvas import (
     DrawnRows,
     add_legend,
     axes_grid,
+    cutoff_level,
     draw_rows,
     flagged_rows,
     is_many,
@@ -60,7 +61,7 @@ def is_generalized(
 def plot_diagnostics(
     results: RegressionResults | GeneralizedResults,
     fig: Figure | None = None,
-    level: float = 0.975,
+    level: float | None = None,
     label: int = 5,
 ) -> Figure:
     """Plot a page of diagnostics of a linear or generalized linear regression.
@@ -79,7 +80,8 @@ def plot_diagnostics(
     fig : matplotlib Figure, optional
         Where to draw; by default a new one.
     level : float, optional
-        Fraction of clean rows within the cutoffs, in (0, 1).
+        Fraction of clean rows within the cutoffs, in (0, 1); rows beyond are flagged. By default
+        it is 0.975, and the flags are those of `outliers`.
     label : int, optional
         How many of the flagged rows to label by their index.
 
@@ -131,7 +133,7 @@ def _residuals(results: RegressionResults | GeneralizedResults) -> tuple[Array, 
 
 
 def _draw_leverage(
-    ax: Axes, results: RegressionResults | GeneralizedResults, level: float, label: int
+    ax: Axes, results: RegressionResults | GeneralizedResults, level: float | None, label: int
 ) -> DrawnRows:
     model = results.model
     x = model.design_distances()
@@ -140,8 +142,8 @@ def _draw_leverage(
         limit = 2 * x.mean()
     else:
         xlabel = "robust distance of the predictors"
-        limit = np.sqrt(chi2.ppf(level, len(varying_columns(model.exog))))
-    cutoff = np.sqrt(chi2.ppf(level, 1))
+        limit = np.sqrt(chi2.ppf(cutoff_level(level), len(varying_columns(model.exog))))
+    cutoff = np.sqrt(chi2.ppf(cutoff_level(level), 1))
     ax.axhline(-cutoff, **CUTOFF)
     ax.axhline(cutoff, **CUTOFF, label="cutoffs")
     ax.axvline(limit, **CUTOFF)
@@ -149,7 +151,7 @@ def _draw_leverage(
     return draw_rows(ax, results, x, y, level, label, xlabel=xlabel, ylabel=ylabel)
 
 
-def _draw_qq(ax: Axes, results: RegressionResults, level: float, label: int) -> DrawnRows:
+def _draw_qq(ax: Axes, results: RegressionResults, level: float | None, label: int) -> DrawnRows:
     y, ylabel = _residuals(results)
     ax.axline((0, 0), slope=1, **REFERENCE, label="normal")
     settings = {"xlabel": "normal quantile", "ylabel": ylabel}
@@ -157,11 +159,11 @@ def _draw_qq(ax: Axes, results: RegressionResults, level: float, label: int) -> 
 
 
 def _draw_scale_location(
-    ax: Axes, results: RegressionResults, level: float, label: int
+    ax: Axes, results: RegressionResults, level: float | None, label: int
 ) -> DrawnRows:
     residual, name = _residuals(results)
     fitted = np.asarray(results.fittedvalues)
-    ax.axhline(chi2.ppf(level, 1) ** 0.25, **CUTOFF, label="cutoff")
+    ax.axhline(chi2.ppf(cutoff_level(level), 1) ** 0.25, **CUTOFF, label="cutoff")
     settings = {"xlabel": "fitted value", "ylabel": f"root of |{name}|"}
     return draw_rows(ax, results, fitted, np.sqrt(np.abs(residual)), level, label, **settings)
 

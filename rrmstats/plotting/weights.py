@@ -56,7 +56,7 @@ def plot_weights(
     return fig
 
 
-def weights_note(drawn: Results, results: Results, level: float = 0.975) -> str:
+def weights_note(drawn: Results, results: Results, level: float | None = None) -> str:
     """Return why flagged rows, or groups where those are drawn, have large weights."""
     return large_weights_note(drawn, level, "row" if drawn is results else "group")
 

@@ -23,7 +23,7 @@ def call_pairs(results: ReportedResults) -> list[tuple[str, str]]:
     """Return how the fit was made, by name and value."""
     model = results.model
     formula = getattr(model, "formula", None)
-    efficiency, bootstrap = results.efficiency, results.bootstrap
+    bootstrap = results.bootstrap
     return [
         ("Model", type(model).__name__),
         ("Formula", "none: arrays were given" if formula is None else str(formula)),
@@ -31,7 +31,7 @@ def call_pairs(results: ReportedResults) -> list[tuple[str, str]]:
         ("Rows", f"{results.nobs:.0f}"),
         ("Frequency weights", "equal" if model.freq_weights is None else "given"),
         *model_options(model),
-        ("efficiency", "none: one step" if efficiency is None else f"{efficiency:g}"),
+        ("steps", str(results.steps)),
         ("Starts", str(len(results.starts))),
         ("Standard errors", results.cov_type if bootstrap is None else bootstrap.describe()),
         ("use_t", str(results.use_t)),

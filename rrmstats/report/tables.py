@@ -77,9 +77,9 @@ def flagged_text(results: ReportedResults) -> str:
     """Return all flagged rows as HTML; those that are many are folded."""
     if getattr(results, "weights", None) is None:
         return "<p>None: remove_data dropped the data.</p>"
-    total = int(np.asarray(np.sum(results.outliers(LEVEL))))
+    total = int(np.asarray(np.sum(results.outliers())))
     if not total:
-        return f"<p>None, at the level {LEVEL:.1%}.</p>"
+        return f"<p>None{flag_rule(results)}.</p>"
     table = rows_table(results.outlier_table(MOST_LISTED).drop(columns="outlier"))
     listed = min(total, MOST_LISTED)
     fold = ""
@@ -93,12 +93,19 @@ def flagged_text(results: ReportedResults) -> str:
 
 def flagged_note(results: ReportedResults, total: int) -> str:
     """Return how many rows are flagged, how many of them are listed, and why some keep weight."""
-    notes = [f"{total:,} of {int(results.nobs):,} rows are flagged at the level {LEVEL:.1%}."]
+    notes = [f"{total:,} of {int(results.nobs):,} rows are flagged{flag_rule(results)}."]
     if total > MOST_LISTED:
         notes.append(f"The {MOST_LISTED:,} of smallest weight are listed; outliers() has all.")
     if results.seen_rows.nobs == results.nobs:
-        notes.append(large_weights_note(results, LEVEL))
+        notes.append(large_weights_note(results))
     return " ".join(note for note in notes if note)
+
+
+def flag_rule(results: ReportedResults) -> str:
+    """Return which rows are flagged, as the end of a sentence."""
+    if getattr(results, "prob_bad", None) is None:
+        return f" at the level {LEVEL:.1%}"
+    return ": more likely bad than good"
 
 
 def rows_table(table: pd.DataFrame) -> str:

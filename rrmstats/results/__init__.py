@@ -4,6 +4,7 @@ from rrmstats.results.base import RRMResults
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.components import RRMPCAResults
 from rrmstats.results.covariance import Hyperplane, RRMCovResults
+from rrmstats.results.explanations import ChosenExplanation
 from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.likelihood import RRMLikelihoodResults
@@ -16,6 +17,7 @@ from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.stability import Stability, UnstableWarning
 
 __all__ = [
+    "ChosenExplanation",
     "Hyperplane",
     "MeanPrediction",
     "ProbabilityPrediction",

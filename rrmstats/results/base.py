@@ -21,7 +21,8 @@ from rrmstats.results.bound import BoundResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
-from rrmstats.results.summary import contamination_text, make_summary, make_summary2
+from rrmstats.results.steps import ONE_STEP
+from rrmstats.results.summary import bad_rows_text, make_summary, make_summary2
 from rrmstats.results.tables import Table
 
 
@@ -37,7 +38,8 @@ class RRMResults(BoundResults):
     weights : ndarray, shape (n,)
         Probability weights of the observations; they sum to one.
     lambda_ : float
-        Temperature: weights are proportional to ``exp(-losses / lambda_)``.
+        Temperature of the first step: its weights are proportional to
+        ``exp(-losses / lambda_)``.
     losses : ndarray, shape (n,)
         Losses of the observations at the minimum.
     risk : float
@@ -59,16 +61,16 @@ class RRMResults(BoundResults):
     converged : bool
     n_iter : int
         Iterations of the best descent.
-    efficiency : float or None
-        Efficiency asked of the second step; None where there was none.
+    steps : int
+        2 for the estimates of the second step, 1 for those of the first, the paper's.
     first_step : results or None
         Results of the first step where these are of the second.
     eps_hat, eps_hat_se : float
-        Estimated fraction of corrupted rows and its standard error; NaN where the model has no
-        such estimate.
-    efficiency_reached : float or None
-        Efficiency on clean data that the second step has. It is less than what was asked where
-        more efficient fits disagree with robust ones by more than chance; see `ladder`.
+        Estimated fraction of bad rows and its standard error; NaN where the model has no such
+        estimate.
+    prob_bad : ndarray, shape (n,)
+        Probability of each row to be bad; that of its group, where groups share a weight. Only
+        in two steps.
     cov_type : {"sandwich", "nonrobust", "cluster", "HAC", "bootstrap"}
         How standard errors are found.
     bootstrap : Replicates or None
@@ -90,7 +92,7 @@ class RRMResults(BoundResults):
     _default_use_t: ClassVar[bool] = False
     _title: ClassVar[str] = "Robust Risk Minimization Results"
     #: Arrays that the wrapper labels by row and by parameter.
-    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "losses")
+    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
     first_step: RRMResults | None
@@ -114,7 +116,8 @@ class RRMResults(BoundResults):
         self.weights = found.weights
         self.losses = found.losses * unit + shift
         self.risk = found.risk * unit + shift
-        self.lambda_ = found.lambda_ * unit
+        tempered = found if estimate.explained is None else (estimate.first or estimate).solution
+        self.lambda_ = tempered.lambda_ * unit
         self.n_eff, self.entropy = found.n_eff, float(np.log(found.n_eff))
         self.n_kish = kish_size(found.weights, model.freq_weights)
         self.converged, self.n_iter = found.converged, found.n_iter
@@ -122,20 +125,21 @@ class RRMResults(BoundResults):
         self.n_reached, self.n_best = found.n_reached, found.n_best
         self.cov_type, self.cov_kwds = inference.cov_type, inference.cov_kwds
         self.use_t = self._default_use_t if inference.use_t is None else inference.use_t
-        self._data_attr.extend(["weights", "losses"])
+        self._data_attr.extend(["weights", "losses", "prob_bad"])
 
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
+        if name == "prob_bad":
+            raise AttributeError(f"prob_bad {ONE_STEP}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        steps = "" if self.efficiency is None else f", efficiency={self.efficiency:g}"
         formula = getattr(self.model, "formula", None)
         what = "" if formula is None else f" {formula},"
         return (
             f"<{type(self).__name__}:{what} {self.nobs:.0f} observations, "
-            f"eps_bar={self.eps_bar:g}{steps}, "
+            f"eps_bar={self.eps_bar:g}, steps={self.steps}, "
             f"{'converged' if self.converged else 'NOT CONVERGED'}; call summary()>"
         )
 
@@ -245,7 +249,8 @@ class RRMResults(BoundResults):
         >>> float(res.params["log_te"].round(1)), hasattr(res, "weights")
         (3.2, False)
         """
-        _ = self.cov_params_default, self._trace, self.starts, self.ladder, self.steps_pvalue
+        _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
+        _ = self.explanation, self.explanations, self._bad_of_all
         _ = self.model.endog_names, self.model.data.row_labels
         self.__dict__.setdefault("stability", None)  # the data are gone that it needs
         if self.first_step is not None:
@@ -259,7 +264,7 @@ class RRMResults(BoundResults):
         """Rows that `summary_col` adds below the parameters."""
         return {
             "eps_bar": lambda res: f"{res.eps_bar:g}",
-            "Estimated contamination": contamination_text,
+            "Bad rows": bad_rows_text,
             "Effective size": lambda res: f"{res.n_eff:.1f}",
             "No. Observations": lambda res: f"{res.nobs:.0f}",
         }
@@ -274,7 +279,7 @@ class RRMResults(BoundResults):
 
     def _notes(self) -> list[str]:
         notes = [*self._group_notes(), self._inference.describe(), *self._bound_notes()]
-        notes += self._ladder_notes()
+        notes += self._step_notes()
         if self.lambda_ == 0:
             notes.append(
                 "Exact fit: the observations with weight share the smallest loss; lambda is 0."

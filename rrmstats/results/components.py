@@ -23,6 +23,7 @@ from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
 from rrmstats.results.pictures import drawn
+from rrmstats.results.steps import SECOND_STEP
 from rrmstats.results.tables import number_table
 from rrmstats.results.wrapper import wrapper_of
 
@@ -223,12 +224,6 @@ class RRMPCAResults(MultivariateResults):
         far = self._score_lengths() > self.score_cutoff(each)
         return far | (self._orthogonal() > self.orthogonal_cutoff(each))
 
-    def _efficiency_text(self) -> str:
-        if self.efficiency is not None:
-            return super()._efficiency_text()
-        codim = len(self.model.variables) - len(self._eigenvals)
-        return f"{gaussian_efficiency(self.eps_bar, codim * self._rows_per_group):.2f}"
-
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
     ) -> None:
@@ -240,11 +235,12 @@ class RRMPCAResults(MultivariateResults):
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
-        if self.efficiency is None and self.eps_bar > 0:
+        if self.steps == 1 and self.eps_bar > 0:
+            codim = len(self.model.variables) - len(self._eigenvals)
+            known = gaussian_efficiency(self.eps_bar, codim * self._rows_per_group)
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the subspace is "
-                f"as well known as from {self._efficiency_text()} of the rows. "
-                "fit(efficiency=0.95) makes it 0.95."
+                f"as well known as from {known:.0%} of the rows. {SECOND_STEP}"
             )
         return notes
 

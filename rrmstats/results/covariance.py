@@ -22,6 +22,7 @@ from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
 from rrmstats.results.pictures import drawn
+from rrmstats.results.steps import SECOND_STEP
 from rrmstats.results.tables import number_table
 from rrmstats.results.wrapper import wrapper_of
 
@@ -57,8 +58,7 @@ class RRMCovResults(MultivariateResults):
     """Results of a covariance fit; see `RRMResults` for what all models share.
 
     The covariance is consistent whatever the share of bad rows, up to `eps_bar`, as long as they
-    have no weight. The second step is the last of ever more efficient fits that agree; see
-    `ladder`.
+    have no weight. The second step explains the rows; see `explanations`.
 
     Attributes
     ----------
@@ -211,12 +211,6 @@ class RRMCovResults(MultivariateResults):
         """Kish's effective sample size that clean Gaussian data would have in the first step."""
         return self.wnobs * kish_fraction(self.eps_bar, len(self._mean) * self._rows_per_group)
 
-    def _efficiency_text(self) -> str:
-        if self.efficiency is not None:
-            return super()._efficiency_text()
-        dim = len(self._mean) * self._rows_per_group
-        return f"{gaussian_efficiency(self.eps_bar, dim):.2f}"
-
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
     ) -> None:
@@ -229,11 +223,12 @@ class RRMCovResults(MultivariateResults):
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
-        if self.efficiency is None and self.eps_bar > 0:
+        if self.steps == 1 and self.eps_bar > 0:
+            dim = len(self._mean) * self._rows_per_group
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances of "
-                f"the mean are those of {self._efficiency_text()} of the rows. "
-                "fit(efficiency=0.95) makes it 0.95."
+                f"the mean are those of {gaussian_efficiency(self.eps_bar, dim):.0%} of the "
+                f"rows. {SECOND_STEP}"
             )
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)

@@ -18,15 +18,17 @@ from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.generalized import GeneralizedEstimate
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explanations import BY_FAMILY, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.outliers import standardized
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import refused
 from rrmstats.results.row_order import check_order
+from rrmstats.results.steps import SECOND_STEP
 from rrmstats.results.wrapper import wrapper_of
 
-# Share of eps_bar from which the estimated contamination counts as all of it.
+# Share of eps_bar from which the estimated share of bad rows counts as all of it.
 ALL_SPENT = 0.99
 
 
@@ -317,9 +319,9 @@ class RRMGLMResults(RRMResults):
             )
         return DiscreteMargins(self, (at, method), kwargs)
 
-    def _efficiency_text(self) -> str:
-        two = self.efficiency is not None
-        return super()._efficiency_text() if two else f"{self._first_efficiency:.2f}"
+    @property
+    def _wording(self) -> Wording:
+        return BY_FAMILY.get(type(self.family).__name__, {})
 
     @property
     def _first_efficiency(self) -> float:
@@ -331,15 +333,14 @@ class RRMGLMResults(RRMResults):
         notes = [f"{family} family, {link} link, dispersion {self.scale:.4g}.", *super()._notes()]
         if self.eps_bar > 0 and self.eps_hat > ALL_SPENT * self.eps_bar:
             notes.append(
-                "The estimated contamination is all that eps_bar allows: more rows may be bad, or "
+                "The share of bad rows is all that eps_bar allows: more rows may be bad, or "
                 "good ones vary more than the family says. Try a larger eps_bar, or a family with "
                 "a dispersion or a larger one."
             )
-        if self.efficiency is None and self.eps_bar > 0 and not self.model._incomparable:
+        if self.steps == 1 and self.eps_bar > 0 and not self.model._incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
-                f"those of {self._first_efficiency:.0%} of the rows. "
-                "fit(efficiency=0.95) makes it 95%."
+                f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"
             )
         if self.rank < len(self.params):
             notes.append(

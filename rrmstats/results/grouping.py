@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import FLAGGED
 from rrmstats.core.group_estimate import GroupedEstimate
+from rrmstats.results.rows import checked_level
 from rrmstats.results.steps import StepResults
 from rrmstats.results.tables import Table
 
@@ -24,6 +26,8 @@ class GroupView:
     weights, relative_weights, losses, distances : ndarray, shape (g,)
     row_names : list of str
         Labels of the groups.
+    prob_bad : ndarray, shape (g,), or None
+        Probability of each group to be bad; None in one step.
     trace : DataFrame
     """
 
@@ -33,6 +37,7 @@ class GroupView:
     relative_weights: Array
     losses: Array
     row_names: list[str]
+    prob_bad: Array | None = None
     trace: Any = None
 
     @property
@@ -44,7 +49,7 @@ class GroupView:
         """Return the positions of the groups, the smallest weight first, ties by larger loss."""
         return np.lexsort((-self.losses, self.relative_weights))
 
-    def outliers(self, level: float) -> np.ndarray:
+    def outliers(self, level: float | None = None) -> np.ndarray:
         """Tell which groups are outliers, shape (g,)."""
         return self.results._unit_flags(level)
 
@@ -68,6 +73,7 @@ class GroupResults(StepResults):
             np.divide(weights, base, out=np.zeros(groups.count), where=base > 0),
             groups.means(np.asarray(self.losses)),
             [str(label) for label in labels],
+            self._unit_prob_bad,
         )
 
     def _groups(self) -> GroupView:
@@ -99,13 +105,15 @@ class GroupResults(StepResults):
         """
         return self._by_group(self._groups().relative_weights, "relative_weight")
 
-    def outlier_groups(self, level: float = 0.975) -> pd.Series:
+    def outlier_groups(self, level: float | None = None) -> pd.Series:
         """Tell which groups are outliers.
 
         Parameters
         ----------
         level : float, optional
-            Fraction of clean groups that are not flagged, in (0, 1).
+            Fraction of clean groups that are not flagged, in (0, 1). By default the flags of a
+            second step are the groups that are more likely bad than good; those of a first step
+            have the level 0.975.
 
         Returns
         -------
@@ -123,12 +131,10 @@ class GroupResults(StepResults):
         >>> list(flags.index[flags])
         [7]
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be in (0, 1), got {level:g}")
         self._groups()
         return self._by_group(self._unit_flags(level), "outlier")
 
-    def group_table(self, k: int | None = 10, level: float = 0.975) -> pd.DataFrame:
+    def group_table(self, k: int | None = 10, level: float | None = None) -> pd.DataFrame:
         """Return the groups of smallest weight.
 
         Parameters
@@ -175,12 +181,23 @@ class GroupResults(StepResults):
             return estimate.scores
         return np.asarray(self._distances())
 
-    def _unit_flags(self, level: float) -> np.ndarray:
-        """Tell which groups lie beyond a level, or which rows where these have the weights."""
-        estimate = self._estimate
-        if isinstance(estimate, GroupedEstimate):
-            return estimate.flags(level)
-        return np.asarray(self._flags(level))
+    @property
+    def _unit_prob_bad(self) -> Array | None:
+        """Probability of each group to be bad, or of each row where these have the weights."""
+        explained = self._estimate.explained
+        return None if explained is None else explained.chosen.prob_bad
+
+    def _unit_flags(self, level: float | None = None) -> np.ndarray:
+        """Tell which groups are bad, or which rows where these have the weights.
+
+        Where a level is given, or without a second step, those that lie beyond a level.
+        """
+        estimate, prob_bad = self._estimate, self._unit_prob_bad
+        if not isinstance(estimate, GroupedEstimate):
+            return np.asarray(self._flagged(level))
+        if level is None and prob_bad is not None:
+            return prob_bad > FLAGGED
+        return estimate.flags(checked_level(level))
 
     def _group_notes(self) -> list[str]:
         """Return a sentence on the groups, where there are any."""

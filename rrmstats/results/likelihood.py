@@ -13,11 +13,13 @@ from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.likelihood import LikelihoodEstimate
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explanations import BY_FAMILY, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.likelihood_effects import marginal_effects, predicted_means
 from rrmstats.results.loss_flags import loss_cutoff, loss_distances
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.refusals import refused
+from rrmstats.results.steps import SECOND_STEP
 from rrmstats.results.wrapper import wrapper_of
 
 NO_SATURATED = (
@@ -184,10 +186,9 @@ class RRMLikelihoodResults(RRMResults):
             return tail < 1 - level
         return self._reported_losses > loss_cutoff(self._reported_losses, level, self._base)
 
-    def _efficiency_text(self) -> str:
-        if self.efficiency is not None or not self.corrected:
-            return super()._efficiency_text()
-        return f"{self._first_efficiency:.2f}"
+    @property
+    def _wording(self) -> Wording:
+        return BY_FAMILY.get(self.model.kind, {})
 
     @property
     def _first_efficiency(self) -> float:
@@ -210,11 +211,10 @@ class RRMLikelihoodResults(RRMResults):
             notes.append(NO_SATURATED)
         if not self.corrected:
             notes.append(NOT_CORRECTED)
-        elif self.efficiency is None and not self.model._incomparable:
+        elif self.steps == 1 and not self.model._incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
-                f"those of {self._first_efficiency:.0%} of the rows. "
-                "fit(efficiency=0.95) makes it 95%."
+                f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"
             )
         return notes
 

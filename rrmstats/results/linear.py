@@ -13,7 +13,7 @@ from statsmodels.stats.contrast import ContrastResults
 
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked
-from rrmstats.core.consistency import kish_fraction
+from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
 from rrmstats.losses.regression import RegressionEstimate
@@ -23,6 +23,7 @@ from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.outliers import outlier_frame, standardized
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import refused
+from rrmstats.results.steps import SECOND_STEP
 from rrmstats.results.wrapper import wrapper_of
 
 # Level at which residuals are calibrated for their tests.
@@ -77,7 +78,6 @@ class RRMOLSResults(RRMResults):
         super().__init__(model, estimate, inference, first_step)
         self.scale = estimate.scale
         self.rank = estimate.problem.n_params
-        self._gaussian_efficiency = estimate.gaussian_efficiency
         self._inference_freedom = estimate.inference_freedom
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
@@ -292,17 +292,13 @@ class RRMOLSResults(RRMResults):
         """
         return self._inference_freedom
 
-    def _efficiency_text(self) -> str:
-        two = self.efficiency is not None
-        return super()._efficiency_text() if two else f"{self._gaussian_efficiency:.2f}"
-
     def _notes(self) -> list[str]:
         notes = super()._notes()
-        if self.efficiency is None and self.eps_bar > 0:
+        if self.steps == 1 and self.eps_bar > 0:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances "
-                f"are those of {self._gaussian_efficiency:.0%} of the rows. "
-                "fit(efficiency=0.95) makes it 95%."
+                f"are those of {gaussian_efficiency(self.eps_bar, self._rows_per_group):.0%} of "
+                f"the rows. {SECOND_STEP}"
             )
         if self.rank < len(self.params):
             notes.append(

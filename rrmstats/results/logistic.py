@@ -19,6 +19,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explanations import LABELS, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.pictures import drawn
 from rrmstats.results.prediction import ProbabilityPrediction
@@ -29,10 +30,8 @@ from rrmstats.results.wrapper import wrapper_of
 class RRMLogitResults(RRMResults):
     """Results of a logistic regression; see `RRMResults` for what all models share.
 
-    The second step climbs a ladder of fits from the first step to maximum likelihood with Firth's
-    penalty, whatever `efficiency` is given, and stops where the next fit has smaller coefficients
-    than the more robust ones by more than chance allows, as wrong labels make them. Its `lambda_`
-    is ``1 + 1 / order`` of the rung chosen, infinite at maximum likelihood.
+    The second step explains the labels: all follow the model (maximum likelihood with Firth's
+    penalty), some are wrong wherever they lie, or some are wrong where the model is nearly sure.
 
     Attributes
     ----------
@@ -48,9 +47,6 @@ class RRMLogitResults(RRMResults):
         Estimated fraction of wrong labels and its standard error. A lower bound: labels that are
         wrong where the model is in doubt cannot be told from right ones. NaN in a first step that
         identifies only the direction; 0 where `eps_bar` is 0.
-    efficiency_reached : float or None
-        Efficiency, under the model, of the rung chosen; NaN where a hyperplane separates the rows
-        that the second step keeps, but for a few.
 
     Examples
     --------
@@ -307,16 +303,16 @@ class RRMLogitResults(RRMResults):
         """
         return row_sums(_label_table, self.model.endog, expit(self.fittedvalues) > threshold)
 
-    def _efficiency_text(self) -> str:
-        reached = self.efficiency_reached
-        return "n/a" if reached is None or np.isnan(reached) else f"{reached:.2f}"
+    @property
+    def _wording(self) -> Wording:
+        return LABELS
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
-        if self.efficiency is None and self.eps_bar > 0:
+        if self.steps == 1 and self.eps_bar > 0:
             notes.append(
-                "Robustness has a price in efficiency that grows with eps_bar; on clean data "
-                "fit(efficiency=0.95) has the variances of maximum likelihood."
+                "Robustness has a price that grows with eps_bar: on clean data the variances are "
+                "larger than those of maximum likelihood. fit(steps=2) takes a second step."
             )
         return notes + self._size_notes()
 
@@ -334,7 +330,7 @@ class RRMLogitResults(RRMResults):
             return [
                 "A hyperplane nearly separates the rows with weight: only the direction of the "
                 "coefficients is identified, not their size, so that there are no standard "
-                "errors, tests or intervals. Lower eps_bar, or try fit(efficiency=0.95)."
+                "errors, tests or intervals. Lower eps_bar, or try fit(steps=2)."
             ]
         return [
             "A hyperplane has no more rows on its wrong side than a share of eps_bar. All of them "

@@ -24,8 +24,6 @@ from rrmstats.results.inference import Inference
 from rrmstats.results.path_summary import make_path_summary
 from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
 
-# Level at which rows and groups count as outliers.
-FLAG_LEVEL = 0.975
 # The level where another local minimum has become the lowest. That happens on clean data too, but
 # there second steps do not follow.
 SWITCH_LEVEL = 0.05
@@ -42,8 +40,8 @@ class RRMPath:
         The model, without regard to its own `eps_bar`.
     eps_bars : ndarray, shape (m,)
         The bounds, increasing.
-    efficiency : float or None
-        Efficiency asked of the second step; None where there was none.
+    steps : int
+        2 for the estimates of second steps, 1 for those of first ones, the paper's.
     switched : ndarray of bool, shape (m,)
         Where another local minimum is the lowest than at the bound before.
 
@@ -65,7 +63,7 @@ class RRMPath:
         switched: np.ndarray,
     ) -> None:
         self.model, self.eps_bars, self.switched = model, eps_bars, switched
-        self.efficiency = estimates[0].efficiency
+        self.steps = 1 if estimates[-1].first is None else 2
         self._estimates, self._inferences = tuple(estimates), tuple(inferences)
         self._built: dict[int, Any] = {}
 
@@ -73,12 +71,12 @@ class RRMPath:
         return len(self.eps_bars)
 
     def __repr__(self) -> str:
-        steps = "" if self.efficiency is None else f", efficiency={self.efficiency:g}"
         formula = getattr(self.model, "formula", None)
         what = "" if formula is None else f" {formula},"
         return (
             f"<{type(self).__name__} of {type(self.model).__name__}:{what} {len(self)} values of "
-            f"eps_bar from {self.eps_bars[0]:g} to {self.eps_bars[-1]:g}{steps}; call summary()>"
+            f"eps_bar from {self.eps_bars[0]:g} to {self.eps_bars[-1]:g}, "
+            f"steps={self.steps}; call summary()>"
         )
 
     def _repr_html_(self) -> str:
@@ -243,7 +241,7 @@ class RRMPath:
     @cached_property
     def flags(self) -> pd.DataFrame:
         """Which rows or groups are outliers, one column per bound; see `RRMResults.outliers`."""
-        return self._by_unit([np.asarray(each._unit_flags(FLAG_LEVEL)) for each in self.results])
+        return self._by_unit([np.asarray(each._unit_flags()) for each in self.results])
 
     @cached_property
     def leaves(self) -> pd.DataFrame:
@@ -273,7 +271,7 @@ class RRMPath:
     @cached_property
     def _efficient_terms(self) -> list[Terms]:
         """The terms of second steps, which nearly coincide along the path on clean data."""
-        if self.efficiency is not None:
+        if self.steps == 2:
             return self._terms
         return aligned_terms([self.model.second_step(estimate) for estimate in self._estimates])
 
@@ -282,7 +280,7 @@ class RRMPath:
         """Where the fit moves from one bound to the next by more than its errors allow.
 
         One row per jump: eps_bar_from and eps_bar_to; the pvalue of the largest difference of
-        the second steps (efficiency 0.95) in units of the standard errors at the larger bound,
+        the second steps in units of the standard errors at the larger bound,
         corrected for the number of terms; whether another local minimum became the lowest
         (switched); the terms that moved beyond chance, the farthest first; the labels of the
         rows (of the groups, where the model has some) whose weight, in units of an equal one,

@@ -32,7 +32,7 @@ def make_path_summary(path: RRMPath) -> Summary:
 
 
 def _top(path: RRMPath) -> SimpleTable:
-    steps = "one" if path.efficiency is None else f"two, efficiency {path.efficiency:g}"
+    steps = "one" if path.steps == 1 else "two"
     chosen = "none" if path.choice is None else f"{path.choice.eps_bar:g}"
     grid = f"{len(path)} values, {path.eps_bars[0]:g} to {path.eps_bars[-1]:g}"
     cells = [

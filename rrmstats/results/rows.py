@@ -10,11 +10,15 @@ import pandas as pd
 
 from rrmstats.core.block_array import smallest, taken
 from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import FLAGGED
 from rrmstats.core.sandwich import relative_weights
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.results.hypotheses import WaldResults
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.tables import Table
+
+# Fraction of clean rows that are not flagged, where flags go by distances.
+LEVEL = 0.975
 
 
 class RowResults(WaldResults):
@@ -81,14 +85,23 @@ class RowResults(WaldResults):
         """Tell which rows lie beyond a level, shape (n,)."""
         raise NotImplementedError
 
-    def outliers(self, level: float = 0.975) -> Labeled:
+    def _flagged(self, level: float | None) -> np.ndarray:
+        """Tell which rows are bad, or lie beyond a level where one is given, shape (n,)."""
+        prob_bad = self.__dict__.get("prob_bad")
+        if level is None and prob_bad is not None:
+            return np.greater(prob_bad, FLAGGED)
+        return self._flags(checked_level(level))
+
+    def outliers(self, level: float | None = None) -> Labeled:
         """Tell which rows are outliers.
 
         Parameters
         ----------
         level : float, optional
             Fraction of clean rows that are not flagged, in (0, 1): of clean Gaussian data about
-            ``1 - level`` are flagged by chance, of clean labels at most that.
+            ``1 - level`` are flagged by chance, of clean labels at most that. By default the
+            flags of a second step are the rows that are more likely bad than good, ``prob_bad >
+            0.5``; those of a first step have the level 0.975.
 
         Returns
         -------
@@ -102,9 +115,9 @@ class RowResults(WaldResults):
         >>> bool(res.outliers()[[10, 19, 29, 33]].all())
         True
         """
-        return labeled(self._flags(checked_level(level)), self.model.data.row_labels)
+        return labeled(self._flagged(level), self.model.data.row_labels)
 
-    def weight_table(self, k: int | None = 10, level: float = 0.975) -> pd.DataFrame:
+    def weight_table(self, k: int | None = 10, level: float | None = None) -> pd.DataFrame:
         """Return the rows of smallest weight.
 
         Parameters
@@ -128,9 +141,9 @@ class RowResults(WaldResults):
         >>> sorted(res.weight_table(4).index)
         [10, 19, 29, 33]
         """
-        return self._rows_at(self.order_by_weight(k), checked_level(level))
+        return self._rows_at(self.order_by_weight(k), level)
 
-    def outlier_table(self, k: int | None = None, level: float = 0.975) -> pd.DataFrame:
+    def outlier_table(self, k: int | None = None, level: float | None = None) -> pd.DataFrame:
         """Return the flagged rows.
 
         Parameters
@@ -153,17 +166,17 @@ class RowResults(WaldResults):
         >>> len(res.outlier_table()) == int(res.outliers().sum())
         True
         """
-        flags = self._flags(checked_level(level))
+        flags = self._flagged(level)
         count = int(flags.sum())
         count = count if k is None else min(count, k)
         return self._rows_at(
             smallest(count, 1.0 - flags, self.relative_weights, -self.losses), level
         )
 
-    def _rows_at(self, places: np.ndarray, level: float) -> pd.DataFrame:
+    def _rows_at(self, places: np.ndarray, level: float | None) -> pd.DataFrame:
         """Return loss, weight, distance and flag of some rows."""
         names = ["loss", "relative_weight", "distance", "outlier"]
-        columns = self.losses, self.relative_weights, self._distances(), self._flags(level)
+        columns = self.losses, self.relative_weights, self._distances(), self._flagged(level)
         values = taken(places, *columns)
         labels = self._labels_at(places)
         index = places if labels is None else labels
@@ -226,8 +239,10 @@ class RowResults(WaldResults):
         return labeled(self.model._predicted(np.asarray(self.params), rows, offset), labels)
 
 
-def checked_level(level: float) -> float:
-    """Return a level of flags; raise where it is not one."""
+def checked_level(level: float | None) -> float:
+    """Return a level of flags, the usual one for None; raise where it is not one."""
+    if level is None:
+        return LEVEL
     if not 0 < level < 1:
         raise ValueError(f"level must be in (0, 1), got {level:g}")
     return level

@@ -1,4 +1,4 @@
-"""What results tell of the two steps: efficiency, contamination and the ladder between them."""
+"""What results tell of the two steps: explanations of the rows, and whether the steps agree."""
 
 from __future__ import annotations
 
@@ -7,14 +7,29 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.group_estimate import GroupedEstimate
 from rrmstats.core.sandwich import wald_pvalue
+from rrmstats.results.explanations import (
+    ANOTHER_MINIMUM,
+    ChosenExplanation,
+    Wording,
+    count_bad,
+    described,
+    explanations_frame,
+)
 from rrmstats.results.inference import Inference
 from rrmstats.results.rows import RowResults
 
+ONE_STEP = "needs the second step, fit(steps=2), of a model that has one"
+FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
+SECOND_STEP = "A second step, fit(steps=2), wins them back."
+CONDITIONAL = "Intervals are conditional on this explanation; explanations has the others."
+
 
 class StepResults(RowResults):
-    """Results of a first step, or of a second that agrees with it."""
+    """Results of a first step, or of a second that explains the rows."""
 
     _estimate: Estimate
     _inference: Inference
@@ -23,44 +38,74 @@ class StepResults(RowResults):
     def _set_steps(self, estimate: Estimate, inference: Inference) -> None:
         self._estimate, self._inference = estimate, inference
         self._rows_per_group = estimate.rows_per_group
-        self.efficiency = estimate.efficiency
-        self.efficiency_reached = estimate.efficiency_reached
+        self._unit = "group" if isinstance(estimate, GroupedEstimate) else "row"
+        self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
-        self._reason = "" if estimate.ladder is None else estimate.ladder.reason
+        explained = estimate.explained
+        self._other_minimum = explained is not None and explained.other_minimum
+        if explained is not None:
+            self.prob_bad = self._spread_over_rows(explained.chosen.prob_bad)
+
+    @property
+    def _wording(self) -> Wording:
+        """Sentences about explanations that differ from those of other models."""
+        return {}
+
+    def _spread_over_rows(self, values: Array) -> Array:
+        """Return values of groups as those of their rows; others as they are."""
+        estimate = self._estimate
+        if isinstance(estimate, GroupedEstimate):
+            return values[estimate.problem.groups.codes]
+        return values
+
+    @property
+    def _unit_counts(self) -> Array | None:
+        """Number of observations that each row stands for; None where groups have the weights."""
+        if isinstance(self._estimate, GroupedEstimate):
+            return None
+        counts: Array | None = self.model.freq_weights
+        return counts
 
     @cached_property
-    def ladder(self) -> pd.DataFrame | None:
-        """Fits of the second step from the robust to the efficient end; None with one step.
+    def explanation(self) -> ChosenExplanation | None:
+        """The explanation that the second step chose; None where there is none.
 
-        One row per rung, the first step on top: its `order` of robustness, `efficiency` on clean
-        data, parameters, `scale` where the model has one, `eps_hat`, the least `pvalue` of
-        agreement with the rungs above, and whether it was `chosen`. The rung chosen is the last
-        that agrees with all above it (Lepski's rule). One that gives up more than `eps_bar` of
-        the rows is not chosen either; `pvalue` is then that of giving up no more.
+        It is a text such as "none", "wide", "cluster" or "heavy tails", with a `sentence` in
+        plain English.
         """
-        ladder = self._estimate.ladder
-        if ladder is None:
+        explained = self._estimate.explained
+        if explained is None:
             return None
-        frame = pd.DataFrame(
-            [rung.params for rung in ladder.rungs], columns=list(self.model.data.param_names)
-        )
-        rungs = ladder.rungs
-        frame.insert(0, "order", [rung.order for rung in rungs])
-        frame.insert(1, "efficiency", [rung.efficiency for rung in rungs])
-        frame["scale"] = [rung.scale for rung in rungs]
-        frame["eps_hat"] = [rung.eps_hat for rung in rungs]
-        frame["pvalue"] = [rung.pvalue for rung in rungs]
-        frame["chosen"] = np.arange(len(rungs)) == ladder.chosen
-        frame = frame.drop(columns="scale") if frame["scale"].isna().all() else frame
-        return frame.rename_axis("rung")
+        return described(explained.chosen, f"{self._unit}s", self._wording)
+
+    @cached_property
+    def explanations(self) -> pd.DataFrame | None:
+        """The explanations that the second step compared; None where there are none.
+
+        One row per explanation, the smallest BIC first: its name, `log_likelihood`, `bic` less
+        that of "none", the share `eps` of bad rows, `n_bad`, the number of rows that are more
+        likely bad than good (of groups, where these have the weights), and whether it was
+        `chosen`.
+        """
+        explained = self._estimate.explained
+        return None if explained is None else explanations_frame(explained, self._unit_counts)
+
+    @cached_property
+    def _bad_of_all(self) -> tuple[float, float] | None:
+        """How many observations, or groups, are more likely bad than good, and of how many."""
+        explained = self._estimate.explained
+        if explained is None:
+            return None
+        probabilities, counts = explained.chosen.prob_bad, self._unit_counts
+        total = len(probabilities) if counts is None else float(np.sum(counts))
+        return count_bad(probabilities, counts), total
 
     @cached_property
     def steps_pvalue(self) -> float:
         """P-value of the test that the two steps estimate the same; 1 where there is one.
 
         The second is efficient where the rows that it trusts are good, and the first is
-        consistent either way (Hausman's test). The rule of `ladder` is meant to keep it from
-        being small; where it is small all the same, prefer the first step.
+        consistent either way (Hausman's test). Where it is small, prefer the first step.
         """
         first = self._estimate.first
         difference = np.asarray(self.params) - np.asarray((first or self._estimate).params)
@@ -70,34 +115,11 @@ class StepResults(RowResults):
         variance = self._inference.of_influence(self._estimate, moves)
         return wald_pvalue(difference, variance)
 
-    def _efficiency_text(self) -> str:
-        """Return the efficiency of the reported step on clean data."""
-        if self.efficiency is None or self.efficiency_reached is None:
-            return "n/a"
-        asked = f" (asked {self.efficiency:.2f})"
-        short = self.efficiency_reached < self.efficiency - 0.005
-        return f"{self.efficiency_reached:.2f}{asked if short else ''}"
-
-    def _ladder_notes(self) -> list[str]:
-        """Return where the second step stopped and why."""
-        if self.efficiency is None:
+    def _step_notes(self) -> list[str]:
+        """Return how the second step explains the rows."""
+        if self.steps == 1:
             return []
-        notes = [
-            "These are the estimates of the second step; first_step holds those of the first."
-        ]
-        rungs, reason = self.ladder, self._reason
-        if reason:
-            return [*notes, reason]
-        if rungs is None or len(rungs) == 1:
-            return notes
-        chosen = int(np.flatnonzero(rungs["chosen"])[0])
-        if chosen == len(rungs) - 1:
-            return [*notes, f"The second step went all the way: its {chosen} rungs agree."]
-        where = f"rung {chosen} of {len(rungs) - 1}" if chosen else "the first step"
-        return [
-            *notes,
-            f"The second step stopped at {where}: the next, more efficient fit differs from the "
-            f"more robust ones by more than chance allows (p = {rungs['pvalue'].iloc[-1]:.1g}), "
-            "as it does where corrupted rows come back. Intervals are conditional on this choice; "
-            "see ladder.",
-        ]
+        if self.explanation is None:
+            return [FIRST_IS_KEPT]
+        notes = [f"{self.explanation.sentence} {CONDITIONAL}", FIRST_IS_KEPT]
+        return [*notes, ANOTHER_MINIMUM] if self._other_minimum else notes

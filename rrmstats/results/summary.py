@@ -12,6 +12,7 @@ from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from rrmstats.core.block_array import taken
+from rrmstats.results.explanations import percent
 
 if TYPE_CHECKING:
     from rrmstats.results.base import RRMResults
@@ -27,11 +28,12 @@ SLIM = (
     *("Dep. Variable:", "Variables:", "Model:", "No. Observations:", "Converged:"),
     *(
         "eps_bar:",
-        "Estimated contamination:",
+        "Bad rows:",
+        "Bad groups:",
         "Risk:",
         "Effective size (entropy):",
         "Steps:",
-        "Efficiency, clean data:",
+        "Explanation:",
         "Choice of eps_bar:",
         "Stable up to eps_bar:",
     ),
@@ -49,30 +51,34 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("No. Observations:", None),
         ("Converged:", ["yes" if results.converged else "NO"]),
         ("Iterations:", [str(results.n_iter)]),
-        ("Steps:", ["one" if results.efficiency is None else "two"]),
+        ("Steps:", ["one" if results.steps == 1 else "two"]),
         ("Covariance Type:", [results.cov_type]),
         ("Choice of eps_bar:", ["given" if results.choice is None else "automatic"]),
     ]
     right: Entries = [
         ("eps_bar:", [f"{results.eps_bar:g}"]),
-        ("Estimated contamination:", [contamination_text(results)]),
+        (f"Bad {results._unit}s:", [bad_rows_text(results)]),
         ("lambda:", [f"{results.lambda_:.5g}"]),
         ("Risk:", [f"{results.risk:.5g}"]),
         ("Effective size (entropy):", [f"{results.n_eff:.1f}"]),
         ("Effective size (Kish):", [kish_text(results)]),
         ("Starts:", [str(len(results.starts))]),
         ("Descents that reached the minimum:", [f"{reached} ({results.n_best} apart)"]),
-        ("Efficiency, clean data:", [results._efficiency_text()]),
+        ("Explanation:", [results.explanation or "n/a"]),
         ("Stable up to eps_bar:", [stability_text(results)]),
     ]
     return left, right
 
 
-def contamination_text(results: RRMResults) -> str:
-    """Return the estimated fraction of corrupted rows with its standard error."""
+def bad_rows_text(results: RRMResults) -> str:
+    """Return the number of bad rows or groups, where it is known, and their share."""
     if np.isnan(results.eps_hat):
         return "n/a"
-    return f"{results.eps_hat:.2f} ({results.eps_hat_se:.2f})"
+    share = f"{percent(results.eps_hat)}, se {percent(results.eps_hat_se)}"
+    if results._bad_of_all is None:
+        return share
+    bad, total = results._bad_of_all
+    return f"{bad:,.10g} of {total:,.10g} ({share})"
 
 
 def stability_text(results: RRMResults) -> str:
@@ -83,7 +89,7 @@ def stability_text(results: RRMResults) -> str:
 def kish_text(results: RRMResults) -> str:
     """Return Kish's effective size, beside that of clean data where it is known."""
     clean = results.n_kish_clean
-    if clean is None or results.efficiency is not None or results.eps_bar == 0:
+    if clean is None or results.steps == 2 or results.eps_bar == 0:
         return f"{results.n_kish:.1f}"
     return f"{results.n_kish:.1f} (clean {clean:.1f})"
 

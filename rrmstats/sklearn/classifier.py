@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import MAXITER, TOL
+from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.logistic import RRMLogit
 from rrmstats.sklearn.fitting import RobustFit, check_flag, split_constant
 from rrmstats.sklearn.rows import counted_rows
@@ -29,9 +30,9 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
     eps_bar : float or "auto", default=0.1
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood. "auto"
         chooses it from the data.
-    efficiency : float, default=None
-        Any number in (0, 1) adds a second step, which on clean data is as efficient as maximum
-        likelihood. None takes one step.
+    steps : {1, 2}, default=2
+        1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
+        rows from there.
     alpha : float, default=None
         Weight of the penalty. None is 1e-5, or 1e-3 with `penalty="l2"`, or 0 where `eps_bar` is
         0.
@@ -51,6 +52,8 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         Iterations that a descent may take.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
+    efficiency : float, default="deprecated"
+        Use `steps`: None was one step, a number two.
 
     Attributes
     ----------
@@ -98,7 +101,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         self,
         eps_bar: float | str = 0.1,
         *,
-        efficiency: float | None = None,
+        steps: int = 2,
         alpha: float | None = None,
         penalty: str | None = None,
         fit_intercept: bool = True,
@@ -106,9 +109,10 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         tol: float = TOL,
         max_iter: int = MAXITER,
         random_state: Any = None,
+        efficiency: float | str | None = DEPRECATED,
     ) -> None:
         self.eps_bar = eps_bar
-        self.efficiency = efficiency
+        self.steps = steps
         self.alpha = alpha
         self.penalty = penalty
         self.fit_intercept = fit_intercept
@@ -116,6 +120,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.efficiency = efficiency
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

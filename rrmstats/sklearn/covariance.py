@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import different_rows
 from rrmstats.core.setting import MAXITER, TOL
+from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.covariance import RRMCov
 from rrmstats.sklearn.fitting import RobustFit
 from rrmstats.sklearn.rows import CountedRows, counted_rows, frequency_weights
@@ -32,9 +33,9 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
     eps_bar : float or "auto", default=0.1
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical estimate.
         "auto" chooses it from the data.
-    efficiency : float, default=None
-        Efficiency on clean data, in (0, 1), that a second step is to have; 0.95 is usual. None
-        takes one step.
+    steps : {1, 2}, default=2
+        1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
+        rows from there.
     store_precision : bool, default=True
         Whether the inverse of the covariance is kept.
     n_starts : int, default=None
@@ -45,6 +46,8 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         Iterations that a descent may take.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
+    efficiency : float, default="deprecated"
+        Use `steps`: None was one step, a number two.
 
     Attributes
     ----------
@@ -92,20 +95,22 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         self,
         eps_bar: float | str = 0.1,
         *,
-        efficiency: float | None = None,
+        steps: int = 2,
         store_precision: bool = True,
         n_starts: int | None = None,
         tol: float = TOL,
         max_iter: int = MAXITER,
         random_state: Any = None,
+        efficiency: float | str | None = DEPRECATED,
     ) -> None:
         self.eps_bar = eps_bar
-        self.efficiency = efficiency
+        self.steps = steps
         self.store_precision = store_precision
         self.n_starts = n_starts
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.efficiency = efficiency
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit mean and covariance.

@@ -14,6 +14,7 @@ from rrmstats.core.frames import different_rows
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.losses.spans import spanned
 from rrmstats.models.bounds import EPS_BAR_MAX
+from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.components import RRMPCA
 from rrmstats.sklearn.fitting import RobustFit, check_flag
 from rrmstats.sklearn.probabilistic import ProbabilisticComponents
@@ -45,9 +46,9 @@ class RRMDecomposition(
     eps_bar : float or "auto", default=0.1
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
         "auto" chooses it from the data.
-    efficiency : float, default=None
-        Efficiency on clean data, in (0, 1), that a second step is to have; 0.95 is usual. None
-        takes one step.
+    steps : {1, 2}, default=2
+        1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
+        rows from there.
     whiten : bool, default=False
         Whether scores are in units of their standard deviations, so that those of good rows have
         variance one. `inverse_transform` undoes it.
@@ -59,6 +60,8 @@ class RRMDecomposition(
         Iterations that a descent may take.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
+    efficiency : float, default="deprecated"
+        Use `steps`: None was one step, a number two.
 
     Attributes
     ----------
@@ -119,21 +122,23 @@ class RRMDecomposition(
         n_components: float | None = 1,
         *,
         eps_bar: float | str = 0.1,
-        efficiency: float | None = None,
+        steps: int = 2,
         whiten: bool = False,
         n_starts: int | None = None,
         tol: float = TOL,
         max_iter: int = MAXITER,
         random_state: Any = None,
+        efficiency: float | str | None = DEPRECATED,
     ) -> None:
         self.n_components = n_components
         self.eps_bar = eps_bar
-        self.efficiency = efficiency
+        self.steps = steps
         self.whiten = whiten
         self.n_starts = n_starts
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.efficiency = efficiency
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the components.

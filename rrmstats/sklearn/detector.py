@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import MAXITER, TOL
+from rrmstats.models.checks import DEPRECATED
 from rrmstats.results.covariance import RRMCovResults
 from rrmstats.sklearn.covariance import RRMCovariance
 from rrmstats.sklearn.rows import frequency_weights
@@ -41,9 +42,9 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         at most one clean row expected in twenty that are, and the farthest row in any case.
     eps_bar : float or "auto", default=0.25
         Upper bound on the fraction of corrupted rows, in [0, 1). "auto" chooses it from the data.
-    efficiency : float, default=None
-        Efficiency on clean data, in (0, 1), that a second step is to have; 0.95 is usual. None
-        takes one step.
+    steps : {1, 2}, default=2
+        1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
+        rows from there.
     store_precision : bool, default=True
         Whether the inverse of the covariance is kept.
     n_starts : int, default=None
@@ -54,6 +55,8 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         Iterations that a descent may take.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
+    efficiency : float, default="deprecated"
+        Use `steps`: None was one step, a number two.
 
     Attributes
     ----------
@@ -88,21 +91,23 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         contamination: float | str = AUTO,
         *,
         eps_bar: float | str = 0.25,
-        efficiency: float | None = None,
+        steps: int = 2,
         store_precision: bool = True,
         n_starts: int | None = None,
         tol: float = TOL,
         max_iter: int = MAXITER,
         random_state: Any = None,
+        efficiency: float | str | None = DEPRECATED,
     ) -> None:
         super().__init__(
             eps_bar,
-            efficiency=efficiency,
+            steps=steps,
             store_precision=store_precision,
             n_starts=n_starts,
             tol=tol,
             max_iter=max_iter,
             random_state=random_state,
+            efficiency=efficiency,
         )
         self.contamination = contamination
 

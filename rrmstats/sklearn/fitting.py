@@ -22,7 +22,8 @@ MOST_SEED = 2**31 - 1
 class RobustFit:
     """What the estimators share: the options of a fit, and the attributes that it leaves."""
 
-    efficiency: float | None
+    steps: int
+    efficiency: float | str | None
     n_starts: int | None
     tol: float
     max_iter: int
@@ -33,6 +34,7 @@ class RobustFit:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             results = model.fit(
+                steps=self.steps,
                 efficiency=self.efficiency,
                 n_starts=self.n_starts,
                 rng=random_source(self.random_state),

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import MAXITER, TOL
+from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.linear import RRMOLS
 from rrmstats.sklearn.fitting import RobustFit, check_flag, split_constant
 from rrmstats.sklearn.rows import counted_rows
@@ -27,9 +28,9 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
     eps_bar : float or "auto", default=0.1
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is least squares. "auto"
         chooses it from the data.
-    efficiency : float, default=None
-        Efficiency on clean data, in (0, 1), that a second step is to have; 0.95 is usual. None
-        takes one step.
+    steps : {1, 2}, default=2
+        1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
+        rows from there.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
     n_starts : int, default=None
@@ -40,6 +41,8 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         Iterations that a descent may take.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
+    efficiency : float, default="deprecated"
+        Use `steps`: None was one step, a number two.
 
     Attributes
     ----------
@@ -86,20 +89,22 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         self,
         eps_bar: float | str = 0.1,
         *,
-        efficiency: float | None = None,
+        steps: int = 2,
         fit_intercept: bool = True,
         n_starts: int | None = None,
         tol: float = TOL,
         max_iter: int = MAXITER,
         random_state: Any = None,
+        efficiency: float | str | None = DEPRECATED,
     ) -> None:
         self.eps_bar = eps_bar
-        self.efficiency = efficiency
+        self.steps = steps
         self.fit_intercept = fit_intercept
         self.n_starts = n_starts
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.efficiency = efficiency
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the regression.

@@ -107,7 +107,7 @@ def test_separator_and_decimals(stars, folder, run):
     stars.to_csv("semi.csv", sep=";", decimal=",", index=False)
     argv = ("fit", "log_light ~ log_te", "semi.csv", "--eps-bar", "0.2", "--format", "json")
     done = run(*argv, "--sep", ";", "--decimal", ",", "--weights", "rows.csv")
-    fit = rrmstats.ols("log_light ~ log_te", stars, 0.2).fit()
+    fit = rrmstats.ols("log_light ~ log_te", stars, 0.2).fit(steps=1)
     assert json.loads(done.out)["params"] == pytest.approx(fit.params.to_dict(), rel=1e-8)
     written = pd.read_csv(folder / "rows.csv", sep=";", decimal=",")
     pd.testing.assert_frame_equal(written[stars.columns], stars)
@@ -115,8 +115,8 @@ def test_separator_and_decimals(stars, folder, run):
 
 
 def test_notes_name_options_of_the_command(stars, run):
-    text = run("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2").out
-    assert "--efficiency 0.95 makes it 95%" in text
+    text = run("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2", "--steps", "1").out
+    assert "A second step, --steps 2, wins them back" in text
     assert "fit(" not in text
 
 
@@ -127,7 +127,7 @@ def test_notes_name_options_of_the_command(stars, run):
         ("level='b' is not among", "--level 'b' is not among"),
         ("counts as 1 with level=", "counts as 1 with --level"),
         ("eps_bar='auto' does not work", "--eps-bar auto does not work"),
-        ("rrmstats.logit has a ladder", "--model logit has a ladder"),
+        ("rrmstats.logit has a second step", "--model logit has a second step"),
         ("Lower eps_bar; RRMLogit bounds them", "Lower eps_bar; --model logit bounds them"),
         ("see path() for all its values", "see rrmstats path for all its values"),
         ("cannot evaluate 'f(x, level=1)'", "cannot evaluate 'f(x, level=1)'"),

@@ -89,7 +89,5 @@ def test_the_larger_bound():
 
 def test_a_loss_without_a_second_step_compares_its_first():
     problem = RRMOLS(*leverage_shift(np.random.default_rng(0)), 0.1).problem()
-    problem.efficient = lambda first, efficiency: EstimableProblem.efficient(
-        problem, first, efficiency
-    )
+    problem.second_step = lambda first: EstimableProblem.second_step(problem, first)
     assert efficient_fit(problem, Setting(0.25)).first is None

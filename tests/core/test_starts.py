@@ -56,15 +56,15 @@ def test_nothing_is_refined_twice_or_without_a_risk():
 
 @pytest.mark.parametrize("given", [None, np.ones(4)])
 def test_starts_name_their_kinds(given):
-    res = RRMOLS(*sample(), 0.4).fit(n_starts=7, start_params=given)
+    res = RRMOLS(*sample(), 0.4).fit(n_starts=7, start_params=given, steps=1)
     first = "uniform" if given is None else "given"
     assert res.starts["start"].tolist() == [first, *["subset"] * 7, *["spectral"] * PARTS]
 
 
 def test_a_descent_from_one_start_names_it():
     model = RRMOLS(*sample(), 0.4)
-    assert model.fit(n_starts=0).starts["start"].tolist() == ["uniform"]
-    alone = model.fit(n_starts=0, start_params=np.ones(4))
+    assert model.fit(n_starts=0, steps=1).starts["start"].tolist() == ["uniform"]
+    alone = model.fit(n_starts=0, start_params=np.ones(4), steps=1)
     assert alone.starts["start"].tolist() == ["given"]
     assert alone.n_best == 1
 

@@ -104,4 +104,4 @@ def test_a_row_of_weight_two_is_the_row_twice(page):
 
 def test_a_second_step_is_refused(page):
     with pytest.raises(NotImplementedError, match="no second step"):
-        page["RRMPoisson"](*counts(3), 0.2).fit(efficiency=0.95)
+        page["RRMPoisson"](*counts(3), 0.2).fit()

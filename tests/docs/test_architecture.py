@@ -38,7 +38,7 @@ def test_the_walk_names_the_files_that_are_entered():
 
     def call():
         model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2)
-        model.fit(efficiency=0.95).summary()
+        model.fit().summary()
 
     assert files_entered(call) == files_on_page()
 

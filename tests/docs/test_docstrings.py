@@ -127,4 +127,4 @@ def test_help_of_models(name):
     text = pydoc.plain(pydoc.render_doc(CLASSES[name]))
     assert "numpy._typing" not in text and "npt." not in text
     fit = str(inspect.signature(CLASSES[name].fit))
-    assert "**" not in fit and ("efficiency" in fit or "Sever" in name)
+    assert "**" not in fit and ("steps" in fit or "Sever" in name)

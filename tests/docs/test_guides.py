@@ -58,7 +58,7 @@ SUMMARIES = {
 @pytest.mark.slow
 def test_linear_regression():
     found = run("linear_regression")
-    stars = rrmstats.ols("log_light ~ log_te", found["stars"], 0.2).fit(efficiency=0.95)
+    stars = rrmstats.ols("log_light ~ log_te", found["stars"], 0.2).fit()
     assert stars.stability.stable
     # two steps: positive, as the first step within a standard error; four giants for certain
     first = stars.first_step
@@ -108,7 +108,7 @@ def test_logistic_regression():
 
 def test_covariance():
     found = run("covariance")
-    hbk = rrmstats.RRMCov(found["rows"], 0.25).fit(efficiency=0.95)
+    hbk = rrmstats.RRMCov(found["rows"], 0.25).fit()
     assert labels(hbk.outliers()) == list(range(14))
     classical = rrmstats.RRMCov(found["rows"], 0).fit()
     assert labels(classical.outliers()) == [11, 13]

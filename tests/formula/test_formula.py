@@ -31,7 +31,7 @@ def case(request):
 @pytest.fixture
 def expected(case):
     function, _, formula, kwargs = case
-    return function(formula.format("np.exp"), frame(), 0.2, **kwargs).fit().params
+    return function(formula.format("np.exp"), frame(), 0.2, **kwargs).fit(steps=1).params
 
 
 @pytest.mark.parametrize("by", ["function", "class"])
@@ -41,7 +41,7 @@ def test_functions_local_to_the_caller(case, expected, by):
 
     function, cls, formula, kwargs = case
     make = function if by == "function" else cls.from_formula
-    res = make(formula.format("local"), frame(), 0.2, **kwargs).fit()
+    res = make(formula.format("local"), frame(), 0.2, **kwargs).fit(steps=1)
     assert_allclose(res.params, expected, rtol=1e-9)
 
 
@@ -54,7 +54,9 @@ def test_eval_env_counts_frames_from_the_caller(case, expected, by):
         def outer(values):  # hides the one of the caller
             return values
 
-        return make(formula.format("outer"), frame(), 0.2, eval_env=eval_env, **kwargs).fit()
+        return make(formula.format("outer"), frame(), 0.2, eval_env=eval_env, **kwargs).fit(
+            steps=1
+        )
 
     def outer(values):
         return np.exp(values)
@@ -69,7 +71,7 @@ def test_an_environment_of_patsys(case, expected, by):
     function, cls, formula, kwargs = case
     make = function if by == "function" else cls.from_formula
     env = patsy.EvalEnvironment([{"given": np.exp}])
-    res = make(formula.format("given"), frame(), 0.2, eval_env=env, **kwargs).fit()
+    res = make(formula.format("given"), frame(), 0.2, eval_env=env, **kwargs).fit(steps=1)
     assert_allclose(res.params, expected, rtol=1e-9)
     with pytest.raises(Exception, match="twice"):
         make(formula.format("twice"), frame(), 0.2, eval_env=-1, **kwargs)
@@ -82,7 +84,7 @@ def test_new_data_go_through_the_formula(name):
 
     function, _, formula, kwargs = CASES[name]
     data = frame()
-    res = function(formula.format("local"), data, 0.2, **kwargs).fit()
+    res = function(formula.format("local"), data, 0.2, **kwargs).fit(steps=1)
     predict = {"pca": "transform", "cov": "mahalanobis"}.get(name, "predict")
     whole = res.scores if name == "pca" else getattr(res, predict)()
     assert_allclose(getattr(res, predict)(data.iloc[:5]), whole[:5], rtol=1e-8)

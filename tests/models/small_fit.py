@@ -11,7 +11,7 @@ ENDOG, EXOG = one_sided_outliers(np.random.default_rng(0), N)
 
 
 def fit(endog=ENDOG, exog=EXOG, eps_bar=0.3, **kwargs):
-    return RRMOLS(endog, exog, eps_bar, **kwargs).fit()
+    return RRMOLS(endog, exog, eps_bar, **kwargs).fit(steps=1)
 
 
 def replaced(values, place, value):

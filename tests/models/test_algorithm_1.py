@@ -67,11 +67,11 @@ def spied(request, monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("efficiency", [None, 0.95])
-def test_every_step_is_a_fit_of_statsmodels_and_agrees_with_the_kernel(spied, efficiency):
+@pytest.mark.parametrize("steps", [1, 2])
+def test_every_step_is_a_fit_of_statsmodels_and_agrees_with_the_kernel(spied, steps):
     model = spied.model
-    res = model.fit(n_starts=0, accelerate=False, efficiency=efficiency)
-    first = res if efficiency is None else res.first_step
+    res = model.fit(n_starts=0, accelerate=False, steps=steps)
+    first = res if steps == 1 else res.first_step
     assert first.n_iter > 3
     assert set(first.trace.step[1:]) == {"algorithm 1"}
     # the start, and one refit an iteration; the last may have been the one that did not descend
@@ -88,10 +88,10 @@ def test_every_step_is_a_fit_of_statsmodels_and_agrees_with_the_kernel(spied, ef
 
 
 def test_the_iterates_are_those_of_the_batched_kernel(spied, monkeypatch):
-    by_statsmodels = spied.model.fit(n_starts=0, accelerate=False)
+    by_statsmodels = spied.model.fit(n_starts=0, accelerate=False, steps=1)
     monkeypatch.setattr(type(spied.model), "_theta_step", lambda self, problem: None)
     calls = spied.fits
-    by_kernel = spied.model.fit(n_starts=0, accelerate=False)
+    by_kernel = spied.model.fit(n_starts=0, accelerate=False, steps=1)
     assert spied.fits == calls
     assert abs(len(by_kernel.trace) - len(by_statsmodels.trace)) <= 1
     size = min(len(by_kernel.trace), len(by_statsmodels.trace))
@@ -101,5 +101,5 @@ def test_the_iterates_are_those_of_the_batched_kernel(spied, monkeypatch):
 
 
 def test_the_accelerated_search_makes_no_fit_of_statsmodels(spied):
-    spied.model.fit(efficiency=0.95)
+    spied.model.fit()
     assert spied.fits == 0

@@ -27,7 +27,7 @@ TAKERS = {
     "entropy_weights": lambda value: entropy_weights(DATA.y**2, value),
     "minimize": lambda value: minimize(SquaresProblem(DATA.y.to_numpy(), EXOG), value),
     "Setting": Setting,
-    "path": lambda value: MODELS["ols"].formula(DATA, eps_bar=0.2).path([0.1, value]),
+    "path": lambda value: MODELS["ols"].formula(DATA, eps_bar=0.2).path([0.1, value], steps=1),
     "another bound": lambda value: MODELS["ols"].formula(DATA, eps_bar=0.2)._with_eps_bar(value),
 }
 

@@ -17,7 +17,7 @@ def test_missing_rows_are_dropped_with_their_weights(build, weighted):
 
     def fitted(rows, weights):
         given = {"freq_weights": weights} if weighted else {}
-        return build(rows, eps_bar=0.2, missing="drop", **given).fit()
+        return build(rows, eps_bar=0.2, missing="drop", **given).fit(steps=1)
 
     res, expected = fitted(data, counts), fitted(left, counts.drop(gone))
     assert list(res.weights.index) == list(left.index)
@@ -32,8 +32,8 @@ def test_repeated_labels_do_not_confuse_missing_rows(build):
     data.index = [f"pair {i // 2}" for i in range(N)]
     data.iloc[5, :] = np.nan
     kept = np.arange(N) != 5
-    res = build(data, eps_bar=0.2, missing="drop", freq_weights=counts).fit()
-    expected = build(data[kept], eps_bar=0.2, freq_weights=counts[kept]).fit()
+    res = build(data, eps_bar=0.2, missing="drop", freq_weights=counts).fit(steps=1)
+    expected = build(data[kept], eps_bar=0.2, freq_weights=counts[kept]).fit(steps=1)
     assert_allclose(res.params, expected.params, rtol=1e-9)
 
 
@@ -71,7 +71,7 @@ def test_repeated_labels_do_not_confuse_missing_rows(build):
 )
 def test_bad_arguments(build, given, error, message):
     with pytest.raises(error, match=message):
-        build(frame(), **given).fit()
+        build(frame(), **given).fit(steps=1)
 
 
 def spoiled(value):
@@ -97,10 +97,10 @@ def spoiled(value):
 )
 def test_bad_data(entry, data, message):
     with pytest.raises((ValueError, MissingDataError), match=message):
-        entry.array(data, eps_bar=0.2).fit()
+        entry.array(data, eps_bar=0.2).fit(steps=1)
 
 
 @pytest.mark.parametrize("data", [frame().iloc[:0], frame().assign(x=np.nan)])
 def test_no_rows_left_for_a_formula(entry, data):
     with pytest.raises(ValueError, match=r"(no rows|is empty).*give at least"):
-        entry.formula(data, eps_bar=0.2).fit()
+        entry.formula(data, eps_bar=0.2).fit(steps=1)

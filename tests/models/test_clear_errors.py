@@ -29,7 +29,7 @@ DESIGN = da.from_array(EXOG, chunks=(30, 2))
 def test_separated_classes():
     model = OrderedModel(np.digitize(X, [-0.5, 0.5]), X[:, None], distr="logit")
     with pytest.raises(ValueError, match=r"OrderedModel has no finite fit .* separate"):
-        rrmstats.robustify(model, 0.1).fit()
+        rrmstats.robustify(model, 0.1).fit(steps=1)
 
 
 @pytest.mark.parametrize(
@@ -90,26 +90,26 @@ def test_a_subset_takes_what_is_given_for_all_rows():
             freq_weights=counts[rows],
             groups=sites[rows],
             subset=subset,
-        ).fit()
+        ).fit(steps=1)
 
     expected = fitted(data[mask], mask)
     for subset in (mask, data.index[mask]):
         found = fitted(data, slice(None), subset)
         assert_series_equal(found.params, expected.params)
         assert_series_equal(found.weights, expected.weights)
-    variables = rrmstats.cov("~ x + y", data, 0.2, freq_weights=counts, subset=mask).fit()
-    again = rrmstats.cov("~ x + y", data[mask], 0.2, freq_weights=counts[mask]).fit()
+    variables = rrmstats.cov("~ x + y", data, 0.2, freq_weights=counts, subset=mask).fit(steps=1)
+    again = rrmstats.cov("~ x + y", data[mask], 0.2, freq_weights=counts[mask]).fit(steps=1)
     assert_series_equal(variables.params, again.params)
 
 
 def test_an_automatic_bound_is_not_to_be_lowered():
     with pytest.warns(ModelWarning, match="chosen automatically, .*noise. Drop predictors or add"):
-        RRMOLS(X[:5], EXOG[:5], "auto").fit()
+        RRMOLS(X[:5], EXOG[:5], "auto").fit(steps=1)
     with pytest.warns(ModelWarning, match=r"eps_bar=0.2 leaves .*noise. Lower eps_bar"):
-        RRMOLS(X[:5], EXOG[:5], 0.2).fit()
+        RRMOLS(X[:5], EXOG[:5], 0.2).fit(steps=1)
     message = "there are 3 observations for 4 parameters; drop predictors or add data"
     with pytest.raises(ValueError, match=message):
-        RRMCov(np.random.default_rng(0).standard_normal((3, 3)), "auto").fit()
+        RRMCov(np.random.default_rng(0).standard_normal((3, 3)), "auto").fit(steps=1)
 
 
 def test_warnings_name_the_line_of_the_user():
@@ -119,6 +119,6 @@ def test_warnings_name_the_line_of_the_user():
     ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            make().fit(stability=False)
+            make().fit(stability=False, steps=1)
         files = {each.filename for each in caught if "majority" in str(each.message)}
         assert files == {__file__}

@@ -43,10 +43,9 @@ def test_models_without_a_formula():
 
 
 def test_results_say_what_to_call():
-    res = rrmstats.ols("y ~ x", DATA, 0.3).fit(efficiency=0.95)
+    res = rrmstats.ols("y ~ x", DATA, 0.3).fit()
     assert repr(res) == (
-        "<RRMOLSResults: y ~ x, 80 observations, eps_bar=0.3, efficiency=0.95, converged; "
-        "call summary()>"
+        "<RRMOLSResults: y ~ x, 80 observations, eps_bar=0.3, steps=2, converged; call summary()>"
     )
     res.remove_data()
     assert "80 observations" in repr(res) and "80 observations" in repr(res.model)

@@ -169,7 +169,7 @@ def test_arguments(kwargs, error, message):
 )
 def test_arguments_of_fit(kwargs, error, message):
     with pytest.raises(error, match=message):
-        RRMOLS(ENDOG, EXOG, 0.3).fit(**kwargs)
+        RRMOLS(ENDOG, EXOG, 0.3).fit(**kwargs, steps=1)
 
 
 def test_columns_and_responses_beyond_computing():

@@ -36,7 +36,7 @@ def model_of(name, spoil=False, seed=0):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_without_corruption_it_is_statsmodels_fit(name):
-    res = rrmstats.robustify(model_of(name), eps_bar=0.0).fit()
+    res = rrmstats.robustify(model_of(name), eps_bar=0.0).fit(steps=1)
     own = own_fit(model_of(name))
     assert_allclose(res.params, own, rtol=1e-3, atol=2e-4)
     # Ours is at least as high.
@@ -54,7 +54,7 @@ def model_likelihood(name, params):
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in LABELS])
 def test_gross_errors_lose_their_weight(name):
     res = rrmstats.robustify(model_of(name, spoil=True), eps_bar=0.15).fit(
-        n_starts=5, stability=False
+        n_starts=5, stability=False, steps=1
     )
     clean, spoiled = own_fit(model_of(name)), own_fit(model_of(name, spoil=True))
     assert res.relative_weights[BAD].max() < 0.05
@@ -73,7 +73,7 @@ def test_flipped_labels_bias_less_than_maximum_likelihood(name):
     for seed in range(3):
         clean, spoiled = (own_fit(model_of(name, spoil, seed)) for spoil in (False, True))
         robust = rrmstats.robustify(model_of(name, True, seed), eps_bar=0.15)
-        found = robust.fit(n_starts=5, stability=False).params
+        found = robust.fit(n_starts=5, stability=False, steps=1).params
         errors.append([np.linalg.norm(at - clean) for at in (found, spoiled)])
     ours, theirs = np.mean(errors, axis=0)
     assert ours < theirs
@@ -81,8 +81,8 @@ def test_flipped_labels_bias_less_than_maximum_likelihood(name):
 
 def test_labels_are_corrected_as_in_logistic_regression():
     model = model_of("logit", spoil=True)
-    res = rrmstats.robustify(model, eps_bar=0.1).fit(stability=False)
-    known = RRMLogit(model.endog, model.exog, 0.1, alpha=0.0).fit(stability=False)
+    res = rrmstats.robustify(model, eps_bar=0.1).fit(stability=False, steps=1)
+    known = RRMLogit(model.endog, model.exog, 0.1, alpha=0.0).fit(stability=False, steps=1)
     assert_allclose(res.raw_params, known.raw_params, rtol=1e-5)
     assert_allclose(res.params, known.params, rtol=1e-4, atol=1e-6)
     assert_allclose(res.bse, known.bse, rtol=0.15)
@@ -94,7 +94,7 @@ def test_a_label_far_out_has_all_its_loss():
     exog = sm.add_constant(rng.standard_normal((2000, 2)))
     label = (exog[:, 1:] @ [1.0, -0.6] + rng.standard_normal(2000) > 0).astype(float)
     exog[0, 1], label[0] = 50.0, 0.0
-    res = rrmstats.robustify(sm.Probit(label, exog), eps_bar=0.1).fit(stability=False)
+    res = rrmstats.robustify(sm.Probit(label, exog), eps_bar=0.1).fit(stability=False, steps=1)
     assert res.converged
     assert res.weights[0] == 0
     assert np.all(np.abs(res.params - [0, 1, -0.6]) < 4 * res.bse)
@@ -102,8 +102,8 @@ def test_a_label_far_out_has_all_its_loss():
 
 def test_counts_are_corrected_as_in_poisson_regression():
     model = model_of("poisson", spoil=True)
-    res = rrmstats.robustify(model, eps_bar=0.1).fit(efficiency=0.95, stability=False)
-    known = rrmstats.RRMPoisson(model.endog, model.exog, 0.1).fit(efficiency=0.95, stability=False)
+    res = rrmstats.robustify(model, eps_bar=0.1).fit(stability=False)
+    known = rrmstats.RRMPoisson(model.endog, model.exog, 0.1).fit(stability=False)
     assert_allclose(res.first_step.raw_params, known.first_step.raw_params, rtol=1e-5)
     assert_allclose(res.params, known.params, atol=0.2 * np.min(known.bse))
     assert_allclose(res.bse, known.bse, rtol=0.15)
@@ -111,14 +111,18 @@ def test_counts_are_corrected_as_in_poisson_regression():
 
 @pytest.mark.slow
 def test_the_correction_finds_the_scale_of_a_normal_distribution():
-    clean = rrmstats.robustify(model_of("own with a law"), eps_bar=0.2).fit(stability=False)
+    clean = rrmstats.robustify(model_of("own with a law"), eps_bar=0.2).fit(
+        stability=False, steps=1
+    )
     assert_allclose(clean.params[-1], own_fit(model_of("own"))[-1], atol=0.15)
     assert clean.raw_params[-1] < clean.params[-1] - 0.3
 
 
 @pytest.mark.slow
 def test_the_overdispersion_is_that_of_the_good_rows():
-    res = rrmstats.robustify(model_of("negative binomial", spoil=True), 0.15).fit(stability=False)
+    res = rrmstats.robustify(model_of("negative binomial", spoil=True), 0.15).fit(
+        stability=False, steps=1
+    )
     assert own_fit(model_of("negative binomial", spoil=True))[-1] > 2
     assert 0.2 < res.params[-1] < 0.8
     assert list(res.model.data.param_names)[-1] == "alpha"
@@ -135,7 +139,7 @@ def frame():
 def test_results_keep_names_labels_and_predictions():
     data = frame()
     model = smf.poisson("count ~ x", data)
-    res = rrmstats.robustify(model, eps_bar=0.1).fit()
+    res = rrmstats.robustify(model, eps_bar=0.1).fit(steps=1)
     assert list(res.params.index) == ["Intercept", "x"]
     assert list(res.weights.index) == list(data.index)
     assert set(res.weight_table(12).index) == set(data.index[:12])
@@ -150,7 +154,7 @@ def test_results_keep_names_labels_and_predictions():
 
 
 def test_classes_are_predicted():
-    res = rrmstats.robustify(model_of("mnlogit"), eps_bar=0.05).fit(stability=False)
+    res = rrmstats.robustify(model_of("mnlogit"), eps_bar=0.05).fit(stability=False, steps=1)
     assert res.predict().shape == (250, 3)
     assert_allclose(res.predict().sum(axis=1), 1.0)
     assert len(res.model.data.param_names) == 6
@@ -160,15 +164,17 @@ def test_classes_are_predicted():
 def test_every_kind_of_standard_error_and_frequency_weights():
     data = frame()
     robust = rrmstats.robustify(smf.poisson("count ~ x", data), eps_bar=0.1)
-    plain = robust.fit()
-    drawn = robust.fit(cov_type="bootstrap", cov_kwds={"n_boot": 60})
+    plain = robust.fit(steps=1)
+    drawn = robust.fit(cov_type="bootstrap", cov_kwds={"n_boot": 60}, steps=1)
     assert_allclose(drawn.bse, plain.bse, rtol=0.5)
-    own = robust.fit(cov_type="cluster", cov_kwds={"groups": np.arange(len(data))})
+    own = robust.fit(cov_type="cluster", cov_kwds={"groups": np.arange(len(data))}, steps=1)
     assert_allclose(own.bse, plain.bse, rtol=0.01)
     counts = 1 + np.arange(len(data)) % 2
     twice = data.iloc[np.repeat(np.arange(len(data)), counts)]
-    weighted = rrmstats.robustify(smf.poisson("count ~ x", data), 0.1, freq_weights=counts).fit()
-    repeated = rrmstats.robustify(smf.poisson("count ~ x", twice), 0.1).fit()
+    weighted = rrmstats.robustify(smf.poisson("count ~ x", data), 0.1, freq_weights=counts).fit(
+        steps=1
+    )
+    repeated = rrmstats.robustify(smf.poisson("count ~ x", twice), 0.1).fit(steps=1)
     assert_allclose(weighted.params, repeated.params, rtol=1e-5)
     assert_allclose(weighted.bse, repeated.bse, rtol=0.02)
 
@@ -176,34 +182,40 @@ def test_every_kind_of_standard_error_and_frequency_weights():
 @pytest.mark.slow
 def test_eps_bar_can_be_chosen_and_checked():
     robust = rrmstats.robustify(smf.poisson("count ~ x", frame()), eps_bar="auto")
-    res = robust.fit()
+    res = robust.fit(steps=1)
     assert 0.04 < res.eps_bar < 0.15
     assert res.stability.stable
 
 
 @pytest.mark.slow
 def test_what_costs_is_said():
-    res = rrmstats.robustify(model_of("own"), eps_bar=0.1).fit(n_starts=3, stability=False)
+    res = rrmstats.robustify(model_of("own"), eps_bar=0.1).fit(
+        n_starts=3, stability=False, steps=1
+    )
     text = " ".join(str(res.summary()).split())
     assert "largest value that it could have is not known" in text
     assert "not corrected" in text
     robust = rrmstats.robustify(model_of("own"), 0.1, saturated=np.zeros(250))
-    given = robust.fit(n_starts=3, stability=False)
+    given = robust.fit(n_starts=3, stability=False, steps=1)
     assert_allclose(given.params, res.params, rtol=1e-6)
     assert "largest value that it could" not in " ".join(str(given.summary()).split())
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["own", "logit"])
+def test_likelihoods_without_a_second_step_have_one(name):
+    res = rrmstats.robustify(model_of(name), eps_bar=0.1).fit(n_starts=1, stability=False)
+    assert res.steps == 1 and res.first_step is None
+    assert "fit(steps=2)" not in str(res.summary())
+
+
+@pytest.mark.slow
 def test_what_cannot_work_says_so():
     own = rrmstats.robustify(model_of("own"), eps_bar=0.1)
-    with pytest.raises(NotImplementedError, match="distribution of the responses"):
-        own.fit(efficiency=0.95, n_starts=1)
-    with pytest.raises(NotImplementedError, match="no second step for labels"):
-        rrmstats.robustify(model_of("logit"), eps_bar=0.1).fit(efficiency=0.95, n_starts=1)
     with pytest.raises(NotImplementedError, match="auto"):
-        rrmstats.robustify(model_of("own"), eps_bar="auto").fit()
+        rrmstats.robustify(model_of("own"), eps_bar="auto").fit(steps=1)
     with pytest.raises(AttributeError, match="compare"):
-        _ = own.fit(n_starts=1, stability=False).aic
+        _ = own.fit(n_starts=1, stability=False, steps=1).aic
     with pytest.raises(NotImplementedError, match="from_formula"):
         rrmstats.RRMLikelihood.from_formula("y ~ x", frame(), 0.1)
 
@@ -228,8 +240,8 @@ def poisson_sample(spoil):
 )
 def test_a_parameter_at_the_end_of_its_range_spoils_no_other(kind, unknown, spoil):
     exog, count = poisson_sample(spoil)
-    res = rrmstats.robustify(kind(count, exog), 0.1).fit(stability=False)
-    plain = rrmstats.robustify(sm.Poisson(count, exog), 0.1).fit(stability=False)
+    res = rrmstats.robustify(kind(count, exog), 0.1).fit(stability=False, steps=1)
+    plain = rrmstats.robustify(sm.Poisson(count, exog), 0.1).fit(stability=False, steps=1)
     assert res.converged and res.unknown == unknown
     known = np.isfinite(res.bse)
     assert known.sum() == 3 and np.isfinite(res.params).all()
@@ -241,7 +253,7 @@ def test_a_parameter_at_the_end_of_its_range_spoils_no_other(kind, unknown, spoi
 
 @pytest.mark.parametrize("name", ["poisson", "negative binomial", "probit", "beta"])
 def test_predictions_have_the_intervals_of_statsmodels(name):
-    res = rrmstats.robustify(model_of(name), 0.0).fit(stability=False)
+    res = rrmstats.robustify(model_of(name), 0.0).fit(stability=False, steps=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         own = model_of(name).fit(disp=0, maxiter=2000, cov_type="HC0")
@@ -254,7 +266,7 @@ def test_predictions_have_the_intervals_of_statsmodels(name):
 
 @pytest.mark.parametrize("name", ["poisson", "negative binomial", "probit", "mnlogit"])
 def test_marginal_effects_are_those_of_statsmodels(name):
-    res = rrmstats.robustify(model_of(name), 0.0).fit(stability=False)
+    res = rrmstats.robustify(model_of(name), 0.0).fit(stability=False, steps=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         own = model_of(name).fit(disp=0, maxiter=2000, cov_type="HC0")
@@ -265,10 +277,10 @@ def test_marginal_effects_are_those_of_statsmodels(name):
 
 
 def test_what_has_no_intervals_or_effects_says_so():
-    res = rrmstats.robustify(model_of("mnlogit"), 0.0).fit(stability=False)
+    res = rrmstats.robustify(model_of("mnlogit"), 0.0).fit(stability=False, steps=1)
     with pytest.raises(NotImplementedError, match="one probability per class"):
         res.get_prediction()
-    res = rrmstats.robustify(model_of("beta"), 0.0).fit(stability=False)
+    res = rrmstats.robustify(model_of("beta"), 0.0).fit(stability=False, steps=1)
     with pytest.raises(NotImplementedError, match="no marginal effects for BetaModel"):
         res.get_margeff()
 

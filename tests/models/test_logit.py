@@ -42,12 +42,14 @@ LEVELS = {
 def test_labels_of_any_kind(kind):
     labels, level = LEVELS[kind]
     endog, exog = sample()
-    expected = RRMLogit(endog, exog, 0.1).fit().params
+    expected = RRMLogit(endog, exog, 0.1).fit(steps=1).params
     given = frame(labels)
     for values in (labels(endog), given.state):
-        assert_allclose(RRMLogit(values, exog, 0.1, **level).fit().params, expected, rtol=1e-9)
+        assert_allclose(
+            RRMLogit(values, exog, 0.1, **level).fit(steps=1).params, expected, rtol=1e-9
+        )
     if kind != "two numbers":  # numbers are not dummies to a formula
-        res = rrmstats.logit("state ~ x + z", given, 0.1, **level).fit()
+        res = rrmstats.logit("state ~ x + z", given, 0.1, **level).fit(steps=1)
         assert_allclose(res.params, expected, rtol=1e-9)
 
 
@@ -56,8 +58,10 @@ def test_missing_labels_are_dropped():
     words = pd.Series(np.where(endog == 1, "sick", "well"), dtype=object)
     words[[3, 50]] = None
     kept = np.delete(np.arange(len(endog)), [3, 50])
-    res = RRMLogit(words, pd.DataFrame(exog), 0.1, level="sick", missing="drop").fit()
-    assert_allclose(res.params, RRMLogit(endog[kept], exog[kept], 0.1).fit().params, rtol=1e-9)
+    res = RRMLogit(words, pd.DataFrame(exog), 0.1, level="sick", missing="drop").fit(steps=1)
+    assert_allclose(
+        res.params, RRMLogit(endog[kept], exog[kept], 0.1).fit(steps=1).params, rtol=1e-9
+    )
     assert list(res.weights.index) == list(kept)
 
 
@@ -103,9 +107,9 @@ def test_formula_errors_say_what_is_wrong(labels, kwargs, message):
 def test_without_penalty_the_optimum_is_a_weighted_glm(weighted):
     endog, exog = sample()
     counts = 1.0 + np.arange(len(endog)) % 3 if weighted else None
-    res = RRMLogit(endog, exog, 0.05, alpha=0, freq_weights=counts).fit()
+    res = RRMLogit(endog, exog, 0.05, alpha=0, freq_weights=counts).fit(steps=1)
     glm = sm.GLM(endog, exog, sm.families.Binomial(), var_weights=len(endog) * res.weights)
-    assert_allclose(res.raw_params, glm.fit(tol=1e-14).params, rtol=1e-6)
+    assert_allclose(res.raw_params, glm.fit(tol=1e-14, steps=1).params, rtol=1e-6)
     assert res.lambda_ > 1
     assert_allclose(res.params, (1 - 1 / res.lambda_) * res.raw_params, rtol=1e-8)
     assert_allclose(res.losses, -np.log(expit((2 * endog - 1) * (exog @ res.raw_params))))
@@ -114,7 +118,7 @@ def test_without_penalty_the_optimum_is_a_weighted_glm(weighted):
 @pytest.mark.parametrize("alpha", [1e-3, 0.1])
 def test_alpha_is_part_of_each_loss(alpha):
     endog, exog = sample()
-    res = RRMLogit(endog, exog, 0.1, alpha=alpha).fit()
+    res = RRMLogit(endog, exog, 0.1, alpha=alpha).fit(steps=1)
     eta = exog @ res.raw_params
     plain = np.logaddexp(0, -(2 * endog - 1) * eta)
     assert_allclose(res.losses, plain + alpha / 4 * eta**4, rtol=1e-9)
@@ -124,7 +128,7 @@ def test_alpha_is_part_of_each_loss(alpha):
 
 def test_alpha_matters_little_to_params():
     endog, exog = logistic_labels(np.random.default_rng(0), 5000)
-    plain, bounded = (RRMLogit(endog, exog, 0.05, alpha=a).fit() for a in (0, 1e-2))
+    plain, bounded = (RRMLogit(endog, exog, 0.05, alpha=a).fit(steps=1) for a in (0, 1e-2))
     raw_change = abs(bounded.raw_params[1] / plain.raw_params[1] - 1)
     assert abs(bounded.params[1] / plain.params[1] - 1) < 0.5 * raw_change
 
@@ -133,14 +137,14 @@ def test_alpha_matters_little_to_params():
 def test_the_default_loss_is_equivariant(alpha):
     endog, exog = sample()
     turn = np.random.default_rng(1).standard_normal((3, 3))
-    res = RRMLogit(endog, exog, 0.2, alpha=alpha).fit()
-    turned = RRMLogit(endog, exog @ turn, 0.2, alpha=alpha).fit()
+    res = RRMLogit(endog, exog, 0.2, alpha=alpha).fit(steps=1)
+    turned = RRMLogit(endog, exog @ turn, 0.2, alpha=alpha).fit(steps=1)
     assert_allclose(turn @ turned.params, res.params, rtol=1e-6)
     assert_allclose(turned.weights, res.weights, rtol=1e-5, atol=1e-9)
 
 
 def ridge(endog, exog, **kwargs):
-    return RRMLogit(endog, exog, 0.2, penalty="l2", **{"alpha": 0.01, **kwargs}).fit()
+    return RRMLogit(endog, exog, 0.2, penalty="l2", **{"alpha": 0.01, **kwargs}).fit(steps=1)
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e5])
@@ -188,7 +192,7 @@ def separable():
 @pytest.mark.parametrize("eps_bar", [0.0, 0.2])
 def test_separable_data_without_penalty(eps_bar):
     with pytest.warns(PerfectSeparationWarning, match=r"alpha > 0 .* or penalty='l2'"):
-        res = RRMLogit(*separable(), eps_bar, alpha=0).fit()
+        res = RRMLogit(*separable(), eps_bar, alpha=0).fit(steps=1)
     assert not res.converged
     assert np.isfinite(res.params).all()
     assert 0 <= res.risk < 0.05
@@ -197,32 +201,32 @@ def test_separable_data_without_penalty(eps_bar):
 
 @pytest.mark.parametrize("kwargs", [{}, {"penalty": "l2"}])
 def test_separable_data_with_penalty(kwargs):
-    res = RRMLogit(*separable(), 0.2, **kwargs).fit()
+    res = RRMLogit(*separable(), 0.2, **kwargs).fit(steps=1)
     assert res.converged
     assert np.abs(res.params).max() < 1e3
     assert np.trace(res.pred_table()) >= 60 * (1 - 0.2)
 
 
 def test_summary_says_when_only_the_direction_is_identified():
-    res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit()
+    res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit(steps=1)
     assert res.lambda_ <= 1
     assert not res.identified
     assert "only the direction" in " ".join(str(res.summary()).split())
     assert_array_equal(res.params, res.raw_params)
-    sure = RRMLogit(*sample(), 0.02).fit()
+    sure = RRMLogit(*sample(), 0.02).fit(steps=1)
     assert sure.identified
     assert "only the direction" not in " ".join(str(sure.summary()).split())
 
 
 def test_predictions():
     endog, exog = sample()
-    res, reference = RRMLogit(endog, exog, 0.0).fit(), sm.Logit(endog, exog).fit(disp=0)
+    res, reference = RRMLogit(endog, exog, 0.0).fit(steps=1), sm.Logit(endog, exog).fit(disp=0)
     for threshold in (0.2, 0.5):
         assert_array_equal(res.pred_table(threshold), reference.pred_table(threshold))
     assert_allclose(res.predict(), reference.predict(), rtol=1e-7)
     assert_allclose(res.predict(exog[:5]), expit(exog[:5] @ res.params))
     given = frame(lambda y: y)
-    by_formula = rrmstats.logit("state ~ x + z", given, 0.1).fit()
+    by_formula = rrmstats.logit("state ~ x + z", given, 0.1).fit(steps=1)
     assert_allclose(by_formula.predict(given.iloc[:4]), expit(by_formula.fittedvalues.iloc[:4]))
 
 
@@ -230,14 +234,14 @@ def test_predictions():
 def test_clean_data_give_the_true_slope(eps_bar):
     """Within four standard errors of maximum likelihood; raw ones are out by 20 or more."""
     endog, exog = logistic_labels(np.random.default_rng(0), 20_000)
-    res = RRMLogit(endog, exog, eps_bar).fit()
+    res = RRMLogit(endog, exog, eps_bar).fit(steps=1)
     noise = 4 * sm.Logit(endog, exog).fit(disp=0).bse
     assert (np.abs(res.params - [0, 1]) < noise).all()
     assert abs(res.raw_params[1] - 1) > 5 * noise[1] - 0.05
 
 
 def degrees_off(endog, exog):
-    params = RRMLogit(endog, exog, 0.3).fit().params
+    params = RRMLogit(endog, exog, 0.3).fit(steps=1).params
     return np.degrees(np.arccos(params @ [-1, 1, 1] / np.linalg.norm(params) / np.sqrt(3)))
 
 
@@ -281,8 +285,8 @@ def test_wrong_diagnoses_of_breast_cancer():
         given, exog, *test = flipped_cancer(seed)
         fits = (
             sm.Logit(given, exog).fit(disp=0),
-            RRMLogit(given, exog, 0.15).fit(),
-            RRMLogit(given, exog, 0.15, penalty="l2").fit(),
+            RRMLogit(given, exog, 0.15).fit(steps=1),
+            RRMLogit(given, exog, 0.15, penalty="l2").fit(steps=1),
         )
         scores.append([accuracy(fit.params, *test) for fit in fits])
     classical, default, penalised = np.mean(scores, axis=0)

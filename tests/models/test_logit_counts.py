@@ -39,9 +39,9 @@ def test_arrays_of_counts(columns, kind):
 def test_two_other_numbers_are_levels():
     with pytest.raises(ValueError, match=r"for two other levels name the one .* level="):
         RRMLogit(1 + (DATA["won"] > 4), EXOG, 0.1)
-    assert rrmstats.logit("won > 4 ~ x", DATA, 0.1).fit().converged
+    assert rrmstats.logit("won > 4 ~ x", DATA, 0.1).fit(steps=1).converged
 
 
 def test_what_it_points_to_works():
-    res = rrmstats.glm("won + lost ~ x", DATA, 0.1, family=sm.families.Binomial()).fit()
+    res = rrmstats.glm("won + lost ~ x", DATA, 0.1, family=sm.families.Binomial()).fit(steps=1)
     assert res.converged

@@ -17,7 +17,7 @@ def errors(draw, eps_bar, samples, truth=TRUTH):
     found = []
     for seed in range(samples):
         endog, exog = draw(np.random.default_rng([77, seed]))
-        res = RRMLogit(endog, exog, eps_bar).fit(efficiency=0.95)
+        res = RRMLogit(endog, exog, eps_bar).fit()
         fits = (sm.Logit(endog, exog).fit(disp=0), res.first_step, res)
         found.append([np.mean((fit.params - truth)[1:] ** 2) for fit in fits])
     return np.mean(found, axis=0)
@@ -55,7 +55,7 @@ def test_a_class_that_every_start_leaves_out_has_a_warning_that_says_so():
     rng = np.random.default_rng([77, 2])
     model = RRMLogit(*logistic_labels(rng, 1000, (-3.75, 1.0, -0.5)), 0.02)
     with pytest.warns(ConvergenceWarning, match="nearly all rows of one class.*lower eps_bar"):
-        res = model.fit(efficiency=0.95)
+        res = model.fit()
     assert not res.first_step.converged
     assert not res.first_step.identified
     assert np.isinf(res.first_step.risk)
@@ -74,7 +74,7 @@ def test_five_slopes_where_the_first_step_has_only_a_direction():
     relative = []
     for seed in range(6):
         endog, exog, truth = many_slopes(np.random.default_rng([77, seed]))
-        res = RRMLogit(endog, exog, 0.3).fit(efficiency=0.95)
+        res = RRMLogit(endog, exog, 0.3).fit()
         assert not res.first_step.identified
         relative.append(np.linalg.norm(res.params - truth) / np.linalg.norm(truth))
         assert abs(res.eps_hat - 0.05) < 4 * res.eps_hat_se
@@ -86,7 +86,7 @@ def test_two_steps_turn_the_direction_less_than_one():
     degrees = []
     for seed in range(8):
         endog, exog = separated_strip(np.random.default_rng([77, seed]))
-        res = RRMLogit(endog, exog, 0.3).fit(efficiency=0.95)
+        res = RRMLogit(endog, exog, 0.3).fit()
         degrees.append(
             [
                 np.degrees(np.arccos(p @ [-1, 1, 1] / np.linalg.norm(p) / np.sqrt(3)))
@@ -104,7 +104,7 @@ def test_intervals_of_two_steps_cover(share):
     covered = []
     for seed in range(100):
         endog, exog = extreme_flips(np.random.default_rng([78, seed]), 500, TRUTH, share)
-        fits = sm.Logit(endog, exog).fit(disp=0), RRMLogit(endog, exog, 0.1).fit(efficiency=0.95)
+        fits = sm.Logit(endog, exog).fit(disp=0), RRMLogit(endog, exog, 0.1).fit()
         ends = [fit.conf_int()[1:].T for fit in fits]
         covered.append([(low <= TRUTH[1:]) & (TRUTH[1:] <= high) for low, high in ends])
     classical, two = np.mean(covered, axis=(0, 2))
@@ -120,20 +120,20 @@ def test_intervals_of_two_steps_cover(share):
 def test_the_bootstrap_climbs_for_each_sample(share):
     endog, exog = extreme_flips(np.random.default_rng(0), 300, TRUTH, share)
     model = RRMLogit(endog, exog, 0.1)
-    res = model.fit(efficiency=0.95, cov_type="bootstrap", cov_kwds={"n_boot": 60})
-    assert_allclose(res.bse, model.fit(efficiency=0.95).bse, rtol=0.5)
+    res = model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 60})
+    assert_allclose(res.bse, model.fit().bse, rtol=0.5)
 
 
 def test_the_bootstrap_has_no_errors_where_there_is_no_size():
     model = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3)
-    res = model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 10})
+    res = model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 10}, steps=1)
     assert np.isnan(res.bse).all()
     assert np.isnan(res.conf_int()).all()
 
 
-@pytest.mark.parametrize("efficiency", [None, 0.95])
-def test_tests_and_predictions_without_a_size_are_nan(efficiency):
-    res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit(efficiency=efficiency)
+@pytest.mark.parametrize("steps", [1, 2])
+def test_tests_and_predictions_without_a_size_are_nan(steps):
+    res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit(steps=steps)
     assert not res.identified
     assert np.isnan(res.t_test(np.eye(3)).pvalue).all()
     frame = res.get_prediction().summary_frame()
@@ -146,6 +146,6 @@ def test_an_estimate_of_contamination_is_a_lower_bound():
     """Labels flipped at random are wrong where the model is in doubt, too."""
     endog, exog = logistic_labels(np.random.default_rng(0), 4000, (0.0, 2.0))
     endog[:200] = 1 - endog[:200]
-    res = RRMLogit(endog, exog, 0.1).fit()
+    res = RRMLogit(endog, exog, 0.1).fit(steps=1)
     assert 0 < res.eps_hat < 0.05
     assert 0 < res.eps_hat_se < 0.02

@@ -30,7 +30,7 @@ def frame(seed=0):
 
 
 def fit(formula="y ~ x + z", eps_bar=0.3, **kwargs):
-    return rrmstats.ols(formula, frame(), eps_bar, **kwargs).fit()
+    return rrmstats.ols(formula, frame(), eps_bar, **kwargs).fit(steps=1)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -39,7 +39,7 @@ def test_no_contamination_is_least_squares(sample, weighted):
     rng = np.random.default_rng(0)
     endog, exog = sample(rng)
     weights = rng.uniform(0.5, 3, len(endog)) if weighted else None
-    res = RRMOLS(endog, exog, 0.0, freq_weights=weights).fit()
+    res = RRMOLS(endog, exog, 0.0, freq_weights=weights).fit(steps=1)
     if weighted:
         # A weight says how often a row counts, as the degrees of freedom then do.
         reference = sm.WLS(endog, exog, weights=weights).fit()
@@ -59,7 +59,7 @@ def test_no_contamination_is_least_squares(sample, weighted):
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 def test_params_are_weighted_least_squares(sample, eps_bar):
     endog, exog = sample(np.random.default_rng(1))
-    res = RRMOLS(endog, exog, eps_bar).fit()
+    res = RRMOLS(endog, exog, eps_bar).fit(steps=1)
     reference = sm.WLS(endog, exog, weights=res.weights).fit()
     assert_allclose(res.params, reference.params, rtol=1e-8)
     assert_allclose(res.risk, res.weights @ res.losses, rtol=1e-10)
@@ -75,7 +75,7 @@ def errors(sample, eps_bar=0.4, **kwargs):
     found = []
     for seed in SEEDS:
         endog, exog = sample(np.random.default_rng(seed))
-        res = RRMOLS(endog, exog, eps_bar).fit(**kwargs)
+        res = RRMOLS(endog, exog, eps_bar).fit(**kwargs, steps=1)
         truth = np.ones(exog.shape[1])
         found.append((np.linalg.norm(res.params - truth) / np.linalg.norm(truth), res.risk))
     return np.array(found).T
@@ -106,7 +106,7 @@ def test_the_risk_is_never_above_that_of_algorithm_1(eps_bar):
 def test_scale_is_the_variance_of_clean_noise(eps_bar, n, k):
     scales = [
         RRMOLS(*one_sided_outliers(np.random.default_rng(seed), n, np.ones(k), share=0.0), eps_bar)
-        .fit()
+        .fit(steps=1)
         .scale
         for seed in range(30)
     ]
@@ -138,7 +138,7 @@ def double(values):
 )
 def test_formulas_build_the_design_of_statsmodels(formula, names):
     data = frame()
-    res = rrmstats.ols(formula, data, 0.3).fit()
+    res = rrmstats.ols(formula, data, 0.3).fit(steps=1)
     reference = sm.OLS.from_formula(formula, data)
     assert set(res.params.index) == set(names) == set(reference.exog_names)
     assert_array_equal(res.model.exog, reference.exog)
@@ -151,14 +151,16 @@ def test_formulas_see_functions_local_to_the_caller():
         return 3 * values
 
     for ols in (rrmstats.ols, RRMOLS.from_formula):
-        res = ols("y ~ thrice(x)", frame(), 0.3).fit()
+        res = ols("y ~ thrice(x)", frame(), 0.3).fit(steps=1)
         assert_allclose(3 * res.params["thrice(x)"], fit("y ~ x").params["x"])
 
 
 def test_eps_bar_and_subset_by_position_and_name():
     data = frame()
-    by_name = rrmstats.ols(formula="y ~ x", data=data, eps_bar=0.2, subset=LABELS[:40]).fit()
-    by_place = RRMOLS.from_formula("y ~ x", data, 0.2, LABELS[:40]).fit()
+    by_name = rrmstats.ols(formula="y ~ x", data=data, eps_bar=0.2, subset=LABELS[:40]).fit(
+        steps=1
+    )
+    by_place = RRMOLS.from_formula("y ~ x", data, 0.2, LABELS[:40]).fit(steps=1)
     assert by_name.eps_bar == by_place.eps_bar == 0.2
     assert by_name.nobs == 40
     assert_array_equal(by_name.params, by_place.params)
@@ -176,11 +178,11 @@ def test_missing_rows_are_dropped_with_their_weights(weighted):
     def kwargs(rows):
         return {"freq_weights": counts[rows]} if weighted else {}
 
-    res = rrmstats.ols("y ~ x + z", data, 0.3, **kwargs(LABELS)).fit()
-    expected = rrmstats.ols("y ~ x + z", left, 0.3, **kwargs(left.index)).fit()
+    res = rrmstats.ols("y ~ x + z", data, 0.3, **kwargs(LABELS)).fit(steps=1)
+    expected = rrmstats.ols("y ~ x + z", left, 0.3, **kwargs(left.index)).fit(steps=1)
     arrays = RRMOLS(
         data.y, sm.add_constant(data[["x", "z"]]), 0.3, missing="drop", **kwargs(LABELS)
-    ).fit()
+    ).fit(steps=1)
     for other in (res, arrays):
         assert_allclose(other.params, expected.params, rtol=1e-10)
         assert list(other.weights.index) == list(left.index)
@@ -190,23 +192,23 @@ def test_missing_rows_are_dropped_with_their_weights(weighted):
 @pytest.mark.parametrize("name", ["weights", "losses", "resid", "fittedvalues"])
 def test_labels_survive(name):
     data = frame()
-    for res in (fit(), RRMOLS(data.y, data[["x", "z"]], 0.3).fit()):
+    for res in (fit(), RRMOLS(data.y, data[["x", "z"]], 0.3).fit(steps=1)):
         values = getattr(res, name)
         assert list(values.index) == LABELS
         assert isinstance(values, pd.Series)
         assert list(res.params.index)[-2:] == ["x", "z"]
-    plain = RRMOLS(data.y.to_numpy(), data[["x", "z"]].to_numpy(), 0.3).fit()
+    plain = RRMOLS(data.y.to_numpy(), data[["x", "z"]].to_numpy(), 0.3).fit(steps=1)
     assert type(getattr(plain, name)) is np.ndarray
 
 
 def test_fit_writes_nothing_on_the_model():
     model = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3)
     before = {name: pickle.dumps(value) for name, value in vars(model).items() if name != "data"}
-    first = model.fit()
-    model.fit(n_starts=0, rng=3)
+    first = model.fit(steps=1)
+    model.fit(n_starts=0, rng=3, steps=1)
     after = {name: pickle.dumps(value) for name, value in vars(model).items() if name != "data"}
     assert after == before
-    assert_array_equal(model.fit().params, first.params)
+    assert_array_equal(model.fit(steps=1).params, first.params)
 
 
 @pytest.mark.parametrize("weights", [None, np.r_[np.full(100, 2.0), np.ones(100)]])
@@ -214,7 +216,7 @@ def test_clones_keep_eps_bar(weights):
     model = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3, freq_weights=weights)
     clone = model.__class__(model.endog, model.exog, **model._get_init_kwds())
     assert clone.eps_bar == 0.3
-    assert_allclose(clone.fit().params, model.fit().params, rtol=1e-9)
+    assert_allclose(clone.fit(steps=1).params, model.fit(steps=1).params, rtol=1e-9)
 
 
 def test_regularised_fits_are_refused():
@@ -255,10 +257,12 @@ def test_summary_says_what_was_fitted():
 
 def test_summary_without_convergence_and_of_an_exact_fit():
     with pytest.warns(ConvergenceWarning, match="first step did not converge within maxiter=2"):
-        res = rrmstats.ols("y ~ x", frame(), 0.3).fit(maxiter=2, n_starts=0)
+        res = rrmstats.ols("y ~ x", frame(), 0.3).fit(maxiter=2, n_starts=0, steps=1)
     assert "did not converge; raise maxiter" in " ".join(str(res.summary()).split())
     exog = sm.add_constant(np.arange(20.0))
-    exact = RRMOLS(exog @ [1.0, 2.0] + np.r_[np.zeros(15), np.full(5, 9.0)], exog, 0.4).fit()
+    exact = RRMOLS(exog @ [1.0, 2.0] + np.r_[np.zeros(15), np.full(5, 9.0)], exog, 0.4).fit(
+        steps=1
+    )
     assert "Exact fit" in str(exact.summary())
 
 
@@ -279,9 +283,9 @@ def test_start_params():
     endog, exog = leverage_shift(np.random.default_rng(0))
     for unit in (1.0, 1e100):
         model = RRMOLS(unit * endog, exog, 0.4)
-        from_truth = model.fit(n_starts=0, start_params=unit * np.ones(4))
-        assert_allclose(from_truth.params / unit, model.fit().params / unit, rtol=1e-7)
-        assert from_truth.risk < 0.5 * model.fit(n_starts=0).risk
+        from_truth = model.fit(n_starts=0, start_params=unit * np.ones(4), steps=1)
+        assert_allclose(from_truth.params / unit, model.fit(steps=1).params / unit, rtol=1e-7)
+        assert from_truth.risk < 0.5 * model.fit(n_starts=0, steps=1).risk
 
 
 def test_pickle_round_trip(tmp_path):
@@ -300,7 +304,7 @@ def test_design_distances_are_those_of_the_covariance_model():
     exog = rng.standard_normal((80, 2)) @ [[2.0, 1.0], [0.0, 0.5]]
     exog[:8] += 20
     y = rng.standard_normal(80)
-    own = rrmstats.RRMCov(exog, 0.2).fit().mahalanobis()
+    own = rrmstats.RRMCov(exog, 0.2).fit(steps=1).mahalanobis()
     found = rrmstats.RRMOLS(y, sm.add_constant(exog), 0.2).design_distances()
     np.testing.assert_allclose(found, own, rtol=1e-6)
     dependent = np.c_[exog, exog[:, 0] + exog[:, 1]]
@@ -319,6 +323,6 @@ def test_leverages_are_those_of_statsmodels():
 
 def test_a_fit_without_residuals_converges():
     exog = np.c_[np.ones(30), np.arange(30) % 9]
-    res = RRMOLS(exog @ [1.0, 2.0], exog, 0.1).fit()
+    res = RRMOLS(exog @ [1.0, 2.0], exog, 0.1).fit(steps=1)
     assert res.converged and res.risk == 0
     assert_allclose(res.params, [1, 2])

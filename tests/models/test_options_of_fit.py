@@ -77,7 +77,7 @@ def case(request, monkeypatch):
 def test_options_reach_every_search_and_step(case, accelerate):
     name, model, searches, steps = case
     options = {"tol": 3e-3, "maxiter": 777, "rng": 5, "accelerate": accelerate}
-    model.fit(efficiency=0.95, n_starts=7, **options)
+    model.fit(n_starts=7, **options)
     assert len(searches) >= SEARCHES.get(name, 3)
     assert len(steps) >= 1
     for setting, start in searches:
@@ -98,13 +98,13 @@ def test_the_number_of_starts_reaches_the_search(name, monkeypatch):
 
     monkeypatch.setattr(rrmstats.core.search, "screened_starts", spied)
     model = MODELS[name]()
-    model.fit(efficiency=0.95, n_starts=9, rng=1)
+    model.fit(n_starts=9, rng=1)
     first, drawn[:] = drawn.copy(), []
-    model.fit(efficiency=0.95, n_starts=9, rng=2)
+    model.fit(n_starts=9, rng=2)
     assert {count for count, _ in first + drawn} == {9}
     assert not {state for _, state in first} & {state for _, state in drawn}
     drawn.clear()
-    model.fit(efficiency=0.95, n_starts=0)
+    model.fit(n_starts=0)
     assert drawn == []
 
 
@@ -112,12 +112,12 @@ def test_the_number_of_starts_reaches_the_search(name, monkeypatch):
 def test_a_second_step_that_does_not_converge_warns(name):
     """From its own end the first step needs no more iterations, the second does."""
     model = MODELS[name]()
-    first = model.fit()
+    first = model.fit(steps=1)
     start = first.raw_params if name == "logit" else first.params
     options = {"start_params": start, "n_starts": 0, "maxiter": 1, "stability": False}
-    assert model.fit(**options).converged
+    assert model.fit(**options, steps=1).converged
     with pytest.warns(ConvergenceWarning, match="second step did not converge .* maxiter=1 "):
-        res = model.fit(efficiency=0.95, **options)
+        res = model.fit(**options)
     assert not res.converged
     assert res.first_step.converged
     assert "did not converge" in " ".join(str(res.summary()).split())
@@ -134,7 +134,7 @@ def test_components_warn_for_each_part_of_their_second_step(where, monkeypatch):
     plain = getattr(__import__(module, fromlist=[attribute]), attribute)
     monkeypatch.setattr(name, lambda *args: replace(plain(*args), converged=False))
     with pytest.warns(ConvergenceWarning, match="second step did not converge"):
-        res = MODELS["pca"]().fit(efficiency=0.95)
+        res = MODELS["pca"]().fit()
     assert not res.converged
     assert res.first_step.converged
 
@@ -142,5 +142,5 @@ def test_components_warn_for_each_part_of_their_second_step(where, monkeypatch):
 @pytest.mark.parametrize("name", ["ols", "logit", "cov", "pca"])
 def test_a_first_step_that_does_not_converge_warns(name):
     with pytest.warns(ConvergenceWarning, match="first step did not converge .* maxiter=1 "):
-        res = MODELS[name]().fit(n_starts=0, maxiter=1)
+        res = MODELS[name]().fit(n_starts=0, maxiter=1, steps=1)
     assert not res.converged

@@ -42,8 +42,8 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "losses")
 def test_squares_are_linear_regression(options):
-    res = rrmstats.custom(squares, [0.0, 0.0], 0.2, **options).fit()
-    known = RRMOLS(Y, X, 0.2).fit()
+    res = rrmstats.custom(squares, [0.0, 0.0], 0.2, **options).fit(steps=1)
+    known = RRMOLS(Y, X, 0.2).fit(steps=1)
     assert_allclose(res.params, known.raw_params, rtol=1e-6)
     assert_allclose(res.weights, known.weights, rtol=1e-4, atol=1e-12)
     assert_allclose(res.risk, known.risk, rtol=1e-8)
@@ -53,20 +53,20 @@ def test_squares_are_linear_regression(options):
 
 
 def test_without_corruption_standard_errors_are_hc0():
-    res = rrmstats.custom(squares, [0.0, 0.0], 0.0).fit()
+    res = rrmstats.custom(squares, [0.0, 0.0], 0.0).fit(steps=1)
     gram = np.linalg.inv(X.T @ X)
     pull = X * (Y - X @ res.params)[:, None]
     assert_allclose(res.bse, np.sqrt(np.diag(gram @ pull.T @ pull @ gram)), rtol=1e-5)
 
 
 def test_without_derivatives_there_is_a_fit_but_no_standard_error():
-    res = rrmstats.custom(squares, [0.0, 0.0], 0.2, smooth=False).fit()
-    assert_allclose(res.params, RRMOLS(Y, X, 0.2).fit().raw_params, atol=1e-3)
+    res = rrmstats.custom(squares, [0.0, 0.0], 0.2, smooth=False).fit(steps=1)
+    assert_allclose(res.params, RRMOLS(Y, X, 0.2).fit(steps=1).raw_params, atol=1e-3)
     assert np.isnan(res.bse).all()
     assert "bootstrap" in str(res.summary())
     drawn = rrmstats.custom(
         squares, [0.0, 0.0], 0.2, smooth=False, weighted_fit=least_squares
-    ).fit(cov_type="bootstrap", cov_kwds={"n_boot": 20})
+    ).fit(cov_type="bootstrap", cov_kwds={"n_boot": 20}, steps=1)
     assert np.isfinite(drawn.bse).all()
 
 
@@ -77,7 +77,7 @@ def test_losses_with_kinks_are_told(level):
         return np.maximum(level * resid, (level - 1) * resid)
 
     with pytest.warns(UserWarning, match="kinks.*smooth=False"):
-        res = rrmstats.custom(pinball, [0.0, 0.0], 0.2).fit(n_starts=5, stability=False)
+        res = rrmstats.custom(pinball, [0.0, 0.0], 0.2).fit(n_starts=5, stability=False, steps=1)
     assert np.isnan(res.bse).all() and not res.smooth
     assert "bootstrap" in str(res.summary())
 
@@ -88,15 +88,15 @@ def test_smooth_losses_have_no_kinks():
         return np.where(size < 1, 0.5 * size**2, size - 0.5)
 
     for losses in (huber, lambda theta: np.logaddexp(Y - X @ theta, X @ theta - Y)):
-        res = rrmstats.custom(losses, [0.0, 0.0], 0.2).fit(n_starts=5, stability=False)
+        res = rrmstats.custom(losses, [0.0, 0.0], 0.2).fit(n_starts=5, stability=False, steps=1)
         assert res.smooth and (np.asarray(res.bse) < 0.3).all()
 
 
 def test_frequency_weights_repeat_rows():
     counts = 1 + np.arange(120) % 2
     often = np.repeat(np.arange(120), counts)
-    weighted = rrmstats.custom(squares, [0.0, 0.0], 0.2, freq_weights=counts).fit()
-    repeated = rrmstats.custom(lambda t: squares(t)[often], [0.0, 0.0], 0.2).fit()
+    weighted = rrmstats.custom(squares, [0.0, 0.0], 0.2, freq_weights=counts).fit(steps=1)
+    repeated = rrmstats.custom(lambda t: squares(t)[often], [0.0, 0.0], 0.2).fit(steps=1)
     assert_allclose(weighted.params, repeated.params, rtol=1e-6)
     assert_allclose(weighted.bse, repeated.bse, rtol=1e-4)
 
@@ -105,7 +105,7 @@ def test_labels_and_names_survive():
     labels = [f"row {i}" for i in range(120)]
     start = pd.Series({"level": 0.0, "slope": 0.0})
     model = rrmstats.custom(lambda t: pd.Series(squares(t), index=labels), start, 0.2)
-    res = model.fit()
+    res = model.fit(steps=1)
     assert list(res.params.index) == ["level", "slope"]
     assert list(res.weights.index) == labels
     assert set(res.weight_table(12).index) == set(labels[:12])
@@ -114,8 +114,10 @@ def test_labels_and_names_survive():
 
 def test_large_data_are_searched_on_a_part():
     rows = np.tile(np.arange(120), 10)
-    res = rrmstats.custom(lambda t: squares(t)[rows], [0.0, 0.0], 0.2).fit(stability=False)
-    assert_allclose(res.params, RRMOLS(Y[rows], X[rows], 0.2).fit().raw_params, rtol=1e-5)
+    res = rrmstats.custom(lambda t: squares(t)[rows], [0.0, 0.0], 0.2).fit(
+        stability=False, steps=1
+    )
+    assert_allclose(res.params, RRMOLS(Y[rows], X[rows], 0.2).fit(steps=1).raw_params, rtol=1e-5)
 
 
 def test_a_row_outside_of_its_domain_has_no_weight():
@@ -124,7 +126,7 @@ def test_a_row_outside_of_its_domain_has_no_weight():
         found[0] = np.nan if theta[1] > 1.5 else found[0]
         return found
 
-    res = rrmstats.custom(losses, [0.0, 0.0], 0.2).fit()
+    res = rrmstats.custom(losses, [0.0, 0.0], 0.2).fit(steps=1)
     assert res.params[1] > 1.5 and res.weights[0] == 0 and res.losses[0] == np.inf
 
 
@@ -142,21 +144,21 @@ def test_a_row_outside_of_its_domain_has_no_weight():
 )
 def test_errors_say_what_is_wrong(losses, theta0, message):
     with pytest.raises(ValueError, match=message):
-        rrmstats.custom(losses, theta0, 0.2).fit()
+        rrmstats.custom(losses, theta0, 0.2).fit(steps=1)
 
 
 def test_a_loss_that_falls_without_bound_is_an_error():
     with pytest.raises(ValueError, match="bounded below"):
         rrmstats.custom(
             lambda t: np.where(t[0] > 0.5, -np.inf, -t[0] * np.ones(30)), [0.0], 0.2
-        ).fit()
+        ).fit(steps=1)
 
 
 def test_functions_of_the_wrong_shape_are_errors():
     with pytest.raises(ValueError, match=r"gradients must return shape \(120, 2\)"):
-        rrmstats.custom(squares, [0, 0], 0.2, gradients=lambda t: gradients(t).T).fit()
+        rrmstats.custom(squares, [0, 0], 0.2, gradients=lambda t: gradients(t).T).fit(steps=1)
     with pytest.raises(ValueError, match="weighted_fit must return 2 parameters"):
-        rrmstats.custom(squares, [0, 0], 0.2, weighted_fit=lambda w: np.zeros(3)).fit()
+        rrmstats.custom(squares, [0, 0], 0.2, weighted_fit=lambda w: np.zeros(3)).fit(steps=1)
     with pytest.raises(TypeError, match="losses must be a function"):
         rrmstats.custom(squares(np.zeros(2)), [0, 0], 0.2)
     with pytest.raises(ValueError, match="names must be 2"):
@@ -165,12 +167,11 @@ def test_functions_of_the_wrong_shape_are_errors():
 
 def test_what_is_not_offered_is_refused():
     model = rrmstats.custom(squares, [0, 0], 0.2)
-    with pytest.raises(NotImplementedError, match="second step"):
-        model.fit(efficiency=0.95)
+    assert model.fit().steps == 1
     with pytest.raises(NotImplementedError, match="auto"):
         rrmstats.custom(squares, [0, 0], "auto")
     with pytest.raises(NotImplementedError, match="predictions"):
-        model.fit().predict()
+        model.fit(steps=1).predict()
 
 
 def test_robust_weights_are_those_of_the_core():

@@ -23,8 +23,8 @@ def in_pieces(*pieces):
 
 
 def assert_as_in_memory(pieces, formula=FORMULA):
-    found = rrmstats.ols(formula, in_pieces(*pieces), 0.2).fit()
-    expected = rrmstats.ols(formula, pd.concat(pieces), 0.2).fit()
+    found = rrmstats.ols(formula, in_pieces(*pieces), 0.2).fit(steps=1)
+    expected = rrmstats.ols(formula, pd.concat(pieces), 0.2).fit(steps=1)
     assert_allclose(found.params, expected.params, rtol=1e-8)
     assert_allclose(found.bse, expected.bse, rtol=1e-8)
     assert list(found.params.index) == list(expected.params.index)
@@ -50,8 +50,10 @@ def test_a_partition_that_lacks_a_level(frame):
     pieces = [frame[frame.g == level] for level in "abc"]
     assert_as_in_memory(pieces)
     categories = [piece.assign(g=piece.g.astype("category")) for piece in pieces]
-    found = rrmstats.ols(FORMULA, in_pieces(*categories), 0.2).fit()
-    assert_allclose(found.params, rrmstats.ols(FORMULA, pd.concat(pieces), 0.2).fit().params)
+    found = rrmstats.ols(FORMULA, in_pieces(*categories), 0.2).fit(steps=1)
+    assert_allclose(
+        found.params, rrmstats.ols(FORMULA, pd.concat(pieces), 0.2).fit(steps=1).params
+    )
 
 
 def test_numbers_as_levels(frame):
@@ -76,10 +78,10 @@ def test_one_partition_in_ten_is_corrupt():
     for seed in range(6):
         pieces = sampled_pieces(seed)
         good = pd.concat([piece for i, piece in enumerate(pieces) if i != 4])
-        classical = [rrmstats.ols(formula, data, 0.0).fit().params for data in pieces]
+        classical = [rrmstats.ols(formula, data, 0.0).fit(steps=1).params for data in pieces]
         fits = (
-            rrmstats.ols(formula, in_pieces(*pieces), 0.2).fit(efficiency=0.95).params,
-            rrmstats.ols(formula, good, 0.0).fit().params,
+            rrmstats.ols(formula, in_pieces(*pieces), 0.2).fit().params,
+            rrmstats.ols(formula, good, 0.0).fit(steps=1).params,
             np.mean(classical, axis=0),
         )
         errors.append([np.linalg.norm(params - truth) for params in fits])

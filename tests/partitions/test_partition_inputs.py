@@ -33,8 +33,8 @@ def split(data):
 
 def test_predictions_have_the_exposure_of_the_rows(frame):
     parts = split(frame)
-    found = rrmstats.poisson("count ~ x", parts, 0.1, exposure=parts["time"]).fit()
-    expected = rrmstats.poisson("count ~ x", frame, 0.1, exposure=frame["time"]).fit()
+    found = rrmstats.poisson("count ~ x", parts, 0.1, exposure=parts["time"]).fit(steps=1)
+    expected = rrmstats.poisson("count ~ x", frame, 0.1, exposure=frame["time"]).fit(steps=1)
     assert_allclose(found.predict().compute(), expected.predict(), rtol=1e-7)
     new = frame[:5]
     for kwargs in ({}, {"exposure": new["time"]}, {"which": "linear"}):
@@ -45,7 +45,7 @@ def test_predictions_have_the_exposure_of_the_rows(frame):
 
 def test_predictions_of_transforms_know_all_the_data(frame):
     found, expected = (
-        rrmstats.ols("y ~ center(x) + bs(z, df=4)", data, 0.1).fit()
+        rrmstats.ols("y ~ center(x) + bs(z, df=4)", data, 0.1).fit(steps=1)
         for data in (split(frame), frame)
     )
     assert_allclose(found.predict(frame[:5]), expected.predict(frame[:5]), rtol=1e-7)
@@ -54,7 +54,7 @@ def test_predictions_of_transforms_know_all_the_data(frame):
 def test_predictions_of_missing_values_are_missing(frame):
     new = frame[:6].copy()
     new.loc[2, "x"] = np.nan
-    found = rrmstats.ols("y ~ x", split(frame), 0.1).fit().predict(split(new)).compute()
+    found = rrmstats.ols("y ~ x", split(frame), 0.1).fit(steps=1).predict(split(new)).compute()
     assert list(np.flatnonzero(found.isna())) == [2] and len(found) == 6
 
 
@@ -62,12 +62,15 @@ def test_new_rows_go_by_name(frame):
     formula = "~ x + z + y"
     turned = split(frame[["y", "g", "z", "x"]])
     parts, memory = (
-        rrmstats.pca(formula, data, 0.1, n_components=1).fit() for data in (split(frame), frame)
+        rrmstats.pca(formula, data, 0.1, n_components=1).fit(steps=1)
+        for data in (split(frame), frame)
     )
     found, expected = parts.transform(turned).compute(), memory.transform(frame)
     assert list(found.columns) == list(expected.columns)
     assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
-    parts, memory = (rrmstats.cov(formula, data, 0.1).fit() for data in (split(frame), frame))
+    parts, memory = (
+        rrmstats.cov(formula, data, 0.1).fit(steps=1) for data in (split(frame), frame)
+    )
     assert_allclose(parts.mahalanobis(turned).compute(), memory.mahalanobis(frame), rtol=1e-6)
 
 
@@ -79,7 +82,7 @@ def test_functions_of_whole_columns_are_refused(frame, term):
 
 def test_successes_and_failures(frame):
     found, expected = (
-        rrmstats.glm("hits + misses ~ x", data, 0.1, family=sm.families.Binomial()).fit()
+        rrmstats.glm("hits + misses ~ x", data, 0.1, family=sm.families.Binomial()).fit(steps=1)
         for data in (split(frame), frame)
     )
     assert_allclose(found.params, expected.params, rtol=1e-8)
@@ -91,7 +94,9 @@ def test_missing_strings_and_nullable_columns(frame):
     data["b"] = pd.array(np.arange(400) % 3 == 0, dtype="boolean")
     data.loc[5:9, "g"] = None
     data.loc[20:22, "k"] = pd.NA
-    found, expected = (rrmstats.ols("y ~ g + k + b", d, 0.1).fit() for d in (split(data), data))
+    found, expected = (
+        rrmstats.ols("y ~ g + k + b", d, 0.1).fit(steps=1) for d in (split(data), data)
+    )
     assert found.nobs == expected.nobs == 392
     assert_allclose(found.params, expected.params, rtol=1e-8)
 
@@ -104,18 +109,18 @@ def test_names_of_columns_are_not_looked_up_elsewhere(frame):
 
 
 def test_exact_fits_have_errors_and_a_summary(frame):
-    res = rrmstats.ols("y ~ x", split(frame.assign(y=2 * frame.x + 1)), 0.1).fit()
+    res = rrmstats.ols("y ~ x", split(frame.assign(y=2 * frame.x + 1)), 0.1).fit(steps=1)
     assert_allclose(res.bse, 0)
     assert res.risk == 0 and "Smallest weights" in res.summary().as_text()
 
 
 def test_missing_weights_leave_rows_out(frame):
     parts = split(frame.assign(w=np.where(frame.index < 10, np.nan, 2.0)))
-    assert rrmstats.ols("y ~ x", parts, 0.1, freq_weights=parts["w"]).fit().nobs == 390
+    assert rrmstats.ols("y ~ x", parts, 0.1, freq_weights=parts["w"]).fit(steps=1).nobs == 390
 
 
 def test_what_has_rows_is_lazy_and_saving_is_refused(frame, tmp_path):
-    res = rrmstats.ols("y ~ x", split(frame), 0.1).fit()
+    res = rrmstats.ols("y ~ x", split(frame), 0.1).fit(steps=1)
     assert isinstance(res.relative_weights, dd.Series)
     with pytest.raises(NotImplementedError, match="save needs all rows in memory"):
         res.save(tmp_path / "res.pkl")

@@ -29,8 +29,8 @@ def frame():
 
 
 @cache
-def in_memory(name, efficiency):
-    return MODELS[name](regression_frame(1_000)).fit(efficiency=efficiency)
+def in_memory(name, steps):
+    return MODELS[name](regression_frame(1_000)).fit(steps=steps)
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +64,21 @@ def assert_same_fit(found, expected):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
-    found = MODELS[name](parts, persist=True).fit()
+    found = MODELS[name](parts, persist=True).fit(steps=1)
     assert found.model._held.blocks.here is None
-    assert_same_fit(found, in_memory(name, None))
+    assert_same_fit(found, in_memory(name, 1))
     assert "Smallest weights" in found.summary().as_text()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize(
     ("name", "count"), [*((name, 7) for name in MODELS), ("ols", 1), ("ols", 40), ("cov", 40)]
 )
-def test_fits_agree_with_memory(frame, name, efficiency, count):
+def test_fits_agree_with_memory(frame, name, steps, count):
     parts = dd.from_pandas(frame, npartitions=count)
-    expected = in_memory(name, efficiency)
-    found = MODELS[name](parts).fit(efficiency=efficiency)
+    expected = in_memory(name, steps)
+    found = MODELS[name](parts).fit(steps=steps)
     assert_same_fit(found, expected)
     weights = found.weights.compute()
     assert list(weights.index) == list(expected.weights.index)
@@ -90,7 +90,7 @@ def test_fits_agree_with_memory(frame, name, efficiency, count):
 
 
 def test_rows_come_back_lazily_with_index_and_divisions(parts):
-    found = rrmstats.ols(FORMULA, parts, 0.2).fit()
+    found = rrmstats.ols(FORMULA, parts, 0.2).fit(steps=1)
     for values in (found.weights, found.losses, found.resid, found.fittedvalues):
         assert isinstance(values, dd.Series)
         assert values.divisions == parts.divisions
@@ -102,9 +102,9 @@ def test_arrays_without_labels(frame):
         np.column_stack([np.ones(len(whole)), whole[["x1", "x2"]]]),
         whole["y"].to_numpy(),
     )
-    expected = rrmstats.RRMOLS(endog, exog, 0.2).fit(efficiency=0.95)
+    expected = rrmstats.RRMOLS(endog, exog, 0.2).fit()
     given = da.from_array(endog, chunks=300), da.from_array(exog, chunks=(700, 2))
-    found = rrmstats.RRMOLS(*given, 0.2).fit(efficiency=0.95)
+    found = rrmstats.RRMOLS(*given, 0.2).fit()
     assert_same_fit(found, expected)
     assert isinstance(found.weights, da.Array) and found.weights.chunks[0][0] == 300
     assert_allclose(found.resid.compute(), expected.resid, rtol=1e-6, atol=1e-9)
@@ -112,17 +112,19 @@ def test_arrays_without_labels(frame):
 
 def test_frames_without_a_formula(frame):
     whole = frame.dropna()
-    expected = rrmstats.RRMCov(whole[["x1", "x2", "y"]], 0.2).fit()
-    found = rrmstats.RRMCov(dd.from_pandas(whole[["x1", "x2", "y"]], npartitions=3), 0.2).fit()
+    expected = rrmstats.RRMCov(whole[["x1", "x2", "y"]], 0.2).fit(steps=1)
+    found = rrmstats.RRMCov(dd.from_pandas(whole[["x1", "x2", "y"]], npartitions=3), 0.2).fit(
+        steps=1
+    )
     assert_same_fit(found, expected)
     missing = rrmstats.RRMCov(
         dd.from_pandas(frame[["x1", "x2", "y"]], npartitions=3), 0.2, missing="drop"
     )
-    assert_same_fit(missing.fit(), expected)
+    assert_same_fit(missing.fit(steps=1), expected)
 
 
 def test_predictions(frame, parts):
-    expected, found = (rrmstats.ols(FORMULA, data, 0.2).fit() for data in (frame, parts))
+    expected, found = (rrmstats.ols(FORMULA, data, 0.2).fit(steps=1) for data in (frame, parts))
     new = frame.drop(columns="y")
     assert_allclose(found.predict().compute(), expected.predict(), rtol=1e-7)
     assert_allclose(found.predict(new.head(3)), expected.predict(new.head(3)), rtol=1e-7)
@@ -134,7 +136,7 @@ def test_predictions(frame, parts):
 
 
 def test_the_check_and_the_automatic_bound_see_a_sample(frame, parts):
-    expected, found = (rrmstats.ols(FORMULA, data, "auto").fit() for data in (frame, parts))
+    expected, found = (rrmstats.ols(FORMULA, data, "auto").fit(steps=1) for data in (frame, parts))
     assert found.eps_bar == expected.eps_bar
     assert found.stability.larger == expected.stability.larger
 
@@ -142,7 +144,7 @@ def test_the_check_and_the_automatic_bound_see_a_sample(frame, parts):
 def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
     monkeypatch.setattr("rrmstats.models.partitioned.DRAWN_ROWS", 500)
     assert DRAWN_ROWS > 500
-    res = rrmstats.ols(FORMULA, parts, 0.2).fit()
+    res = rrmstats.ols(FORMULA, parts, 0.2).fit(steps=1)
     figure = res.plot_weights()
     assert "500 of 998 rows" in figure.get_supxlabel()
     text = res.report(tmp_path / "fit.html").read_text()
@@ -156,15 +158,19 @@ def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
 
 
 REFUSED = {
-    "bootstrap": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(cov_type="bootstrap"),
-    "cluster": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(
-        cov_type="cluster", cov_kwds={"groups": np.arange(5)}
+    "bootstrap": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(
+        cov_type="bootstrap", steps=1
     ),
-    "influence": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit().get_influence(),
-    "path": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).path(),
+    "cluster": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(
+        cov_type="cluster", cov_kwds={"groups": np.arange(5)}, steps=1
+    ),
+    "influence": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(steps=1).get_influence(),
+    "path": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).path(steps=1),
     "groups": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2, groups="g"),
-    "outlier test": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit().outlier_test(),
-    "order": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit().order_by_weight(),
+    "outlier test": lambda data, **kw: (
+        rrmstats.ols(FORMULA, data, 0.2).fit(steps=1).outlier_test()
+    ),
+    "order": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(steps=1).order_by_weight(),
 }
 
 
@@ -175,7 +181,9 @@ def test_what_needs_memory_refuses_and_says_what_to_do(parts, name):
 
 
 def test_persist_keeps_partitions_or_reads_them_again(parts):
-    fits = [rrmstats.ols("y ~ x1", parts, 0.2, persist=p).fit() for p in ("auto", True, False)]
+    fits = [
+        rrmstats.ols("y ~ x1", parts, 0.2, persist=p).fit(steps=1) for p in ("auto", True, False)
+    ]
     here, there, again = (fit.model._held.blocks for fit in fits)
     assert here.here is not None and there.here is again.here is None
     assert len(there.parts[0].dask) == 1

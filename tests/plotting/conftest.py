@@ -33,13 +33,13 @@ def fits():
     cancer = datasets.breast_cancer.load_pandas().data
     formula = "malignant ~ clump_thickness + bland_chromatin"
     return {
-        "stars": rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(),
-        "hbk": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit(),
-        "cov": rrmstats.RRMCov(hbk, eps_bar=0.2).fit(),
-        "pca": rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit(),
-        "logit": rrmstats.logit(formula, cancer, eps_bar=0.03).fit(),
-        "counts": rrmstats.poisson("count ~ x", counts(), eps_bar=0.2).fit(efficiency=0.95),
-        "path": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).path(),
+        "stars": rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(steps=1),
+        "hbk": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit(steps=1),
+        "cov": rrmstats.RRMCov(hbk, eps_bar=0.2).fit(steps=1),
+        "pca": rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit(steps=1),
+        "logit": rrmstats.logit(formula, cancer, eps_bar=0.03).fit(steps=1),
+        "counts": rrmstats.poisson("count ~ x", counts(), eps_bar=0.2).fit(),
+        "path": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).path(steps=1),
     }
 
 
@@ -47,9 +47,9 @@ def fits():
 def paths(fits):
     """Return one path of each model; tests must not change them."""
     grid = [0, 0.05, 0.1, 0.15, 0.2, 0.25]
-    of_models = {name: fits[name].model.path(grid) for name in ("stars", "cov", "pca")}
+    of_models = {name: fits[name].model.path(grid, steps=1) for name in ("stars", "cov", "pca")}
     return {
         **of_models,
         "hbk": fits["path"],
-        "logit": fits["logit"].model.path([0, 0.01, 0.02, 0.03, 0.05]),
+        "logit": fits["logit"].model.path([0, 0.01, 0.02, 0.03, 0.05], steps=1),
     }

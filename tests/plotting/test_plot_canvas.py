@@ -19,7 +19,7 @@ def test_flagged_rows_differ_in_shape_fill_and_color(fits):
 
 def test_many_rows_are_drawn_as_an_image():
     x = np.random.default_rng(0).standard_normal((6000, 2))
-    few, many = (rrmstats.RRMCov(x[:n], 0.0).fit() for n in (100, 6000))
+    few, many = (rrmstats.RRMCov(x[:n], 0.0).fit(steps=1) for n in (100, 6000))
     for results, image in ((few, False), (many, True)):
         ax = plotting.plot_distances(results).axes[0]
         assert named(ax, "row").get_rasterized() == image
@@ -38,6 +38,6 @@ def test_the_legend_stands_in_the_emptiest_corner(place):
 def test_lines_on_many_rows_have_white_edges():
     x = np.random.default_rng(0).standard_normal((6000, 2))
     for count, edges in ((100, 0), (6000, 1)):
-        ax = plotting.plot_ellipse(rrmstats.RRMCov(x[:count], 0.0).fit()).axes[0]
+        ax = plotting.plot_ellipse(rrmstats.RRMCov(x[:count], 0.0).fit(steps=1)).axes[0]
         for name in ("robust", "classical"):
             assert len(named(ax, name).get_path_effects()) == edges

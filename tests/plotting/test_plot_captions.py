@@ -28,7 +28,7 @@ def test_score_outliers_are_explained(draw, fits):
 
 def test_unusual_rows_that_the_second_step_keeps_are_explained(fits):
     stars = fits["stars"].model
-    results = stars.fit(efficiency=0.95)
+    results = stars.fit()
     large = np.asarray(results.outliers()) & (np.asarray(results.relative_weights) > 0.5)
     text = (
         f"{large.sum()} flagged rows have a large weight: unusual at the level 97.5%, but not so "
@@ -45,7 +45,7 @@ def test_rows_of_good_groups_are_explained():
     data = pd.DataFrame({"x": rng.standard_normal(200), "unit": np.repeat(np.arange(20), 10)})
     data["y"] = data["x"] + rng.standard_normal(200)
     data.loc[3, "y"] += 4
-    results = rrmstats.ols("y ~ x", data, 0.1, groups="unit").fit()
+    results = rrmstats.ols("y ~ x", data, 0.1, groups="unit").fit(steps=1)
     assert "have a large weight: rows share the weight of their group." in caption(
         plotting.plot_fit(results)
     )
@@ -55,7 +55,7 @@ def test_equal_weights_are_explained_as_such(fits):
     for name in ("pca", "stars"):
         model = copy.copy(fits[name].model)
         model.eps_bar = 0.0
-        results = model.fit()
+        results = model.fit(steps=1)
         total = np.asarray(results.outliers(0.9)).sum()
         note = large_weights_note(results, 0.9)
         assert total > 1 and note == (
@@ -65,7 +65,7 @@ def test_equal_weights_are_explained_as_such(fits):
 
 def test_rows_off_the_subspace_are_not_explained_as_score_outliers():
     data = np.random.default_rng(0).standard_normal((100, 3)) * [5, 3, 1]
-    results = rrmstats.RRMPCA(data, 2, 0.05).fit()
+    results = rrmstats.RRMPCA(data, 2, 0.05).fit(steps=1)
     off = np.asarray(results.orthogonal_distance) > results.orthogonal_cutoff(0.5**0.5)
     large = np.asarray(results.outliers(0.5)) & (np.asarray(results.relative_weights) > 0.5)
     inside, others = (large & ~off).sum(), (large & off).sum()
@@ -76,7 +76,7 @@ def test_rows_off_the_subspace_are_not_explained_as_score_outliers():
 
 
 def test_diagnostics_are_explained_below(fits):
-    results = fits["stars"].model.fit(efficiency=0.95)
+    results = fits["stars"].model.fit()
     fig = plotting.plot_diagnostics(results)
     assert fig.get_supxlabel() == large_weights_note(results)
     assert plotting.plot_diagnostics(fits["stars"]).get_supxlabel() == ""

@@ -125,7 +125,7 @@ def test_the_check_computes_nothing():
 
 
 def test_after_remove_data_only_the_trace_is_left():
-    results = rrmstats.RRMCov(np.random.default_rng(0).standard_normal((40, 2)), 0.1).fit()
+    results = rrmstats.RRMCov(np.random.default_rng(0).standard_normal((40, 2)), 0.1).fit(steps=1)
     results.remove_data()
     for draw in (plotting.plot_weights, plotting.plot_distances):
         message = f"{draw.__name__} needs the data, which remove_data dropped; fit again"

@@ -39,7 +39,7 @@ def test_reliability(fits):
 def test_separation_of_labels_that_are_not_flagged():
     x = np.linspace(-1, 1, 40)
     labels = np.arange(40) % 3 == 0
-    results = rrmstats.RRMLogit(labels.astype(float), np.c_[np.ones(40), x], 0.0).fit()
+    results = rrmstats.RRMLogit(labels.astype(float), np.c_[np.ones(40), x], 0.0).fit(steps=1)
     assert not flagged(results).any()
     ax = plotting.plot_separation(results).axes[0]
     names = [text.get_text() for text in ax.get_legend().get_texts()]

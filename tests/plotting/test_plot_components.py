@@ -18,12 +18,14 @@ def test_scree(fits):
     assert texts(ax) == [f"{share:.0%}" for share in results.explained_variance_ratio]
     assert ax.get_yscale() == "log"
     clean = np.random.default_rng(0).standard_normal((200, 3))
-    assert plotting.plot_scree(rrmstats.RRMPCA(clean, 1, 0.1).fit()).axes[0].get_ylim()[0] == 0
+    assert (
+        plotting.plot_scree(rrmstats.RRMPCA(clean, 1, 0.1).fit(steps=1)).axes[0].get_ylim()[0] == 0
+    )
 
 
 def test_scree_around_the_origin_and_standardized():
     z = 3 + np.random.default_rng(0).standard_normal((100, 3)) * [1, 10, 100]
-    results = rrmstats.RRMPCA(z, 2, 0.0, demean=False, standardize=True).fit()
+    results = rrmstats.RRMPCA(z, 2, 0.0, demean=False, standardize=True).fit(steps=1)
     ax = plotting.plot_scree(results).axes[0]
     found = named(ax, "classical").get_ydata()[:2]
     np.testing.assert_allclose(found, results.eigenvals, rtol=0.02)
@@ -47,7 +49,7 @@ def test_biplot(fits):
 
 
 def test_biplot_needs_two_components(fits):
-    one = rrmstats.RRMPCA(fits["pca"].model.endog, 1, 0.2).fit()
+    one = rrmstats.RRMPCA(fits["pca"].model.endog, 1, 0.2).fit(steps=1)
     with pytest.raises(ValueError, match=r"from 0 to 0, got .*; fit with n_components=2 or more"):
         plotting.plot_biplot(one)
     with pytest.raises(ValueError, match=r"from 0 to 1, got \(0, 2\)$"):
@@ -71,7 +73,9 @@ def wide_fit(variables):
     data = plane + 0.3 * rng.standard_normal((100, 30))
     data[:5] += 20 * rng.standard_normal((5, 30))
     data[5:8] *= 6
-    return rrmstats.RRMPCA(pd.DataFrame(data, columns=variables), 2, eps_bar=0.1).fit(n_starts=5)
+    return rrmstats.RRMPCA(pd.DataFrame(data, columns=variables), 2, eps_bar=0.1).fit(
+        n_starts=5, steps=1
+    )
 
 
 def test_a_biplot_of_many_variables_names_the_longest_arrows():
@@ -91,7 +95,9 @@ def test_a_biplot_of_many_variables_names_the_longest_arrows():
 
 
 def test_scree_of_many_components_has_room_for_its_numbers():
-    results = rrmstats.RRMPCA(np.random.default_rng(0).standard_normal((80, 40)), 30, 0.0).fit()
+    results = rrmstats.RRMPCA(np.random.default_rng(0).standard_normal((80, 40)), 30, 0.0).fit(
+        steps=1
+    )
     fig = plotting.plot_scree(results)
     ax = fig.axes[0]
     boxes = [box.extents for box in written_boxes(ax)]
@@ -103,5 +109,5 @@ def test_scree_of_many_components_has_room_for_its_numbers():
 
 def test_scree_writes_no_share_that_rounds_to_nothing():
     data = np.random.default_rng(0).standard_normal((80, 4)) * [10, 1, 0.1, 0.1]
-    ax = plotting.plot_scree(rrmstats.RRMPCA(data, 3, 0.0).fit()).axes[0]
+    ax = plotting.plot_scree(rrmstats.RRMPCA(data, 3, 0.0).fit(steps=1)).axes[0]
     assert texts(ax) == ["99%", "1%"]

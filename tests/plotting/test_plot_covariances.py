@@ -29,7 +29,7 @@ def test_distances_of_a_singular_covariance_are_refused():
     z = np.random.default_rng(0).standard_normal((50, 2))
     z[:45, 1] = z[:45, 0]
     with pytest.raises(ValueError, match=r"singular.*see hyperplane"):
-        plotting.plot_distances(rrmstats.RRMCov(z, 0.2).fit())
+        plotting.plot_distances(rrmstats.RRMCov(z, 0.2).fit(steps=1))
 
 
 def test_ellipses(fits):

@@ -34,7 +34,7 @@ def test_exact_fits_have_diagnostics():
     y = np.exp(1 + 2 * x)
     y[:4] *= 3
     model = rrmstats.RRMGLM(y, sm.add_constant(x), 0.2, family=F.Gamma(F.links.Log()))
-    for ax in plotting.plot_diagnostics(model.fit()).axes:
+    for ax in plotting.plot_diagnostics(model.fit(steps=1)).axes:
         assert all(np.isfinite(line.get_ydata()).all() for line in ax.lines)
 
 
@@ -52,7 +52,7 @@ def test_fit_beside_maximum_likelihood(fits):
 
 def test_fit_with_an_exposure_shows_rates():
     data = counts()
-    results = rrmstats.poisson("count ~ x", data, 0.2, exposure=data["time"]).fit()
+    results = rrmstats.poisson("count ~ x", data, 0.2, exposure=data["time"]).fit(steps=1)
     ax = plotting.plot_fit(results).axes[0]
     assert ax.get_ylabel() == "count at an offset of 0"
     drawn = np.concatenate([points.get_offsets()[:, 1] for points in ax.collections])
@@ -61,12 +61,14 @@ def test_fit_with_an_exposure_shows_rates():
     np.testing.assert_allclose(means[0], np.exp(results.params @ [1, data["x"].min()]))
     family = F.Poisson(F.links.Identity())
     with pytest.warns(sm.tools.sm_exceptions.DomainWarning):
-        results = rrmstats.glm("count ~ x", data, 0.2, family=family, offset=data["time"]).fit()
+        results = rrmstats.glm("count ~ x", data, 0.2, family=family, offset=data["time"]).fit(
+            steps=1
+        )
     with pytest.raises(ValueError, match="only under a log link, got Identity"):
         plotting.plot_fit(results)
 
 
 def test_shares_of_successes_are_called_so():
     data = counts().assign(more=40)
-    results = rrmstats.glm("count + more ~ x", data, 0.2, family=F.Binomial()).fit()
+    results = rrmstats.glm("count + more ~ x", data, 0.2, family=F.Binomial()).fit(steps=1)
     assert plotting.plot_fit(results).axes[0].get_ylabel() == "share of count"

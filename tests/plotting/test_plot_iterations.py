@@ -18,12 +18,12 @@ def test_trace(fits):
         np.testing.assert_array_equal(y, results.trace[column])
     counts = {line.get_label(): len(line.get_xdata()) for line in fig.axes[0].lines[1:]}
     assert counts == {"start": 1, "Newton step": len(results.trace) - 1}
-    paper = results.model.fit(n_starts=0, accelerate=False)
+    paper = results.model.fit(n_starts=0, accelerate=False, steps=1)
     assert named(plotting.plot_trace(paper).axes[0], "Algorithm 1").get_marker() == "D"
 
 
 def test_trace_without_robustness_has_no_lambda():
-    results = rrmstats.RRMCov(np.random.default_rng(0).standard_normal((40, 2)), 0.0).fit()
+    results = rrmstats.RRMCov(np.random.default_rng(0).standard_normal((40, 2)), 0.0).fit(steps=1)
     fig = plotting.plot_trace(results)
     fig.draw_without_rendering()
     assert np.isnan(fig.axes[1].lines[0].get_ydata()).all()
@@ -40,7 +40,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_iteration_is_marked(name):
-    res = MODELS[name].fit(efficiency=0.95)
+    res = MODELS[name].fit()
     assert set(res.trace["step"]) <= set(STEPS)
     line, *marked = [line for line in plot_trace(res).axes[0].lines if line.get_linestyle() != ":"]
     assert sum(len(part.get_xdata()) for part in marked) == len(line.get_xdata())
@@ -54,7 +54,7 @@ def second_step_marks(ax):
 
 @pytest.mark.parametrize("name", ["ols", "cov", "pca"])
 def test_the_second_step_is_marked_in_both_panels(name):
-    results = MODELS[name].fit(efficiency=0.95)
+    results = MODELS[name].fit()
     begin = int(np.flatnonzero(results.trace["step"] == "second step")[0])
     assert begin == len(results.first_step.trace)
     upper, lower = plot_trace(results).axes
@@ -68,8 +68,8 @@ def test_a_second_step_that_kept_the_first_is_marked_at_the_end():
     rng = np.random.default_rng(5)
     x = rng.standard_normal((40, 3))
     x[:14] = 0.2 * x[:14] + [4, 0, 0]
-    results = rrmstats.RRMCov(x, 0.4).fit(efficiency=0.95)
-    assert results.ladder["chosen"].iloc[0]
+    results = rrmstats.RRMCov(x, 0.4).fit()
+    assert np.allclose(results.params, results.first_step.params)
     axes = plot_trace(results).axes
     for ax in axes:
         places, _ = second_step_marks(ax)
@@ -79,7 +79,7 @@ def test_a_second_step_that_kept_the_first_is_marked_at_the_end():
 
 
 def test_a_fit_without_iterations_has_whole_numbers_and_says_why_lambda_is_missing():
-    fig = plot_trace(rrmstats.ols("y ~ x1", HBK, 0.0).fit())
+    fig = plot_trace(rrmstats.ols("y ~ x1", HBK, 0.0).fit(steps=1))
     fig.draw_without_rendering()
     lower = fig.axes[1]
     low, high = lower.get_xlim()

@@ -43,27 +43,29 @@ def covered(ax):
 
 HBK = datasets.hbk.load_pandas().data
 CASES = {
-    "fit": lambda: plotting.plot_fit(rrmstats.ols("y ~ x", crowd(), 0.1).fit()),
+    "fit": lambda: plotting.plot_fit(rrmstats.ols("y ~ x", crowd(), 0.1).fit(steps=1)),
     "fit, long": lambda: plotting.plot_fit(
-        rrmstats.ols("y ~ x", crowd("row of the table number {}"), 0.1).fit(), label=8
+        rrmstats.ols("y ~ x", crowd("row of the table number {}"), 0.1).fit(steps=1), label=8
     ),
     "losses, long": lambda: plotting.plot_weights(
-        rrmstats.ols("y ~ x1 + x2 + x3", long_names(HBK), 0.2).fit(), against="losses", label=10
+        rrmstats.ols("y ~ x1 + x2 + x3", long_names(HBK), 0.2).fit(steps=1),
+        against="losses",
+        label=10,
     ),
     "distances, long": lambda: plotting.plot_distances(
-        rrmstats.RRMCov(long_names(HBK), 0.2).fit(), label=14
+        rrmstats.RRMCov(long_names(HBK), 0.2).fit(steps=1), label=14
     ),
-    "ellipse": lambda: plotting.plot_ellipse(rrmstats.RRMCov(crowd(), 0.1).fit(), label=8),
+    "ellipse": lambda: plotting.plot_ellipse(rrmstats.RRMCov(crowd(), 0.1).fit(steps=1), label=8),
     "biplot": lambda: plotting.plot_biplot(
-        rrmstats.RRMPCA(crowd().assign(z=crowd()["x"] ** 2), 2, 0.1).fit(), label=8
+        rrmstats.RRMPCA(crowd().assign(z=crowd()["x"] ** 2), 2, 0.1).fit(steps=1), label=8
     ),
     "outlier map": lambda: plotting.plot_outlier_map(
-        rrmstats.RRMPCA(long_names(HBK), 2, 0.2).fit(), label=15
+        rrmstats.RRMPCA(long_names(HBK), 2, 0.2).fit(steps=1), label=15
     ),
     "scree": lambda: plotting.plot_scree(
-        rrmstats.RRMPCA(np.random.default_rng(0).standard_normal((80, 9)), 8, 0.1).fit()
+        rrmstats.RRMPCA(np.random.default_rng(0).standard_normal((80, 9)), 8, 0.1).fit(steps=1)
     ),
-    "trace": lambda: plotting.plot_trace(rrmstats.RRMCov(HBK, 0.2).fit(efficiency=0.95)),
+    "trace": lambda: plotting.plot_trace(rrmstats.RRMCov(HBK, 0.2).fit()),
 }
 
 
@@ -78,7 +80,7 @@ def test_a_legend_covers_nothing(name):
 def test_many_rows_have_their_legend_above():
     rng = np.random.default_rng(0)
     data = pd.DataFrame(rng.uniform(-1, 1, (6000, 2)), columns=["x", "y"])
-    ax = plotting.plot_fit(rrmstats.ols("y ~ x", data, 0.0).fit()).axes[0]
+    ax = plotting.plot_fit(rrmstats.ols("y ~ x", data, 0.0).fit(steps=1)).axes[0]
     assert covered(ax) == ([], 0)
 
 

@@ -59,7 +59,7 @@ def test_long_names_leave_the_panel_its_size():
     widths = []
     for name in ("{}", "star number {} of the cluster CYG OB1 in the direction of Cygnus"):
         named = stars.set_axis([name.format(i) for i in range(len(stars))])
-        fig = plotting.plot_fit(rrmstats.ols("log_light ~ log_te", named, 0.2).fit())
+        fig = plotting.plot_fit(rrmstats.ols("log_light ~ log_te", named, 0.2).fit(steps=1))
         fig.draw_without_rendering()
         widths.append(fig.axes[0].bbox.width)
         frame = fig.axes[0].get_window_extent()
@@ -89,8 +89,11 @@ def test_names_with_dollars_are_no_formulas():
     data.index = [f"$_$ {i}" for i in range(40)]
     data.iloc[:4] += [9.0, -9.0, 9.0]
     ols = RRMOLS(data[names[0]], data[names[1:2]], 0.2)
-    figures = [ols.fit().plot_fit(), RRMCov(data, 0.2).fit().plot_ellipse((1, 2))]
-    figures += [RRMPCA(data, 2, 0.2).fit().plot_biplot(), ols.path([0.0, 0.2]).plot()]
+    figures = [ols.fit(steps=1).plot_fit(), RRMCov(data, 0.2).fit(steps=1).plot_ellipse((1, 2))]
+    figures += [
+        RRMPCA(data, 2, 0.2).fit(steps=1).plot_biplot(),
+        ols.path([0.0, 0.2], steps=1).plot(),
+    ]
     for figure in figures:
         figure.canvas.draw()  # which raises an error where "$_$" is a formula
     assert figures[0].axes[0].get_ylabel() == r"cost \$"

@@ -118,14 +118,14 @@ def test_huge_residuals_do_not_flatten_the_band(paths):
     x = np.linspace(0, 1, 40)
     frame = pd.DataFrame({"x": x, "y": x + 0.01 * rng.standard_normal(40)})
     frame.loc[:3, "y"] += [10, 11, 12, 13]
-    path = rrmstats.ols("y ~ x", frame, eps_bar=0.2).path([0, 0.2, 0.3])
+    path = rrmstats.ols("y ~ x", frame, eps_bar=0.2).path([0, 0.2, 0.3], steps=1)
     ax = plotting.plot_path_residuals(path).axes[0]
     assert ax.get_yscale() == "symlog" and texts(ax)[-1] == "0-3"
     assert plotting.plot_path_residuals(paths["hbk"]).axes[0].get_yscale() == "linear"
 
 
 def test_a_path_of_one_value_has_pictures(paths):
-    path = paths["stars"].model.path([0.2])
+    path = paths["stars"].model.path([0.2], steps=1)
     for draw in (plotting.plot_path, plotting.plot_path_weights, plotting.plot_path_residuals):
         draw(path).draw_without_rendering()
 
@@ -134,6 +134,6 @@ def test_exact_fits_have_pictures():
     x = np.linspace(0, 1, 40)
     frame = pd.DataFrame({"x": x, "y": 1 + 2 * x})
     frame.loc[:3, "y"] += 3
-    path = rrmstats.ols("y ~ x", frame, eps_bar=0.2).path([0, 0.2, 0.3])
+    path = rrmstats.ols("y ~ x", frame, eps_bar=0.2).path([0, 0.2, 0.3], steps=1)
     for draw in (plotting.plot_path, plotting.plot_path_weights, plotting.plot_path_residuals):
         draw(path).draw_without_rendering()

@@ -43,7 +43,7 @@ def test_diagnostics_level_moves_the_cutoffs(fits):
 def test_dummies_have_leverages_in_place_of_distances():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"g": list("aaaaaaaabc") * 6, "y": rng.standard_normal(60)})
-    results = rrmstats.ols("y ~ g", frame, eps_bar=0.1).fit()
+    results = rrmstats.ols("y ~ g", frame, eps_bar=0.1).fit(steps=1)
     ax = plotting.plot_diagnostics(results).axes[0]
     assert ax.get_xlabel() == "leverage"
     np.testing.assert_allclose(level_lines(ax)[1], [2 * 3 / 60])
@@ -56,7 +56,7 @@ def test_exact_fits_have_diagnostics():
     x = np.linspace(0, 1, 40)
     y = 1 + 2 * x
     y[:4] += 3
-    results = rrmstats.RRMOLS(y, sm.add_constant(x), eps_bar=0.2).fit()
+    results = rrmstats.RRMOLS(y, sm.add_constant(x), eps_bar=0.2).fit(steps=1)
     axes = plotting.plot_diagnostics(results).axes
     assert axes[0].get_ylabel() == "residual"
 
@@ -84,7 +84,7 @@ def test_fit_has_the_robust_line_beside_least_squares(fits):
 
 def test_rows_without_weight_have_one_color_in_all_fits(fits):
     hbk = datasets.hbk.load_pandas().data
-    other = rrmstats.ols("y ~ x1", hbk, eps_bar=0.3).fit()
+    other = rrmstats.ols("y ~ x1", hbk, eps_bar=0.3).fit(steps=1)
     colors = []
     for results in (fits["stars"], other):
         bad = plotting.plot_fit(results).axes[0].collections[1]
@@ -97,7 +97,7 @@ def test_fit_counts_rows_by_their_frequency_weights():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 30))
     count = np.where(np.arange(30) < 10, 3.0, 1.0)
-    results = rrmstats.RRMOLS(y, sm.add_constant(x), 0.1, freq_weights=count).fit()
+    results = rrmstats.RRMOLS(y, sm.add_constant(x), 0.1, freq_weights=count).fit(steps=1)
     line = named(plotting.plot_fit(results).axes[0], "least squares")
     own = sm.WLS(y, sm.add_constant(x), count).fit().params
     np.testing.assert_allclose(line.get_ydata(), np.polyval(own[::-1], line.get_xdata()))

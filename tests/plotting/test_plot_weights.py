@@ -32,22 +32,22 @@ def test_weights_against_losses(fits):
 def test_the_worst_flagged_rows_are_named_by_index():
     stars = datasets.stars_cyg.load_pandas().data
     stars.index = [f"star {i}" for i in range(len(stars))]
-    results = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    results = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(steps=1)
     for count in (0, 1, 4):
         ax = plotting.plot_weights(results, label=count).axes[0]
         assert texts(ax) == ["star 33", "star 29", "star 19", "star 10"][:count]
     most = plotting.plot_weights(results, label=1000).axes[0]
     assert len(texts(most)) == flagged(results).sum() < 47
     arrays = rrmstats.RRMOLS(stars["log_light"].to_numpy(), sm.add_constant(stars["log_te"]), 0.2)
-    assert texts(plotting.plot_weights(arrays.fit(), label=2).axes[0])[0].endswith("33")
+    assert texts(plotting.plot_weights(arrays.fit(steps=1), label=2).axes[0])[0].endswith("33")
 
 
 def test_a_row_counted_twice_is_at_the_height_of_two_rows():
     rng = np.random.default_rng(1)
     z = rng.standard_normal((60, 2))
     twice = np.where(np.arange(60) < 20, 2.0, 1.0)
-    weighted = rrmstats.RRMCov(z, 0.2, freq_weights=twice).fit()
-    repeated = rrmstats.RRMCov(np.vstack([z, z[:20]]), 0.2).fit()
+    weighted = rrmstats.RRMCov(z, 0.2, freq_weights=twice).fit(steps=1)
+    repeated = rrmstats.RRMCov(np.vstack([z, z[:20]]), 0.2).fit(steps=1)
     heights = []
     for results in (weighted, repeated):
         ax = plotting.plot_weights(results).axes[0]
@@ -59,6 +59,6 @@ def test_a_row_counted_twice_is_at_the_height_of_two_rows():
 
 def test_rows_and_groups_are_counted_in_whole_numbers():
     z, unit = np.random.default_rng(0).standard_normal((90, 2)), np.repeat(np.arange(18), 5)
-    fig = plotting.plot_weights(rrmstats.RRMCov(z, 0.1, groups=unit).fit())
+    fig = plotting.plot_weights(rrmstats.RRMCov(z, 0.1, groups=unit).fit(steps=1))
     fig.draw_without_rendering()
     assert (fig.axes[0].get_xticks() % 1 == 0).all()

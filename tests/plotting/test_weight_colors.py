@@ -21,11 +21,11 @@ def line(clean=False):
 
 
 FITS = {
-    "one step": lambda: rrmstats.ols("y ~ x", line(), 0.2).fit(),
-    "two steps": lambda: rrmstats.ols("y ~ x", line(), 0.2).fit(efficiency=0.95),
-    "clean": lambda: rrmstats.ols("y ~ x", line(clean=True), 0.1).fit(),
-    "equal weights": lambda: rrmstats.ols("y ~ x", line(), 0.0).fit(),
-    "groups": lambda: rrmstats.ols("y ~ x", line(), 0.2, groups="unit").fit(),
+    "one step": lambda: rrmstats.ols("y ~ x", line(), 0.2).fit(steps=1),
+    "two steps": lambda: rrmstats.ols("y ~ x", line(), 0.2).fit(),
+    "clean": lambda: rrmstats.ols("y ~ x", line(clean=True), 0.1).fit(steps=1),
+    "equal weights": lambda: rrmstats.ols("y ~ x", line(), 0.0).fit(steps=1),
+    "groups": lambda: rrmstats.ols("y ~ x", line(), 0.2, groups="unit").fit(steps=1),
 }
 
 
@@ -51,7 +51,7 @@ def test_rows_without_weight_are_drawn_in_that_color():
 @pytest.mark.parametrize("grid", [[0.0], [0.0, 0.1, 0.2]])
 def test_paths(grid):
     stars = datasets.stars_cyg.load_pandas().data
-    path = rrmstats.ols("log_light ~ log_te", stars, 0.2).path(grid)
+    path = rrmstats.ols("log_light ~ log_te", stars, 0.2).path(grid, steps=1)
     cells = path.plot_weights().axes[0].collections[0]
     np.testing.assert_allclose(cells.to_rgba(0.0), NO_WEIGHT)
     assert cells.get_clim()[0] == 0

@@ -24,7 +24,7 @@ samples = st.sampled_from(sorted(SAMPLES))
 def draw(name, seed):
     rng = np.random.default_rng(seed)
     endog, exog = SAMPLES[name](rng)
-    return rng, endog, exog, RRMOLS(endog, exog, 0.3).fit()
+    return rng, endog, exog, RRMOLS(endog, exog, 0.3).fit(steps=1)
 
 
 def assert_same(found, expected, unit=1.0):
@@ -45,7 +45,7 @@ def assert_close(found, expected):
 def test_regression(name, seed):
     rng, endog, exog, res = draw(name, seed)
     shift = rng.standard_normal(exog.shape[1])
-    moved = RRMOLS(endog + exog @ shift, exog, 0.3).fit()
+    moved = RRMOLS(endog + exog @ shift, exog, 0.3).fit(steps=1)
     assert_same(moved, res)
     assert_close(moved.params, res.params + shift)
 
@@ -55,7 +55,7 @@ def test_regression(name, seed):
 def test_scale(name, seed, log_scale, negative):
     _, endog, exog, res = draw(name, seed)
     unit = (-1 if negative else 1) * 10**log_scale
-    stretched = RRMOLS(unit * endog, exog, 0.3).fit()
+    stretched = RRMOLS(unit * endog, exog, 0.3).fit(steps=1)
     assert_same(stretched, res, unit**2)
     assert_close(stretched.params, unit * res.params)
 
@@ -66,7 +66,7 @@ def test_affine(name, seed):
     rng, endog, exog, res = draw(name, seed)
     k = exog.shape[1]
     turn = np.linalg.qr(rng.standard_normal((k, k)))[0] * 10 ** rng.uniform(-1, 1, k)
-    turned = RRMOLS(endog, exog @ turn, 0.3).fit()
+    turned = RRMOLS(endog, exog @ turn, 0.3).fit(steps=1)
     assert_same(turned, res)
     assert_close(turn @ turned.params, res.params)
 
@@ -76,7 +76,7 @@ def test_affine(name, seed):
 def test_permutation(name, seed):
     rng, endog, exog, res = draw(name, seed)
     order = rng.permutation(len(endog))
-    sorted_ = RRMOLS(endog[order], exog[order], 0.3).fit()
+    sorted_ = RRMOLS(endog[order], exog[order], 0.3).fit(steps=1)
     assert_close(sorted_.params, res.params)
     assert_allclose(sorted_.weights, res.weights[order], rtol=1e-7, atol=1e-10)
     assert_allclose(sorted_.risk, res.risk, rtol=1e-9)
@@ -87,9 +87,9 @@ def test_permutation(name, seed):
 def test_a_row_of_weight_two_is_the_row_twice(name, seed):
     rng, endog, exog, _ = draw(name, seed)
     counts = rng.integers(1, 4, len(endog))
-    weighted = RRMOLS(endog, exog, 0.3, freq_weights=counts).fit(n_starts=0)
+    weighted = RRMOLS(endog, exog, 0.3, freq_weights=counts).fit(n_starts=0, steps=1)
     repeated = RRMOLS(np.repeat(endog, counts), np.repeat(exog, counts, axis=0), 0.3).fit(
-        n_starts=0
+        n_starts=0, steps=1
     )
     assert_close(weighted.params, repeated.params)
     for name in ("n_eff", "n_kish", "scale", "risk", "lambda_", "entropy"):
@@ -106,7 +106,7 @@ def test_extreme_units(unit, what):
     x_unit = {"endog": np.ones(k), "column": np.r_[1, unit, np.ones(k - 2)]}.get(
         what, np.full(k, unit)
     )
-    moved = RRMOLS(y_unit * endog, exog * x_unit, 0.3).fit()
+    moved = RRMOLS(y_unit * endog, exog * x_unit, 0.3).fit(steps=1)
     assert_close(moved.params * x_unit / y_unit, res.params)
     assert_allclose(moved.weights, res.weights, rtol=1e-7, atol=1e-10)
     assert_allclose(np.sqrt(moved.scale) / y_unit, np.sqrt(res.scale), rtol=1e-7)

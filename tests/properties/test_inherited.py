@@ -52,7 +52,7 @@ ARGUMENTS = {
 def res(request):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return BUILDERS[request.param]().fit(**QUICK)
+        return BUILDERS[request.param]().fit(**QUICK, steps=1)
 
 
 def called(thing, name, res):
@@ -111,7 +111,7 @@ def test_results(res):
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_results_without_data(name):
-    res = BUILDERS[name]().fit(**QUICK)
+    res = BUILDERS[name]().fit(**QUICK, steps=1)
     params, errors = np.asarray(res.params), np.asarray(res.bse)
     res.remove_data()
     unclear, _ = walk(res, res)
@@ -142,7 +142,7 @@ def test_results_without_data(name):
 )
 def test_methods_of_results_that_cannot_work(name, method, message):
     with pytest.raises(NotImplementedError, match=message):
-        getattr(BUILDERS[name]().fit(**QUICK), method)()
+        getattr(BUILDERS[name]().fit(**QUICK, steps=1), method)()
 
 
 @pytest.mark.parametrize("name", ["ols", "logit", "poisson", "glm", "pca", "cov"])
@@ -155,13 +155,13 @@ def test_likelihoods_of_all_rows_are_refused(name, method):
 
 
 def test_pairs_of_levels_need_a_categorical_term():
-    res = MODELS["ols"].formula(DATA, eps_bar=0.2).fit()
+    res = MODELS["ols"].formula(DATA, eps_bar=0.2).fit(steps=1)
     with pytest.raises(ValueError, match=r"levels of a categorical term .* got 'x'; .* t_test"):
         res.t_test_pairwise("x")
 
 
 def test_distributions_of_a_family_with_a_dispersion():
-    res = MODELS["glm"].formula(DATA, eps_bar=0.2).fit()
+    res = MODELS["glm"].formula(DATA, eps_bar=0.2).fit(steps=1)
     with pytest.raises(TypeError, match=r"scale is required .* scale=res.scale"):
         res.model.get_distribution(res.params)
     law = res.model.get_distribution(res.params, res.scale)

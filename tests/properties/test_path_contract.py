@@ -17,12 +17,12 @@ def model(build):
 
 @pytest.fixture
 def path(model):
-    return model.path(GRID)
+    return model.path(GRID, steps=1)
 
 
 def test_a_value_of_the_path_is_the_fit(build, path):
     for eps_bar in GRID:
-        fit, found = build(frame(), eps_bar=eps_bar).fit(), path.at(eps_bar)
+        fit, found = build(frame(), eps_bar=eps_bar).fit(steps=1), path.at(eps_bar)
         assert_allclose(found.risk, fit.risk, rtol=1e-8)
         assert_allclose(found.params, fit.params, rtol=1e-8, atol=1e-8)
         assert_allclose(found.weights, fit.weights, atol=1e-8)
@@ -36,10 +36,10 @@ def test_the_risk_falls(path):
 
 
 def test_the_second_step_is_that_of_the_fit(entry):
-    path = entry.array(frame(), eps_bar=0.2).path([0.14, 0.3], efficiency=0.95)
-    assert path.efficiency == 0.95
+    path = entry.array(frame(), eps_bar=0.2).path([0.14, 0.3])
+    assert path.steps == 2
     for eps_bar in (0.14, 0.3):
-        fit = entry.array(frame(), eps_bar=eps_bar).fit(efficiency=0.95)
+        fit = entry.array(frame(), eps_bar=eps_bar).fit()
         assert_allclose(path.at(eps_bar).params, fit.params, rtol=1e-5, atol=1e-7)
         assert_allclose(path.at(eps_bar).first_step.risk, fit.first_step.risk, rtol=1e-8)
 
@@ -85,7 +85,7 @@ def test_the_path_writes_nothing_on_the_model(model, path):
 
 
 def test_arrays_have_positions_for_labels(entry):
-    path = clone(entry.array(frame(), eps_bar=0.2)).path([0.1, 0.3])
+    path = clone(entry.array(frame(), eps_bar=0.2)).path([0.1, 0.3], steps=1)
     assert_array_equal(path.weights.index, np.arange(N))
     assert type(path.at(0.3).weights) is np.ndarray
 
@@ -93,8 +93,8 @@ def test_arrays_have_positions_for_labels(entry):
 def test_a_row_of_weight_two_is_the_row_twice(entry):
     counts = 1 + np.arange(N) % 2
     twice = frame().iloc[np.repeat(np.arange(N), counts)]
-    weighted = entry.array(frame(), eps_bar=0.2, freq_weights=counts).path([0.1, 0.3])
-    repeated = entry.array(twice, eps_bar=0.2).path([0.1, 0.3])
+    weighted = entry.array(frame(), eps_bar=0.2, freq_weights=counts).path([0.1, 0.3], steps=1)
+    repeated = entry.array(twice, eps_bar=0.2).path([0.1, 0.3], steps=1)
     for eps_bar in (0.1, 0.3):
         one, two = weighted.at(eps_bar), repeated.at(eps_bar)
         assert_allclose(one.risk, two.risk, rtol=1e-6)

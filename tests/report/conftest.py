@@ -14,11 +14,11 @@ def fits():
     cancer = datasets.breast_cancer.load_pandas().data
     formula = "malignant ~ clump_thickness + bland_chromatin"
     return {
-        "stars": rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(),
-        "hbk": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit(efficiency=0.95),
-        "cov": rrmstats.RRMCov(hbk, eps_bar=0.2).fit(),
-        "pca": rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit(),
-        "logit": rrmstats.logit(formula, cancer, eps_bar=0.03).fit(),
+        "stars": rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(steps=1),
+        "hbk": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit(),
+        "cov": rrmstats.RRMCov(hbk, eps_bar=0.2).fit(steps=1),
+        "pca": rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit(steps=1),
+        "logit": rrmstats.logit(formula, cancer, eps_bar=0.03).fit(steps=1),
     }
 
 
@@ -31,9 +31,9 @@ def pages(fits):
 def paths(fits):
     """Return paths of some models; tests must not change them."""
     return {
-        "hbk": fits["hbk"].model.path([0, 0.1, 0.16, 0.18, 0.2, 0.3]),
-        "cov": fits["cov"].model.path([0, 0.1, 0.2]),
-        "logit": fits["logit"].model.path([0, 0.01, 0.03]),
+        "hbk": fits["hbk"].model.path([0, 0.1, 0.16, 0.18, 0.2, 0.3], steps=1),
+        "cov": fits["cov"].model.path([0, 0.1, 0.2], steps=1),
+        "logit": fits["logit"].model.path([0, 0.01, 0.03], steps=1),
     }
 
 

@@ -32,7 +32,9 @@ def page(tmp_path_factory):
     frame = rrmstats.datasets.stars_cyg.load_pandas().data
     frame.index = [f"{HOSTILE}{i}" for i in range(len(frame))]
     frame["<img src=x onerror=alert(1)>"] = "</script><b>bold</b>"
-    path = rrmstats.ols("log_light ~ log_te", frame, eps_bar=0.2).path([0, 0.04, 0.06, 0.1, 0.2])
+    path = rrmstats.ols("log_light ~ log_te", frame, eps_bar=0.2).path(
+        [0, 0.04, 0.06, 0.1, 0.2], steps=1
+    )
     file = write_path_report(path, folder / "path.html", title=HOSTILE)
     browser = Browser(folder)
     browser.open(file)

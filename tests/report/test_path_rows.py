@@ -15,7 +15,7 @@ def stars():
 
 def test_rows_have_all_variables_of_their_frame(stars):
     frame = stars.assign(name=[f"star {i}" for i in range(47)])
-    path = rrmstats.ols("log_light ~ log_te", frame, eps_bar=0.2).path([0, 0.2])
+    path = rrmstats.ols("log_light ~ log_te", frame, eps_bar=0.2).path([0, 0.2], steps=1)
     row = shown_rows(path)[33]
     assert dict(row.values) == {
         "log_te": f"{frame['log_te'].iloc[33]:.4g}",
@@ -28,7 +28,7 @@ def test_rows_have_all_variables_of_their_frame(stars):
 def test_dropped_rows_do_not_shift_the_data(stars):
     frame = stars.assign(number=range(47))
     frame.loc[[3, 8], "log_te"] = np.nan
-    path = rrmstats.ols("log_light ~ log_te", frame, eps_bar=0.2).path([0, 0.2])
+    path = rrmstats.ols("log_light ~ log_te", frame, eps_bar=0.2).path([0, 0.2], steps=1)
     rows = shown_rows(path)
     assert len(rows) == 45
     assert all(dict(row.values)["number"] == row.name for row in rows)
@@ -49,7 +49,7 @@ def test_arrays_have_the_names_of_the_model(stars):
 def test_hovering_shows_a_limited_number_of_variables():
     data = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 20))).add_prefix("v")
     data["text"] = "long " * 50
-    path = rrmstats.ols("v0 ~ v1", data, eps_bar=0.1).path([0, 0.1])
+    path = rrmstats.ols("v0 ~ v1", data, eps_bar=0.1).path([0, 0.1], steps=1)
     row = shown_rows(path)[0]
     assert len(row.values) == 21 and len(row.values[-1][1]) == 60
     lines = hover_text(row).split("<br>")
@@ -57,7 +57,7 @@ def test_hovering_shows_a_limited_number_of_variables():
 
 
 def test_the_rows_of_smallest_weight_are_kept_in_order(stars):
-    path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path([0, 0.1, 0.2])
+    path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path([0, 0.1, 0.2], steps=1)
     rows = shown_rows(path, 10)
     positions = [row.position for row in rows]
     assert positions == sorted(positions) and len(rows) == 10

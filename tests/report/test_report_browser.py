@@ -20,7 +20,7 @@ ROWS = f"[...{TABLE}.tBodies[0].rows]"
 def fit():
     z = np.random.default_rng(0).standard_normal((120, 2))
     z[:30] += 10
-    return rrmstats.RRMCov(z, 0.3).fit()
+    return rrmstats.RRMCov(z, 0.3).fit(steps=1)
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def test_names_from_the_data_are_escaped():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((40, 2)), columns=["a<b", "<script>&"])
     frame.index = [f"<i>{i}" for i in range(40)]
-    text = page_text(rrmstats.RRMCov(frame, 0.1).fit(), title="<b> & co")
+    text = page_text(rrmstats.RRMCov(frame, 0.1).fit(steps=1), title="<b> & co")
     outline = Outline(text)
     assert not {"i", "b"} & set(outline.tags) and outline.tags.count("script") == 1
     assert "a<b" in outline.words and "<b> & co" in outline.words
@@ -47,7 +47,7 @@ def test_names_from_the_data_are_escaped():
 
 def test_after_remove_data_the_tables_are_left():
     z = np.random.default_rng(0).standard_normal((40, 2))
-    results = rrmstats.RRMCov(z, 0.1).fit()
+    results = rrmstats.RRMCov(z, 0.1).fit(steps=1)
     results.remove_data()
     text = page_text(results)
     Outline(text)
@@ -122,6 +122,6 @@ def test_a_note_of_several_lines_is_one_paragraph(fits, pages):
 
 
 def test_the_caption_of_diagnostics_is_below_the_picture(fits):
-    results = fits["stars"].model.fit(efficiency=0.95)
+    results = fits["stars"].model.fit()
     (caption,) = re.findall(r"<figcaption>\d+\. Diagnostics(.*)</figcaption>", page_text(results))
     assert caption == f". {large_weights_note(results)}"

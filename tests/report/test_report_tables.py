@@ -54,7 +54,7 @@ def many():
     """Return a fit with more flagged rows than are shown unfolded."""
     z = np.random.default_rng(0).standard_normal((120, 2))
     z[:30] += 10
-    return rrmstats.RRMCov(z, 0.3).fit()
+    return rrmstats.RRMCov(z, 0.3).fit(steps=1)
 
 
 def test_many_flagged_rows_are_folded_and_very_many_cut_off(many, monkeypatch):
@@ -71,4 +71,4 @@ def test_many_flagged_rows_are_folded_and_very_many_cut_off(many, monkeypatch):
 
 def test_no_flagged_rows_are_no_table():
     z = np.random.default_rng(0).uniform(-1, 1, (60, 2))
-    assert flagged_text(rrmstats.RRMCov(z, 0.0).fit()) == "<p>None, at the level 97.5%.</p>"
+    assert flagged_text(rrmstats.RRMCov(z, 0.0).fit(steps=1)) == "<p>None at the level 97.5%.</p>"

@@ -29,14 +29,12 @@ DATA = frame()
 DIRTY = DATA.assign(y=DATA.y.where(np.arange(N) >= 10, 30.0))
 
 FITS = {
-    "ols": lambda: rrmstats.ols("y ~ x1 + C(g)", DIRTY, 0.2).fit(),
-    "ols, two steps": lambda: rrmstats.ols("y ~ x1 + C(g)", DIRTY, 0.2).fit(efficiency=0.95),
-    "logit": lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0.05).fit(),
-    "logit, two steps": lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0.05).fit(efficiency=0.95),
-    "poisson": lambda: rrmstats.poisson("count ~ x1 + C(g)", DATA, 0.2).fit(),
-    "poisson, two steps": lambda: rrmstats.poisson("count ~ x1 + C(g)", DATA, 0.2).fit(
-        efficiency=0.95
-    ),
-    "cov": lambda: rrmstats.cov("~ x1 + x2 + y", DIRTY, 0.2).fit(),
-    "pca": lambda: rrmstats.pca("~ x1 + x2 + y", DIRTY, 0.2, n_components=1).fit(),
+    "ols": lambda: rrmstats.ols("y ~ x1 + C(g)", DIRTY, 0.2).fit(steps=1),
+    "ols, two steps": lambda: rrmstats.ols("y ~ x1 + C(g)", DIRTY, 0.2).fit(),
+    "logit": lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0.05).fit(steps=1),
+    "logit, two steps": lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0.05).fit(),
+    "poisson": lambda: rrmstats.poisson("count ~ x1 + C(g)", DATA, 0.2).fit(steps=1),
+    "poisson, two steps": lambda: rrmstats.poisson("count ~ x1 + C(g)", DATA, 0.2).fit(),
+    "cov": lambda: rrmstats.cov("~ x1 + x2 + y", DIRTY, 0.2).fit(steps=1),
+    "pca": lambda: rrmstats.pca("~ x1 + x2 + y", DIRTY, 0.2, n_components=1).fit(steps=1),
 }

@@ -16,8 +16,8 @@ from .fits import DATA, DIRTY, FITS
 
 def test_tables_beside_statsmodels():
     least_squares = sm.OLS.from_formula("y ~ x1 + x2", DIRTY).fit()
-    robust = rrmstats.ols("y ~ x1 + x2", DIRTY, 0.2).fit()
-    logit = rrmstats.logit("label ~ x1 + x2", DATA, 0.05).fit()
+    robust = rrmstats.ols("y ~ x1 + x2", DIRTY, 0.2).fit(steps=1)
+    logit = rrmstats.logit("label ~ x1 + x2", DATA, 0.05).fit(steps=1)
     text = str(summary_col([least_squares, robust, logit]))
     for number in (least_squares.params["x1"], robust.params["x1"], logit.params["x1"]):
         assert f"{number:.4f}" in text
@@ -53,7 +53,9 @@ def test_without_data(name):
 
 
 def test_bootstrap_intervals_without_data():
-    res = rrmstats.ols("y ~ x1", DIRTY, 0.2).fit(cov_type="bootstrap", cov_kwds={"n_boot": 50})
+    res = rrmstats.ols("y ~ x1", DIRTY, 0.2).fit(
+        cov_type="bootstrap", cov_kwds={"n_boot": 50}, steps=1
+    )
     bounds = res.conf_int()
     res.remove_data()
     assert_allclose(res.conf_int(), bounds)
@@ -62,7 +64,7 @@ def test_bootstrap_intervals_without_data():
 @pytest.mark.slow
 def test_long_tables_are_cut_with_a_count():
     z = np.random.default_rng(0).standard_normal((400, 40))
-    text = str(rrmstats.RRMCov(z, 0.1).fit(n_starts=5).summary())
+    text = str(rrmstats.RRMCov(z, 0.1).fit(n_starts=5, steps=1).summary())
     assert "(+34 more)" in text and "(+10 more)" in text
 
 

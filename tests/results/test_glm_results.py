@@ -20,7 +20,7 @@ def both(request):
     family = FAMILIES[request.param]
     endog, exog = dirty_responses(np.random.default_rng(0), request.param, "clean", 120)
     theirs = sm.GLM(endog, exog, family=family).fit(tol=1e-13, tol_criterion="params")
-    return RRMGLM(endog, exog, 0.0, family=family).fit(), theirs
+    return RRMGLM(endog, exog, 0.0, family=family).fit(steps=1), theirs
 
 
 @pytest.mark.parametrize("name", ["response", "pearson", "deviance", "anscombe", "working"])
@@ -62,7 +62,7 @@ def test_marginal_effects_are_statsmodels(both):
 
 def test_marginal_effects_with_an_exposure_are_refused():
     endog, exog = dirty_responses(np.random.default_rng(0), "poisson", "clean", 60)
-    res = RRMPoisson(endog, exog, 0.1, exposure=np.full(60, 2.0)).fit()
+    res = RRMPoisson(endog, exog, 0.1, exposure=np.full(60, 2.0)).fit(steps=1)
     with pytest.raises(NotImplementedError, match="exposure"):
         res.get_margeff()
 
@@ -70,7 +70,7 @@ def test_marginal_effects_with_an_exposure_are_refused():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_flags(family):
     endog, exog = dirty_responses(np.random.default_rng(1), family, "high", 400)
-    res = RRMGLM(endog, exog, 0.2, family=FAMILIES[family]).fit(efficiency=0.95)
+    res = RRMGLM(endog, exog, 0.2, family=FAMILIES[family]).fit()
     flags = res.outliers()
     assert flags[:40].mean() > 0.9
     assert flags[40:].mean() < 0.06
@@ -82,7 +82,7 @@ def test_flags(family):
 
 def test_dispersion_of_good_rows_and_units_of_the_losses():
     endog, exog = dirty_responses(np.random.default_rng(2), "gamma", "high", 400)
-    res = RRMGLM(endog, exog, 0.2, family=FAMILIES["gamma"]).fit(efficiency=0.95)
+    res = RRMGLM(endog, exog, 0.2, family=FAMILIES["gamma"]).fit()
     clean = sm.GLM(endog[40:], exog[40:], family=FAMILIES["gamma"]).fit()
     assert_allclose(res.scale, clean.scale, rtol=0.2)
     assert_allclose(2 * res.losses * res.scale, res.resid_deviance**2, rtol=1e-6, atol=1e-9)
@@ -98,7 +98,7 @@ def test_what_would_mislead_is_refused(both):
 def test_predictions_by_formula_and_their_intervals():
     endog, exog = dirty_responses(np.random.default_rng(3), "poisson", "high", 200)
     data = pd.DataFrame({"count": endog, "x": exog[:, 1], "t": 1.0 + np.arange(200) % 3})
-    res = rrmstats.poisson("count ~ x", data, 0.2, exposure=data["t"]).fit()
+    res = rrmstats.poisson("count ~ x", data, 0.2, exposure=data["t"]).fit(steps=1)
     frame = res.get_prediction(data[:4], exposure=data["t"][:4]).summary_frame()
     assert_allclose(frame["mean"], res.fittedvalues[:4])
     assert_allclose(frame["mean"], res.get_prediction().summary_frame()["mean"][:4])
@@ -109,7 +109,7 @@ def test_predictions_by_formula_and_their_intervals():
 def test_what_comes_with_rows_to_predict_has_their_order():
     endog, exog = dirty_responses(np.random.default_rng(3), "poisson", "clean", 60)
     data = pd.DataFrame({"count": endog, "x": exog[:, 1], "t": 1.0 + np.arange(60) % 3})
-    res = rrmstats.poisson("count ~ x", data, 0.1, exposure=data["t"]).fit()
+    res = rrmstats.poisson("count ~ x", data, 0.1, exposure=data["t"]).fit(steps=1)
     for predict in (res.predict, res.get_prediction):
         with pytest.raises(ValueError, match="exposure has the labels"):
             predict(data[:5], exposure=data["t"][:5][::-1])
@@ -119,7 +119,7 @@ def test_what_comes_with_rows_to_predict_has_their_order():
 
 def test_a_saved_fit_without_data(tmp_path):
     endog, exog = dirty_responses(np.random.default_rng(4), "poisson", "high", 100)
-    res = RRMPoisson(endog, exog, 0.2).fit(efficiency=0.95)
+    res = RRMPoisson(endog, exog, 0.2).fit()
     params, errors = res.params.copy(), res.bse.copy()
     res.save(tmp_path / "fit.pickle", remove_data=True)
     again = sm.load(tmp_path / "fit.pickle")

@@ -24,7 +24,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def path(data):
-    return rrmstats.ols("y ~ x", data, eps_bar=0.25, groups="firm").path(GRID)
+    return rrmstats.ols("y ~ x", data, eps_bar=0.25, groups="firm").path(GRID, steps=1)
 
 
 def test_tables_are_of_groups(path):
@@ -79,6 +79,8 @@ def test_page_shows_groups(path, tmp_path):
 
 def test_groups_of_one_row_are_rows(data):
     some = data[::8]
-    path = rrmstats.ols("y ~ x", some, eps_bar=0.1, groups=np.arange(len(some))).path([0, 0.1])
+    path = rrmstats.ols("y ~ x", some, eps_bar=0.1, groups=np.arange(len(some))).path(
+        [0, 0.1], steps=1
+    )
     assert path.unit == "row"
     assert list(path.weights.index) == list(some.index)

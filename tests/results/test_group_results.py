@@ -22,7 +22,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def res(data):
-    return rrmstats.ols("y ~ x", data, eps_bar=0.25, groups="firm").fit()
+    return rrmstats.ols("y ~ x", data, eps_bar=0.25, groups="firm").fit(steps=1)
 
 
 def test_group_table_has_the_smallest_weights_first(res, data):
@@ -60,7 +60,7 @@ def test_summary_names_groups(res):
 
 
 def test_results_without_groups_say_so(data):
-    plain = rrmstats.ols("y ~ x", data, eps_bar=0.25).fit()
+    plain = rrmstats.ols("y ~ x", data, eps_bar=0.25).fit(steps=1)
     for read in (lambda: plain.group_weights, plain.group_table, plain.outlier_groups):
         with pytest.raises(ValueError, match="the model has no groups"):
             read()
@@ -73,7 +73,7 @@ def test_pickles_keep_groups(res):
 
 
 def test_summary_after_remove_data(data):
-    res = rrmstats.ols("y ~ x", data, eps_bar=0.25, groups="firm").fit(stability=False)
+    res = rrmstats.ols("y ~ x", data, eps_bar=0.25, groups="firm").fit(stability=False, steps=1)
     bse = np.asarray(res.bse)
     res.remove_data()
     assert "Each of 16 groups" in str(res.summary())
@@ -101,7 +101,7 @@ def test_loadings_have_errors_by_group():
     errors = []
     for _ in range(2):
         z = rng.standard_normal((400, 3)) * [3, 1, 1]
-        pca = rrmstats.RRMPCA(z, 1, eps_bar=0.1, groups=unit).fit()
+        pca = rrmstats.RRMPCA(z, 1, eps_bar=0.1, groups=unit).fit(steps=1)
         errors.append(np.asarray(pca.loadings_bse).ravel())
     # sd of an angle: sqrt(l1 l2) / (l1 - l2) / sqrt(n)
     np.testing.assert_allclose(np.mean(errors, axis=0)[1:], 3 / 8 / 20, rtol=0.5)

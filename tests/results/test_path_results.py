@@ -16,12 +16,14 @@ from rrmstats.results.path_terms import Terms, change_sentences
 @pytest.fixture(scope="module")
 def stars():
     data = rrmstats.datasets.stars_cyg.load_pandas().data
-    return rrmstats.ols("log_light ~ log_te", data, eps_bar=0.2).path()
+    return rrmstats.ols("log_light ~ log_te", data, eps_bar=0.2).path(steps=1)
 
 
 @pytest.fixture(scope="module")
 def components():
-    return MODELS["pca"].array(frame(), eps_bar=0.2).path([0.0, 0.04, 0.08, 0.1, 0.2, 0.4])
+    return (
+        MODELS["pca"].array(frame(), eps_bar=0.2).path([0.0, 0.04, 0.08, 0.1, 0.2, 0.4], steps=1)
+    )
 
 
 def clean():
@@ -56,14 +58,14 @@ def test_the_giant_stars_make_the_jump(stars):
 
 
 def test_rows_off_the_line_jump_in_the_second_step():
-    path = MODELS["ols"].array(frame(), eps_bar=0.2).path()
+    path = MODELS["ols"].array(frame(), eps_bar=0.2).path(steps=1)
     assert_allclose(path.jumps[["eps_bar_from", "eps_bar_to"]], [[0.08, 0.1]])
     assert path.jumps.pvalue[0] < 1e-3
     assert "x" in path.jumps.terms[0]
 
 
 def test_a_jump_names_the_rows_that_leave_and_those_that_come_back():
-    path = MODELS["ols"].array(frame(), eps_bar=0.2).path([0.0, 0.2])
+    path = MODELS["ols"].array(frame(), eps_bar=0.2).path([0.0, 0.2], steps=1)
     jump = path.jumps.iloc[0]
     before, after = path.weights[0.0] * 80, path.weights[0.2] * 80
     assert set(jump.rows) == set(path.weights.index[(before > 0.5) & (after < 0.1)])
@@ -72,14 +74,14 @@ def test_a_jump_names_the_rows_that_leave_and_those_that_come_back():
 
 
 def test_clean_data_do_not_jump():
-    path = clean().path()
+    path = clean().path(steps=1)
     assert len(path.jumps) == 0
     assert list(path.jumps.columns)[:3] == ["eps_bar_from", "eps_bar_to", "pvalue"]
     assert "No jump" in str(path.summary())
 
 
 def test_jumps_do_not_depend_on_the_step_that_is_reported(stars):
-    two = stars.model.path(efficiency=0.95)
+    two = stars.model.path()
     pd.testing.assert_frame_equal(two.jumps, stars.jumps, rtol=1e-4)
 
 
@@ -156,7 +158,7 @@ def test_summary_and_displays(stars):
     assert all(sentence in text for sentence in stars.signs)
     assert "0.04 to 0.06" in stars._repr_html_()
     assert repr(stars) == (
-        "<RRMPath of RRMOLS: log_light ~ log_te, 26 values of eps_bar from 0 to 0.5; "
+        "<RRMPath of RRMOLS: log_light ~ log_te, 26 values of eps_bar from 0 to 0.5, steps=1; "
         "call summary()>"
     )
     assert len(stars) == 26
@@ -164,7 +166,7 @@ def test_summary_and_displays(stars):
 
 def test_a_choice_is_told():
     model = clean()
-    path = model.path([0.0, 0.1])
+    path = model.path([0.0, 0.1], steps=1)
     chosen = model._with_eps_bar(0.3).chosen(Setting(0.0))
     assert path.choice == chosen
     text = " ".join(str(path.summary()).split())
@@ -192,7 +194,7 @@ def test_labels_of_the_table_of_leaving(stars):
 def test_a_covariance_that_becomes_singular_has_estimates_without_intervals():
     data = np.random.default_rng(0).standard_normal((60, 3))
     data[12:, 2] = data[12:, 0] - data[12:, 1]
-    path = rrmstats.RRMCov(data, 0.2).path([0.0, 0.1, 0.3])
+    path = rrmstats.RRMCov(data, 0.2).path([0.0, 0.1, 0.3], steps=1)
     assert path.at(0.3).singular
     table = path.frame.set_index("eps_bar")
     assert np.isfinite(table["estimate"]).all()

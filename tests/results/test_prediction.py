@@ -20,7 +20,7 @@ def test_prediction_intervals_hold_for_clean_rows():
         endog = exog @ [1, 2, 3] + rng.standard_normal(600)
         train = endog[:200].copy()
         train[:20] += 10
-        res = rrmstats.RRMOLS(train, exog[:200], 0.2).fit(n_starts=30)
+        res = rrmstats.RRMOLS(train, exog[:200], 0.2).fit(n_starts=30, steps=1)
         table = res.get_prediction(exog[200:]).summary_frame()
         covered.append(
             endog[200:].__ge__(table.obs_ci_lower) & (endog[200:] <= table.obs_ci_upper)
@@ -43,7 +43,7 @@ def test_predictions_follow_the_formula():
 
 def test_intervals_at_eps_bar_0_are_those_of_least_squares():
     exog, endog = sm.add_constant(DATA[["x1", "x2"]]), DATA.y
-    ours = rrmstats.RRMOLS(endog, exog, 0).fit().get_prediction().summary_frame()
+    ours = rrmstats.RRMOLS(endog, exog, 0).fit(steps=1).get_prediction().summary_frame()
     theirs = sm.OLS(endog, exog).fit(cov_type="HC3", use_t=True).get_prediction().summary_frame()
     assert_allclose(ours["mean_se"], theirs["mean_se"], rtol=1e-8)
     width = (ours.obs_ci_upper - ours.obs_ci_lower) / (theirs.obs_ci_upper - theirs.obs_ci_lower)
@@ -51,7 +51,7 @@ def test_intervals_at_eps_bar_0_are_those_of_least_squares():
 
 
 def test_probabilities_at_eps_bar_0_have_the_errors_of_maximum_likelihood():
-    ours = rrmstats.logit("label ~ x1 + x2", DATA, 0).fit().get_prediction()
+    ours = rrmstats.logit("label ~ x1 + x2", DATA, 0).fit(steps=1).get_prediction()
     model = sm.Logit.from_formula("label ~ x1 + x2", DATA)
     theirs = model.fit(disp=0, tol=1e-14, cov_type="HC0").get_prediction()
     assert_allclose(ours.predicted, theirs.predicted, rtol=1e-8)

@@ -50,7 +50,7 @@ def refuse(*args, **kwargs):
 
 @pytest.fixture
 def fitted():
-    return MODELS["ols"]().fit()
+    return MODELS["ols"]().fit(steps=1)
 
 
 @pytest.fixture
@@ -96,12 +96,12 @@ def read(res):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("efficiency", "cov_type"), [(None, "bootstrap"), (0.95, "sandwich")])
+@pytest.mark.parametrize(("steps", "cov_type"), [(1, "bootstrap"), (2, "sandwich")])
 @pytest.mark.parametrize("name", MODELS)
-def test_results_never_search_or_fit(name, efficiency, cov_type, request):
+def test_results_never_search_or_fit(name, steps, cov_type, request):
     kwds = {"cov_kwds": {"n_boot": 20}} if cov_type == "bootstrap" else {}
     model = MODELS[name]()
-    res = model.fit(efficiency=efficiency, cov_type=cov_type, stability=False, **kwds)
+    res = model.fit(steps=steps, cov_type=cov_type, stability=False, **kwds)
     request.getfixturevalue("without_searches")
     for step in (res, res.first_step):
         if step is None:
@@ -121,12 +121,12 @@ def test_the_check_of_eps_bar_is_asked_of_the_model(without_searches, monkeypatc
 
 def test_the_guard_sees_a_search(without_searches):
     with pytest.raises(Searched):
-        MODELS["ols"]().fit()
+        MODELS["ols"]().fit(steps=1)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_reading_twice_gives_the_same(name):
-    res = MODELS[name]().fit(efficiency=0.95)
+    res = MODELS[name]().fit()
     first = np.asarray(res.cov_params()).copy()
     read(res)
     np.testing.assert_array_equal(res.cov_params(), first)

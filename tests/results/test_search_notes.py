@@ -19,7 +19,7 @@ def notes(res):
 
 def test_a_minimum_that_one_descent_found_has_a_note():
     endog, exog = leverage_shift(np.random.default_rng(0), 500, np.ones(40), 0.15, 1.0)
-    res = RRMOLS(endog, exog, 0.3).fit()
+    res = RRMOLS(endog, exog, 0.3).fit(steps=1)
     higher = int((res.final_risks > res.risk * (1 + 1e-6)).sum())
     assert res.n_best == 1
     assert higher > 0
@@ -28,7 +28,7 @@ def test_a_minimum_that_one_descent_found_has_a_note():
 
 
 def test_descents_that_agree_need_no_note():
-    res = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3).fit()
+    res = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3).fit(steps=1)
     assert res.n_best > 1
     assert "n_starts=" not in notes(res)
 
@@ -49,7 +49,7 @@ def no_other_starts(monkeypatch):
 
 
 def test_a_search_without_usable_starts_has_a_note(no_other_starts):
-    res = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3).fit(n_starts=7)
+    res = RRMOLS(*one_sided_outliers(np.random.default_rng(0)), 0.3).fit(n_starts=7, steps=1)
     assert np.isfinite(res.starts["risk"]).tolist() == [True, *[False] * 7]
     assert NONE_USABLE in notes(res)
     assert "try a larger n_starts=" in notes(res)
@@ -59,22 +59,22 @@ def test_a_search_without_usable_starts_has_a_note(no_other_starts):
 @pytest.mark.parametrize("eps_bar, n_starts", [(0.3, 0), (0.0, None)])
 def test_no_note_where_no_search_was_asked_for(eps_bar, n_starts):
     endog, exog = one_sided_outliers(np.random.default_rng(0))
-    res = RRMOLS(endog, exog, eps_bar).fit(n_starts=n_starts, stability=False)
+    res = RRMOLS(endog, exog, eps_bar).fit(n_starts=n_starts, stability=False, steps=1)
     assert "n_starts=" not in notes(res)
 
 
 @pytest.mark.parametrize("deficient", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize("steps", [1, 2])
 def test_the_covariance_in_blocks_is_that_of_the_influence(
-    efficiency, weighted, deficient, monkeypatch
+    steps, weighted, deficient, monkeypatch
 ):
     rng = np.random.default_rng(0)
     endog, exog = one_sided_outliers(rng, 101)
     if deficient:
         exog = np.c_[exog, exog[:, 1] - exog[:, 2]]
     counts = rng.integers(1, 4, 101) if weighted else None
-    res = RRMOLS(endog, exog, 0.3, freq_weights=counts).fit(efficiency=efficiency)
+    res = RRMOLS(endog, exog, 0.3, freq_weights=counts).fit(steps=steps)
     estimate = res._results._estimate
     whole = influence_covariance(estimate.influence(), estimate.base, estimate.wnobs)
     for rows in (7, 4096):
@@ -87,7 +87,7 @@ def test_the_covariance_in_blocks_is_that_of_the_influence(
 @pytest.mark.parametrize("n, d", [(39, 226), (30, 50), (40, 200)])
 def test_two_steps_on_wide_data_are_finite(n, d):
     data = other_subspace(np.random.default_rng(0), n, d, 3, 0.1)
-    res = RRMPCA(data, 3, 0.2).fit(efficiency=0.95)
+    res = RRMPCA(data, 3, 0.2).fit()
     assert res.converged
     for numbers in (res.eigenvals, res.loadings, res.mean, res.weights, res.bse):
         assert np.isfinite(numbers).all()

@@ -15,15 +15,15 @@ from .fits import DATA, DIRTY, FITS
 CLASSICAL = {
     "ols": (
         lambda: sm.OLS.from_formula("y ~ x1 + x2", DATA).fit(),
-        lambda: rrmstats.ols("y ~ x1 + x2", DATA, 0).fit(),
+        lambda: rrmstats.ols("y ~ x1 + x2", DATA, 0).fit(steps=1),
     ),
     "rlm": (
         lambda: sm.RLM.from_formula("y ~ x1 + x2", DATA).fit(),
-        lambda: rrmstats.ols("y ~ x1 + x2", DATA, 0).fit(),
+        lambda: rrmstats.ols("y ~ x1 + x2", DATA, 0).fit(steps=1),
     ),
     "logit": (
         lambda: sm.Logit.from_formula("label ~ x1 + x2", DATA).fit(disp=0),
-        lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0).fit(),
+        lambda: rrmstats.logit("label ~ x1 + x2", DATA, 0).fit(steps=1),
     ),
 }
 
@@ -65,7 +65,7 @@ def test_refusals_are_no_attributes():
 
 def test_robust_r_squared_is_that_of_the_clean_rows():
     clean = sm.OLS.from_formula("y ~ x1 + x2", DATA.iloc[10:]).fit().rsquared
-    dirty = rrmstats.ols("y ~ x1 + x2", DIRTY, 0.2).fit()
+    dirty = rrmstats.ols("y ~ x1 + x2", DIRTY, 0.2).fit(steps=1)
     assert abs(dirty.rsquared - clean) < 0.04
     assert sm.OLS.from_formula("y ~ x1 + x2", DIRTY).fit().rsquared < 0.5
     assert dirty.f_pvalue < 1e-10 and dirty.rsquared_adj < dirty.rsquared
@@ -85,10 +85,10 @@ def test_pairwise_comparisons():
 
 
 def test_anova_is_refused_with_what_to_use():
-    res = rrmstats.ols("y ~ x1 + x2", DATA, 0.2).fit()
+    res = rrmstats.ols("y ~ x1 + x2", DATA, 0.2).fit(steps=1)
     with pytest.raises(Meaningless, match=r"compare\(\) or wald_test_terms\(\)"):
         anova_lm(res)
-    small = rrmstats.ols("y ~ x1", DATA, 0.2).fit()
+    small = rrmstats.ols("y ~ x1", DATA, 0.2).fit(steps=1)
     with pytest.raises(Meaningless, match=r"compare\(\)"):
         anova_lm(small, res)
     for typ in (2, 3):

@@ -36,11 +36,11 @@ def model(request):
 
 
 def test_the_first_step_is_that_of_a_fit_without_a_second(model):
-    alone, both = model.fit(), model.fit(efficiency=0.95)
+    alone, both = model.fit(steps=1), model.fit()
     first = both.first_step
-    assert alone.first_step is None and alone.efficiency is None
-    assert both.efficiency == 0.95
-    assert first.efficiency is None
+    assert alone.first_step is None and alone.steps == 1
+    assert both.steps == 2
+    assert first.steps == 1
     assert_array_equal(first.params, alone.params)
     assert_array_equal(first.weights, alone.weights)
     assert_array_equal(first.bse, alone.bse)
@@ -51,7 +51,7 @@ def test_the_first_step_is_that_of_a_fit_without_a_second(model):
 
 
 def test_the_second_step_wastes_fewer_rows(model):
-    res = model.fit(efficiency=0.95)
+    res = model.fit()
     assert res.n_eff > res.first_step.n_eff
     assert res.n_kish > res.first_step.n_kish
     if not isinstance(model, RRMLogit):
@@ -66,15 +66,15 @@ def test_the_second_step_wastes_fewer_rows(model):
 def test_the_first_steps_errors_follow_cov_type():
     groups = {"groups": np.arange(200) // 4}
     model = MODELS["ols"](frame())
-    res = model.fit(efficiency=0.95, cov_type="cluster", cov_kwds=groups)
-    alone = model.fit(cov_type="cluster", cov_kwds=groups)
+    res = model.fit(cov_type="cluster", cov_kwds=groups)
+    alone = model.fit(cov_type="cluster", cov_kwds=groups, steps=1)
     assert_array_equal(res.first_step.bse, alone.bse)
-    boot = model.fit(efficiency=0.95, cov_type="bootstrap", cov_kwds={"n_boot": 20})
-    assert_array_equal(boot.first_step.bse, model.fit().bse)
+    boot = model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 20})
+    assert_array_equal(boot.first_step.bse, model.fit(steps=1).bse)
 
 
 def test_summaries_say_which_step_and_its_price(model):
-    one, two = model.fit(), model.fit(efficiency=0.9)
+    one, two = model.fit(steps=1), model.fit()
     first, second = str(one.summary()), str(two.summary())
     assert first.replace(" ", "").count("Steps:one") == 1
     assert second.replace(" ", "").count("Steps:two") == 1
@@ -82,20 +82,23 @@ def test_summaries_say_which_step_and_its_price(model):
     assert "first_step" not in first
     assert str(two.first_step.summary()).replace(" ", "").count("Steps:one") == 1
     assert "price" in first
-    assert "fit(efficiency=0.95)" in first
+    assert "fit(steps=2)" in first
     assert "price" not in second
     if not isinstance(model, RRMLogit):
         assert f"price of eps_bar={one.eps_bar:g}" in first
-        assert "Efficiency,cleandata:0.90" in second.replace(" ", "")
 
 
 def test_the_price_is_the_gaussian_efficiency():
-    text = " ".join(str(MODELS["ols"](frame()).fit().summary()).split())
-    assert "Efficiency,cleandata:0.40" in text.replace(" ", "")
+    text = " ".join(str(MODELS["ols"](frame()).fit(steps=1).summary()).split())
     assert "the variances are those of 40% of the rows" in text
-    text = str(RRMOLS(frame().y, frame()[["x"]], 0.0).fit(stability=False).summary())
+    text = str(RRMOLS(frame().y, frame()[["x"]], 0.0).fit(stability=False, steps=1).summary())
     assert "price" not in text
-    assert "Efficiency,cleandata:1.00" in text.replace(" ", "")
+
+
+@pytest.mark.parametrize("steps", [0, 3, 1.5, "2", True, None])
+def test_steps_are_one_or_two(model, steps):
+    with pytest.raises(ValueError, match=r"steps must be 2, the default, or 1, .* got"):
+        model.fit(steps=steps)
 
 
 @pytest.mark.parametrize("efficiency", [0, 1, 1.2, -0.5, np.nan])
@@ -104,14 +107,20 @@ def test_bad_efficiencies(model, efficiency):
         model.fit(efficiency=efficiency)
 
 
+@pytest.mark.parametrize(("efficiency", "steps"), [(None, 1), (0.95, 2)])
+def test_the_former_efficiency_is_a_number_of_steps(model, efficiency, steps):
+    with pytest.warns(FutureWarning, match=f"Use steps={steps} in place of efficiency=") as seen:
+        res = model.fit(efficiency=efficiency)
+    assert seen[0].filename == __file__
+    assert res.steps == steps
+    assert_array_equal(res.params, model.fit(steps=steps).params)
+
+
 @pytest.mark.parametrize("wrong", [0, 50])
 def test_logit_stops_where_wrong_labels_shrink_the_coefficients(wrong):
     """Labels made the improbable one at extreme predictors are not improbable one by one."""
     rng = np.random.default_rng(3)
     endog, exog = extreme_flips(rng, 1000, (0.0, 1.0, -0.5), wrong / 1000)
-    res = RRMLogit(endog, exog, 0.1).fit(efficiency=0.95)
-    assert res.ladder["chosen"].iloc[-1] == (wrong == 0)
-    assert ("The second step stopped at" in " ".join(str(res.summary()).split())) == (wrong > 0)
-    assert (res.efficiency_reached < 0.99) == (wrong > 0)
+    res = RRMLogit(endog, exog, 0.1).fit()
     assert res.steps_pvalue > 1e-3
     assert res.first_step.steps_pvalue == 1

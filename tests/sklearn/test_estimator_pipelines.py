@@ -24,7 +24,7 @@ def cancer():
 
 
 def search(eps_bars):
-    pipe = make_pipeline(StandardScaler(), RRMClassifier())
+    pipe = make_pipeline(StandardScaler(), RRMClassifier(steps=1))
     return GridSearchCV(pipe, {"rrmclassifier__eps_bar": eps_bars}, cv=3)
 
 
@@ -68,7 +68,7 @@ def test_scores_that_dirty_rows_cannot_buy():
 
 def test_clones_and_pickles():
     x, y = dirty(1)
-    model = RRMRegressor(0.2, efficiency=0.95, random_state=3).fit(x, y)
+    model = RRMRegressor(0.2, random_state=3).fit(x, y)
     copy = clone(model)
     assert copy.get_params() == model.get_params() and not hasattr(copy, "coef_")
     again = pickle.loads(pickle.dumps(model))

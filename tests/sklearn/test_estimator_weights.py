@@ -14,9 +14,9 @@ from rrmstats.sklearn import (
 
 MODELS = [
     RRMRegressor(0.15),
-    RRMRegressor(0.15, efficiency=0.95),
+    RRMRegressor(0.15),
     RRMClassifier(0.1),
-    RRMClassifier(0.1, efficiency=0.95),
+    RRMClassifier(0.1),
     RRMCovariance(0.15),
     RRMDecomposition(2, eps_bar=0.15),
     RRMOutlierDetector(),
@@ -55,7 +55,7 @@ def test_weights_count_rows_of_wide_data():
     """The data of `check_estimator`, which allows 1e-9: second steps end within tol ** 0.8."""
     rng = np.random.RandomState(42)
     x, weights = rng.rand(15, 30), rng.randint(0, 5, 15)
-    model = RRMDecomposition(eps_bar=0.2, efficiency=0.9, tol=1e-13)
+    model = RRMDecomposition(eps_bar=0.2, tol=1e-13)
     expected = model.fit(np.repeat(x, weights, axis=0)).transform(x)
     found = model.fit(x, sample_weight=weights).transform(x)
     np.testing.assert_allclose(found, expected, atol=1e-9)

@@ -44,13 +44,11 @@ def x(frame):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(
-    ("eps_bar", "efficiency"), [(0.0, None), (0.2, None), (0.2, 0.95), ("auto", 0.95)]
-)
-def test_regressor(frame, x, fit_intercept, eps_bar, efficiency):
+@pytest.mark.parametrize(("eps_bar", "steps"), [(0.0, 1), (0.2, 1), (0.2, 2), ("auto", 2)])
+def test_regressor(frame, x, fit_intercept, eps_bar, steps):
     exog = sm.add_constant(x) if fit_intercept else x
-    res = RRMOLS(frame["y"], exog, eps_bar).fit(efficiency=efficiency)
-    model = RRMRegressor(eps_bar, efficiency=efficiency, fit_intercept=fit_intercept)
+    res = RRMOLS(frame["y"], exog, eps_bar).fit(steps=steps)
+    model = RRMRegressor(eps_bar, steps=steps, fit_intercept=fit_intercept)
     model.fit(x, frame["y"])
     params = np.asarray(res.params)
     np.testing.assert_allclose(model.coef_, params[-3:], **EXACT)
@@ -66,11 +64,11 @@ def test_regressor(frame, x, fit_intercept, eps_bar, efficiency):
 
 
 @pytest.mark.parametrize("penalty", [None, "l2"])
-@pytest.mark.parametrize("efficiency", [None, 0.95])
-def test_classifier(frame, x, penalty, efficiency):
-    model = RRMClassifier(0.1, efficiency=efficiency, penalty=penalty).fit(x, frame["z"])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_classifier(frame, x, penalty, steps):
+    model = RRMClassifier(0.1, steps=steps, penalty=penalty).fit(x, frame["z"])
     labels = (frame["z"] == "yes").astype(float)
-    res = RRMLogit(labels, sm.add_constant(x), 0.1, penalty=penalty).fit(efficiency=efficiency)
+    res = RRMLogit(labels, sm.add_constant(x), 0.1, penalty=penalty).fit(steps=steps)
     params = np.asarray(res.params)
     np.testing.assert_allclose(np.r_[model.intercept_, model.coef_[0]], params, **EXACT)
     proba = model.predict_proba(x)
@@ -256,3 +254,16 @@ def test_warnings_are_those_of_scikit_learn(frame, x):
     with pytest.warns(ModelWarning, match="rows per parameter") as found:
         RRMRegressor(0.1).fit(x[:9], frame["y"][:9] + np.arange(9) % 4)
     assert found[0].filename == __file__
+
+
+def test_the_former_efficiency_is_a_number_of_steps(frame, x):
+    with pytest.warns(FutureWarning, match="Use steps=1 in place of efficiency=None"):
+        former = RRMRegressor(0.2, efficiency=None).fit(x, frame["y"])
+    assert former.results_.steps == 1
+    np.testing.assert_array_equal(
+        former.coef_, RRMRegressor(0.2, steps=1).fit(x, frame["y"]).coef_
+    )
+    with pytest.warns(FutureWarning, match="Use steps=2 in place of efficiency=0.9"):
+        assert RRMCovariance(0.2, efficiency=0.9).fit(x).results_.steps == 2
+    with pytest.raises(ValueError, match="steps must be 2"):
+        RRMRegressor(0.2, steps=3).fit(x, frame["y"])

@@ -28,7 +28,7 @@ def models(endog: np.ndarray, exog: np.ndarray) -> None:
     ols = rrmstats.RRMOLS(endog, exog, eps_bar=0.1)
     assert_type(ols.problem(), RegressionProblem)
     assert_type(ols.fit(), RRMOLSResults)
-    assert_type(rrmstats.RRMLogit(endog, exog, 0.1).fit(efficiency=0.95), RRMLogitResults)
+    assert_type(rrmstats.RRMLogit(endog, exog, 0.1).fit(), RRMLogitResults)
     assert_type(rrmstats.RRMGLM(endog, exog, 0.1).fit(), RRMGLMResults)
     assert_type(rrmstats.RRMPoisson(endog, exog, 0.1).fit(), RRMGLMResults)
     assert_type(rrmstats.RRMPCA(exog, 2, 0.1).fit(), RRMPCAResults)

@@ -1,0 +1,182 @@
+"""Explanations of the rows in plain English, for users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: What the good rows are like, where there are no bad ones.
+GOOD_ROWS = {
+    Good.PLAIN: "All {unit} follow the model.",
+    Good.SHORT_TAILS: ("No bad {unit}; the noise has shorter tails than the normal distribution."),
+    Good.HEAVY_TAILS: (
+        "No bad {unit}; the noise has heavier tails than the normal distribution (Student's t)."
+    ),
+    Good.GROWING_NOISE: "No bad {unit}; the noise grows with the fitted values.",
+    Good.OVERDISPERSED: (
+        "The responses vary more than the distribution of the model allows; use one with a "
+        "dispersion parameter."
+    ),
+}
+#: What the bad rows are like.
+BAD_ROWS = {
+    Bad.WIDE: "{share} of the {unit} are scattered far from the others.",
+    Bad.CLUSTER: "{share} of the {unit} form a cluster apart from the others.",
+    Bad.WIDE_AND_CLUSTER: (
+        "{share} of the {unit} are bad: some form a cluster apart from the others, some are "
+        "scattered far from them."
+    ),
+    Bad.FALSE_ZEROS: "{share} of the responses are zeros that the model does not expect.",
+    Bad.WIDE_AND_ZEROS: (
+        "{share} of the {unit} are bad: some responses are zeros that the model does not expect, "
+        "some are scattered far from it."
+    ),
+    Bad.LABEL_NOISE: "{share} of the labels are wrong, wherever the {unit} lie.",
+    Bad.UNLIKELY_LABELS: "{share} of the labels are wrong, where the model is nearly sure.",
+}
+#: What is added on the good rows, where there are bad ones.
+BESIDE_BAD_ROWS = {
+    Good.PLAIN: "",
+    Good.SHORT_TAILS: " The noise of the others has shorter tails than the normal distribution.",
+    Good.HEAVY_TAILS: (
+        " The noise of the others has heavier tails than the normal distribution (Student's t)."
+    ),
+    Good.GROWING_NOISE: " The noise of the others grows with the fitted values.",
+    Good.OVERDISPERSED: (
+        " The others vary more than the distribution of the model allows; use one with a "
+        "dispersion parameter."
+    ),
+}
+#: Sentences of a model that differ from those of others.
+Wording = Mapping[Good | Bad, str]
+LABELS: Wording = {Good.PLAIN: "All labels follow the model."}
+POISSON: Wording = {
+    Good.OVERDISPERSED: (
+        "The counts vary more than a Poisson distribution allows; use a negative binomial model."
+    )
+}
+BINOMIAL: Wording = {
+    Good.OVERDISPERSED: (
+        "The counts vary more than a binomial distribution allows, as they do where the rows of a "
+        "group share causes; use a beta-binomial model."
+    )
+}
+#: By the name of statsmodels' family or model.
+BY_FAMILY = {"Poisson": POISSON, "Binomial": BINOMIAL}
+ANOTHER_MINIMUM = "The second step follows another minimum of the risk than the first."
+
+
+class ChosenExplanation(str):
+    """The name of an explanation of the rows, with a sentence about it.
+
+    Attributes
+    ----------
+    name : str
+        Such as "none", "wide", "cluster" or "heavy tails".
+    sentence : str
+        The same in plain English.
+
+    Examples
+    --------
+    >>> from rrmstats.results import ChosenExplanation
+    >>> found = ChosenExplanation("none", "All rows follow the model.")
+    >>> found == "none", found.sentence
+    (True, 'All rows follow the model.')
+    """
+
+    __slots__ = ("sentence",)
+    sentence: str
+
+    def __new__(cls, name: str, sentence: str) -> Self:
+        """Return a name with a sentence."""
+        found = super().__new__(cls, name)
+        found.sentence = sentence
+        return found
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # of its own __new__
+        return str(self), self.sentence
+
+    @property
+    def name(self) -> str:
+        """The name as plain text."""
+        return str(self)
+
+
+def described(
+    explanation: Explanation, unit: str = "rows", wording: Wording | None = None
+) -> ChosenExplanation:
+    """Return an explanation as a name and a sentence.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    unit : str, optional
+        What is good or bad: "rows" or "groups".
+    wording : mapping, optional
+        Sentences of the model that differ from those of others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core.explanations import Bad, Explanation, Good
+    >>> from rrmstats.results.explanations import described
+    >>> found = Explanation(
+    ...     good=Good.PLAIN, bad=Bad.WIDE, log_likelihood=-9.0, n_extra=2, eps=0.13,
+    ...     prob_bad=np.zeros(100),
+    ... )
+    >>> described(found).sentence
+    '13 % of the rows are scattered far from the others.'
+    """
+    good, bad = explanation.good, explanation.bad
+    wording = wording or {}
+    if bad is Bad.NONE:
+        text = wording.get(good, GOOD_ROWS[good])
+    else:
+        text = wording.get(bad, BAD_ROWS[bad])
+        beside = f" {wording[good]}" if good in wording and good is not Good.PLAIN else ""
+        text += beside or BESIDE_BAD_ROWS[good]
+    sentence = text.format(unit=unit, share=percent(explanation.eps))
+    return ChosenExplanation(explanation.name, sentence)
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage of two digits, such as "13 %" or "0.42 %".
+
+    Examples
+    --------
+    >>> from rrmstats.results.explanations import percent
+    >>> percent(0.1333), percent(0.0042), percent(0)
+    ('13 %', '0.42 %', '0 %')
+    """
+    number = 100 * share
+    return f"{number:.0f} %" if number >= 10 else f"{number:.2g} %"
+
+
+def count_bad(prob_bad: Array, freq_weights: Array | None) -> float:
+    """Return how many observations are more likely bad than good."""
+    bad = prob_bad > FLAGGED
+    return float(np.sum(bad if freq_weights is None else bad * freq_weights))
+
+
+def explanations_frame(explained: Explained, freq_weights: Array | None) -> pd.DataFrame:
+    """Return the explanations that were compared as a table, the smallest BIC first."""
+    rows = explained.explanations
+    return pd.DataFrame(
+        {
+            "explanation": [each.name for each in rows],
+            "log_likelihood": [each.log_likelihood for each in rows],
+            "bic": explained.bics,
+            "eps": [each.eps for each in rows],
+            "n_bad": [count_bad(each.prob_bad, freq_weights) for each in rows],
+            "chosen": [each.name == explained.chosen.name for each in rows],
+        }
+    )

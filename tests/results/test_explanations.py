@@ -1,0 +1,228 @@
+"""What results tell of the explanations that a second step compared."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rrmstats
+from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
+from rrmstats.core.grouped import GroupedProblem
+from rrmstats.losses.regression import RegressionProblem
+from rrmstats.results.explanations import (
+    BAD_ROWS,
+    BESIDE_BAD_ROWS,
+    GOOD_ROWS,
+    POISSON,
+    described,
+    percent,
+)
+
+HBK = rrmstats.datasets.hbk.load_pandas().data
+
+
+def explanation(good, bad, prob_bad, log_likelihood=0.0, n_extra=0):
+    eps = float(np.mean(prob_bad))
+    return Explanation(
+        good=good,
+        bad=bad,
+        log_likelihood=log_likelihood,
+        n_extra=n_extra,
+        eps=eps,
+        prob_bad=prob_bad,
+    )
+
+
+def explained_by(bad_units, count, wnobs, other_minimum):
+    prob_bad = np.where(np.arange(count) < bad_units, 0.99, 0.01)
+    each = [
+        explanation(Good.PLAIN, Bad.NONE, np.zeros(count), -200.0),
+        explanation(Good.HEAVY_TAILS, Bad.NONE, np.zeros(count), -150.0, 1),
+        explanation(Good.PLAIN, Bad.CLUSTER, prob_bad, -100.0, 3),
+    ]
+    ordered = best_of_each(each, wnobs)
+    return Explained(
+        explanations=ordered, chosen=ordered[0], wnobs=wnobs, other_minimum=other_minimum
+    )
+
+
+@pytest.fixture
+def explain(monkeypatch):
+    """Return a function after which second steps call the first rows, or groups, bad."""
+
+    def patched(bad_units, other_minimum=False):
+        for kind in (RegressionProblem, GroupedProblem):
+
+            def second_step(self, first, old=kind.second_step):
+                second = old(self, first)
+                found = explained_by(bad_units, self.n_obs, first.wnobs, other_minimum)
+                chosen = found.chosen
+                return replace(second, explained=found, eps_hat=chosen.eps, eps_hat_se=0.04)
+
+            monkeypatch.setattr(kind, "second_step", second_step)
+
+    return patched
+
+
+@pytest.fixture
+def res(explain):
+    explain(10)
+    return rrmstats.ols("y ~ x1 + x2 + x3", HBK, eps_bar=0.2).fit()
+
+
+def test_flags_and_share_are_those_of_the_probabilities(res):
+    assert isinstance(res.prob_bad, pd.Series)
+    assert_array_equal(res.prob_bad.index, HBK.index)
+    assert_array_equal(res.outliers(), res.prob_bad > 0.5)
+    assert int(res.outliers().sum()) == len(res.outlier_table()) == 10
+    assert_array_equal(res.outliers(level=0.975), res._results._flags(0.975))
+    assert res.outliers(level=0.5).sum() > 20
+    assert res.weight_table(75)["outlier"].sum() == 10
+
+
+def test_the_chosen_explanation_is_told(res):
+    assert res.steps == 2
+    assert res.explanation == res.explanation.name == "cluster"
+    assert res.explanation.sentence == "14 % of the rows form a cluster apart from the others."
+    again = pickle.loads(pickle.dumps(res.explanation))
+    assert (again, again.sentence) == (res.explanation, res.explanation.sentence)
+
+
+def test_the_explanations_are_a_table(res):
+    table = res.explanations
+    assert table["explanation"].tolist() == ["cluster", "heavy tails", "none"]
+    assert table["log_likelihood"].tolist() == [-100, -150, -200]
+    assert_allclose(table["bic"], [3 * np.log(75) - 200, np.log(75) - 100, 0.0])
+    assert table["n_bad"].tolist() == [10, 0, 0]
+    assert table["chosen"].tolist() == [True, False, False]
+    assert_allclose(table["eps"], [res.eps_hat, 0, 0])
+
+
+def test_the_summary_tells_it(res):
+    text = str(res.summary())
+    words = " ".join(text.split())
+    assert "Bad rows: 10 of 75 (14 %, se 4 %)" in words
+    assert "Explanation: cluster" in words
+    assert f"{res.explanation.sentence} Intervals are conditional on this explanation" in words
+    assert "another minimum" not in words
+    slim = " ".join(str(res.summary(slim=True)).split())
+    assert "Explanation: cluster" in slim and "Bad rows:" in slim
+
+
+def test_another_minimum_is_told(explain):
+    explain(10, other_minimum=True)
+    res = rrmstats.ols("y ~ x1 + x2 + x3", HBK, eps_bar=0.2).fit()
+    words = " ".join(str(res.summary()).split())
+    assert "The second step follows another minimum of the risk than the first." in words
+
+
+def test_the_temperature_is_that_of_the_first_step(res):
+    assert res.lambda_ == res.first_step.lambda_
+    assert (res.trace["step"] == "second step").any()
+
+
+def test_one_step_has_no_explanation(res):
+    first = res.first_step
+    assert first.steps == 1
+    assert first.explanation is None and first.explanations is None
+    with pytest.raises(AttributeError, match=r"prob_bad needs the second step, fit\(steps=2\)"):
+        _ = first.prob_bad
+    assert_array_equal(first.outliers(), first.outliers(level=0.975))
+    assert "Explanation: n/a" in " ".join(str(first.summary()).split())
+
+
+def test_removed_data_leave_the_explanations(res):
+    table, text = res.explanations, str(res.summary())
+    res.remove_data()
+    pd.testing.assert_frame_equal(res.explanations, table)
+    assert res.explanation == "cluster"
+    assert "10 of 75" in text and "10 of 75" in str(res.summary())
+    with pytest.raises(AttributeError, match="remove_data"):
+        _ = res.prob_bad
+
+
+def test_frequency_weights_count(explain):
+    explain(10)
+    counts = np.where(np.arange(75) < 5, 3.0, 1.0)
+    model = rrmstats.ols("y ~ x1 + x2 + x3", HBK, eps_bar=0.3, freq_weights=counts)
+    res = model.fit()
+    assert res.explanations["n_bad"].iloc[0] == 20
+    assert "20 of 85" in str(res.summary())
+
+
+def test_groups_are_good_or_bad_as_a_whole(explain):
+    explain(2)
+    data = HBK.assign(unit=np.arange(75) // 5)
+    res = rrmstats.ols("y ~ x1 + x2 + x3", data, eps_bar=0.25, groups="unit").fit()
+    assert_array_equal(res.prob_bad > 0.5, np.arange(75) < 10)
+    assert_array_equal(res.group_view.prob_bad > 0.5, np.arange(15) < 2)
+    assert res.outlier_groups().sum() == 2
+    assert res.group_table(15)["outlier"].sum() == 2
+    words = " ".join(str(res.summary()).split())
+    assert "Bad groups: 2 of 15" in words
+    assert "of the groups form a cluster" in res.explanation.sentence
+
+
+def test_a_path_flags_bad_rows(explain):
+    explain(10)
+    path = rrmstats.ols("y ~ x1 + x2 + x3", HBK, eps_bar=0.2).path([0.1, 0.2])
+    assert path.steps == 2
+    assert (path.flags.sum() == 10).all()
+
+
+def test_every_explanation_has_a_sentence():
+    assert set(GOOD_ROWS) == set(BESIDE_BAD_ROWS) == set(Good)
+    assert set(BAD_ROWS) == set(Bad) - {Bad.NONE}
+    for good in Good:
+        for bad in Bad:
+            sentence = described(explanation(good, bad, np.full(10, 0.2))).sentence
+            assert sentence.endswith(".") and "{" not in sentence
+            assert ("20 %" in sentence) == (bad is not Bad.NONE)
+
+
+def test_sentences_name_the_distribution():
+    found = explanation(Good.OVERDISPERSED, Bad.NONE, np.zeros(10))
+    assert "Poisson" in described(found, wording=POISSON).sentence
+    both = explanation(Good.OVERDISPERSED, Bad.WIDE, np.full(10, 0.2))
+    sentence = described(both, wording=POISSON).sentence
+    assert sentence.startswith("20 % of the rows") and "negative binomial" in sentence
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0 %"), (0.004, "0.4 %"), (0.0951, "9.5 %"), (0.4, "40 %")]
+)
+def test_percentages(share, text):
+    assert percent(share) == text
+
+
+def test_rows_in_partitions(monkeypatch):
+    dask = pytest.importorskip("dask.dataframe")
+    old = RegressionProblem.second_step
+
+    def second_step(self, first):
+        second = old(self, first)
+        prob_bad = 1.0 * (second.solution.losses > 100 * second.solution.losses.mean() / 75)
+        chosen = Explanation(
+            good=Good.PLAIN,
+            bad=Bad.WIDE,
+            log_likelihood=0.0,
+            n_extra=2,
+            eps=0.1,
+            prob_bad=prob_bad,
+        )
+        found = Explained(explanations=(chosen,), chosen=chosen, wnobs=first.wnobs)
+        return replace(second, explained=found, eps_hat=0.1, eps_hat_se=0.04)
+
+    monkeypatch.setattr(RegressionProblem, "second_step", second_step)
+    formula = "y ~ x1 + x2 + x3"
+    res = rrmstats.ols(formula, dask.from_pandas(HBK, npartitions=3), eps_bar=0.2).fit()
+    memory = rrmstats.ols(formula, HBK, eps_bar=0.2).fit()
+    assert_allclose(res.prob_bad.compute(), memory.prob_bad)
+    assert_array_equal(res.outliers().compute(), memory.outliers())
+    assert res.explanations["n_bad"].tolist() == memory.explanations["n_bad"].tolist()
+    assert len(res.outlier_table()) == int(memory.outliers().sum()) > 0
+    assert len(res.seen_rows.prob_bad) == 75
+    assert f"{len(memory.outlier_table())} of 75" in str(res.summary())
