@@ -27,14 +27,12 @@ from rrmstats.losses.deviance_fits import (
 from rrmstats.losses.families import Family
 from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.means import MeanFunction
-from rrmstats.losses.regression_ladder import robust_order
+from rrmstats.losses.noise import robust_order
 from rrmstats.losses.tilted_counts import TiltedCounts
 from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
 # Weight, relative to equal ones, from which a row with a mean at the boundary counts.
 HAS_WEIGHT = 0.1
-# What results tell of a second step until `steps` takes its place.
-EFFICIENCY = 0.95
 
 
 class GeneralizedProblem(DevianceProblem):

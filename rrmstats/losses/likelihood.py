@@ -32,8 +32,6 @@ from rrmstats.losses.tilted_laws import TiltedLaws
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
-# What results tell of a second step until `steps` takes its place.
-EFFICIENCY = 0.95
 
 
 class LikelihoodProblem(NumericalProblem):

@@ -14,6 +14,20 @@ from rrmstats.core.consistency import order_efficiency
 MOST_PARAMS = 0.75
 # Largest logarithm of a correction, up or down; orders that explode would overflow.
 MOST_LOG = 50.0
+# The robust order is that at which eps_bar of the rows, DISTANCE standard deviations off on one
+# side, move a fit by no more than 40 % of them do at order 2: 0.0064 standard deviations.
+DISTANCE, BIAS = 5.0, 5.0 / 1.5 * np.exp(-6.25)
+
+
+def robust_order(eps_bar: float) -> float:
+    """Return an order that bad rows at DISTANCE hardly move.
+
+    A share eps of rows d standard deviations off biases a location of order a by
+    ``eps / (1 - eps) * d * exp(-d^2 / 2 * (1 - 1 / a))`` standard deviations.
+    """
+    odds = eps_bar / (1 - eps_bar)
+    reach = 2 * np.log(max(odds * DISTANCE / BIAS, 1.0)) / DISTANCE**2
+    return float(1 / (1 - reach))
 
 
 def scale_shortfall(order: float, fitted: float) -> float:

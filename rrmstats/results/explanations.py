@@ -21,7 +21,8 @@ GOOD_ROWS = {
     Good.HEAVY_TAILS: (
         "No bad {unit}; the noise has heavier tails than the normal distribution (Student's t)."
     ),
-    Good.GROWING_NOISE: "No bad {unit}; the noise grows with the fitted values.",
+    Good.GROWING_NOISE: "No bad {unit}; the size of the noise changes with the fitted values.",
+    Good.CHANGING_NOISE: "No bad {unit}; the size of the noise changes with the predictors.",
     Good.OVERDISPERSED: (
         "The responses vary more than the distribution of the model allows; use one with a "
         "dispersion parameter."
@@ -35,6 +36,7 @@ BAD_ROWS = {
         "{share} of the {unit} are bad: some form a cluster apart from the others, some are "
         "scattered far from them."
     ),
+    Bad.OTHER_LINE: "{share} of the {unit} follow another regression than the others.",
     Bad.FALSE_ZEROS: "{share} of the responses are zeros that the model does not expect.",
     Bad.WIDE_AND_ZEROS: (
         "{share} of the {unit} are bad: some responses are zeros that the model does not expect, "
@@ -50,7 +52,8 @@ BESIDE_BAD_ROWS = {
     Good.HEAVY_TAILS: (
         " The noise of the others has heavier tails than the normal distribution (Student's t)."
     ),
-    Good.GROWING_NOISE: " The noise of the others grows with the fitted values.",
+    Good.GROWING_NOISE: " The size of the noise of the others changes with the fitted values.",
+    Good.CHANGING_NOISE: " The size of the noise of the others changes with the predictors.",
     Good.OVERDISPERSED: (
         " The others vary more than the distribution of the model allows; use one with a "
         "dispersion parameter."
