@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
@@ -26,10 +26,14 @@ from rrmstats.core.explanations import Bad, Good
 LOG_2PI = float(np.log(2 * np.pi))
 # Most that a step changes the log size of the noise per unit of a feature, and most in all.
 GROWTH_STEP, MOST_GROWTH = 0.5, 3.0
+# Standard deviations beyond which the noise does not change any more.
+MOST_FEATURE = 4.0
 # Mass of bad rows below which their parameters stay as they are.
 NO_MASS = 1e-9
 # Ridges, relative to the mean diagonal, that keep the normal equations of few rows solvable.
 RIDGE, LINE_RIDGE = 1e-12, 1e-9
+# Degrees of freedom of Student noise, from tails as of a Cauchy distribution to Gaussian ones.
+LEAST_DF, MOST_DF = 1.0, 200.0
 # A row is far from the others in X, or from a fit, where one good row in so many is.
 FAR = 1e-3
 
@@ -110,8 +114,8 @@ class Rows:
     @cached_property
     def distances(self) -> Array:
         """Distances from the middle of the columns of X that vary, of mean zero, (n, p)."""
-        size = np.abs(self.varying)
-        return np.asarray(np.minimum(size, 4.0) - self.counts @ np.minimum(size, 4.0) / self.total)
+        size = np.minimum(np.abs(self.varying), MOST_FEATURE)
+        return np.asarray(size - self.counts @ size / self.total)
 
     @cached_property
     def _pairs(self) -> Array:
@@ -165,6 +169,8 @@ class Mixtures:
     growth : ndarray, shape (b, p)
         Change of the log size of the noise with the fitted value (the first) or with the
         distances of the columns.
+    unit : ndarray, shape (b, 2)
+        Mean and standard deviation of the fitted values.
     df : ndarray, shape (b,)
         Degrees of freedom of Student noise; infinite for Gaussian noise.
     wide, apart : ndarray, shape (b, 2)
@@ -190,6 +196,7 @@ class Mixtures:
     coef: Array
     scatter: Array
     growth: Array
+    unit: Array
     df: Array
     wide: Array
     apart: Array
@@ -273,7 +280,8 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     log_size, feature = np.zeros(resid.shape[:2]), None
     growing, changing = _IS_GROWING[kind], _IS_CHANGING[kind]
     if growing.any() or changing.any():
-        feature = standardized(fitted[:, :, 0], mixtures.good * rows.counts)
+        feature = (fitted[:, :, 0] - mixtures.unit[:, :1]) / mixtures.unit[:, 1:]
+        feature = np.clip(feature, -MOST_FEATURE, MOST_FEATURE)
         log_size = np.where(growing[:, None], mixtures.growth[:, :1] * feature, 0.0)
         if changing.any():
             log_size[changing] = mixtures.growth[changing] @ rows.distances.T
@@ -295,13 +303,14 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     return Seen(resid, log_size, feature, square, logs)
 
 
-def standardized(fitted: Array, mass: Array) -> Array:
-    """Return fitted values in standard deviations from their mean under a mass, (b, n)."""
-    total = mass.sum(axis=1, keepdims=True)
-    centered = fitted - (mass * fitted).sum(axis=1, keepdims=True) / total
-    spread = np.sqrt((mass * centered**2).sum(axis=1, keepdims=True) / total)
-    unit = np.where(spread > 1e-9 * np.abs(fitted).max(), spread, np.inf)
-    return np.clip(centered / unit, -4.0, 4.0)
+def fitted_unit(fitted: Array, mass: Array) -> Array:
+    """Return mean and standard deviation of fitted values (b, n) under a mass, shape (b, 2)."""
+    total = mass.sum(axis=1)
+    mean = np.einsum("bn,bn->b", mass, fitted) / total
+    centered = fitted - mean[:, None]
+    spread = np.sqrt(np.einsum("bn,bn,bn->b", mass, centered, centered) / total)
+    varies = spread > 1e-9 * np.abs(fitted).max(axis=1)
+    return np.column_stack([mean, np.where(varies, spread, np.inf)])
 
 
 def centers(rows: Rows, mixtures: Mixtures) -> Array:
@@ -354,11 +363,37 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9)
     scatter = np.swapaxes(resid * pull[:, :, None], 1, 2) @ resid / free[:, None, None]
     new = replace(
-        mixtures, coef=coef, scatter=scatter, wide=shares[0], apart=shares[1], good=good,
+        mixtures, df=new_df(mixtures, view.square, mass, d), coef=coef, scatter=scatter, wide=shares[0], apart=shares[1], good=good,
         log_likelihood=log_density @ counts,
         growth=grown(rows, mixtures, view, mass) if scaled else mixtures.growth,
+        unit=fitted_unit(rows.fitted(coef)[:, :, 0], mass) if scaled else mixtures.unit,
     )  # fmt: skip
     return with_bad_rows(rows, new, resid, wide * counts, apart * counts)
+
+
+def new_df(mixtures: Mixtures, square: Array, mass: Array, dim: int) -> Array:
+    """Return degrees of freedom after a step of Newton's method on their logarithm, shape (b,)."""
+    heavy = _IS_HEAVY[mixtures.kind]
+    if not heavy.any():
+        return mixtures.df
+    df = mixtures.df[heavy, None]
+
+    def slope(at: Array) -> Array:
+        return np.asarray((mass[heavy] * at * df_scores(square[heavy], at, dim)).sum(axis=1))
+
+    here, width = slope(df), 0.01
+    curve = (slope(df * np.exp(width)) - slope(df * np.exp(-width))) / (2 * width)
+    step = np.where(curve < 0, -here / np.where(curve < 0, curve, -1.0), np.sign(here))
+    found = mixtures.df.copy()
+    found[heavy] = np.clip(df[:, 0] * np.exp(np.clip(step, -1.0, 1.0)), LEAST_DF, MOST_DF)
+    return found
+
+
+def df_scores(square: Array, df: Array | float, dim: int) -> Array:
+    """Return the derivatives of Student's log-densities in the degrees of freedom, as `square`."""
+    known = digamma((df + dim) / 2) - digamma(df / 2) - dim / df
+    ratio = square / df
+    return 0.5 * (known - np.log1p(ratio) + (df + dim) / df * ratio / (1 + ratio))
 
 
 def bounded_shares(
@@ -448,6 +483,7 @@ def started(
         coef=coef[None],
         scatter=scatter[None],
         growth=np.zeros((1, max(rows.distances.shape[1], 1))),
+        unit=fitted_unit(rows.fitted(coef[None])[:, :, 0], rows.counts[None]),
         df=np.full(1, np.inf),
         wide=np.full((1, 2), share * _HAS_WIDE[number]),
         apart=np.full((1, 2), share * has_apart),

@@ -12,11 +12,23 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, expit, logit
+from scipy.special import expit, logit
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
-from rrmstats.laws.gaussian import KINDS, LOG_2PI, Mixtures, Rows, em_step, seen, student
+from rrmstats.laws.gaussian import (
+    KINDS,
+    LEAST_DF,
+    LOG_2PI,
+    MOST_DF,
+    MOST_FEATURE,
+    Mixtures,
+    Rows,
+    df_scores,
+    em_step,
+    seen,
+    student,
+)
 
 # Step of the central differences, in standard deviations of the noise or on a log scale.
 STEP = 1e-4
@@ -125,6 +137,17 @@ class Equations:
             return self.rows.distances
         return self._feature if self.kind.good is Good.GROWING_NOISE else None
 
+    @property
+    def growth_by_fit(self) -> Array:
+        """Change of the log size of the noise with the fit, in units of the noise, shape (n,)."""
+        if self.kind.good is not Good.GROWING_NOISE:
+            return np.zeros(1)
+        assert self._feature is not None
+        inside = np.abs(self._feature[:, 0]) < MOST_FEATURE
+        return inside * float(
+            self.mixture.growth[0, 0] * self.root[0, 0] / self.mixture.unit[0, 1]
+        )
+
     def free_places(self, shares: Array) -> Array:
         """Return the places whose share of bad rows is to be found, shape (n, 0 to 2).
 
@@ -164,7 +187,8 @@ class Equations:
         add("apart", 1, self.free_places(self.mixture.apart[0]), self._has_apart)
         add("center", rows.dim, rows.exog if line else one, self._has_apart)
         add("size", 1, one, self._has_apart and not line and self.shared.log_size > AT_END)
-        add("df", 1, one, self._heavy)
+        inside = LEAST_DF < self.mixture.df[0] < MOST_DF
+        add("df", 1, one, self._heavy and inside)
         return found
 
     def cores(
@@ -271,7 +295,8 @@ class Equations:
         for block in self.blocks:
             if block.name == "coef":
                 for axis in axes:
-                    move(-block.factors / self.size[:, None], white=axis[None])
+                    white = -axis / self.size[:, None]
+                    move(block.factors, white=white, log_size=self.growth_by_fit)
             elif block.name == "scatter":
                 for i, j in zip(*self._upper, strict=True):
                     turn = np.zeros((d, d))
@@ -393,8 +418,8 @@ class Equations:
         for name in ("spread", "size", "df"):
             if name in parts:
                 factor = np.exp(np.clip(parts[name], -1.0, 1.0))
-                least = 0.1 if name == "df" else 1.0
-                changes[name] = np.maximum(getattr(old, name) * factor, least)
+                most = MOST_DF if name == "df" else np.inf
+                changes[name] = np.clip(getattr(old, name) * factor, 1.0, most)
         return replace(old, **changes)
 
     def change(self, step: Array) -> float:
@@ -448,10 +473,3 @@ def _relative_change(before: Mixtures, after: Mixtures) -> float:
         max(np.abs(after.scatter - before.scatter).max() / size,
             np.abs(after.good - before.good).max())
     )  # fmt: skip
-
-
-def df_scores(square: Array, df: float, dim: int) -> Array:
-    """Return the derivatives of Student's log-densities in the degrees of freedom, (n,)."""
-    known = digamma((df + dim) / 2) - digamma(df / 2) - dim / df
-    ratio = square / df
-    return 0.5 * (known - np.log1p(ratio) + (df + dim) / df * ratio / (1 + ratio))
