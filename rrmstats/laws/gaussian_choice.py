@@ -72,8 +72,15 @@ def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, steps: int = MAXIT
 
 
 def criterion(rows: Rows, mixtures: Mixtures) -> Array:
-    """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,)."""
-    return mixtures.log_likelihood - 0.5 * np.log(rows.total) * mixtures.n_extra(rows)
+    """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,).
+
+    A line of bad rows that are fewer than twice its coefficients is no explanation: it passes
+    through any few rows.
+    """
+    value = mixtures.log_likelihood - 0.5 * np.log(rows.total) * mixtures.n_extra(rows)
+    bad = (1 - mixtures.good) @ rows.counts
+    line = mixtures.kind == NUMBER[OTHER_LINE]
+    return np.where(line & (bad < 2 * rows.n_coef), -np.inf, value)
 
 
 def best_of_kind(rows: Rows, mixtures: Mixtures, kind: Kind, count: int) -> list[int]:
@@ -175,6 +182,7 @@ def explain(
     if rows.dim == 1 and rows.varying.shape[1]:
         parts.append(changing_noise(rows, plain, bad, eps_bar))
     mixtures = Mixtures.join(parts)
+    mixtures = mixtures.take(np.isfinite(criterion(rows, mixtures)))
     found = [explanation(rows, mixtures.take([i])) for i in range(len(mixtures))]
     compared = best_of_each(found, rows.total)
     best = compared[0]
