@@ -120,7 +120,7 @@ class RRMResults(BoundResults):
         self.lambda_ = tempered.lambda_ * unit
         self.n_eff, self.entropy = found.n_eff, float(np.log(found.n_eff))
         self.n_kish = kish_size(found.weights, model.freq_weights)
-        self.converged, self.n_iter = found.converged, found.n_iter
+        self.converged, self.n_iter = bool(found.converged), found.n_iter
         self.final_risks = found.final_risks * unit + shift
         self.n_reached, self.n_best = found.n_reached, found.n_best
         self.cov_type, self.cov_kwds = inference.cov_type, inference.cov_kwds
