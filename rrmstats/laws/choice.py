@@ -159,9 +159,7 @@ def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) 
     return Choice(tuple(fits), max(fits, key=lambda fit: fit.bic_gain))
 
 
-def _wider(
-    fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float, target: float
-) -> Fit:
+def _wider(fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float, target: float) -> Fit:
     """Return the explanation of a fit with good rows that vary more."""
     mixture = laws.mixture(fit.rows, eps_bar, bad, True)
     return fit_of(fit.rows, mixture, [fit.theta], laws.lower, target)

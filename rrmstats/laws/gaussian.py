@@ -69,6 +69,44 @@ _IS_GROWING = np.array([kind.good is Good.GROWING_NOISE for kind in KINDS])
 _IS_CHANGING = np.array([kind.good is Good.CHANGING_NOISE for kind in KINDS])
 
 
+class Frame(NamedTuple):
+    """What is known of all rows together, so that some of them can be looked at alone.
+
+    Attributes
+    ----------
+    total : float
+        Number of observations that the rows stand for.
+    mean, spread : ndarray, shape (k,)
+        Of the columns of X; the spread of constant columns is infinite.
+    middle : ndarray, shape (p,)
+        Mean distance from the middle of each column that varies.
+    """
+
+    total: float
+    mean: Array
+    spread: Array
+    middle: Array
+
+    @classmethod
+    def of(cls, exog: Array, counts: Array) -> Frame:
+        """Return the frame of some rows."""
+        total = float(counts.sum())
+        mean = counts @ exog / total
+        spread = np.sqrt(counts @ (exog - mean) ** 2 / total)
+        varies = spread > 1e-8 * np.abs(exog).max(axis=0, initial=0.0)
+        frame = cls(total, mean, np.where(varies, spread, np.inf), np.zeros(varies.sum()))
+        return frame._replace(middle=counts @ frame.sizes(exog) / total)
+
+    def varying(self, exog: Array) -> Array:
+        """Return columns of X that vary, in standard deviations from the mean, (n, p)."""
+        used = np.isfinite(self.spread)
+        return (exog[:, used] - self.mean[used]) / self.spread[used]
+
+    def sizes(self, exog: Array) -> Array:
+        """Return distances from the middle of the columns that vary, of mean zero, (n, p)."""
+        return np.minimum(np.abs(self.varying(exog)), MOST_FEATURE) - self.middle
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows, and how often each of them counts.
@@ -81,11 +119,19 @@ class Rows:
         Predictors; a column of ones for a mean, none where the mean is known to be zero.
     counts : ndarray, shape (n,)
         How often each row counts.
+    frame : Frame, optional
+        That of all rows, where these are some of them.
     """
 
     data: Array
     exog: Array
     counts: Array
+    frame: Frame | None = None
+
+    @cached_property
+    def whole(self) -> Frame:
+        """What is known of all rows together."""
+        return Frame.of(self.exog, self.counts) if self.frame is None else self.frame
 
     @property
     def dim(self) -> int:
@@ -97,25 +143,15 @@ class Rows:
         """Coefficients of each response."""
         return int(self.exog.shape[1])
 
-    @cached_property
+    @property
     def total(self) -> float:
-        """Number of observations that the rows stand for."""
-        return float(self.counts.sum())
-
-    @cached_property
-    def varying(self) -> Array:
-        """Columns of X that are not constant, in standard deviations from the mean, (n, p)."""
-        share = self.counts / self.total
-        centered = self.exog - share @ self.exog
-        spread = np.sqrt(share @ centered**2)
-        used = spread > 1e-8 * np.abs(self.exog).max(axis=0, initial=0.0)
-        return centered[:, used] / spread[used]
+        """Number of observations that all rows stand for."""
+        return self.whole.total
 
     @cached_property
     def distances(self) -> Array:
         """Distances from the middle of the columns of X that vary, of mean zero, (n, p)."""
-        size = np.minimum(np.abs(self.varying), MOST_FEATURE)
-        return np.asarray(size - self.counts @ size / self.total)
+        return self.whole.sizes(self.exog)
 
     @cached_property
     def _pairs(self) -> Array:
@@ -142,14 +178,20 @@ class Rows:
             return (coef[:, :, 0] @ self.exog.T)[:, :, None]
         return np.asarray(self.exog @ coef)
 
-    def far(self, weights: Array) -> np.ndarray:
-        """Tell which rows are far in X from those with weight, shape (n,)."""
-        p = self.varying.shape[1]
+    def middle(self, weights: Array) -> tuple[Array, Array]:
+        """Return mean (p,) and inverse covariance (p, p) in X of the rows with weight."""
+        varying, share = self.whole.varying(self.exog), weights * self.counts
+        share = share / share.sum()
+        centered = varying - share @ varying
+        inverse = np.linalg.pinv((share[:, None] * centered).T @ centered, hermitian=True)
+        return share @ varying, inverse
+
+    def far(self, mean: Array, inverse: Array) -> np.ndarray:
+        """Tell which rows are far in X from a middle, shape (n,)."""
+        p = len(mean)
         if p == 0:
             return np.zeros(len(self.exog), bool)
-        share = weights * self.counts / (weights @ self.counts)
-        centered = self.varying - share @ self.varying
-        inverse = np.linalg.pinv((share[:, None] * centered).T @ centered, hermitian=True)
+        centered = self.whole.varying(self.exog) - mean
         square = np.einsum("ni,ij,nj->n", centered, inverse, centered)
         return np.asarray(square > chi2.isf(FAR, p))
 
@@ -184,6 +226,8 @@ class Mixtures:
         m of a cluster.
     size : ndarray, shape (b,)
         v of a cluster.
+    middle, inverse : ndarray, shapes (b, p) and (b, p, p)
+        Mean and inverse covariance in X of the rows from which others are far.
     far : ndarray of bool, shape (b, n)
         Whether rows are far from the others in X.
     good : ndarray, shape (b, n)
@@ -204,6 +248,8 @@ class Mixtures:
     shift: Array
     center: Array
     size: Array
+    middle: Array
+    inverse: Array
     far: np.ndarray
     good: Array
     log_likelihood: Array
@@ -329,9 +375,7 @@ def row_shares(shares: Array, far: np.ndarray) -> Array:
 
 def probabilities(mixtures: Mixtures, view: Seen) -> tuple[list[Array], Array]:
     """Return the probabilities of the rows to be good, wide and apart, and log-densities."""
-    wide, apart = (
-        row_shares(shares, mixtures.far) for shares in (mixtures.wide, mixtures.apart)
-    )
+    wide, apart = (row_shares(shares, mixtures.far) for shares in (mixtures.wide, mixtures.apart))
     with np.errstate(divide="ignore"):
         priors = np.log(np.maximum(1 - wide - apart, 0)), np.log(wide), np.log(apart)
         logs = [p + q for p, q in zip(priors, view.logs, strict=True) if q is not None]
@@ -417,7 +461,9 @@ def grown(rows: Rows, mixtures: Mixtures, view: Seen, mass: Array) -> Array:
         feature = view.feature[growing]
         slope = (excess[growing] * feature).sum(axis=1)
         curve = 2 * (mass[growing] * feature**2).sum(axis=1)
-        growth[growing, 0] += np.clip(slope / np.maximum(curve, NO_MASS), -GROWTH_STEP, GROWTH_STEP)
+        growth[growing, 0] += np.clip(
+            slope / np.maximum(curve, NO_MASS), -GROWTH_STEP, GROWTH_STEP
+        )
     if changing.any():
         features = rows.distances
         slope = excess[changing] @ features
@@ -475,6 +521,7 @@ def started(
         spread = max(float(np.median(square[out])) / d, 2.0)
         if _HAS_LINE[number]:
             shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
+    middle, inverse = rows.middle(1.0 - out)
     has_apart = _HAS_CLUSTER[number] or _HAS_LINE[number]
     contaminated = _HAS_WIDE[number] or has_apart
     return Mixtures(
@@ -491,7 +538,9 @@ def started(
         shift=shift[None],
         center=center[None],
         size=np.ones(1),
-        far=(rows.far(1.0 - out) & contaminated)[None],
+        middle=middle[None],
+        inverse=inverse[None],
+        far=(rows.far(middle, inverse) & contaminated)[None],
         good=np.where(out & contaminated, 0.0, 1.0)[None],
         log_likelihood=np.full(1, -np.inf),
     )

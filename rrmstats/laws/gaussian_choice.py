@@ -179,7 +179,7 @@ def explain(
     parts.append(heavy_tails(rows, every, eps_bar))
     bad = contaminated(rows, every, eps_bar)
     parts.append(bad)
-    if rows.dim == 1 and rows.varying.shape[1]:
+    if rows.dim == 1 and len(rows.whole.middle):
         parts.append(changing_noise(rows, plain, bad, eps_bar))
     mixtures = Mixtures.join(parts)
     mixtures = mixtures.take(np.isfinite(criterion(rows, mixtures)))

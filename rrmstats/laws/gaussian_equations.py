@@ -34,6 +34,8 @@ from rrmstats.laws.gaussian import (
 STEP = 1e-4
 # Steps of the polish, its accuracy in standard errors, and how often a step is halved.
 POLISH_STEPS, POLISH_TOL = 60, 1e-9
+# Accuracy with which a fit has converged for all purposes.
+SETTLED = 1e-6
 # Steps of EM where Newton's method does not get nearer.
 EM_STEPS = 20
 # Equations beyond which EM is cheaper than Newton's steps.
@@ -90,10 +92,14 @@ class Equations:
     mixture : Mixtures
         A batch of one.
     eps_bar : float
+    like : Equations, optional
+        The same of other rows, which tell what parameters are at a bound.
     """
 
-    def __init__(self, rows: Rows, mixture: Mixtures, eps_bar: float) -> None:
-        self.rows, self.mixture = rows, mixture
+    def __init__(
+        self, rows: Rows, mixture: Mixtures, eps_bar: float, like: Equations | None = None
+    ) -> None:
+        self.rows, self.mixture, self.eps_bar = rows, mixture, eps_bar
         self.kind = KINDS[int(mixture.kind[0])]
         view = seen(rows, mixture)
         self.root = np.linalg.cholesky(mixture.scatter[0])
@@ -114,8 +120,13 @@ class Equations:
             log_size=float(np.log(mixture.size[0])),
             log_df=float(np.log(mixture.df[0])),
         )
-        bad = rows.counts @ (self.shared.wide + self.shared.apart)
-        self._bounded = bool(bad >= eps_bar * rows.total * (1 - AT_END))
+        if like is None:
+            bad = rows.counts @ (self.shared.wide + self.shared.apart)
+            self._bounded = bool(bad >= eps_bar * rows.total * (1 - AT_END))
+            self._masses = rows.counts @ self.places
+        else:
+            self._bounded, self._masses = like._bounded, like._masses
+        self._names = None if like is None else {block.name for block in like.blocks}
         self._upper = np.triu_indices(rows.dim)
 
     @property
@@ -157,8 +168,7 @@ class Equations:
 
     def _free(self, shares: Array) -> np.ndarray:
         """Tell which shares of the two places are neither 0 nor 1 nor at the bound, shape (2,)."""
-        mass = self.rows.counts @ self.places
-        least = np.minimum(shares, 1 - shares) * mass
+        least = np.minimum(shares, 1 - shares) * self._masses
         return (least > LEAST_MASS) & (not self._bounded)
 
     @staticmethod
@@ -174,6 +184,8 @@ class Equations:
 
         def add(name: str, width: int, factors: Array | None, free: bool = True) -> None:
             nonlocal start
+            if self._names is not None:
+                free = name in self._names
             if free and factors is not None and factors.shape[1]:
                 found.append(Block(name, slice(start, start + width), factors))
             start += width
@@ -316,42 +328,35 @@ class Equations:
                 move(one, shared=np.eye(3)[which])
         return np.column_stack(columns)
 
-    @cached_property
-    def influence(self) -> Array:
-        """Influence functions of all parameters, shape (n, q): they move by their mean.
+    def solved(self, factor: Array, jacobian: Array) -> Array:
+        """Return influence functions of all parameters, shape (n, q): they move by their mean.
 
-        Scores of the coefficients are divided by one less the leverage, as in HC3.
+        Parameters
+        ----------
+        factor : ndarray, shape (n,)
+            What the scores of the coefficients are multiplied by, as in HC3.
+        jacobian : ndarray, shape (q, q)
+            Derivative of the equations of all rows.
         """
-        leverage = np.minimum(self.good * self.reach, MOST_LEVERAGE)
-        return self._solved(1 / (1 - leverage))
-
-    @cached_property
-    def plain_influence(self) -> Array:
-        """The same with the residuals as they are."""
-        return self._solved(np.ones(len(self.white)))
-
-    def _solved(self, factor: Array) -> Array:
         cores = self._here[0].copy()
         cores[:, : self.rows.dim] *= factor[:, None]
         parts = [
             (cores[:, block.columns][:, :, None] * block.factors[:, None, :]).reshape(
-                len(cores), -1
+                len(cores), block.count
             )
             for block in self.blocks
         ]
-        inverse = np.linalg.pinv(self.jacobian)
-        return -self.rows.total * np.hstack(parts) @ inverse.T
+        return -self.rows.total * np.hstack(parts) @ np.linalg.pinv(jacobian).T
+
+    def leverage(self, inverse: Array) -> Array:
+        """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""
+        reach = np.einsum("ni,ij,nj->n", self.rows.exog, inverse, self.rows.exog)
+        return np.minimum(self.pull * reach, MOST_LEVERAGE)
 
     @cached_property
     def gram(self) -> Array:
         """Gram matrix of the predictors of good rows, shape (k, k)."""
         return self.rows.grams((self.pull * self.rows.counts)[None], 0.0)[0]
-
-    @cached_property
-    def reach(self) -> Array:
-        """Variances of the fitted values of the rows relative to the noise, shape (n,)."""
-        inverse = np.linalg.pinv(self.gram, hermitian=True)
-        return np.einsum("ni,ij,nj->n", self.rows.exog, inverse, self.rows.exog)
 
     @cached_property
     def pull(self) -> Array:
@@ -363,21 +368,20 @@ class Equations:
         return self.good * (df + d) / (df + square)
 
     @property
-    def share(self) -> tuple[float, float]:
-        """The share of bad rows and its standard error."""
-        rows = self.rows
+    def share(self) -> float:
+        """The share of bad rows."""
         bad = self.shared.wide + self.shared.apart
-        share = float(rows.counts @ bad) / rows.total
-        moves = np.zeros(len(bad))
-        for name in ("wide", "apart"):
-            place = self.place(name)
-            if place.stop > place.start:
-                factors = next(block.factors for block in self.blocks if block.name == name)
-                weight = rows.counts @ factors / rows.total
-                moves = moves + self.influence[:, place] @ weight
-        error = float(np.sqrt(rows.counts @ moves**2)) / rows.total
-        least = float(np.sqrt(max(share * (1 - share), 0.0) / rows.total))
-        return share, max(error, least)
+        return float(self.rows.counts @ bad) / self.rows.total
+
+    @property
+    def share_slopes(self) -> Array:
+        """Derivative of the share of bad rows in all parameters, shape (q,)."""
+        found = np.zeros(len(self.value))
+        for block in self.blocks:
+            if block.name in ("wide", "apart"):
+                slopes = self.rows.counts @ block.factors / self.rows.total
+                found[self.place(block.name)] = slopes
+        return found
 
     def place(self, name: str) -> slice:
         """Return where the equations of a block are; empty where its parameters are known."""
@@ -388,9 +392,10 @@ class Equations:
             start += block.count
         return slice(0, 0)
 
-    def moved(self, step: Array) -> Mixtures:
-        """Return the mixture a step (q,) away in its parameters."""
-        old, root, d = self.mixture, self.root, self.rows.dim
+    def moved(self, step: Array, old: Mixtures | None = None) -> Mixtures:
+        """Return the mixture, or another one near it, a step (q,) away in its parameters."""
+        old = self.mixture if old is None else old
+        root, d = np.linalg.cholesky(old.scatter[0]), self.rows.dim
         parts = {block.name: step[self.place(block.name)] for block in self.blocks}
         tangent = np.zeros((d, d))
         tangent[self._upper] = parts["scatter"]
@@ -463,7 +468,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
     good = Equations(rows, mixture, eps_bar).good[None]
     found = replace(mixture, good=good)
     likelihood = em_step(rows, found, eps_bar).log_likelihood
-    return replace(found, log_likelihood=likelihood), last < 1e-6
+    return replace(found, log_likelihood=likelihood), last < SETTLED
 
 
 def _relative_change(before: Mixtures, after: Mixtures) -> float:

@@ -134,9 +134,7 @@ class GeneralizedProblem(DevianceProblem):
         """Return the rows as laws take them."""
         mass = aligned(setting.counts(self.n_obs), self.blocks)
         total = setting.wnobs(self.n_obs)
-        return Rows(
-            mass, total, self.endog, self.var_weights, (self.exog,), (self.offset,)
-        )
+        return Rows(mass, total, self.endog, self.var_weights, (self.exog,), (self.offset,))
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its parameters and dispersion consistent.
