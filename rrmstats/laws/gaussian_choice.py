@@ -157,7 +157,7 @@ def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -
     return converged(rows, Mixtures.join(starts), eps_bar)
 
 
-def explain(
+def best_explanation(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.

@@ -18,6 +18,8 @@ from rrmstats.laws.gaussian_equations import POLISH_TOL, SETTLED, Equations
 # Steps on all rows from a solution on some of them: each is as much nearer as the derivative of
 # the equations on these is near that on all.
 STEPS = 20
+# Parameters that are at least one.
+BOUNDED = ("spread", "size")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,18 @@ class FittedMixture:
             self.mixture, far=(far & (not near))[None], good=np.ones((1, len(counts)))
         )
         return Equations(rows, mixture, self.decided.eps_bar, like=self.decided)
+
+    @property
+    def at_new_bound(self) -> bool:
+        """Whether a parameter has reached a bound that it was not at when this was decided."""
+        names = {block.name for block in self.decided.blocks}
+        return any(name in names and getattr(self.mixture, name)[0] <= 1 for name in BOUNDED)
+
+    def decided_again(self) -> FittedMixture:
+        """Return the same with equations that know of its bounds."""
+        mixture = replace(self.mixture, good=self.decided.mixture.good)
+        decided = Equations(self.decided.rows, mixture, self.decided.eps_bar)
+        return replace(self, mixture=mixture, decided=decided)
 
     def value(self, data: Array, exog: Array, counts: Array) -> Array:
         """Return what some rows add to the equations, shape (q,)."""
@@ -89,15 +103,18 @@ def polished_on_all(
     fitted: FittedMixture, data: Array, exog: Array, counts: Array
 ) -> tuple[FittedMixture, bool]:
     """Return a mixture that solves its equations on all rows, and whether it does."""
-    growth, last = fitted.total / fitted.decided.rows.total, np.inf
-    inverse = np.linalg.pinv(growth * fitted.decided.jacobian)
+    last = np.inf
     for _ in range(STEPS):
-        step = -inverse @ row_sums(fitted.value, data, exog, counts)
+        growth = fitted.total / fitted.decided.rows.total
+        value = row_sums(fitted.value, data, exog, counts)
+        step = -np.linalg.solve(growth * fitted.decided.jacobian, value)
         change = fitted.decided.change(step)
         if not change < last:
             break
         last = change
         fitted = replace(fitted, mixture=fitted.decided.moved(step, fitted.mixture))
+        if fitted.at_new_bound:
+            fitted, last = fitted.decided_again(), np.inf
         if change < POLISH_TOL:
             break
     return fitted, last < SETTLED

@@ -20,7 +20,7 @@ from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.explained import ExplainedRows, explained_rows
+from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.regression_errors import Scores, step_scores
 from rrmstats.losses.residual_flags import residual_cutoffs, scale_freedom
 from rrmstats.losses.residuals import FittedRows, Noise, eps_hat_error, first_noise, tilted
@@ -94,7 +94,7 @@ class RegressionProblem(SquaresProblem):
         found, setting = first.solution, first.setting
         if self._rows(found, setting) is None:
             return replace(first, first=first)
-        rows = explained_rows(
+        rows = explained_gaussian(
             self, setting, self.endog[:, None], self.exog, self._candidates(first)
         )
         mixture = rows.fitted.mixture

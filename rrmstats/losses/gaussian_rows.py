@@ -13,7 +13,7 @@ from rrmstats.core.explanations import Explained
 from rrmstats.core.problem import Problem
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
-from rrmstats.laws.gaussian_choice import explain
+from rrmstats.laws.gaussian_choice import best_explanation
 from rrmstats.laws.gaussian_passes import FittedMixture, polished_on_all
 
 # Rows on which an explanation is chosen: BIC tells explanations apart on far fewer than a million.
@@ -74,7 +74,7 @@ class ExplainedRows:
         return np.asarray(counts @ (shared.wide + shared.apart))
 
 
-def explained_rows(
+def explained_gaussian(
     problem: Problem,
     setting: Setting,
     data: Array,
@@ -98,7 +98,7 @@ def explained_rows(
     if n > DECIDING_ROWS:
         places = np.sort(np.random.default_rng(0).choice(n, DECIDING_ROWS, replace=False))
     some = Rows(*(np.ascontiguousarray(part) for part in taken(places, data, exog, counts)))
-    explained, decided, sound = explain(some, candidates, setting.eps_bar)
+    explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
     if n > DECIDING_ROWS:
         fitted, sound = polished_on_all(fitted, data, exog, counts)
