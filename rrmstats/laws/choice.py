@@ -146,7 +146,7 @@ def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) 
     target = plain.bic_gain
     for i, bad in enumerate(laws.bad):
         if all(part in found and found[part].bic_gain > plain.bic_gain for part in bad.parts):
-            near = [*(found[part].theta for part in bad.parts), *starts]
+            near = _near([found[part] for part in bad.parts], starts)
             mixture = laws.mixture(rows, eps_bar, bad, False)
             found[i] = fit_of(rows, mixture, near, laws.lower, target)
             target = max(target, found[i].bic_gain)
@@ -157,6 +157,13 @@ def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) 
         if found[best].bic_gain > plain.bic_gain:
             fits.append(_wider(found[best], laws, laws.bad[best], eps_bar, target))
     return Choice(tuple(fits), max(fits, key=lambda fit: fit.bic_gain))
+
+
+def _near(parts: Sequence[Fit], starts: Sequence[Array]) -> list[Array]:
+    """Return parameters to start from: where several parts meet, those of the best."""
+    if len(parts) > 1:
+        return [max(parts, key=lambda fit: fit.log_likelihood).theta]
+    return [*(fit.theta for fit in parts), *starts]
 
 
 def _wider(

@@ -23,8 +23,10 @@ DELTA = 1e-5
 SMALL = 1e-3
 # Size of the last step in standard errors, and the steps that there may be.
 STEP_TOL, MOST_STEPS = 1e-9, 30
+# Largest relative change of a parameter besides theta in one step.
+LONGEST = 0.7
 # Steps of EM where Newton's method leads nowhere, and how often both are tried.
-STEPS_BETWEEN, MOST_ROUNDS = 50, 10
+STEPS_BETWEEN, MOST_ROUNDS = 30, 4
 # Leverage past which a row's influence is not raised further.
 LEVERAGE_MAX = 0.9
 
@@ -156,21 +158,25 @@ def stacked(fit: Fit) -> Stack:
 
 def polished(fit: Fit) -> tuple[Fit, bool]:
     """Return the root of the stacked equations near a fit, and whether it is one."""
-    k, last = len(fit.theta), np.inf
-    start = fit
+    last, start = np.inf, fit
     for _ in range(MOST_STEPS):
         now = stacked(fit)
         step = now.inverse @ np.where(now.free, now.pull, 0.0)
         size = _size(fit, now, step)
-        if not size < 2.0 * last:
-            return start, False
-        last = size
-        if size > 1.0:
-            step /= size
-        fit = fit.moved(step[:k], step[k:])
+        if not np.isfinite(size):
+            break
+        moved = fit.moved(*_shortened(fit, step, size, size > last))
         if size < STEP_TOL:
-            return fit, True
+            return moved, True
+        fit, last = moved, size
     return start, False
+
+
+def _shortened(fit: Fit, step: Array, size: float, turned: bool) -> tuple[Array, Array]:
+    """Return a step of theta and one of the others, none longer than is safe."""
+    k, most = len(fit.theta), LONGEST * (np.abs(fit.at.flat()) + SMALL)
+    length = min(1.0, 1.0 / size) * (0.5 if turned else 1.0)
+    return length * step[:k], np.clip((0.5 if turned else 1.0) * step[k:], -most, most)
 
 
 def _size(fit: Fit, now: Stack, step: Array) -> float:
@@ -178,7 +184,7 @@ def _size(fit: Fit, now: Stack, step: Array) -> float:
     k, others = len(fit.theta), fit.at.flat()
     by_theta = float(np.sqrt(max(step[:k] @ now.information @ step[:k], 0.0)))
     relative = np.abs(step[k:]) / (np.abs(others) + SMALL)
-    return max(by_theta, float(relative.max(initial=0.0)))
+    return max(by_theta, float(relative.max(initial=0.0)), np.finfo(float).tiny)
 
 
 def rooted(fit: Fit) -> tuple[Fit, bool]:
