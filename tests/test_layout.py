@@ -48,7 +48,12 @@ MAY_IMPORT = {
 # What they may import besides the package and the standard library.
 NUMERICAL = {"numpy", "scipy"}
 MODELING = {*NUMERICAL, "pandas", "statsmodels", "patsy"}
-OUTSIDE = {"core": NUMERICAL, "laws": NUMERICAL, "losses": NUMERICAL, "sklearn": {*MODELING, "sklearn"}}
+OUTSIDE = {
+    "core": NUMERICAL,
+    "laws": NUMERICAL,
+    "losses": NUMERICAL,
+    "sklearn": {*MODELING, "sklearn"},
+}
 
 
 def room(name):

@@ -166,9 +166,7 @@ def _near(parts: Sequence[Fit], starts: Sequence[Array]) -> list[Array]:
     return [*(fit.theta for fit in parts), *starts]
 
 
-def _wider(
-    fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float, target: float
-) -> Fit:
+def _wider(fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float, target: float) -> Fit:
     """Return the explanation of a fit with good rows that vary more."""
     mixture = laws.mixture(fit.rows, eps_bar, bad, True)
     return fit_of(fit.rows, mixture, [fit.theta], laws.lower, target)

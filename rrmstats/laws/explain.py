@@ -77,7 +77,7 @@ def explained_rows(
 
 
 def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:
-    """Return the maximum likelihood fit to the responses that are no zeros, where these may lie."""
+    """Return the maximum likelihood fit to responses other than zeros, where these may lie."""
     some = np.flatnonzero(rows.endog != 0)
     if not any(bad.zeros for bad in laws.bad) or len(some) in (0, len(rows.endog)):
         return []

@@ -63,22 +63,18 @@ def _changes(
     """Return the derivatives of the equations in each predictor and each other parameter."""
     by_predictor, by_other = [], []
     flat = at.flat()
-    for j in range(len(predictors)):
-        step = DELTA * np.maximum(np.abs(predictors[j]), 1.0)
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = predictors.copy()
-            moved[j] += sign * step
-            ends.append(row_equations(mixture, at, endog, size, moved))
-        by_predictor.append(_ratio(*ends, 2.0 * step))
-    for j in range(len(flat)):
-        step = DELTA * max(abs(flat[j]), SMALL)
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = flat.copy()
-            moved[j] += sign * step
-            ends.append(row_equations(mixture, at.like(moved), endog, size, predictors))
-        by_other.append(_ratio(*ends, 2.0 * step))
+    for j, one in enumerate(predictors):
+        step = np.zeros_like(predictors)
+        step[j] = DELTA * np.maximum(np.abs(one), 1.0)
+        high = row_equations(mixture, at, endog, size, predictors + step)
+        low = row_equations(mixture, at, endog, size, predictors - step)
+        by_predictor.append(_ratio(high, low, 2.0 * step[j]))
+    for j, value in enumerate(flat):
+        change = np.zeros_like(flat)
+        change[j] = DELTA * max(abs(value), SMALL)
+        high = row_equations(mixture, at.like(flat + change), endog, size, predictors)
+        low = row_equations(mixture, at.like(flat - change), endog, size, predictors)
+        by_other.append(_ratio(high, low, 2.0 * float(change[j])))
     return by_predictor, by_other
 
 
@@ -184,7 +180,7 @@ def _size(fit: Fit, now: Stack, step: Array) -> float:
     k, others = len(fit.theta), fit.at.flat()
     by_theta = float(np.sqrt(max(step[:k] @ now.information @ step[:k], 0.0)))
     relative = np.abs(step[k:]) / (np.abs(others) + SMALL)
-    return max(by_theta, float(relative.max(initial=0.0)), np.finfo(float).tiny)
+    return max(by_theta, float(relative.max(initial=0.0)), float(np.finfo(float).tiny))
 
 
 def rooted(fit: Fit) -> tuple[Fit, bool]:
@@ -273,18 +269,16 @@ def _share_sums(
         return _bad_share(mixture, at.like(others), endog, size, moved)
 
     flat = at.flat()
-    slopes = np.zeros(predictors.shape)
+    slopes, others = np.zeros(predictors.shape), np.zeros(len(flat))
     for j, one in enumerate(predictors):
-        step = DELTA * np.maximum(np.abs(one), 1.0)
-        unit = np.zeros((len(predictors), 1))
-        unit[j] = 1.0
-        slopes[j] = share(predictors + unit * step, flat) - share(predictors - unit * step, flat)
-        slopes[j] /= 2.0 * step
-    others = np.zeros(len(flat))
+        step = np.zeros_like(predictors)
+        step[j] = DELTA * np.maximum(np.abs(one), 1.0)
+        slopes[j] = share(predictors + step, flat) - share(predictors - step, flat)
+        slopes[j] /= 2.0 * step[j]
     for j, value in enumerate(flat):
-        step = DELTA * max(abs(value), SMALL)
-        unit = np.where(np.arange(len(flat)) == j, step, 0.0)
-        others[j] = mass @ (share(predictors, flat + unit) - share(predictors, flat - unit))
-        others[j] /= 2.0 * step
+        change = np.zeros_like(flat)
+        change[j] = DELTA * max(abs(value), SMALL)
+        found = share(predictors, flat + change) - share(predictors, flat - change)
+        others[j] = float(mass @ found) / (2.0 * float(change[j]))
     total = float(mass @ share(predictors, flat))
     return total, np.concatenate([design_sums(designs, mass * slopes), others])
