@@ -15,6 +15,9 @@ from rrmstats.laws.rows import Rows
 
 # Steps after which the candidates of an explanation are compared.
 SCREENING_STEPS = 3
+# Candidates that are then fitted, where the share of bad rows depends on the center: with 30 % of
+# false zeros at the largest means one leads to a wrong end in 4 samples of 50, two in 1.
+FINALISTS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,9 @@ def fit_of(
         at = mixture.start(rows.endog, rows.size, rows.predictors(theta))
         fit = Fit(rows, mixture, theta, at, lower)
         starts.append(fitted(fit, SCREENING_STEPS, 0.0) if len(candidates) > 1 else fit)
-    return fitted(max(starts, key=lambda fit: fit.log_likelihood), target=target)
+    starts.sort(key=lambda fit: -fit.log_likelihood)
+    ends = [fitted(fit, target=target) for fit in starts[: FINALISTS if mixture.sloped else 1]]
+    return max(ends, key=lambda fit: fit.log_likelihood)
 
 
 def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) -> Choice:

@@ -72,8 +72,9 @@ def explained_rows(
     if some is not rows:
         best, converged = rooted(replace(best, rows=rows))
     good = rows.map(partial(_good, best.mixture, best.at), best.theta)
-    chosen = replace(told.chosen, prob_bad=1.0 - good, eps=best.eps)
-    return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moves(best))
+    moved = moves(best)
+    chosen = replace(told.chosen, prob_bad=1.0 - good, eps=moved.share)
+    return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
 
 
 def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:

@@ -204,11 +204,14 @@ class Moves(NamedTuple):
         Of the share of bad rows.
     known : ndarray, shape (k,)
         Which parameters of theta no bound holds.
+    share : float
+        The share of bad rows.
     """
 
     theta: Array
     eps: Array
     known: np.ndarray
+    share: float
 
 
 def moves(fit: Fit) -> Moves:
@@ -222,7 +225,7 @@ def moves(fit: Fit) -> Moves:
     equations = rows.map_designs(kernel, fit.theta, (len(inverse),))
     share = rows.map(partial(_bad_share, fit.mixture, fit.at), fit.theta)
     theta = rows.total * (equations @ inverse[:k].T)
-    return Moves(theta, share - eps + equations @ by_all, now.free[:k])
+    return Moves(theta, share - eps + equations @ by_all, now.free[:k], eps)
 
 
 def _row_moves(
