@@ -178,7 +178,8 @@ def _shortened(fit: Fit, step: Array, size: float, turned: bool) -> tuple[Array,
 def _size(fit: Fit, now: Stack, step: Array) -> float:
     """Return the size of a step: in standard errors of theta, or relative for the others."""
     k, others = len(fit.theta), fit.at.flat()
-    by_theta = float(np.sqrt(max(step[:k] @ now.information @ step[:k], 0.0)))
+    square = float(step[:k] @ now.information @ step[:k])
+    by_theta = float(np.sqrt(max(square, 0.0)))
     relative = np.abs(step[k:]) / (np.abs(others) + SMALL)
     return max(by_theta, float(relative.max(initial=0.0)), float(np.finfo(float).tiny))
 
