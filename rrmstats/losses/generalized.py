@@ -82,7 +82,7 @@ class GeneralizedProblem(DevianceProblem):
         if self.family.dispersed:
             dispersion, settled = first_dispersion(sample, solution)
         order = first_order(dispersion, lambda_, setting.eps_bar)
-        fit = tilted_fit(sample, solution.theta, dispersion, order, dispersed=False)
+        fit = tilted_fit(sample, solution.theta, dispersion, order)
         sound = solution.converged and fit.converged and settled
         return self._estimate(replace(solution, converged=sound), fit, sample)
 
