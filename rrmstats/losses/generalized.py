@@ -24,10 +24,11 @@ from rrmstats.losses.deviance_fits import (
     dispersion_fit,
     tilted_fit,
 )
-from rrmstats.losses.families import Family
+from rrmstats.losses.families import Family, Gaussian
 from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.means import MeanFunction
 from rrmstats.losses.noise import robust_order
+from rrmstats.losses.regression import RegressionProblem
 from rrmstats.losses.tilted_counts import TiltedCounts
 from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
@@ -94,6 +95,8 @@ class GeneralizedProblem(DevianceProblem):
             bad = 1.0 * (first.solution.weights == 0)
             told = without_comparison(bad, first.eps_hat, first.wnobs)
             return replace(first, first=first, explained=told)
+        if self._is_regression:
+            return self._of_regression(first)
         rows = self.law_rows(first.setting)
         found = explained_rows(
             rows,
@@ -128,6 +131,53 @@ class GeneralizedProblem(DevianceProblem):
             fit=TiltedFit(at, found.converged),
             boundary=boundary,
             moves=found.moves.theta,
+        )
+
+    @property
+    def _is_regression(self) -> bool:
+        """Whether responses are Gaussian around a linear predictor."""
+        some = np.array([-2.0, 0.5, 3.0])
+        same = bool((self.mean.link.forward(some) == some).all())
+        return isinstance(self.family, Gaussian) and same
+
+    def _of_regression(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
+        """Return the second step of linear regression, so that one model has one answer.
+
+        Losses are half the squares, and rows of larger `var_weights` have less noise.
+        """
+        root, old = np.sqrt(self.var_weights), first.solution
+        problem = RegressionProblem(
+            root * (self.endog - self.offset), root[:, None] * self.exog
+        )
+        unit = 2.0 / problem.endog_unit**2
+        same = replace(
+            old,
+            theta=problem.from_params(old.theta),
+            ends=np.array([problem.from_params(end) for end in old.ends]),
+            losses=unit * old.losses,
+            lambda_=unit * old.lambda_,
+            risk=unit * old.risk,
+        )
+        second = problem.second_step(problem.consistent(same, first.setting))
+        theta = problem.to_params(second.solution.theta)
+        rows = Sample(self, first.setting).at(theta, second.scale, 1.0)
+        found = old.continued(
+            theta, self.losses(theta), second.solution.weights, old.lambda_, first.setting
+        )
+        return GeneralizedEstimate(
+            problem=self,
+            setting=first.setting,
+            solution=replace(found, converged=second.solution.converged),
+            params=self.design.to_params(theta),
+            raw_params=first.raw_params,
+            first=first,
+            explained=second.explained,
+            eps_hat=second.eps_hat,
+            eps_hat_se=second.eps_hat_se,
+            loss_unit=1.0 / second.scale,
+            fit=TiltedFit(rows, True),
+            moves=second.influence(),
+            freedom=second.inference_freedom,
         )
 
     def law_rows(self, setting: Setting) -> Rows:
@@ -253,6 +303,8 @@ class GeneralizedEstimate(Estimate):
         Whether the rows with weight have no dispersion at all.
     moves : ndarray, shape (n, k), or None
         Influence functions of a second step, in the coordinates of the problem.
+    freedom : float
+        Degrees of freedom of t tests.
     """
 
     problem: GeneralizedProblem
@@ -260,6 +312,12 @@ class GeneralizedEstimate(Estimate):
     boundary: bool = False
     exact: bool = False
     moves: Array | None = None
+    freedom: float = np.inf
+
+    @property
+    def inference_freedom(self) -> float:
+        """Degrees of freedom of t tests; infinite for normal ones."""
+        return self.freedom
 
     @property
     def scale(self) -> float:

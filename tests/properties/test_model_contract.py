@@ -166,3 +166,15 @@ def test_rows_very_far_out(cls):
     data.loc[BAD[0]] = 1e150
     with pytest.raises(ValueError, match=r"1 rows, the first of them row 0, .*too far to compute"):
         cls(data, eps_bar=0.3, **options).fit(steps=1)
+
+
+@pytest.mark.parametrize("eps_bar", [0.1, 0.3])
+def test_one_model_in_two_classes_has_one_answer(eps_bar):
+    """A generalized linear model with Gaussian responses is a linear regression."""
+    data = frame()
+    exog = sm.add_constant(data[["x", "z"]])
+    plain = rrmstats.RRMOLS(data.y, exog, eps_bar).fit()
+    general = rrmstats.RRMGLM(data.y, exog, eps_bar, family=sm.families.Gaussian()).fit()
+    for name in ("params", "bse", "eps_hat", "eps_hat_se", "prob_bad", "scale"):
+        assert_allclose(getattr(general, name), getattr(plain, name), rtol=1e-6, atol=1e-6)
+    assert (general.outliers() == plain.outliers()).all()
