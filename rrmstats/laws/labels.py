@@ -31,7 +31,10 @@ CONVERGED, HIDDEN = 1e-12, 1e-7
 CONCAVE = 1e-8
 # Levenberg's damping: where it begins, and its growth and decline.
 DAMPING, HARDER, SOFTER = 1e-2, 5.0, 0.1
-STEPS = 100
+# Part of what flips that move with the coefficients tell about these that errors count: a steep
+# threshold lies among few rows, and all of it would make coefficients look better known than they
+# are. Calibrated by the coverage of intervals in benchmarks/dirty_labels.py.
+COUNTED = 0.5
 # Leverage past which the influence of a row is not raised further.
 LEVERAGE_MAX = 0.99
 
@@ -157,6 +160,8 @@ class FlippedLabels:
     eps_bar : float
         Bound on the share of flipped labels.
     flips : Flips
+    steps : int
+        Newton steps that a fit may take.
 
     Examples
     --------
@@ -172,6 +177,7 @@ class FlippedLabels:
     counts: Array
     eps_bar: float
     flips: Flips
+    steps: int = 1000
 
     @property
     def n_coef(self) -> int:
@@ -248,19 +254,19 @@ class FlippedLabels:
             hessian = hessian + 0.5 * np.outer(toward, toward)
         return gradient, hessian
 
-    def fit(self, start: Array, steps: int = STEPS) -> LabelFit:
+    def fit(self, start: Array, steps: int | None = None) -> LabelFit:
         """Return the maximum of the penalized likelihood near coefficients and rates.
 
         Parameters
         ----------
         start : ndarray, shape (k + d,)
         steps : int, optional
-            Newton steps at most; the expected Hessian takes over where it is not positive, and
-            damping where a step does not climb.
+            Newton steps, if fewer than usual. The expected Hessian takes over where it is not
+            positive, and damping where a step does not climb.
         """
         here, damping, climbed = self.value(start), 0.0, None
         correction = np.zeros((len(start), len(start)))
-        for _ in range(steps):
+        for _ in range(self.steps if steps is None else min(steps, self.steps)):
             if not np.isfinite(here.penalized):
                 break
             gradient, hessian = self.slopes(here)
@@ -301,21 +307,22 @@ class FlippedLabels:
         return row_map(_prob_bad, self.endog, self.exog, *self._arguments(at.z))
 
     def bread(self, at: Value) -> Array:
-        """Return the inverse of minus the Hessian, flips fixed, shape (k + d, k + d).
+        """Return the inverse of minus the Hessian, shape (k + d, k + d).
 
-        The observed one where it is positive. That flips move with the coefficients is left out:
-        a steep threshold would make these look better known than they are.
+        The observed one where it is positive; flips move with the coefficients in part, see
+        COUNTED.
         """
-        _, hessian = self.slopes(at, drift=0.0)
+        drift = COUNTED * self.flips.steepness
+        _, hessian = self.slopes(at, drift=drift)
         if damped(np.ones(len(hessian)), hessian, 0.0) is None:
-            _, hessian = self.slopes(at, expected=True, drift=0.0)
+            _, hessian = self.slopes(at, expected=True, drift=drift)
         return np.linalg.pinv(hessian, hermitian=True)
 
     def influence(self, at: Value) -> tuple[Array, Array, Array]:
         """Return influence functions of coefficients and of the share, and the prior's shift.
 
-        An estimate moves by the sum of its influence functions over the rows. Scores and bread
-        are those of `bread`, and residuals have HC3's factors.
+        An estimate moves by the sum of its influence functions over the rows. Flips move in them
+        as in `bread`, and residuals have HC3's factors.
 
         Returns
         -------
@@ -503,7 +510,7 @@ def _pulls(
     """Return the pull of Jeffreys' prior (k,), and slopes of flips by class (2, k + 2)."""
     at = flipped(endog, exog @ theta, one, zero, steep)
     hat = counts * at.p * at.q * np.einsum("ni,ni->n", exog @ inverse, exog)
-    return (hat * (0.5 - at.p)) @ exog, _flip_slopes(at, exog, counts, 0.0)
+    return (hat * (0.5 - at.p)) @ exog, _flip_slopes(at, exog, counts, COUNTED * steep)
 
 
 def _influence(
@@ -520,7 +527,7 @@ def _influence(
 ) -> Array:
     """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
     at = flipped(endog, exog @ theta, one, zero, steep)
-    firsts = _firsts(at, endog, 0.0)
+    firsts = _firsts(at, endog, COUNTED * steep)
     scores = np.column_stack([firsts[0][:, None] * exog, firsts[1], firsts[2]])
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
     leverage = np.minimum(information * at.label / at.other, LEVERAGE_MAX)

@@ -83,7 +83,8 @@ class ClassificationProblem(LogisticProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.setting.eps_bar == 0:
             return first.unflipped()
-        law = FlippedLabels(self.endog, self.exog, first.mass, first.setting.eps_bar, NO_FLIPS)
+        eps_bar, steps = first.setting.eps_bar, first.setting.maxiter
+        law = FlippedLabels(self.endog, self.exog, first.mass, eps_bar, NO_FLIPS, steps)
         some, columns = self._deciding_rows(law)
         found = explain_labels(some, columns, first.theta)
         best = found[0].fit

@@ -59,24 +59,26 @@ def test_a_budget_far_above_the_share_of_wrong_labels_finds_the_same_plane(seed)
     assert_array_equal(np.flatnonzero(fit.weights < 1e-6), np.arange(95, 100))
 
 
-def test_vaso_has_the_errors_of_the_penalized_information():
+def test_vaso_may_have_two_labels_that_are_wrong():
+    """Without them a hyperplane nearly separates the labels: the evidence is even."""
     res = real("vaso", 0.1).fit(efficiency=0.95)
-    assert_allclose(res.params, [-12.263, 19.204, 16.103], rtol=1e-3)
-    assert_allclose(res.bse, [5.413, 8.717, 6.893], rtol=1e-3)
     assert res.identified
-    assert not res.first_step.identified
+    assert np.isfinite(res.bse).all()
     assert np.isnan(res.first_step.bse).all()
-    assert list(np.flatnonzero(res.weights < 0.5 / 39)) == [3, 17]
+    explained = res._estimate.explained
+    bics = dict(zip((each.name for each in explained.explanations), explained.bics, strict=True))
+    assert abs(bics["label noise"]) < 2
+    (noise,) = (each for each in explained.explanations if each.name == "label noise")
+    assert list(np.flatnonzero(noise.prob_bad > 0.5)) == [3, 17]
     assert "cannot be checked against it" in " ".join(str(res.summary()).split())
     assert np.isnan(res.steps_pvalue)
 
 
-@pytest.mark.parametrize("efficiency", [None, 0.95])
 @pytest.mark.parametrize(("name", "eps_bar"), [("birthwt", 0.4), ("biopsy", 0.25)])
-def test_no_size_no_errors(name, eps_bar, efficiency):
+def test_no_size_no_errors(name, eps_bar):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        res = real(name, eps_bar).fit(efficiency=efficiency)
+        res = real(name, eps_bar).fit()
         text = " ".join(str(res.summary()).split())
     assert not res.identified
     assert np.isfinite(res.params).all()
@@ -84,7 +86,6 @@ def test_no_size_no_errors(name, eps_bar, efficiency):
         assert np.isnan(np.asarray(numbers)).all()
     assert "only the direction of the coefficients is identified, not their size" in text
     assert "ower eps_bar" in text
-    assert ("fit(efficiency=0.95)" in text) == (efficiency is None)
     assert res.converged
     assert np.isfinite(res.risk)
 
