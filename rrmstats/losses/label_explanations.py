@@ -26,7 +26,7 @@ from rrmstats.laws.labels import (
 # Largest increase of the variance of coefficients, on clean labels, that the choice of label
 # noise may cost, and the share of clean samples in which it may be chosen. Calibrated by
 # benchmarks/dirty_labels.py: clean labels cost at most 1.05 times maximum likelihood.
-COST, LEVEL = 0.2, 0.05
+COST, LEVEL = 0.1, 0.05
 # Steepness of flips where the model is sure: the first one tried, and the range in which it is
 # doubled or halved as long as the likelihood rises. Below 1 sure labels are no more likely to be
 # both flipped and seen than others; past the largest a flip is a matter of a threshold.
@@ -52,17 +52,25 @@ class LabelExplanation:
     told : Explanation
     price : float
         Twice the gain in log-likelihood, with the prior of the coefficients, that it has to show.
+    prior_change : float
+        Logarithm of Jeffreys' prior of the coefficients, less that without flips.
     """
 
     fit: LabelFit
     told: Explanation
     price: float
+    prior_change: float
 
     @property
     def cost(self) -> float:
-        """The criterion of the choice; the smallest is best."""
-        value = self.fit.value
-        return self.price - 2.0 * (value.log_likelihood + value.log_prior)
+        """The criterion of the choice; the smallest is best.
+
+        Besides the likelihood, the prior: coefficients that grow lose information, counted in the
+        mean over them for each rate and for their common size.
+        """
+        value, law = self.fit.value, self.fit.law
+        directions = (law.flips.n_rates + 1) / law.n_coef
+        return self.price - 2.0 * (value.log_likelihood + directions * self.prior_change)
 
 
 def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[LabelExplanation]:
@@ -79,17 +87,17 @@ def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[L
     """
     none = plain.fit(np.zeros(plain.n_coef))
     starts = [none.theta, _bounded(plain, theta), *central_fits(plain, columns)]
-    found = [_explanation(none, Bad.NONE, 0.0)]
+    found = [_explanation(none, none, Bad.NONE, 0.0)]
     for flips in (ONE_RATE, BY_CLASS):
         fit = best_fit(replace(plain, flips=flips), starts)
-        found.append(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit)))
+        found.append(_explanation(none, fit, Bad.LABEL_NOISE, noise_price(none, fit)))
     steep = steepest_fit(plain, starts)
     price = steep.law.flips.n_params * float(np.log(plain.total))
-    found.append(_explanation(steep, Bad.UNLIKELY_LABELS, price))
+    found.append(_explanation(none, steep, Bad.UNLIKELY_LABELS, price))
     return sorted(found, key=lambda each: each.cost)
 
 
-def _explanation(fit: LabelFit, bad: Bad, price: float) -> LabelExplanation:
+def _explanation(none: LabelFit, fit: LabelFit, bad: Bad, price: float) -> LabelExplanation:
     told = Explanation(
         good=Good.PLAIN,
         bad=bad,
@@ -98,7 +106,7 @@ def _explanation(fit: LabelFit, bad: Bad, price: float) -> LabelExplanation:
         eps=fit.eps,
         prob_bad=fit.law.prob_bad(fit.value),
     )
-    return LabelExplanation(fit, told, price)
+    return LabelExplanation(fit, told, price, fit.value.log_prior - none.value.log_prior)
 
 
 def explained(chosen: Explanation, found: Sequence[LabelExplanation], wnobs: float) -> Explained:
