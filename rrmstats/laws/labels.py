@@ -265,7 +265,7 @@ class FlippedLabels:
             positive, and damping where a step does not climb.
         """
         here, damping, climbed = self.value(start), 0.0, None
-        correction = np.zeros((len(start), len(start)))
+        correction: Array = np.zeros((len(start), len(start)))
         for _ in range(self.steps if steps is None else min(steps, self.steps)):
             if not np.isfinite(here.penalized):
                 break

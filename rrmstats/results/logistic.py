@@ -29,10 +29,9 @@ from rrmstats.results.wrapper import wrapper_of
 class RRMLogitResults(RRMResults):
     """Results of a logistic regression; see `RRMResults` for what all models share.
 
-    The second step climbs a ladder of fits from the first step to maximum likelihood with Firth's
-    penalty, whatever `efficiency` is given, and stops where the next fit has smaller coefficients
-    than the more robust ones by more than chance allows, as wrong labels make them. Its `lambda_`
-    is ``1 + 1 / order`` of the rung chosen, infinite at maximum likelihood.
+    The second step fits explanations of the labels and chooses among them: none are flipped
+    (maximum likelihood with Firth's penalty), they are flipped at random, by class, or where the
+    model is sure of them. Its `lambda_` is that of the first step.
 
     Attributes
     ----------
@@ -45,12 +44,9 @@ class RRMLogitResults(RRMResults):
         is: standard errors, tests and intervals are NaN, and `params` of the first step are
         `raw_params`.
     eps_hat, eps_hat_se : float
-        Estimated fraction of wrong labels and its standard error. A lower bound: labels that are
-        wrong where the model is in doubt cannot be told from right ones. NaN in a first step that
-        identifies only the direction; 0 where `eps_bar` is 0.
-    efficiency_reached : float or None
-        Efficiency, under the model, of the rung chosen; NaN where a hyperplane separates the rows
-        that the second step keeps, but for a few.
+        Estimated fraction of flipped labels and its standard error. In the first step a lower
+        bound: labels that are wrong where the model is in doubt cannot be told from right ones.
+        NaN in a first step that identifies only the direction; 0 where `eps_bar` is 0.
 
     Examples
     --------
@@ -337,9 +333,9 @@ class RRMLogitResults(RRMResults):
                 "errors, tests or intervals. Lower eps_bar, or try fit(efficiency=0.95)."
             ]
         return [
-            "A hyperplane has no more rows on its wrong side than a share of eps_bar. All of them "
-            "may be wrong labels: only the direction of the coefficients is identified, not their "
-            "size, so that there are no standard errors, tests or intervals. Lower eps_bar."
+            "A hyperplane separates the labels that are not called flipped: only the direction of "
+            "the coefficients is identified, not their size, so that there are no standard "
+            "errors, tests or intervals. Lower eps_bar."
         ]
 
 
