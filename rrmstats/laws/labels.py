@@ -31,7 +31,10 @@ CONVERGED, HIDDEN = 1e-12, 1e-7
 CONCAVE = 1e-8
 # Levenberg's damping: where it begins, and its growth and decline.
 DAMPING, HARDER, SOFTER = 1e-2, 5.0, 0.1
-STEPS = 100
+# Part of what flips that move with the coefficients tell about these that errors count: a steep
+# threshold lies among few rows, and all of it would make coefficients look better known than they
+# are. Calibrated by the coverage of intervals in benchmarks/dirty_labels.py.
+COUNTED = 0.5
 # Leverage past which the influence of a row is not raised further.
 LEVERAGE_MAX = 0.99
 
@@ -58,8 +61,8 @@ class Flips:
 
     @property
     def n_params(self) -> int:
-        """Parameters besides the coefficients."""
-        return self.n_rates + (self.steepness > 0)
+        """Parameters besides the coefficients: rates, and the steepness and ends of sure flips."""
+        return self.n_rates + (2 if self.steepness > 0 else 0)
 
 
 NO_FLIPS = Flips(((), ()))
@@ -103,6 +106,8 @@ class Value(NamedTuple):
     log_likelihood : float
     information : ndarray, shape (k, k)
         Of true labels.
+    log_prior : float
+        Jeffreys' prior of the coefficients: half the logarithm of its determinant.
     shares : ndarray, shape (d,)
         Expected share of the rows that each rate flips.
     """
@@ -111,6 +116,7 @@ class Value(NamedTuple):
     penalized: float
     log_likelihood: float
     information: Array
+    log_prior: float
     shares: Array
 
 
@@ -120,12 +126,12 @@ class LabelFit:
 
     Attributes
     ----------
-    law : LabelLaw
+    law : FlippedLabels
     value : Value
     converged : bool
     """
 
-    law: LabelLaw
+    law: FlippedLabels
     value: Value
     converged: bool
 
@@ -141,7 +147,7 @@ class LabelFit:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelLaw:
+class FlippedLabels:
     """The labels of some rows under a kind of flips.
 
     Attributes
@@ -154,12 +160,14 @@ class LabelLaw:
     eps_bar : float
         Bound on the share of flipped labels.
     flips : Flips
+    steps : int
+        Newton steps that a fit may take.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.laws.labels import NO_FLIPS, LabelLaw
-    >>> law = LabelLaw(np.array([0.0, 1, 1, 1]), np.ones((4, 1)), np.ones(4), 0.1, NO_FLIPS)
+    >>> from rrmstats.laws.labels import NO_FLIPS, FlippedLabels
+    >>> law = FlippedLabels(np.array([0.0, 1, 1, 1]), np.ones((4, 1)), np.ones(4), 0.1, NO_FLIPS)
     >>> bool(np.isclose(law.fit(np.zeros(1)).theta[0], np.log(3.5 / 1.5)))
     True
     """
@@ -169,6 +177,7 @@ class LabelLaw:
     counts: Array
     eps_bar: float
     flips: Flips
+    steps: int = 1000
 
     @property
     def n_coef(self) -> int:
@@ -200,27 +209,40 @@ class LabelLaw:
         log_likelihood, information, by_class = row_sums(
             _values, self.endog, self.exog, self.counts, *self._arguments(z)
         )
-        sign, log_det = np.linalg.slogdet(information)
+        with np.errstate(divide="ignore"):  # singular: no start, or no way to go
+            sign, log_det = np.linalg.slogdet(information)
         shares = by_class @ np.reshape(self.flips.ways, (2, -1)) / self.total
         room = 1.0 - float(shares.sum()) / self.eps_bar if len(shares) else 1.0
         penalized = -np.inf
         if sign > 0 and room > 0 and (shares > 0).all():
             prior = log_det + np.log(shares).sum() + np.log(room)
             penalized = float(log_likelihood + 0.5 * prior)
-        return Value(z, penalized, float(log_likelihood), information, shares)
+        return Value(
+            z, penalized, float(log_likelihood), information, 0.5 * float(log_det), shares
+        )
 
     def _arguments(self, z: Array) -> tuple[Array, float, float, float]:
         return (z[: self.n_coef], *self.offsets(z), self.flips.steepness)
 
-    def slopes(self, at: Value, expected: bool = False) -> tuple[Array, Array]:
+    def slopes(
+        self, at: Value, expected: bool = False, drift: float | None = None
+    ) -> tuple[Array, Array]:
         """Return the gradient (k + d,) of `penalized`, and minus its Hessian (k + d, k + d).
 
         That of the prior is approximate: hat values are fixed, and the logarithms of the shares
-        have no curvature. `expected` takes the expected one of the log-likelihood.
+        have no curvature. `expected` takes the expected one of the log-likelihood; `drift` is how
+        the log-odds of flips move with the predictor, by default their steepness.
         """
         inverse = np.linalg.inv(at.information)
         score, hessian, by_class = row_sums(
-            _slopes, self.endog, self.exog, self.counts, *self._arguments(at.z), inverse, expected
+            _slopes,
+            self.endog,
+            self.exog,
+            self.counts,
+            *self._arguments(at.z),
+            inverse,
+            self.flips.steepness if drift is None else drift,
+            expected,
         )
         spread, k = self._spread_rates, self.n_coef
         gradient, hessian = spread.T @ score, spread.T @ hessian @ spread
@@ -232,56 +254,75 @@ class LabelLaw:
             hessian = hessian + 0.5 * np.outer(toward, toward)
         return gradient, hessian
 
-    def fit(self, start: Array, steps: int = STEPS) -> LabelFit:
+    def fit(self, start: Array, steps: int | None = None) -> LabelFit:
         """Return the maximum of the penalized likelihood near coefficients and rates.
 
         Parameters
         ----------
         start : ndarray, shape (k + d,)
         steps : int, optional
-            Newton steps at most; the expected Hessian takes over where it is not positive, and
-            damping where a step does not climb.
+            Newton steps, if fewer than usual. The expected Hessian takes over where it is not
+            positive, and damping where a step does not climb.
         """
-        here, damping = self.value(start), 0.0
-        for _ in range(steps):
-            ahead, gain, damping = self._step(here, damping)
+        here, damping, climbed = self.value(start), 0.0, None
+        correction: Array = np.zeros((len(start), len(start)))
+        for _ in range(self.steps if steps is None else min(steps, self.steps)):
+            if not np.isfinite(here.penalized):
+                break
+            gradient, hessian = self.slopes(here)
+            if climbed is not None:
+                correction = corrected(correction, hessian, *climbed, gradient)
+            step = damped(gradient, hessian + correction, damping)
+            if step is None:
+                step, correction = damped(gradient, hessian, damping), 0.0 * correction
+            if step is None:
+                gradient, hessian = self.slopes(here, expected=True)
+            ahead, step, damping = self._climb(here, gradient, hessian, step, damping)
+            gain = float(gradient @ step)
             if ahead is None:
                 return LabelFit(self, here, gain <= HIDDEN)
-            here = ahead
+            here, climbed = ahead, (step, gradient)
             if gain <= CONVERGED:
                 return LabelFit(self, here, True)
         return LabelFit(self, here, False)
 
-    def _step(self, here: Value, damping: float) -> tuple[Value | None, float, float]:
-        """Return the end of a step, what it was expected to gain, and the next damping."""
-        if not np.isfinite(here.penalized):
-            return None, np.inf, damping
-        gradient, hessian = self.slopes(here)
-        step = damped(gradient, hessian, damping)
-        if step is None:
-            gradient, hessian = self.slopes(here, expected=True)
-        for _ in range(STEPS):
+    def _climb(
+        self, here: Value, gradient: Array, hessian: Array, step: Array | None, damping: float
+    ) -> tuple[Value | None, Array, float]:
+        """Return the end of a step that climbs, if there is one, the step, and its damping."""
+        while True:
             if step is None:
                 step = damped(gradient, hessian, damping, floor=True)
-            assert step is not None
+                assert step is not None
             gain = float(gradient @ step)
             ahead = self.value(here.z + step)
             if ahead.penalized > here.penalized or gain <= CONVERGED:
-                return ahead, gain, SOFTER * damping if damping > DAMPING else 0.0
-            if gain <= HIDDEN:
-                break
+                return ahead, step, SOFTER * damping if damping > DAMPING else 0.0
+            if not gain > HIDDEN:
+                return None, step, damping
             damping, step = max(HARDER * damping, DAMPING), None
-        return None, gain, damping
 
     def prob_bad(self, at: Value) -> Array:
         """Return the probability of each row that its label was flipped, shape (n,)."""
         return row_map(_prob_bad, self.endog, self.exog, *self._arguments(at.z))
 
-    def flip_influence(self, at: Value) -> tuple[Array, Array, Array]:
-        """Return influence functions of coefficients and rates, and of the expected share.
+    def bread(self, at: Value) -> Array:
+        """Return the inverse of minus the Hessian, shape (k + d, k + d).
 
-        A parameter moves by the sum of its influence functions over the rows. The bread is the
-        observed Hessian, where it is positive, and residuals have HC3's factors.
+        The observed one where it is positive; flips move with the coefficients in part, see
+        COUNTED.
+        """
+        drift = COUNTED * self.flips.steepness
+        _, hessian = self.slopes(at, drift=drift)
+        if damped(np.ones(len(hessian)), hessian, 0.0) is None:
+            _, hessian = self.slopes(at, expected=True, drift=drift)
+        return np.linalg.pinv(hessian, hermitian=True)
+
+    def influence(self, at: Value) -> tuple[Array, Array, Array]:
+        """Return influence functions of coefficients and of the share, and the prior's shift.
+
+        An estimate moves by the sum of its influence functions over the rows. Flips move in them
+        as in `bread`, and residuals have HC3's factors.
 
         Returns
         -------
@@ -292,25 +333,24 @@ class LabelLaw:
         shift : ndarray, shape (k,)
             How far Jeffreys' prior moved the coefficients, to first order.
         """
-        k, spread = self.n_coef, self._spread_rates
-        _, hessian = self.slopes(at)
-        if damped(np.ones(len(hessian)), hessian, 0.0) is None:
-            _, hessian = self.slopes(at, expected=True)
-        bread = spread @ np.linalg.pinv(hessian, hermitian=True)
-        inverse = np.linalg.inv(at.information)
+        k, spread, bread = self.n_coef, self._spread_rates, self.bread(at)
         pull, by_class = row_sums(
-            _pulls, self.endog, self.exog, self.counts, *self._arguments(at.z), inverse
+            _pulls,
+            self.endog,
+            self.exog,
+            self.counts,
+            *self._arguments(at.z),
+            np.linalg.inv(at.information),
         )
         shares = by_class.sum(axis=0) @ spread / self.total
-        whole = np.column_stack([bread[:, :k], bread @ shares])
         moved = row_map(
             _influence,
             self.endog,
             self.exog,
             *self._arguments(at.z),
-            whole,
-            bread @ spread.T,
-            at.shares.sum(),
+            spread @ np.column_stack([bread[:, :k], bread @ shares]),
+            spread @ bread @ spread.T,
+            float(at.shares.sum()),
             self.total,
         )
         return moved[:, :k], moved[:, k], bread[:k, :k] @ pull
@@ -332,6 +372,20 @@ def damped(gradient: Array, hessian: Array, damping: float, floor: bool = False)
             return None
         values = np.maximum(values, CONCAVE)
     return np.asarray(vectors @ (vectors.T @ (gradient / unit) / values) / unit)
+
+
+def corrected(
+    correction: Array, hessian: Array, step: Array, before: Array, gradient: Array
+) -> Array:
+    """Return what a Hessian lacks, as the change of gradients along a step tells.
+
+    The symmetric update of rank one, so that ``(hessian + correction) @ step`` is the change.
+    """
+    lacking = before - gradient - (hessian + correction) @ step
+    along = float(lacking @ step)
+    if abs(along) <= CONCAVE * float(np.linalg.norm(lacking) * np.linalg.norm(step)):
+        return correction
+    return correction + np.outer(lacking, lacking) / along
 
 
 def flipped(endog: Array, eta: Array, one: float, zero: float, steepness: float) -> Flipped:
@@ -370,20 +424,20 @@ def _prob_bad(
     return np.where(endog == 1, at.f0 * at.q, at.f1 * at.p) / at.label
 
 
-def _firsts(at: Flipped, endog: Array, steep: float) -> Array:
+def _firsts(at: Flipped, endog: Array, drift: float) -> Array:
     """Return derivatives of ln P(label) in the predictor and both log-odds, shape (3, n)."""
     by_one, by_zero = -at.f1 * at.g1 * at.p, at.f0 * at.g0 * at.q
-    by_eta = (at.g1 - at.f0) * at.p * at.q + steep * (by_one - by_zero)
+    by_eta = (at.g1 - at.f0) * at.p * at.q + drift * (by_one - by_zero)
     return np.where(endog == 1, 1.0, -1.0) / at.label * np.stack([by_eta, by_one, by_zero])
 
 
-def _seconds(at: Flipped, endog: Array, steep: float) -> Array:
+def _seconds(at: Flipped, endog: Array, drift: float) -> Array:
     """Return second derivatives of P(label) over P(label), shape (3, 3, n)."""
     spread, r1, r0 = at.p * at.q, at.f1 * at.g1, at.f0 * at.g0
     one_one, zero_zero = -r1 * (at.g1 - at.f1) * at.p, r0 * (at.g0 - at.f0) * at.q
-    eta_one, eta_zero = -r1 * spread + steep * one_one, -r0 * spread - steep * zero_zero
-    eta_eta = (at.g1 - at.f0) * spread * (at.q - at.p) + steep * (
-        steep * (one_one + zero_zero) + 2.0 * spread * (r0 - r1)
+    eta_one, eta_zero = -r1 * spread + drift * one_one, -r0 * spread - drift * zero_zero
+    eta_eta = (at.g1 - at.f0) * spread * (at.q - at.p) + drift * (
+        drift * (one_one + zero_zero) + 2.0 * spread * (r0 - r1)
     )
     none = np.zeros_like(spread)
     rows = [[eta_eta, eta_one, eta_zero], [eta_one, one_one, none], [eta_zero, none, zero_zero]]
@@ -404,6 +458,7 @@ def _slopes(
     zero: float,
     steep: float,
     inverse: Array,
+    drift: float,
     expected: bool,
 ) -> tuple[Array, Array, Array]:
     """Return score and Hessian with Jeffreys' prior, and slopes of flips by class.
@@ -412,11 +467,11 @@ def _slopes(
     """
     k = exog.shape[1]
     at = flipped(endog, exog @ theta, one, zero, steep)
-    firsts = _firsts(at, endog, steep)
+    firsts = _firsts(at, endog, drift)
     if expected:
         seconds = _expected(at, firsts)
     else:
-        seconds = firsts[:, None] * firsts[None, :] - _seconds(at, endog, steep)
+        seconds = firsts[:, None] * firsts[None, :] - _seconds(at, endog, drift)
     seconds *= counts
     hat = counts * at.p * at.q * np.einsum("ni,ni->n", exog @ inverse, exog)
     score = np.empty(k + 2)
@@ -427,17 +482,17 @@ def _slopes(
     hessian[k:, :k] = seconds[0, 1:] @ exog
     hessian[:k, k:] = hessian[k:, :k].T
     hessian[k:, k:] = seconds[1:, 1:].sum(axis=-1)
-    return score, hessian, _flip_slopes(at, exog, counts, steep)
+    return score, hessian, _flip_slopes(at, exog, counts, drift)
 
 
-def _flip_slopes(at: Flipped, exog: Array, counts: Array, steep: float) -> Array:
+def _flip_slopes(at: Flipped, exog: Array, counts: Array, drift: float) -> Array:
     """Return how the numbers of flipped ones and zeros move, shape (2, k + 2)."""
     k = exog.shape[1]
     by_one, by_zero = at.f1 * at.g1 * at.p, at.f0 * at.g0 * at.q
     spread = at.p * at.q
     slopes = np.zeros((2, k + 2))
-    slopes[0, :k] = (counts * (at.f1 * spread + steep * by_one)) @ exog
-    slopes[1, :k] = -(counts * (at.f0 * spread + steep * by_zero)) @ exog
+    slopes[0, :k] = (counts * (at.f1 * spread + drift * by_one)) @ exog
+    slopes[1, :k] = -(counts * (at.f0 * spread + drift * by_zero)) @ exog
     slopes[0, k], slopes[1, k + 1] = counts @ by_one, counts @ by_zero
     return slopes
 
@@ -455,7 +510,7 @@ def _pulls(
     """Return the pull of Jeffreys' prior (k,), and slopes of flips by class (2, k + 2)."""
     at = flipped(endog, exog @ theta, one, zero, steep)
     hat = counts * at.p * at.q * np.einsum("ni,ni->n", exog @ inverse, exog)
-    return (hat * (0.5 - at.p)) @ exog, _flip_slopes(at, exog, counts, steep)
+    return (hat * (0.5 - at.p)) @ exog, _flip_slopes(at, exog, counts, COUNTED * steep)
 
 
 def _influence(
@@ -472,7 +527,7 @@ def _influence(
 ) -> Array:
     """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
     at = flipped(endog, exog @ theta, one, zero, steep)
-    firsts = _firsts(at, endog, steep)
+    firsts = _firsts(at, endog, COUNTED * steep)
     scores = np.column_stack([firsts[0][:, None] * exog, firsts[1], firsts[2]])
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
     leverage = np.minimum(information * at.label / at.other, LEVERAGE_MAX)

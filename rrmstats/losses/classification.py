@@ -15,7 +15,7 @@ from rrmstats.core.linear import weighted_gram
 from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.labels import NO_FLIPS, LabelFit, LabelLaw
+from rrmstats.laws.labels import NO_FLIPS, FlippedLabels, LabelFit
 from rrmstats.losses.label_explanations import LabelExplanation, explain_labels, explained
 from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
 from rrmstats.losses.separation import separable
@@ -83,15 +83,16 @@ class ClassificationProblem(LogisticProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.setting.eps_bar == 0:
             return first.unflipped()
-        law = LabelLaw(self.endog, self.exog, first.mass, first.setting.eps_bar, NO_FLIPS)
+        eps_bar, steps = first.setting.eps_bar, first.setting.maxiter
+        law = FlippedLabels(self.endog, self.exog, first.mass, eps_bar, NO_FLIPS, steps)
         some, columns = self._deciding_rows(law)
         found = explain_labels(some, columns, first.theta)
         best = found[0].fit
-        if some is not law:
-            best = replace(law, flips=best.law.flips).fit(best.value.z)
+        whole = replace(law, flips=best.law.flips)
+        best = replace(best, law=whole) if len(columns) == self.n_obs else whole.fit(best.value.z)
         return self._of_fit(first, best, found, some.total)
 
-    def _deciding_rows(self, law: LabelLaw) -> tuple[LabelLaw, Array]:
+    def _deciding_rows(self, law: FlippedLabels) -> tuple[FlippedLabels, Array]:
         """Return rows in memory, evenly spaced where there are many, and their columns."""
         if self.blocks is None and self.n_obs <= DECIDING_ROWS:
             return law, self.columns
@@ -110,7 +111,7 @@ class ClassificationProblem(LogisticProblem):
         """Return the estimate of a fit to all rows, the best of those found."""
         bad = fit.law.prob_bad(fit.value)
         chosen = replace(found[0].told, eps=fit.eps, prob_bad=bad)
-        moves, share_moves, shift = fit.law.flip_influence(fit.value)
+        moves, share_moves, shift = fit.law.influence(fit.value)
         params = self.design.to_params(fit.theta)
         spread = first.setting.spread(self.n_obs)
         kept = (1.0 - bad) * spread

@@ -19,7 +19,6 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults
-from rrmstats.results.explanations import LABELS, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.pictures import drawn
 from rrmstats.results.prediction import ProbabilityPrediction
@@ -30,8 +29,9 @@ from rrmstats.results.wrapper import wrapper_of
 class RRMLogitResults(RRMResults):
     """Results of a logistic regression; see `RRMResults` for what all models share.
 
-    The second step explains the labels: all follow the model (maximum likelihood with Firth's
-    penalty), some are wrong wherever they lie, or some are wrong where the model is nearly sure.
+    The second step fits explanations of the labels and chooses among them: none are flipped
+    (maximum likelihood with Firth's penalty), they are flipped at random, by class, or where the
+    model is sure of them. Its `lambda_` is that of the first step.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class RRMLogitResults(RRMResults):
         is: standard errors, tests and intervals are NaN, and `params` of the first step are
         `raw_params`.
     eps_hat, eps_hat_se : float
-        Estimated fraction of wrong labels and its standard error. A lower bound: labels that are
-        wrong where the model is in doubt cannot be told from right ones. NaN in a first step that
-        identifies only the direction; 0 where `eps_bar` is 0.
+        Estimated fraction of flipped labels and its standard error. In the first step a lower
+        bound: labels that are wrong where the model is in doubt cannot be told from right ones.
+        NaN in a first step that identifies only the direction; 0 where `eps_bar` is 0.
 
     Examples
     --------
@@ -303,16 +303,16 @@ class RRMLogitResults(RRMResults):
         """
         return row_sums(_label_table, self.model.endog, expit(self.fittedvalues) > threshold)
 
-    @property
-    def _wording(self) -> Wording:
-        return LABELS
+    def _efficiency_text(self) -> str:
+        reached = self.efficiency_reached
+        return "n/a" if reached is None or np.isnan(reached) else f"{reached:.2f}"
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
-        if self.steps == 1 and self.eps_bar > 0:
+        if self.efficiency is None and self.eps_bar > 0:
             notes.append(
-                "Robustness has a price that grows with eps_bar: on clean data the variances are "
-                "larger than those of maximum likelihood. fit(steps=2) takes a second step."
+                "Robustness has a price in efficiency that grows with eps_bar; on clean data "
+                "fit(efficiency=0.95) has the variances of maximum likelihood."
             )
         return notes + self._size_notes()
 
@@ -333,9 +333,9 @@ class RRMLogitResults(RRMResults):
                 "errors, tests or intervals. Lower eps_bar, or try fit(steps=2)."
             ]
         return [
-            "A hyperplane has no more rows on its wrong side than a share of eps_bar. All of them "
-            "may be wrong labels: only the direction of the coefficients is identified, not their "
-            "size, so that there are no standard errors, tests or intervals. Lower eps_bar."
+            "A hyperplane separates the labels that are not called flipped: only the direction of "
+            "the coefficients is identified, not their size, so that there are no standard "
+            "errors, tests or intervals. Lower eps_bar."
         ]
 
 

@@ -26,11 +26,10 @@ MODELS = {
 SEARCHES = [
     *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "estimate")),
     "rrmstats.losses.regression.explained_gaussian",
-    *(f"rrmstats.losses.{name}.global_minimum" for name in ("inner", "separation")),
     "rrmstats.losses.scatter_rungs.fixed_scatter",
     "rrmstats.losses.plane_rungs.fixed_plane",
     "rrmstats.losses.sizes.fixed_size",
-    "rrmstats.losses.label_ladder.label_fit",
+    "rrmstats.losses.classification.explain_labels",
     "rrmstats.core.search.minimize",
 ]
 # They write, remove or rebuild, and read nothing.
