@@ -112,7 +112,9 @@ class Equations:
 
     @property
     def _has_apart(self) -> bool:
-        return self.kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.OTHER_LINE)
+        return self.kind.bad in (
+            Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.OTHER_LINE, Bad.SCATTERED
+        )  # fmt: skip
 
     @property
     def _heavy(self) -> bool:
@@ -162,7 +164,8 @@ class Equations:
         add("spread", 1, one, self._has_wide and self.shared.log_spread > AT_END)
         line = self.kind.bad is Bad.OTHER_LINE
         add("apart", 1, self.free_places(self.mixture.apart[0]), self._has_apart)
-        add("center", rows.dim, rows.exog if line else one, self._has_apart)
+        shifted = self._has_apart and self.kind.bad is not Bad.SCATTERED
+        add("center", rows.dim, rows.exog if line else one, shifted)
         add("size", 1, one, self._has_apart and not line and self.shared.log_size > AT_END)
         add("df", 1, one, self._heavy)
         return found
@@ -339,14 +342,19 @@ class Equations:
 
     @property
     def share(self) -> tuple[float, float]:
-        """The share of bad rows and its standard error."""
+        """The share of bad rows and its standard error.
+
+        It is at least that of a share of the rows that is known to be bad, and no more than that
+        where there are many equations.
+        """
         rows = self.rows
         bad = self.shared.wide + self.shared.apart
         share = float(rows.counts @ bad) / rows.total
         moves = np.zeros(len(bad))
+        affordable = sum(block.count for block in self.blocks) <= MOST_EQUATIONS
         for name in ("wide", "apart"):
             place = self.place(name)
-            if place.stop > place.start:
+            if affordable and place.stop > place.start:
                 factors = next(block.factors for block in self.blocks if block.name == name)
                 weight = rows.counts @ factors / rows.total
                 moves = moves + self.influence[:, place] @ weight

@@ -23,8 +23,8 @@ from rrmstats.losses.component_moves import (
     turn_sums,
     turned_loadings,
 )
-from rrmstats.losses.covariance import NEGLIGIBLE
-from rrmstats.losses.cutoffs import nearness, precision_order, subspace_cutoff
+NEGLIGIBLE = 2e-3
+from rrmstats.losses.old_cutoffs import nearness, precision_order, subspace_cutoff
 from rrmstats.losses.gaussian import Core
 from rrmstats.losses.inner import InnerScatter
 from rrmstats.losses.matrices import check_range, weighted_scatter

@@ -11,7 +11,7 @@ from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
+from rrmstats.losses.old_cutoffs import precision_order, scatter_cutoff
 from rrmstats.losses.matrices import unit_spread
 from rrmstats.losses.planes import reweighted
 from rrmstats.losses.rungs import tempered_weights
