@@ -41,10 +41,8 @@ DEGREES = (1.5, 4.0, 12.0)
 # Log-likelihoods below the best at which a fit can no longer become the best.
 HOPELESS = 25.0
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
-# less than this part of the rows that must be good, or whose least variance is less than this
-# part of the squared median distance of all rows. That part is 0.19 or more where half of the
-# rows are good and normal: their 98 % quantile is the median distance at the worst.
-LEAST_GOOD, COLLAPSED = 0.75, 0.01
+# less than this part of the rows that must be good; see also `Rows.collapsed`.
+LEAST_GOOD = 0.75
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -155,16 +153,8 @@ def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     if rows.dim == 1:
         return mixtures
     good = mixtures.good @ rows.counts >= LEAST_GOOD * (1 - eps_bar) * rows.total
-    places = [i for i in np.flatnonzero(good) if not collapsed(rows, mixtures.scatter[i])]
+    places = [i for i in np.flatnonzero(good) if not rows.collapsed(mixtures.scatter[i])]
     return mixtures.take(places)
-
-
-def collapsed(rows: Rows, scatter: Array) -> bool:
-    """Tell whether the variance along the least axis of a scatter (d, d) has collapsed."""
-    values, axes = np.linalg.eigh(scatter)
-    along = rows.data @ axes[:, 0]
-    typical = float(np.median(np.abs(along - np.median(along))))
-    return bool(values[0] < COLLAPSED * typical**2)
 
 
 def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -> Mixtures:

@@ -6,23 +6,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import chi2
-from scipy.stats import f as f_distribution
 
 from rrmstats.core.block_array import aligned, row_map, taken
 from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
-from rrmstats.losses.explained import decided, in_memory
+from rrmstats.losses.explained import (
+    consistent_scatter,
+    decided,
+    explained_moves,
+    in_memory,
+)
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_starts import candidates
-from rrmstats.losses.tilted_scatter import tilted_order, tilted_share
+from rrmstats.losses.scatter_starts import scatter_candidates
+from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilted_share
 
 # Rows nearer than this to a hyperplane, for data in units of their spread, lie on it.
 ON_PLANE = 100 * np.sqrt(FLAT)
@@ -117,12 +120,9 @@ class CovarianceProblem(ScatterProblem):
             return replace(first, first=first)
         data, counts = in_memory(self, setting, self.data)
         rows = Rows(data, np.ones((len(data), 1)), counts)
-        starts = candidates(self, found, setting, data, counts)
+        starts = scatter_candidates(self, found, setting, rows)
         explained, equations, settled = decided(rows, starts, setting)
-        location, scatter = equations.mixture.coef[0, 0], equations.mixture.scatter[0]
-        good = float(counts @ equations.good)
-        size = student_size(float(equations.mixture.df[0]), self.dim)
-        scatter = scatter * (size * (good - 1) / good)
+        location, scatter = equations.mixture.coef[0, 0], consistent_scatter(equations)
         theta = self.join(location, scatter)
         mass = setting.spread(self.n_obs) * aligned(equations.pull, self.blocks)
         found = found.continued(
@@ -249,19 +249,9 @@ class CovarianceEstimate(Estimate):
                 "the covariance is singular, so it has no standard errors: the observations with "
                 "weight lie on a hyperplane; see hyperplane"
             )
-        problem, found, order = self.problem, self.solution, 1 / self.ratio
-        steps, log_lambda = minimum_influence(
-            problem, found.theta, found.losses, found.weights, found.lambda_, self.base
-        )
-        mean, scatter = problem.directions(found.theta, steps)
-        free = 1 < order < 1 / second_moment_ratio(self.setting.eps_bar, problem.dim)
-        # ln a moves by -(a - 1) times what ln lambda does, unless it is that of clean data.
-        grown = -(order - 1) * log_lambda if free else 0.0 * log_lambda
-        size = np.sqrt(self.wnobs / max(self.wnobs - problem.n_params, 1.0))
-        return row_map(
-            resized_moves, mean, scatter, grown, tail=(len(self.params),), unit=problem.unit,
-            scatter_here=problem.split(found.theta)[1], order=order, enlarged=size,
-        )  # fmt: skip
+        problem = self.problem
+        moves = tilted_moves(problem, self.solution, 1 / self.ratio, self.setting)
+        return row_map(moments_in_units, *moves, tail=(len(self.params),), unit=problem.unit)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -291,61 +281,11 @@ class ExplainedCovariance(CovarianceEstimate):
 
     def influence(self) -> Array:
         """Return the influence functions of the mean and the upper triangle, shape (n, k)."""
-        equations, dim = self.equations, self.problem.dim
-        moves, root = equations.influence, equations.root
-        mean = moves[:, equations.place("coef")] @ root.T
-        upper = np.triu_indices(dim)
-        shape = np.zeros((len(moves), dim, dim))
-        shape[:, upper[0], upper[1]] = shape[:, upper[1], upper[0]] = moves[
-            :, equations.place("scatter")
-        ]
-        df, tails = float(equations.mixture.df[0]), equations.place("df")
-        if tails.stop > tails.start:
-            up, down = (np.log(student_size(df * factor, dim)) for factor in (1.01, 1 / 1.01))
-            slope = (up - down) / (2 * np.log(1.01))
-            shape += slope * moves[:, tails, None] * np.eye(dim)
-        scatter = student_size(df, dim) * (root @ shape @ root.T)
+        equations = self.equations
+        mean = equations.influence[:, equations.place("coef")] @ equations.root.T
+        scatter = explained_moves(equations)
         found = moments_in_units(mean, scatter, self.problem.unit)
         return aligned(found, self.problem.blocks)
-
-
-def student_size(df: float, dim: int) -> float:
-    """Return by how much the scatter of Student noise is smaller than that of its middle half.
-
-    A Gaussian distribution of the larger scatter has the same median distance.
-    """
-    if np.isinf(df):
-        return 1.0
-    return float(dim * f_distribution.ppf(0.5, dim, df) / chi2.ppf(0.5, dim))
-
-
-def resized_moves(
-    mean: Array,
-    scatter: Array,
-    grown: Array,
-    unit: Array,
-    scatter_here: Array,
-    order: float,
-    enlarged: float,
-) -> Array:
-    """Return the influence functions of means and consistent covariances, shape (n, k).
-
-    Parameters
-    ----------
-    mean, scatter : ndarray, shapes (n, d) and (n, d, d)
-        Of location and weighted covariance.
-    grown : ndarray, shape (n,)
-        Of the logarithm of the order.
-    unit : ndarray, shape (d,)
-        Units of the data.
-    scatter_here : ndarray, shape (d, d)
-        The weighted covariance.
-    order : float
-    enlarged : float
-        By how much they grow because the fit has used up some of the rows.
-    """
-    whole = order * (scatter + grown[:, None, None] * scatter_here)
-    return enlarged * moments_in_units(mean, whole, unit)
 
 
 def moments_in_units(mean: Array, scatter: Array, unit: Array) -> Array:

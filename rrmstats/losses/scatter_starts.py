@@ -7,91 +7,84 @@ from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import sign_frame, typical_spread
-from rrmstats.core.points import evaluate
+from rrmstats.core.points import Points, evaluate
+from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.laws.gaussian import Rows
 from rrmstats.losses.matrices import FLAT, root_values
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.tilted_scatter import tilted_order
 
-#: A location (1, d) and a scatter (d, d).
+#: A location (1, d), or none (0, d) where it is known to be zero, and a scatter (d, d).
 Candidate = tuple[Array, Array]
 
-# Difference of two risks, in units of the dimension, that are one minimum.
+# Difference of two risks above the least possible, in units of the excess, of one minimum.
 SAME_END = 1e-4
-# Minima to start from, and their entries in all: many variables have few of them.
+# Minima to start from, and entries of their scatters in all: many variables have few of them.
 MOST_ENDS, MOST_ENTRIES = 6, 5000
 
 
-def candidates(
-    problem: ScatterProblem, solution: Solution, setting: Setting, data: Array, counts: Array
+def scatter_candidates(
+    problem: ScatterProblem, solution: Solution, setting: Setting, rows: Rows
 ) -> list[Candidate]:
-    """Return locations and scatters to start from, that of least risk first.
+    """Return locations and scatters to start from, that of least risk first."""
+    found = []
+    for theta, lambda_ in distinct_ends(problem, solution, setting, problem.dim):
+        location, scatter = problem.split(theta)
+        order = tilted_order(lambda_, setting.eps_bar, problem.dim)
+        found.append((location[None][: rows.n_coef], scatter * order))
+    return found + robust_starts(rows, setting.eps_bar)
+
+
+def distinct_ends(
+    problem: Problem, solution: Solution, setting: Setting, unit: float
+) -> list[tuple[Array, float]]:
+    """Return parameters and lambda of the minima that the search met, the lowest first.
 
     Parameters
     ----------
-    problem : ScatterProblem
+    problem : Problem
     solution : Solution
         The first step.
     setting : Setting
-    data : ndarray, shape (n, d)
-        The rows, in memory.
-    counts : ndarray, shape (n,)
-        How often each counts.
+    unit : float
+        In which risks are compared.
     """
-    place = problem.split(solution.theta)
-    found = [(place[0][None], _untilted(problem, place[1], solution.lambda_, setting))]
-    if problem.blocks is None:
-        found += other_ends(problem, solution, setting)
-    used = data[counts > 0]
-    return found + robust_starts(used, setting.eps_bar, problem.demean)
-
-
-def other_ends(
-    problem: ScatterProblem, solution: Solution, setting: Setting
-) -> list[Candidate]:
-    """Return the other minima of the risk that the search met, the lowest first."""
-    most = min(MOST_ENDS, MOST_ENTRIES // problem.dim**2)
-    ends = evaluate(problem, solution.ends, setting.budget(problem.n_obs))
-    seen, found = [solution.risk], []
+    found = [(solution.theta, solution.lambda_)]
+    if problem.blocks is not None:
+        return found
+    most = min(MOST_ENDS, MOST_ENTRIES // problem.data.shape[1] ** 2)
+    ends: Points = evaluate(problem, solution.ends, setting.budget(problem.n_obs))
+    seen = [solution.risk]
     for i in np.argsort(ends.risk, kind="stable"):
         risk, lambda_ = float(ends.risk[i]), float(ends.lambda_[i])
-        same = any(abs(risk - other) <= SAME_END * problem.dim for other in seen)
-        if len(found) >= most or same or not (np.isfinite(risk) and lambda_ > 0):
-            continue
-        seen.append(risk)
-        location, scatter = problem.split(ends.theta[i])
-        found.append((location[None], _untilted(problem, scatter, lambda_, setting)))
+        same = any(abs(risk - other) <= SAME_END * unit for other in seen)
+        if len(found) <= most and not same and np.isfinite(risk) and 0 < lambda_ < np.inf:
+            seen.append(risk)
+            found.append((ends.theta[i], lambda_))
     return found
 
 
-def _untilted(
-    problem: ScatterProblem, scatter: Array, lambda_: float, setting: Setting
-) -> Array:
-    return scatter * tilted_order(lambda_, setting.eps_bar, problem.dim)
-
-
-def robust_starts(data: Array, eps_bar: float, demean: bool = True) -> list[Candidate]:
+def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
     """Return scatters of rows that lie in the middle of the data, by three ways to tell them.
 
     They are the half of least distance along the axes of the spatial signs, in units of their
     median absolute deviations; and those not far out along the first or the last axis of the
     fourth-moment scatter, on which a cluster makes tails heavy or short.
     """
+    data, demean = rows.data[rows.counts > 0], bool(rows.n_coef)
     center, axes = sign_frame(data, demean)
     scores = (data - center) @ axes
     scores -= np.median(scores, axis=0) * demean
-    distance = np.sum((scores / np.sqrt(_variances(scores))) ** 2, axis=1)
-    found = [middle(data, distance, 0.5, demean)]
-    along = fourth_moment_axes(data, demean)
-    for axis in (0, -1):
-        score = along[:, axis] - np.median(along[:, axis]) * demean
-        found.append(middle(data, score**2, 1 - eps_bar, demean))
+    variances = np.maximum(typical_spread(scores) ** 2, FLAT)
+    found = [middle(rows, data, np.sum(scores**2 / variances, axis=1), 0.5)]
+    if len(data) > 2 * rows.dim:
+        along = fourth_moment_axes(data, demean)
+        for axis in (0, -1):
+            score = along[:, axis] - np.median(along[:, axis]) * demean
+            found.append(middle(rows, data, score**2, 1 - eps_bar))
     return [each for each in found if each is not None]
-
-
-def _variances(scores: Array) -> Array:
-    return np.maximum(typical_spread(scores) ** 2, FLAT)
 
 
 def fourth_moment_axes(data: Array, demean: bool) -> Array:
@@ -106,19 +99,18 @@ def fourth_moment_axes(data: Array, demean: bool) -> Array:
     return np.asarray(z @ np.linalg.eigh(fourth)[1][:, ::-1])
 
 
-def middle(data: Array, distance: Array, share: float, demean: bool) -> Candidate | None:
+def middle(rows: Rows, data: Array, distance: Array, share: float) -> Candidate | None:
     """Return location and scatter of the rows of least distance; None where it is singular.
 
     The scatter has a size at which the median squared distance is that of Gaussian rows.
     """
     n, d = data.shape
     kept = data[np.argsort(distance, kind="stable")[: max(int(share * n), d + 2)]]
-    location = kept.mean(axis=0) * demean
+    location = kept.mean(axis=0) * rows.n_coef
     scatter = (kept - location).T @ (kept - location) / len(kept)
     try:
-        inverse = np.linalg.inv(np.linalg.cholesky(scatter))
+        square = rows.squares((data - location)[None], scatter[None])[0]
     except np.linalg.LinAlgError:
         return None
-    square = np.sum(((data - location) @ inverse.T) ** 2, axis=1)
-    size = max(float(np.median(square)) / float(chi2.ppf(0.5, d)), FLAT)
-    return location[None], scatter * size
+    size = float(np.median(square)) / float(chi2.ppf(0.5, rows.freedom))
+    return location[None][: rows.n_coef], scatter * max(size, FLAT)
