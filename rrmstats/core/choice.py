@@ -88,14 +88,6 @@ def choose(fit: Callable[[float], Estimate], bound: float) -> Choice:
     if fitted(bound).hidden:
         raise NotImplementedError(HIDDEN)
     value, share, margin = _needed(fitted(bound), bound)
-    # Where no more efficient fit agrees with the one at the bound, that one may be too noisy to
-    # tell: its own finding is a bound that it can do with.
-    found = fitted(bound)
-    while _kept_first(found) and value < found.setting.eps_bar:
-        found = fitted(value)
-        lower = _needed(found, value)
-        if lower[0] < value:
-            value, share, margin = lower
     raised = False
     while (larger := larger_bound(value, bound)) is not None:
         if compare(fitted(value), fitted(larger)).agrees:
@@ -112,15 +104,9 @@ def rounded_up(value: float, bound: float) -> float:
 def _needed(estimate: Estimate, bound: float) -> tuple[float, float, float]:
     """Return the value that an estimate needs, the share of rows that it gives up, the margin."""
     n, share = estimate.wnobs, float(np.nan_to_num(estimate.eps_hat))
-    if not _kept_first(estimate):
-        # The weights of a fit that gives up rows in part are those of a larger bound.
-        share = max(share, 1 - estimate.solution.n_eff / n)
+    # The weights of a fit that gives up rows in part are those of a larger bound.
+    share = max(share, 1 - estimate.solution.n_eff / n)
     least_one = min(max(share, 1 / n), 0.5)
     error = np.sqrt(least_one * (1 - least_one) / n)
     margin = MARGIN * max(float(np.nan_to_num(estimate.eps_hat_se)), float(error))
     return rounded_up(share + margin, bound), share, margin
-
-
-def _kept_first(estimate: Estimate) -> bool:
-    """Tell whether a second step stopped at the first."""
-    return estimate.ladder is not None and estimate.ladder.chosen == 0

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Explained
-from rrmstats.core.ladder import Ladder
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.core.sandwich import (
     Dependence,
@@ -41,8 +38,6 @@ class Estimate:
         The paper's, which minimize the risk.
     first : Estimate or None
         That of the first step, where this one is of the second.
-    ladder : Ladder or None
-        The rungs of the second step, and the one that these parameters are of.
     explained : Explained or None
         The explanations that the second step compared; None where there is one step.
     eps_hat, eps_hat_se : float
@@ -69,7 +64,6 @@ class Estimate:
     params: Array
     raw_params: Array
     first: Estimate | None = None
-    ladder: Ladder[Any] | None = None
     explained: Explained | None = None
     eps_hat: float = np.nan
     eps_hat_se: float = np.nan

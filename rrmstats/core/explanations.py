@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class Bad(Enum):
     WIDE = "wide"
     CLUSTER = "cluster"
     WIDE_AND_CLUSTER = "wide and cluster"
+    SCATTERED = "scattered"
     OTHER_LINE = "other line"
     FALSE_ZEROS = "false zeros"
     WIDE_AND_ZEROS = "wide and false zeros"
@@ -111,9 +113,12 @@ class Explained:
         return values - (plain[0] if plain else values.min())
 
 
-def best_of_each(explanations: Iterable[Explanation], wnobs: float) -> tuple[Explanation, ...]:
+Fitted = TypeVar("Fitted", bound=Explanation)
+
+
+def best_of_each(explanations: Iterable[Fitted], wnobs: float) -> tuple[Fitted, ...]:
     """Return the explanation of least BIC among those of one name, the best name first."""
-    best: dict[str, Explanation] = {}
+    best: dict[str, Fitted] = {}
     for each in explanations:
         if each.name not in best or each.bic(wnobs) < best[each.name].bic(wnobs):
             best[each.name] = each

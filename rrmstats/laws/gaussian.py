@@ -3,8 +3,9 @@
 Rows are ``Y = X B + noise``: a regression has d = 1, a mean and covariance a constant X. Good rows
 have Gaussian or Student noise with scatter S, whose size may change from row to row. Bad rows are
 *wide*, Cauchy around the fit with scatter c S; or form a *cluster*, Gaussian around a shift m from
-the fit with scatter v S, v >= 1; or follow *another line*, with coefficients of their own and the
-noise of the good rows. Bad rows do not count in the fit of B and S.
+the fit with scatter v S, v >= 1; or are *scattered*, the same without a shift; or follow *another
+line*, with coefficients of their own and the noise of the good rows. Bad rows do not count in the
+fit of B and S.
 
 The share of bad rows may differ for rows that lie far from the others in X: leverage points are
 bad together or good together.
@@ -36,6 +37,10 @@ RIDGE, LINE_RIDGE = 1e-12, 1e-9
 LEAST_DF, MOST_DF = 1.0, 200.0
 # A row is far from the others in X, or from a fit, where one good row in so many is.
 FAR = 1e-3
+# Variance, relative to the squared median distance of all rows, below which it is one of few rows.
+# It is 0.19 or more where half of the rows are good and normal: at the worst the median distance
+# is their 98 % quantile.
+COLLAPSED = 0.01
 
 
 class Kind(NamedTuple):
@@ -52,6 +57,7 @@ CONTAMINATED = tuple(
     Kind(Good.PLAIN, bad) for bad in (Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER)
 )
 OTHER_LINE = Kind(Good.PLAIN, Bad.OTHER_LINE)
+SCATTERED = Kind(Good.PLAIN, Bad.SCATTERED)
 KINDS = (
     *(PLAIN, SHORT, HEAVY, *CONTAMINATED, OTHER_LINE),
     *(
@@ -59,10 +65,14 @@ KINDS = (
         for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)
         for bad in (Bad.NONE, Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER)
     ),
+    SCATTERED,
 )
 NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _HAS_WIDE = np.array([kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
-_HAS_CLUSTER = np.array([kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
+_IS_SCATTERED = np.array([kind.bad is Bad.SCATTERED for kind in KINDS])
+_HAS_CLUSTER = _IS_SCATTERED | np.array(
+    [kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER) for kind in KINDS]
+)
 _HAS_LINE = np.array([kind.bad is Bad.OTHER_LINE for kind in KINDS])
 _IS_HEAVY = np.array([kind.good is Good.HEAVY_TAILS for kind in KINDS])
 _IS_GROWING = np.array([kind.good is Good.GROWING_NOISE for kind in KINDS])
@@ -142,6 +152,22 @@ class Rows:
     def n_coef(self) -> int:
         """Coefficients of each response."""
         return int(self.exog.shape[1])
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the squared distances of good rows."""
+        return self.dim
+
+    def squares(self, resid: Array, scatter: Array) -> tuple[Array, Array]:
+        """Return squared distances (b, n) of residuals (b, n, d), and ln det S (b,)."""
+        return squared_distances(resid, scatter)
+
+    def collapsed(self, scatter: Array) -> bool:
+        """Tell whether the variance along the least axis of a scatter (d, d) is of few rows."""
+        values, axes = np.linalg.eigh(scatter)
+        along = self.data @ axes[:, 0]
+        typical = float(np.median(np.abs(along - np.median(along))))
+        return bool(values[0] < COLLAPSED * typical**2)
 
     @property
     def total(self) -> float:
@@ -269,11 +295,12 @@ class Mixtures:
 
     def n_extra(self, rows: Rows) -> np.ndarray:
         """Return the parameters of each besides B and S that are at no bound, shape (b,)."""
-        kind, d, k = self.kind, rows.dim, rows.n_coef
+        kind, d, k = self.kind, rows.freedom, rows.n_coef
         bad = _HAS_WIDE[kind] | _HAS_CLUSTER[kind] | _HAS_LINE[kind]
         found = (_IS_HEAVY | _IS_GROWING)[kind] + (kind == NUMBER[SHORT])
         found = found + _IS_CHANGING[kind] * rows.distances.shape[1]
-        found = found + 2 * _HAS_WIDE[kind] + (1 + d + (self.size > 1)) * _HAS_CLUSTER[kind]
+        shift = d * (_HAS_CLUSTER & ~_IS_SCATTERED)[kind]
+        found = found + 2 * _HAS_WIDE[kind] + (1 + (self.size > 1)) * _HAS_CLUSTER[kind] + shift
         found = found + (1 + k * d) * _HAS_LINE[kind]
         return np.asarray(found + (bad & self.far.any(axis=1)))
 
@@ -320,7 +347,7 @@ def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
 
 def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     """Return residuals and log-densities of the rows under a batch of mixtures."""
-    kind, d = mixtures.kind, rows.dim
+    kind, d = mixtures.kind, rows.freedom
     fitted = rows.fitted(mixtures.coef)
     resid = rows.data - fitted
     log_size, feature = np.zeros(resid.shape[:2]), None
@@ -332,7 +359,7 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
         if changing.any():
             log_size[changing] = mixtures.growth[changing] @ rows.distances.T
         resid = resid * np.exp(-log_size)[:, :, None]
-    square, log_det = squared_distances(resid, mixtures.scatter)
+    square, log_det = rows.squares(resid, mixtures.scatter)
     base = log_det[:, None] + 2 * d * log_size
     good = -0.5 * (square + base + d * LOG_2PI)
     heavy = _IS_HEAVY[kind]
@@ -343,7 +370,7 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
         spread = mixtures.spread[:, None]
         logs[1] = student(square / spread, base + d * np.log(spread), 1.0, d)
     if (_HAS_CLUSTER | _HAS_LINE)[kind].any():
-        around = squared_distances(resid - centers(rows, mixtures), mixtures.scatter)[0]
+        around = rows.squares(resid - centers(rows, mixtures), mixtures.scatter)[0]
         size = mixtures.size[:, None]
         logs[2] = -0.5 * (around / size + base + d * (np.log(size) + LOG_2PI))
     return Seen(resid, log_size, feature, square, logs)
@@ -391,7 +418,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     """Return mixtures after one step of EM, with the log-likelihood before it."""
     view = seen(rows, mixtures)
     (good, wide, apart), log_density = probabilities(mixtures, view)
-    kind, d, counts = mixtures.kind, rows.dim, rows.counts
+    kind, d, counts = mixtures.kind, rows.freedom, rows.counts
     shares = bounded_shares(rows, mixtures.far, wide, apart, eps_bar)
     mass = good * counts
     pull = mass
@@ -406,8 +433,17 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
         resid = resid * np.exp(-view.log_size)[:, :, None]
     free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9)
     scatter = np.swapaxes(resid * pull[:, :, None], 1, 2) @ resid / free[:, None, None]
+    if rows.dim > 1:
+        size = np.einsum("bii->b", scatter)[:, None, None] / rows.dim
+        scatter = scatter + RIDGE * size * np.eye(rows.dim)
     new = replace(
-        mixtures, df=new_df(mixtures, view.square, mass, d), coef=coef, scatter=scatter, wide=shares[0], apart=shares[1], good=good,
+        mixtures,
+        df=new_df(mixtures, view.square, mass, d),
+        coef=coef,
+        scatter=scatter,
+        wide=shares[0],
+        apart=shares[1],
+        good=good,
         log_likelihood=log_density @ counts,
         growth=grown(rows, mixtures, view, mass) if scaled else mixtures.growth,
         unit=fitted_unit(rows.fitted(coef)[:, :, 0], mass) if scaled else mixtures.unit,
@@ -477,9 +513,9 @@ def with_bad_rows(
     rows: Rows, mixtures: Mixtures, resid: Array, wide: Array, apart: Array
 ) -> Mixtures:
     """Return mixtures whose bad rows are fitted, given residuals and the mass of bad rows."""
-    kind, d = mixtures.kind, rows.dim
+    kind, d = mixtures.kind, rows.freedom
     if _HAS_WIDE[kind].any():
-        square = squared_distances(resid, mixtures.scatter)[0]
+        square = rows.squares(resid, mixtures.scatter)[0]
         total = wide.sum(axis=1)
         pull = wide * (1 + d) / (1 + square / mixtures.spread[:, None])
         found = np.einsum("bn,bn->b", pull, square) / np.maximum(d * total, NO_MASS)
@@ -491,13 +527,14 @@ def with_bad_rows(
     total = apart.sum(axis=1)
     known = np.maximum(total, NO_MASS)
     center = np.einsum("bn,bnd->bd", apart, resid) / known[:, None]
-    center = np.where((cluster & (total > NO_MASS))[:, None], center, mixtures.center)
+    shifted = cluster & ~_IS_SCATTERED[kind] & (total > NO_MASS)
+    center = np.where(shifted[:, None], center, mixtures.center)
     shift = mixtures.shift.copy()
     fitted = np.flatnonzero(line & (total > NO_MASS))
     if len(fitted):
         shift[fitted] = rows.coefficients(apart[fitted], resid[fitted], LINE_RIDGE)
     mixtures = replace(mixtures, center=center, shift=shift)
-    around = squared_distances(resid - centers(rows, mixtures), mixtures.scatter)[0]
+    around = rows.squares(resid - centers(rows, mixtures), mixtures.scatter)[0]
     size = np.einsum("bn,bn->b", apart, around) / (d * known)
     own = cluster & (total > NO_MASS)
     return replace(mixtures, size=np.where(own, np.maximum(size, 1.0), mixtures.size))
@@ -507,18 +544,19 @@ def started(
     rows: Rows, coef: Array, scatter: Array, kind: Kind, eps_bar: float, candidate: int
 ) -> Mixtures:
     """Return a mixture that starts from coefficients (k, d) and a scatter (d, d)."""
-    n, d, k = len(rows.data), rows.dim, rows.n_coef
+    d, k = rows.dim, rows.n_coef
     resid = rows.data - rows.fitted(coef[None])[0]
-    square = squared_distances(resid[None], scatter[None])[0][0]
-    out = square > chi2.isf(FAR, d)
+    square = rows.squares(resid[None], scatter[None])[0][0]
+    out = square > chi2.isf(FAR, rows.freedom)
     bad = float(rows.counts @ out) / rows.total
     number, count = NUMBER[kind], rows.counts[out]
     share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar)
     share = share / max(int(_HAS_WIDE[number]) + int(_HAS_CLUSTER[number]), 1)
     center, shift, spread = np.zeros(d), np.zeros((k, d)), 4.0
     if out.any():
-        center = count @ resid[out] / count.sum()
-        spread = max(float(np.median(square[out])) / d, 2.0)
+        if not _IS_SCATTERED[number]:
+            center = count @ resid[out] / count.sum()
+        spread = max(float(np.median(square[out])) / rows.freedom, 2.0)
         if _HAS_LINE[number]:
             shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
     middle, inverse = rows.middle(1.0 - out)
@@ -537,7 +575,7 @@ def started(
         spread=np.full(1, spread),
         shift=shift[None],
         center=center[None],
-        size=np.ones(1),
+        size=np.full(1, spread if _IS_SCATTERED[number] else 1.0),
         middle=middle[None],
         inverse=inverse[None],
         far=(rows.far(middle, inverse) & contaminated)[None],

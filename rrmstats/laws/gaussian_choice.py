@@ -19,6 +19,7 @@ from rrmstats.laws.gaussian import (
     NUMBER,
     OTHER_LINE,
     PLAIN,
+    SCATTERED,
     SHORT,
     Kind,
     Mixtures,
@@ -39,6 +40,9 @@ TOL = 1e-4
 DEGREES = (1.5, 4.0, 12.0)
 # Log-likelihoods below the best at which a fit can no longer become the best.
 HOPELESS = 25.0
+# Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
+# less than this part of the rows that must be good; see also `Rows.collapsed`.
+LEAST_GOOD = 0.75
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -121,14 +125,18 @@ def heavy_tails(rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: 
         for i in sorted({0, len(candidates) - 1})
         for df in DEGREES
     ]
-    return converged(rows, Mixtures.join(starts), eps_bar)
+    return sound(rows, converged(rows, Mixtures.join(starts), eps_bar), eps_bar)
 
 
 def contaminated(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> Mixtures:
     """Return the best fits with bad rows, from all candidates."""
-    kinds = [*CONTAMINATED, OTHER_LINE] if rows.n_coef > 1 else [*CONTAMINATED]
+    kinds = [*CONTAMINATED]
+    if rows.n_coef > 1:
+        kinds.append(OTHER_LINE)
+    if rows.dim > 1:
+        kinds.append(SCATTERED)
     mixtures = Mixtures.join(
         [
             started(rows, *each, kind, eps_bar, i)
@@ -138,10 +146,22 @@ def contaminated(
     )
     for _ in range(SCREEN_STEPS):
         mixtures = em_step(rows, mixtures, eps_bar)
+    mixtures = sound(rows, mixtures, eps_bar)
     kept = [i for kind in kinds for i in best_of_kind(rows, mixtures, kind, GO_ON)]
     value = criterion(rows, mixtures)
-    kept = [i for i in kept if value[i] > value[kept].max() - HOPELESS]
-    return converged(rows, mixtures.take(kept), eps_bar)
+    # BIC charges a cluster for its place, d numbers, before it is found.
+    margin = HOPELESS + 0.5 * float(np.log(rows.total)) * (rows.dim - 1)
+    kept = [i for i in kept if value[i] > value[kept].max() - margin]
+    return sound(rows, converged(rows, mixtures.take(kept), eps_bar), eps_bar)
+
+
+def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
+    """Return the mixtures that are no fits to few rows, which several dimensions allow."""
+    if rows.dim == 1:
+        return mixtures
+    good = mixtures.good @ rows.counts >= LEAST_GOOD * (1 - eps_bar) * rows.total
+    places = [i for i in np.flatnonzero(good) if not rows.collapsed(mixtures.scatter[i])]
+    return mixtures.take(places)
 
 
 def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -> Mixtures:
@@ -157,10 +177,10 @@ def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -
     return converged(rows, Mixtures.join(starts), eps_bar)
 
 
-def best_explanation(
+def compared(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
-) -> tuple[Explained, Equations, bool]:
-    """Return the explanations of the rows, the equations of the best, and whether it converged.
+) -> tuple[GaussianExplanation, ...]:
+    """Return the best fit of each explanation of the rows, the smallest BIC first.
 
     Parameters
     ----------
@@ -184,17 +204,38 @@ def best_explanation(
     mixtures = Mixtures.join(parts)
     mixtures = mixtures.take(np.isfinite(criterion(rows, mixtures)))
     found = [explanation(rows, mixtures.take([i])) for i in range(len(mixtures))]
-    compared = best_of_each(found, rows.total)
-    best = compared[0]
-    mixture, sound = polished(rows, best.mixture, eps_bar)
+    return best_of_each(found, rows.total)
+
+
+def best_explanation(
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
+) -> tuple[Explained, Equations, bool]:
+    """Return the explanations of the rows, the equations of the best, and whether it converged.
+
+    See `compared`.
+    """
+    best, *others = compared(rows, candidates, eps_bar)
+    mixture, settled = polished(rows, best.mixture, eps_bar)
     chosen = explanation(rows, mixture)
     explained = Explained(
-        explanations=(chosen, *compared[1:]),
+        explanations=(chosen, *others),
         chosen=chosen,
         wnobs=rows.total,
-        other_minimum=chosen.bad is not Bad.NONE and chosen.candidate != 0,
+        other_minimum=elsewhere(rows, chosen, candidates[0], eps_bar),
     )
-    return explained, Equations(rows, mixture, eps_bar), sound
+    return explained, Equations(rows, mixture, eps_bar), settled
+
+
+def elsewhere(
+    rows: Rows, chosen: GaussianExplanation, lowest: tuple[Array, Array], eps_bar: float
+) -> bool:
+    """Tell whether the lowest minimum of the risk does not lead to a fit with bad rows."""
+    if chosen.bad is Bad.NONE or chosen.candidate == 0:
+        return False
+    kind = Kind(Good.PLAIN, chosen.bad)
+    start = started(rows, *lowest, kind, eps_bar, 0)
+    same = converged(rows, replace(start, kind=chosen.mixture.kind), eps_bar)
+    return bool(same.log_likelihood[0] < chosen.log_likelihood - 1)
 
 
 def classical(rows: Rows) -> tuple[Array, Array]:

@@ -135,7 +135,9 @@ class Equations:
 
     @property
     def _has_apart(self) -> bool:
-        return self.kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.OTHER_LINE)
+        return self.kind.bad in (
+            Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.OTHER_LINE, Bad.SCATTERED
+        )  # fmt: skip
 
     @property
     def _heavy(self) -> bool:
@@ -197,7 +199,8 @@ class Equations:
         add("spread", 1, one, self._has_wide and self.shared.log_spread > AT_END)
         line = self.kind.bad is Bad.OTHER_LINE
         add("apart", 1, self.free_places(self.mixture.apart[0]), self._has_apart)
-        add("center", rows.dim, rows.exog if line else one, self._has_apart)
+        shifted = self._has_apart and self.kind.bad is not Bad.SCATTERED
+        add("center", rows.dim, rows.exog if line else one, shifted)
         add("size", 1, one, self._has_apart and not line and self.shared.log_size > AT_END)
         inside = LEAST_DF < self.mixture.df[0] < MOST_DF
         add("df", 1, one, self._heavy and inside)
@@ -348,6 +351,12 @@ class Equations:
         ]
         return -self.rows.total * np.hstack(parts) @ np.linalg.pinv(jacobian).T
 
+    @cached_property
+    def influence(self) -> Array:
+        """Influence functions of all parameters, with the correction of HC3, shape (n, q)."""
+        inverse = np.linalg.pinv(self.gram, hermitian=True)
+        return self.solved(1 / (1 - self.leverage(inverse)), self.jacobian)
+
     def leverage(self, inverse: Array) -> Array:
         """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""
         reach = np.einsum("ni,ij,nj->n", self.rows.exog, inverse, self.rows.exog)
@@ -368,10 +377,26 @@ class Equations:
         return self.good * (df + d) / (df + square)
 
     @property
-    def share(self) -> float:
-        """The share of bad rows."""
+    def share(self) -> tuple[float, float]:
+        """The share of bad rows and its standard error.
+
+        It is at least that of a share of the rows that is known to be bad, and no more than that
+        where there are many equations.
+        """
+        rows = self.rows
         bad = self.shared.wide + self.shared.apart
-        return float(self.rows.counts @ bad) / self.rows.total
+        share = float(rows.counts @ bad) / rows.total
+        moves = np.zeros(len(bad))
+        affordable = sum(block.count for block in self.blocks) <= MOST_EQUATIONS
+        for name in ("wide", "apart"):
+            place = self.place(name)
+            if affordable and place.stop > place.start:
+                factors = next(block.factors for block in self.blocks if block.name == name)
+                weight = rows.counts @ factors / rows.total
+                moves = moves + self.influence[:, place] @ weight
+        error = float(np.sqrt(rows.counts @ moves**2)) / rows.total
+        least = float(np.sqrt(max(share * (1 - share), 0.0) / rows.total))
+        return share, max(error, least)
 
     @property
     def share_slopes(self) -> Array:

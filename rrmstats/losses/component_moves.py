@@ -29,18 +29,6 @@ def basis_turns(steps: Array, off: Array) -> Array:
     return np.asarray(off @ steps[:, : codim * q].reshape(len(steps), codim, q))
 
 
-def outer_rows(left: Array, right: Array) -> Array:
-    """Return the outer products of rows (n, d) and (n, q), shape (n, d, q)."""
-    return left[:, :, None] * right[:, None, :]
-
-
-def turn_sums(
-    scores: Array, square: Array, share: Array, mass: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Return sums of two kinds of weights, and of the second times squares and scores."""
-    return share.sum(), mass.sum(), mass @ square, scores.T @ (mass[:, None] * scores)
-
-
 def turned_loadings(
     turns: Array, scatter: Array, axes: Array, basis: Array, values: Array, span: Array
 ) -> Array:

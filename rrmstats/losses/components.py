@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from rrmstats.core.block_array import blocked, row_map, row_sums
-from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
+from rrmstats.core.block_array import aligned, blocked, row_map, row_sums
+from rrmstats.core.consistency import untilted_variance
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
-from rrmstats.core.ladder import Ladder, Rung
+from rrmstats.core.explanations import Bad, Explained
 from rrmstats.core.sandwich import influence_covariance, minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -19,26 +18,21 @@ from rrmstats.losses.component_moves import (
     along_axes,
     basis_turns,
     flat_rows,
-    outer_rows,
-    turn_sums,
     turned_loadings,
 )
-from rrmstats.losses.covariance import NEGLIGIBLE
-from rrmstats.losses.cutoffs import nearness, precision_order, subspace_cutoff
-from rrmstats.losses.gaussian import Core
-from rrmstats.losses.inner import InnerScatter
+from rrmstats.losses.cutoffs import precision_order, subspace_cutoff
+from rrmstats.losses.inner import ExplainedScatter, InnerScatter
 from rrmstats.losses.matrices import check_range, weighted_scatter
 from rrmstats.losses.medians import thinned
 from rrmstats.losses.moment_problem import moment_sums, normalized
-from rrmstats.losses.plane_rungs import core_moments, subspace_ladder
-from rrmstats.losses.planes import PlaneRung, first_plane, is_fed
-from rrmstats.losses.rungs import Place, rung_solution
-from rrmstats.losses.scatter_moves import Part, bounded, enlargement, good_share
-from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample, tilts
+from rrmstats.losses.plane_choice import ExplainedPlane, explained_plane
 from rrmstats.losses.subspace import SubspaceProblem, complement
+from rrmstats.losses.tilted_scatter import untilted_variances
 
 # Rows per variable from which the errors of loadings can be relied on.
 ROWS_PER_VARIABLE = 5
+# Least part of the rows that a subspace is taken to rest on.
+LEAST_BREAD = 0.1
 
 
 class ComponentsProblem(SubspaceProblem):
@@ -86,47 +80,71 @@ class ComponentsProblem(SubspaceProblem):
             )
         super().__init__(scaled, q, demean)
 
+    @property
+    def codim(self) -> int:
+        """Dimensions off the subspace, of data that may span fewer."""
+        return len(self.span) - self.q
+
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
         inner = InnerScatter.found(self, self.split(solution.theta)[1], setting)
         if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
             return self._plain(solution, setting, inner)
-        plane = first_plane(self, solution, setting, len(self.span) - self.q)
-        told, within, usual = plane, inner, None
-        if -self.core(plane).bias(plane.shape_order) > NEGLIGIBLE * plane.good:
-            usual = self._ladder(plane, inner, setting, USUAL_EFFICIENCY)
-            told = usual.best
-            within = inner.climbed(USUAL_EFFICIENCY, near_rows(told, setting))
-        found = self._estimate(solution, setting, inner, plane)
-        eps_hat, error = contamination(told, within, setting)
-        return replace(found, eps_hat=eps_hat, eps_hat_se=error, usual=usual)
+        noise = self.first_noise(solution, setting)
+        spread = setting.spread(self.n_obs)
+        good = noise.tilts(solution.losses) * inner.good()
+        share = float(np.clip(1 - spread @ good, 0.0, setting.eps_bar))
+        error = float(np.sqrt(spread @ (good - (1 - share)) ** 2 / setting.wnobs(self.n_obs)))
+        found = self._estimate(solution, setting, inner, noise)
+        return replace(found, eps_hat=share, eps_hat_se=error)
 
-    def second_step(self, first: Estimate, efficiency: float = 0.95) -> ComponentsEstimate:
-        """Return the subspace of a given efficiency, or of what the data allow of it."""
+    def first_noise(self, solution: Solution, setting: Setting) -> PlaneNoise:
+        """Return the noise off the subspace of least risk."""
+        _, off, _ = self.frame(solution.theta)
+        location = solution.weights @ off
+        seen = np.linalg.eigvalsh(weighted_scatter(off, solution.weights, location))[::-1]
+        seen = np.maximum(seen, 0.0)
+        found = untilted_variances(seen, solution.lambda_, setting.eps_bar)
+        left = seen[seen > 0] / found[seen > 0]
+        # 1 - left is 2 v / lambda, at the lambda that counts.
+        rate = float(((1 - left) / (2 * seen[seen > 0])).max(initial=0.0))
+        return PlaneNoise(found, rate, float(np.exp(-0.5 * np.log(left).sum())))
+
+    def second_step(self, first: Estimate) -> ComponentsEstimate:
+        """Return the estimate of the best explanation of the rows.
+
+        Where no row can be bad, or the fit is exact, it is the first step.
+        """
         assert isinstance(first, ComponentsEstimate)
-        setting, ladder = first.setting, first.usual
-        if first.plane is None:
-            return self._stay(first, Ladder((first.only_rung(),), 0))
-        if ladder is None or efficiency != USUAL_EFFICIENCY:
-            ladder = self._ladder(first.plane, first.inner, setting, efficiency)
-        plane, passed = ladder.best, ladder.rungs[1 : ladder.chosen + 1]
-        if not passed and ladder.refused is not None:
-            return self._stay(first, ladder)
-        found, inner = first.solution, first.inner
-        if passed:
-            places = [Place(self.join(r.point, r.basis), r.lambda_, r.kept) for r in passed]
-            converged = all(rung.converged for rung in passed)
-            found = rung_solution(self, found, places, setting, converged)
-            inner = InnerScatter.found(self, plane.basis, setting)
-        inner = inner.climbed(efficiency, near_rows(plane, setting))
-        second = self._estimate(found, setting, inner, plane)
-        eps_hat, error = contamination(plane, inner, setting)
-        return replace(
-            second,
-            first=first,
-            ladder=with_params(ladder, first.params, second.params),
-            eps_hat=eps_hat,
-            eps_hat_se=error,
+        setting, found = first.setting, first.solution
+        if first.noise is None:
+            return replace(first, first=first)
+        plane = explained_plane(self, found, setting, self.codim)
+        mixture, counts = plane.mixture, plane.rows.counts
+        good = aligned(mixture.good[0], self.blocks)
+        location = mixture.coef[0].sum(axis=0)
+        basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, : self.q]
+        theta = self.join(location, basis)
+        mass = setting.spread(self.n_obs) * aligned(plane.pull, self.blocks)
+        found = found.continued(
+            theta, self.losses(theta), mass / mass.sum(), found.lambda_, setting
+        )
+        found = replace(found, converged=found.converged and plane.settled)
+        inner = InnerScatter.found(self, basis, setting).explained(mixture.good[0])
+        variances = plane.rows.off_axes(mixture.scatter)[0][0]
+        second = self._estimate(found, setting, inner, PlaneNoise(variances, 0.0, 1.0))
+        within = inner.good() if isinstance(inner, ExplainedScatter) else 1.0
+        prob_bad = 1 - good * within
+        share = min(float(setting.spread(self.n_obs) @ prob_bad), setting.eps_bar)
+        return ExplainedComponents(
+            **{name: getattr(second, name) for name in second.__dataclass_fields__}
+            | {
+                "first": first,
+                "explained": joined(plane.told, inner, prob_bad, share),
+                "eps_hat": share,
+                "eps_hat_se": float(np.sqrt(share * (1 - share) / counts.sum())),
+            },
+            off=plane,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -142,35 +160,10 @@ class ComponentsProblem(SubspaceProblem):
         found = replace(estimate, rest=rest * self.unit**2)
         return Untilted(found, found.influence())
 
-    def _stay(self, first: ComponentsEstimate, ladder: Ladder[Any]) -> ComponentsEstimate:
-        """Return the first step as the result of the second."""
-        ladder = with_params(ladder, first.params, first.params)
-        return replace(first, first=first, ladder=ladder, usual=None)
-
-    def core(self, plane: PlaneRung) -> Core:
-        """Return what is estimated of each degree of freedom off the subspace."""
-        return Core(plane.freedom, self.n_params, False)
-
-    def _ladder(
-        self, plane: PlaneRung, inner: InnerScatter, setting: Setting, efficiency: float
-    ) -> Ladder[PlaneRung]:
-        """Return the ladder above a first step, with eigenvalues in the units of the data."""
-        within = inner.distances()
-        ladder = subspace_ladder(self, plane, within, setting, efficiency)
-        weights = setting.spread(self.n_obs) * tilts(within, inner.size_order)
-        cov = core_moments(self.data, weights).cov
-        unit = inner.size_order * self.unit**2
-        rungs = []
-        for rung in ladder.rungs:
-            values = np.linalg.eigvalsh(rung.basis.T @ cov @ rung.basis)
-            scale = rung.reported * self.unit**2
-            rungs.append(replace(rung, params=unit * values[::-1], scale=scale))
-        return replace(ladder, rungs=tuple(rungs))
-
     def _plain(
         self, solution: Solution, setting: Setting, inner: InnerScatter
     ) -> ComponentsEstimate:
-        """Return the estimate where the ladder says nothing: no bad rows, or an exact fit."""
+        """Return the estimate where no row can be bad, or of an exact fit."""
         found = self._estimate(solution, setting, inner, None)
         off = float(setting.spread(self.n_obs) @ (solution.losses > 0)) * (setting.eps_bar > 0)
         error = float(np.sqrt(off * (1 - off) / setting.wnobs(self.n_obs)))
@@ -181,7 +174,7 @@ class ComponentsProblem(SubspaceProblem):
         solution: Solution,
         setting: Setting,
         inner: InnerScatter,
-        plane: PlaneRung | None,
+        noise: PlaneNoise | None,
     ) -> ComponentsEstimate:
         point, basis = self.split(solution.theta)
         off, square = complement(basis), self.unit**2
@@ -194,17 +187,17 @@ class ComponentsProblem(SubspaceProblem):
         sums = row_sums(moment_sums, self.data - point, solution.weights)
         moment = self.central(normalized(sums))[1]
         rest = float(solution.weights @ solution.losses)
-        if plane is not None:
-            rest = plane.reported * plane.freedom
+        if noise is not None:
+            rest = noise.total
         return ComponentsEstimate(
             problem=self,
             setting=setting,
-            solution=replace(solution, converged=solution.converged and inner.converged),
+            solution=replace(solution, converged=solution.converged and inner.solution.converged),
             params=values[::-1] * square,
             raw_params=np.linalg.eigvalsh(moment)[::-1][: self.q] * square,
             loss_unit=square,
             inner=inner,
-            plane=plane,
+            noise=noise,
             vectors=signed,
             loadings=self.span @ (basis @ signed),
             mean=self.center + self.column_unit * self.unit * (self.span @ center),
@@ -212,39 +205,53 @@ class ComponentsProblem(SubspaceProblem):
         )
 
 
-def near_rows(plane: PlaneRung, setting: Setting) -> Array | None:
-    """Return what is left of rows at their distances off a subspace, shape (n,), or None for all.
+def joined(plane: Explained, inner: InnerScatter, prob_bad: Array, share: float) -> Explained:
+    """Return what is told of rows that are bad off the subspace or within it."""
+    told = plane
+    within = inner.told if isinstance(inner, ExplainedScatter) else None
+    if plane.chosen.bad is Bad.NONE and within is not None and within.chosen.bad is not Bad.NONE:
+        told = within
+    chosen = replace(told.chosen, prob_bad=prob_bad, eps=share)
+    others = [each for each in told.explanations if each.name != chosen.name]
+    return replace(told, explanations=(chosen, *others), chosen=chosen, wnobs=plane.wnobs)
 
-    See `nearness`.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlaneNoise:
+    """The noise of good rows off a subspace.
+
+    Attributes
+    ----------
+    variances : ndarray, shape (m,)
+        Along its axes.
+    rate : float
+        1 / lambda of the weights of a first step.
+    size : float
+        What takes the mean of those weights over good rows to one.
     """
-    kept = row_map(nearness, plane.square, plane.freedom, tail=())
-    few = float(setting.spread(len(kept)) @ kept) < 0.9 * (1 - setting.eps_bar)
-    return None if few else kept
 
+    variances: Array
+    rate: float
+    size: float
 
-def contamination(plane: PlaneRung, inner: InnerScatter, setting: Setting) -> tuple[float, float]:
-    """Return the share of rows bad off a subspace or within it, and its standard error.
+    @property
+    def total(self) -> float:
+        """Variance in all directions together."""
+        return float(self.variances.sum())
 
-    Rows off the subspace that lie within the scores of the others widen their scatter, and hide
-    there: the share is at least that off the subspace.
-    """
-    sample = Sample.of(setting, len(plane.square))
-    off = Part(plane.square, plane.size_order, plane.freedom)
-    squares, few = sample.compressed(plane.square, plane.freedom)
-    share, error = good_share([off._replace(square=squares)], few)
-    if inner.rung is not None:
-        within = Part(inner.distances(), inner.size_order, len(inner.unit))
-        share, error = min((share, error), good_share([off, within], sample))
-    return max(1 - share, 0.0), error
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of squared distances (Box)."""
+        return self.total**2 / float((self.variances**2).sum())
 
+    @property
+    def order(self) -> float:
+        """Variances over the weighted ones, as of one dimension."""
+        return 1 + 2 * self.rate * self.total / self.freedom
 
-def with_params(ladder: Ladder[Any], first: Array, best: Array) -> Ladder[Any]:
-    """Return a ladder whose first and chosen rungs have given parameters."""
-    rungs = list(ladder.rungs)
-    rungs[ladder.chosen] = replace(rungs[ladder.chosen], params=best)
-    if ladder.chosen:
-        rungs[0] = replace(rungs[0], params=first)
-    return replace(ladder, rungs=tuple(rungs))
+    def tilts(self, losses: Array) -> Array:
+        """Return weights of rows whose mean over good rows is one, shape (n,)."""
+        return self.size * np.exp(-self.rate * losses)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -254,42 +261,23 @@ class ComponentsEstimate(Estimate):
     Attributes
     ----------
     inner : InnerScatter
-    plane : PlaneRung or None
-        The rung of the subspace; None where there is no ladder.
+    noise : PlaneNoise or None
+        Off the subspace; None where no row can be bad, and at an exact fit.
     vectors : ndarray, shape (q, q)
         Axes within the subspace.
     loadings : ndarray, shape (d, q)
     mean : ndarray, shape (d,)
     rest : float
         Variance off the subspace.
-    usual : Ladder or None
-        That of the usual efficiency, where a first step has climbed it to tell `eps_hat`.
     """
 
     problem: ComponentsProblem
     inner: InnerScatter
-    plane: PlaneRung | None
+    noise: PlaneNoise | None
     vectors: Array
     loadings: Array
     mean: Array
     rest: float
-    usual: Ladder[PlaneRung] | None = None
-
-    @property
-    def _searched(self) -> bool:
-        """Whether the subspace is that of least risk."""
-        return self.ladder is None or self.ladder.chosen == 0
-
-    def only_rung(self) -> Rung:
-        """Return the rung of an estimate that has no other."""
-        codim = self.problem.dim - self.problem.q
-        return Rung(
-            order=1.0,
-            efficiency=gaussian_efficiency(self.setting.eps_bar, codim),
-            params=self.params,
-            scale=self.rest / codim,
-            eps_hat=self.eps_hat,
-        )
 
     def score_cutoff(self, level: float) -> float:
         """Return the quantile of the squared score distances of clean rows."""
@@ -297,18 +285,16 @@ class ComponentsEstimate(Estimate):
 
     def orthogonal_cutoff(self, level: float) -> float | None:
         """Return the quantile of the squared orthogonal distances of clean rows, where known."""
-        plane = self.plane
-        if plane is None:
+        noise = self.noise
+        if noise is None:
             return None
-        core, order = self.problem.core(plane), plane.shape_order
-        good = self.wnobs * (1 - plane.eps_hat)
-        if self._searched:
-            eps_bar = self.setting.eps_bar
-            order = precision_order(order, eps_bar, plane.eps_hat, plane.freedom)
-            if is_fed(plane, self.problem.n_params, self.wnobs):
-                return None
-        found = subspace_cutoff(level, core, order, good)
-        return found * plane.reported * self.problem.unit**2
+        order = precision_order(noise.order, self.setting.eps_bar, self.eps_hat, noise.freedom)
+        return self._off_cutoff(level, noise, order)
+
+    def _off_cutoff(self, level: float, noise: PlaneNoise, order: float) -> float:
+        good = self.wnobs * (1 - self.eps_hat)
+        found = subspace_cutoff(level, noise.freedom, self.problem.n_params, good, order)
+        return found * noise.total / noise.freedom * self.problem.unit**2
 
     def influence(self) -> Array:
         """Return the influence functions of the eigenvalues, shape (n, q)."""
@@ -338,7 +324,7 @@ class ComponentsEstimate(Estimate):
         basis = problem.split(self.solution.theta)[1]
         return row_map(
             turned_loadings,
-            self._search_turns() if self._searched else self._rung_turns(),
+            self._turns(),
             self.inner.influence(),
             axes=self.vectors,
             basis=basis,
@@ -346,39 +332,56 @@ class ComponentsEstimate(Estimate):
             span=problem.span,
         )
 
-    def _search_turns(self) -> Array:
-        """Return how the basis of least risk turns off itself, shape (n, d, q)."""
+    def _turns(self) -> Array:
+        """Return how the basis turns off itself, shape (n, d, q)."""
         problem, found = self.problem, self.solution
         steps = minimum_influence(
             problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         ).theta
-        factor = 1.0 if self.plane is None else self._enlargement()
         off = complement(problem.split(found.theta)[1])
+        factor = 1.0 if self.noise is None else self._enlargement
         return row_map(basis_turns, steps, off=factor * off)
 
-    def _rung_turns(self) -> Array:
-        """Return how the basis of a rung turns off itself, shape (n, d, q).
-
-        The frame of the scores makes the derivative one number, observed as of elliptical rows,
-        times their variances less the noise.
-        """
-        problem, plane = self.problem, self.plane
-        assert plane is not None
-        share, order, freedom = self.setting.spread(problem.n_obs), plane.order, plane.freedom
-        centered = problem.data - plane.point
-        scores = centered @ plane.basis
-        rest = centered - scores @ plane.basis.T
-        square = self.solution.losses / plane.noise
-        tilt = tilts(square, order)
-        w = tilt if plane.kept is None else tilt * plane.kept
-        good, mass, first, second = row_sums(turn_sums, scores, square, share * tilt, share * w)
-        bread = float(mass - (order - 1) * first / freedom)
-        bread = bounded(bread, order, freedom, order ** (freedom / 2) * float(good))
-        spread, axes = np.linalg.eigh(second / mass)
-        gap = np.maximum(spread - plane.noise / order, np.finfo(float).tiny)
-        moved = (w[:, None] * (scores @ axes)) / (bread * gap)
-        return row_map(outer_rows, self._enlargement() * rest, moved @ axes.T)
-
+    @property
     def _enlargement(self) -> float:
-        sample = Sample.of(self.setting, self.problem.n_obs)
-        return enlargement(sample, self.problem.n_params)
+        """By how much errors grow because the fit has used up some of the rows."""
+        left = max(self.wnobs * (1 - self.eps_hat) - self.problem.n_params, 1.0)
+        return float(np.sqrt(self.wnobs * (1 - self.eps_hat) / left))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedComponents(ComponentsEstimate):
+    """The estimate of the second step.
+
+    Attributes
+    ----------
+    off : ExplainedPlane
+        The explanation of the distances off the subspace.
+    """
+
+    off: ExplainedPlane
+
+    def orthogonal_cutoff(self, level: float) -> float | None:
+        """Return the quantile of the squared orthogonal distances of clean rows."""
+        assert self.noise is not None
+        return self._off_cutoff(level, self.noise, 1.0)
+
+    def _turns(self) -> Array:
+        """Return how the basis turns off itself, shape (n, d, q).
+
+        The leading axes of a covariance turn towards another by their cross moment over the
+        difference of the variances. Weights of rows fall with their distances, which their
+        slope along these tells, as of elliptical rows.
+        """
+        rows, mixture = self.off.rows, self.off.mixture
+        q = self.problem.q
+        values, axes = np.linalg.eigh(mixture.scatter[0])
+        values, axes = values[::-1], axes[:, ::-1]
+        centered = (rows.data - rows.fitted(mixture.coef)[0]) @ axes
+        pull = self.off.pull
+        share = rows.counts / rows.total
+        bread = float(share @ (pull + self.off.slopes / rows.freedom))
+        gap = np.maximum(values[:q] - values[q:, None], np.finfo(float).tiny)
+        moved = (pull[:, None] * centered[:, q:])[:, :, None] * centered[:, None, :q] / gap
+        turns = self._enlargement / max(bread, LEAST_BREAD) * (axes[:, q:] @ moved)
+        return aligned(turns, self.problem.blocks)

@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.block_array import row_map
-from rrmstats.core.consistency import (
-    gaussian_efficiency,
-    second_moment_ratio,
-    untilted_variance,
-)
+from rrmstats.core.block_array import aligned, row_map, taken
+from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.ladder import Ladder, Rung
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.compression import compressed
+from rrmstats.laws.gaussian import Rows
+from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
+from rrmstats.laws.gaussian_choice import best_explanation
+from rrmstats.losses.explained_scatter import (
+    consistent_scatter,
+    explained_moves,
+    in_memory,
+)
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
-from rrmstats.losses.medians import thinned
-from rrmstats.losses.rungs import Place, rung_solution
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_ground import squared, whiten
-from rrmstats.losses.scatter_moves import (
-    Part,
-    good_share,
-    rung_moves,
-    scatter_influence,
-    search_moves,
-)
-from rrmstats.losses.scatter_rungs import (
-    ScatterRung,
-    core_of,
-    first_scatter,
-    scatter_ladder,
-)
-from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample
+from rrmstats.losses.scatter_starts import scatter_candidates
+from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilted_share
 
-# Relative bias of the size of a first step, below which it tells the contamination by itself.
-NEGLIGIBLE = 2e-3
 # Rows nearer than this to a hyperplane, for data in units of their spread, lie on it.
 ON_PLANE = 100 * np.sqrt(FLAT)
 
@@ -90,8 +74,7 @@ class CovarianceProblem(ScatterProblem):
         square = self.distances(theta)
         if self.blocks is not None:
             spread = np.broadcast_to(1.0 / self.n_obs, (self.n_obs,)) if base is None else base
-            typical = float(np.median(thinned(square)[0]))
-            square, base = compressed(square, spread, typical)
+            square, base = taken(np.arange(self.n_obs), square, spread)
         weights = entropy_weights(square, eps_bar, freq_weights=base).weights
         used = weights > 0
         size = max(float(weights[used] @ square[used]) / d, FLAT)
@@ -100,32 +83,70 @@ class CovarianceProblem(ScatterProblem):
     def consistent(self, solution: Solution, setting: Setting) -> CovarianceEstimate:
         """Return the estimate of the first step, its covariance consistent."""
         plane = self.hyperplane(solution)
-        if plane is not None or setting.eps_bar == 0:
-            return self._plain(solution, setting, plane)
-        sample = Sample.of(setting, self.n_obs)
-        rung = first_scatter(self, solution, sample)
-        rung = self._in_units(rung)
-        told, usual = rung, None
-        if -core_of(self).bias(rung.shape_order) > NEGLIGIBLE * rung.good:
-            usual = self._ladder(rung, setting, USUAL_EFFICIENCY)
-            told = usual.best
-        return self._estimate(solution, setting, rung, told, usual=usual)
+        location, scatter = self.split(solution.theta)
+        order, eps_hat, error = 1 / second_moment_ratio(setting.eps_bar, self.dim), 0.0, 0.0
+        if plane is not None:
+            eps_hat, error = self._off_share(solution, setting)
+        elif setting.eps_bar > 0:
+            order = tilted_order(solution.lambda_, setting.eps_bar, self.dim)
+            square, spread = self.distances(solution.theta) / order, setting.spread(self.n_obs)
+            eps_hat, error = tilted_share(
+                square, order, self.dim, spread, setting.wnobs(self.n_obs)
+            )
+        mean, raw = self.to_units(location, scatter)
+        return CovarianceEstimate(
+            problem=self,
+            setting=setting,
+            solution=solution,
+            params=self.to_params(location, scatter * order),
+            raw_params=self.to_params(location, scatter),
+            eps_hat=min(eps_hat, setting.eps_bar) if plane is None else eps_hat,
+            eps_hat_se=error,
+            loss_shift=2.0 * float(np.log(self.unit).sum()),
+            mean=mean,
+            raw_cov=raw,
+            ratio=1 / order,
+            plane=plane,
+        )
 
-    def second_step(self, first: Estimate, efficiency: float = 0.95) -> CovarianceEstimate:
-        """Return location and scatter of a given efficiency, or of what the data allow of it."""
+    def second_step(self, first: Estimate) -> CovarianceEstimate:
+        """Return the estimate of the best explanation of the rows.
+
+        Where no row can be bad, or the fit is singular, it is the first step.
+        """
         assert isinstance(first, CovarianceEstimate)
-        if first.rung is None:
-            ladder: Ladder[Any] = Ladder((self._only_rung(first),), 0)
-            return replace(first, first=first, ladder=ladder)
-        climbed = first.usual
-        if climbed is None or efficiency != USUAL_EFFICIENCY:
-            climbed = self._ladder(first.rung, first.setting, efficiency)
-        found, best, passed = first.solution, climbed.best, climbed.rungs[1 : climbed.chosen + 1]
-        if passed:
-            places = [Place(self.join(r.location, r.weighted), r.lambda_) for r in passed]
-            converged = all(rung.converged for rung in passed)
-            found = rung_solution(self, found, places, first.setting, converged)
-        return self._estimate(found, first.setting, best, best, first, climbed)
+        found, setting = first.solution, first.setting
+        if first.plane is not None or setting.eps_bar == 0:
+            return replace(first, first=first)
+        data, counts = in_memory(self, setting, self.data)
+        rows = Rows(data, np.ones((len(data), 1)), counts)
+        starts = scatter_candidates(self, found, setting, rows)
+        explained, equations, settled = best_explanation(rows, starts, setting.eps_bar)
+        location, scatter = equations.mixture.coef[0, 0], consistent_scatter(equations)
+        theta = self.join(location, scatter)
+        mass = setting.spread(self.n_obs) * aligned(equations.pull, self.blocks)
+        found = found.continued(
+            theta, self.losses(theta), mass / mass.sum(), found.lambda_, setting
+        )
+        share, error = equations.share
+        params, (mean, cov) = self.to_params(location, scatter), self.to_units(location, scatter)
+        return ExplainedCovariance(
+            problem=self,
+            setting=setting,
+            solution=replace(found, converged=first.solution.converged and settled),
+            params=params,
+            raw_params=params,
+            first=first,
+            explained=explained,
+            eps_hat=share,
+            eps_hat_se=error,
+            loss_shift=first.loss_shift,
+            mean=mean,
+            raw_cov=cov,
+            ratio=1.0,
+            plane=None,
+            equations=equations,
+        )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, the size of its covariance consistent."""
@@ -145,93 +166,6 @@ class CovarianceProblem(ScatterProblem):
         moves -= np.outer(left - 1, scaled)
         return Untilted(
             found, moves, by_log_lambda=-2 * float(weights @ (rates * left**2)) * scaled
-        )
-
-    def _ladder(
-        self, rung: ScatterRung, setting: Setting, efficiency: float
-    ) -> Ladder[ScatterRung]:
-        """Return the ladder above a first step, with parameters in the units of the data."""
-        ladder = scatter_ladder(self, rung, setting, efficiency)
-        return replace(ladder, rungs=tuple(map(self._in_units, ladder.rungs)))
-
-    def _in_units(self, rung: ScatterRung) -> ScatterRung:
-        """Return a rung with its parameters and its scale in the units of the data."""
-        params = self.to_params(rung.location, rung.reported)
-        return replace(rung, params=params, scale=self._scale(rung.reported))
-
-    def _scale(self, scatter: Array) -> float:
-        """Return the root of the determinant of a scatter, in the units of the data."""
-        log_det = np.linalg.slogdet(scatter)[1] + 2 * float(np.log(self.unit).sum())
-        return float(np.exp(log_det / self.dim))
-
-    def _only_rung(self, first: CovarianceEstimate) -> Rung:
-        """Return the rung of an estimate that has no other."""
-        return Rung(
-            order=1 / first.ratio,
-            efficiency=gaussian_efficiency(first.setting.eps_bar, self.dim),
-            params=first.params,
-            scale=self._scale(self.split(first.solution.theta)[1] / first.ratio),
-            eps_hat=first.eps_hat,
-        )
-
-    def _plain(
-        self, solution: Solution, setting: Setting, plane: Plane | None
-    ) -> CovarianceEstimate:
-        """Return the estimate where the ladder says nothing: no bad rows, or a singular fit."""
-        ratio = second_moment_ratio(setting.eps_bar, self.dim)
-        eps_hat, error = 0.0, 0.0
-        if plane is not None:
-            eps_hat, error = self._off_share(solution, setting)
-        location, scatter = self.split(solution.theta)
-        mean, raw = self.to_units(location, scatter)
-        return CovarianceEstimate(
-            problem=self,
-            setting=setting,
-            solution=solution,
-            params=self.to_params(location, scatter / ratio),
-            raw_params=self.to_params(location, scatter),
-            eps_hat=eps_hat,
-            eps_hat_se=error,
-            loss_shift=2.0 * float(np.log(self.unit).sum()),
-            mean=mean,
-            raw_cov=raw,
-            ratio=ratio,
-            plane=plane,
-        )
-
-    def _estimate(
-        self,
-        solution: Solution,
-        setting: Setting,
-        rung: ScatterRung,
-        told: ScatterRung,
-        first: Estimate | None = None,
-        ladder: Ladder[ScatterRung] | None = None,
-        usual: Ladder[ScatterRung] | None = None,
-    ) -> CovarianceEstimate:
-        """Return the estimate of a rung, with the contamination that another one tells."""
-        mean, raw = self.to_units(rung.location, rung.weighted)
-        sample = Sample.of(setting, self.n_obs)
-        distances = squared(whiten(self.data, told.location, told.reported))
-        square, few = sample.compressed(distances, self.dim)
-        share = good_share([Part(square, told.size_order, self.dim)], few)
-        return CovarianceEstimate(
-            problem=self,
-            setting=setting,
-            solution=solution,
-            params=rung.params,
-            raw_params=self.to_params(rung.location, rung.weighted),
-            first=first,
-            ladder=ladder,
-            eps_hat=told.eps_hat,
-            eps_hat_se=share[1],
-            loss_shift=2.0 * float(np.log(self.unit).sum()),
-            mean=mean,
-            raw_cov=raw,
-            ratio=1 / (rung.factor * rung.size),
-            plane=None,
-            rung=rung,
-            usual=usual,
         )
 
     def _off_share(self, solution: Solution, setting: Setting) -> tuple[float, float]:
@@ -267,7 +201,7 @@ class Plane:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CovarianceEstimate(Estimate):
-    """The estimate of a mean and covariance.
+    """The estimate of a mean and covariance by the first step.
 
     Attributes
     ----------
@@ -278,10 +212,6 @@ class CovarianceEstimate(Estimate):
         The weighted covariance relative to the consistent one.
     plane : Plane or None
         The hyperplane of an exact fit.
-    rung : ScatterRung or None
-        The rung of these parameters; None where there is no ladder.
-    usual : Ladder or None
-        That of the usual efficiency, where a first step has climbed it to tell `eps_hat`.
     """
 
     problem: CovarianceProblem
@@ -289,28 +219,19 @@ class CovarianceEstimate(Estimate):
     raw_cov: Array
     ratio: float
     plane: Plane | None
-    rung: ScatterRung | None = None
-    usual: Ladder[ScatterRung] | None = None
 
     @property
     def cov(self) -> Array:
         """Consistent covariance, shape (d, d)."""
         return self.raw_cov / self.ratio
 
-    @property
-    def _searched(self) -> bool:
-        """Whether location and shape are those of least risk."""
-        return self.ladder is None or self.ladder.chosen == 0
-
     def cutoff(self, level: float) -> float:
         """Return the quantile of the squared distances of clean rows."""
         dim, eps_bar = self.problem.dim, self.setting.eps_bar
         if self.plane is not None:
             return float(chi2.ppf(level, dim))
-        order = 1.0 if self.rung is None else self.rung.shape_order
-        if self._searched:
-            order = precision_order(order, eps_bar, self.eps_hat, dim)
-        return scatter_cutoff(level, dim, order, self.wnobs * (1 - self.eps_hat))
+        order = precision_order(1 / self.ratio, eps_bar, self.eps_hat, dim) if eps_bar else 1.0
+        return scatter_cutoff(level, dim, self.wnobs * (1 - self.eps_hat), order)
 
     def departures(self, other: Estimate) -> Array:
         """Return how far off another estimate is in standard errors, shape (k,).
@@ -328,15 +249,43 @@ class CovarianceEstimate(Estimate):
                 "the covariance is singular, so it has no standard errors: the observations with "
                 "weight lie on a hyperplane; see hyperplane"
             )
-        problem, unit = self.problem, self.problem.unit
-        if self._searched:
-            mean, scatter = search_moves(problem, (self.first or self).solution, self.base)
-        elif self.rung is not None:
-            mean, scatter = rung_moves(problem, self.rung, self.solution.weights, self.base)
-        if self.rung is not None:
-            sample = Sample.of(self.setting, problem.n_obs)
-            mean, scatter = scatter_influence(problem, self.rung, (mean, scatter), sample)
-        return row_map(moments_in_units, mean, scatter, unit=unit)
+        problem = self.problem
+        moves = tilted_moves(problem, self.solution, 1 / self.ratio, self.setting)
+        return row_map(moments_in_units, *moves, tail=(len(self.params),), unit=problem.unit)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedCovariance(CovarianceEstimate):
+    """The estimate of a mean and covariance by the second step.
+
+    Attributes
+    ----------
+    equations : Equations
+        Those of the explanation that was chosen, in the units of the problem.
+    """
+
+    equations: Equations
+
+    @property
+    def inference_freedom(self) -> float:
+        """Degrees of freedom of t tests: the good rows less one."""
+        return max(self._good - 1, 1.0)
+
+    @property
+    def _good(self) -> float:
+        return self.wnobs * (1 - self.eps_hat)
+
+    def cutoff(self, level: float) -> float:
+        """Return the quantile of the squared distances of clean rows."""
+        return scatter_cutoff(level, self.problem.dim, self._good)
+
+    def influence(self) -> Array:
+        """Return the influence functions of the mean and the upper triangle, shape (n, k)."""
+        equations = self.equations
+        mean = equations.influence[:, equations.place("coef")] @ equations.root.T
+        scatter = explained_moves(equations)
+        found = moments_in_units(mean, scatter, self.problem.unit)
+        return aligned(found, self.problem.blocks)
 
 
 def moments_in_units(mean: Array, scatter: Array, unit: Array) -> Array:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtrc, chdtri
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
 
-from rrmstats.core.entropy import Array
-from rrmstats.losses.gaussian import Core, rung_covariance
-from rrmstats.losses.sizes import budget_order
+from rrmstats.core.consistency import order_efficiency, second_moment_ratio
 
 # Degrees of freedom that an estimate has, however few its rows.
 LEAST_FREEDOM = 6.0
-# Part of them, at most, that small samples lose to the bias of the size.
-MOST_LOST = 0.5
-# Good rows in so many are out as far as to fade, and to be left out.
-FADING, GONE = 100.0, 1e4
 
 
 def precision_order(order: float, eps_bar: float, eps_hat: float, dim: float) -> float:
@@ -35,37 +28,37 @@ def precision_order(order: float, eps_bar: float, eps_hat: float, dim: float) ->
     dim : float
     """
     left = 1 - min(eps_hat / eps_bar, 1.0) if eps_bar else 0.0
-    return max(order, 1 + (budget_order(eps_bar, dim) - 1) * left)
+    return max(order, 1 + (1 / second_moment_ratio(eps_bar, dim) - 1) * left)
 
 
-def scatter_cutoff(level: float, dim: int, order: float, good: float) -> float:
+def scatter_cutoff(level: float, dim: int, good: float, order: float = 1.0) -> float:
     """Return the quantile of squared distances from an estimated location and scatter.
 
     The estimate is as precise as a Wishart matrix of m e degrees of freedom, e the efficiency of
-    an entry of the scatter, less the bias of its size in small samples. Distances of rows that
-    have no part in it follow an F distribution (Hardin and Rocke). A row at the cut-off has some
-    part in it, which its influence function tells.
+    an entry of the scatter, which is that of a location in two more dimensions. Distances of rows
+    that have no part in it follow an F distribution (Hardin and Rocke). A row at the cut-off has
+    some part in it, which its influence function tells.
 
     Parameters
     ----------
     level : float
         Probability that a clean row stays below.
     dim : int
-    order : float
-        Order at which location and shape were determined.
     good : float
         Number m of good rows.
+    order : float, optional
+        Order at which location and scatter were determined; 1 for equal weights of good rows.
     """
-    lost = min(-Core(dim).bias(order) / good, MOST_LOST)
-    freedom = (1 - lost) * good / rung_covariance(order, order, dim).shape - dim
-    freedom = max(freedom, LEAST_FREEDOM)
+    freedom = max(good * order_efficiency(order, dim + 2) - dim, LEAST_FREEDOM)
     far = dim * (freedom + dim - 1) / freedom * f_distribution.ppf(level, dim, freedom)
     square = chi2.ppf(level, dim)
     part = np.exp((dim / 2 + 1) * np.log(order) - 0.5 * (order - 1) * square) / good
     return float(far * np.exp(-part * (order * square + 1)))
 
 
-def subspace_cutoff(level: float, core: Core, order: float, good: float) -> float:
+def subspace_cutoff(
+    level: float, freedom: float, regressors: int, good: float, order: float = 1.0
+) -> float:
     """Return the quantile of squared distances from an estimated subspace, in units of their size.
 
     A row without weight is as far from it as g regressions on q scores predict badly.
@@ -74,29 +67,15 @@ def subspace_cutoff(level: float, core: Core, order: float, good: float) -> floa
     ----------
     level : float
         Probability that a clean row stays below.
-    core : Core
-        Degrees of freedom g of the distances; regressors, the scores and a constant.
-    order : float
-        Order at which the subspace was determined.
+    freedom : float
+        Degrees of freedom g of the distances.
+    regressors : int
+        The scores and a constant.
     good : float
         Number of good rows.
+    order : float, optional
+        Order at which the subspace was determined; 1 for equal weights of good rows.
     """
-    g, k = core.dim, core.regressors
-    spread = rung_covariance(order, order, g).location * k / good
-    lost = max(-core.bias(order) - k, 0.0) / good
-    free = max(g * (good - k), LEAST_FREEDOM)
-    enlarged = 1 + spread + min(0.5 * lost, MOST_LOST)
-    return float(enlarged * g * f_distribution.ppf(level, g, free))
-
-
-def nearness(square: Array, freedom: float) -> Array:
-    """Return what is left of rows at chi-square distances of given freedom, shape (n,).
-
-    Rows as improbable as one in GONE are left out, and fade from one in FADING on.
-    """
-    near, far = chdtri(freedom, 1 / FADING), chdtri(freedom, 1 / GONE)
-    kept = (square <= near).astype(float)
-    between = (square > near) & (square < far)
-    tail = np.maximum(chdtrc(freedom, square[between]), 1 / GONE)
-    kept[between] = np.minimum(np.log(tail * GONE) / np.log(GONE / FADING), 1.0)
-    return kept
+    spread = regressors / (good * order_efficiency(order, freedom))
+    free = max(freedom * (good - regressors), LEAST_FREEDOM)
+    return float((1 + spread) * freedom * f_distribution.ppf(level, freedom, free))

@@ -146,9 +146,7 @@ class GeneralizedProblem(DevianceProblem):
         Losses are half the squares, and rows of larger `var_weights` have less noise.
         """
         root, old = np.sqrt(self.var_weights), first.solution
-        problem = RegressionProblem(
-            root * (self.endog - self.offset), root[:, None] * self.exog
-        )
+        problem = RegressionProblem(root * (self.endog - self.offset), root[:, None] * self.exog)
         unit = 2.0 / problem.endog_unit**2
         same = replace(
             old,

@@ -7,26 +7,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.block_array import aligned
 from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Explained
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
+from rrmstats.laws.gaussian import Rows
+from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
+from rrmstats.laws.gaussian_choice import best_explanation
+from rrmstats.losses.explained_scatter import consistent_scatter, explained_moves, in_memory
 from rrmstats.losses.matrices import unit_spread
-from rrmstats.losses.planes import reweighted
-from rrmstats.losses.rungs import tempered_weights
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_ground import squared, whiten
-from rrmstats.losses.scatter_moves import rung_moves, scatter_influence, search_moves
-from rrmstats.losses.scatter_rungs import (
-    ScatterRung,
-    collapsed,
-    first_scatter,
-    restarted,
-    scatter_ladder,
-)
-from rrmstats.losses.sizes import USUAL_EFFICIENCY, Sample
+from rrmstats.losses.scatter_starts import robust_starts, scatter_candidates
 from rrmstats.losses.subspace import SubspaceProblem
+from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,36 +29,29 @@ class InnerScatter:
     """Robust location and scatter of the scores within a subspace, by a search of its own.
 
     Rows far out in the subspace lose no weight in the search for it, and would otherwise inflate
-    the eigenvalues. A second step leaves out rows far off the subspace, of which it is known that
-    they are bad. The search does not: bad rows in the subspace would be more than eps_bar of the
-    rest.
+    the eigenvalues.
 
     Attributes
     ----------
     problem : ScatterProblem
         The scores in units of their spread.
     setting : Setting
-        That of the fit; in a second step frequency weights leave out rows off the subspace.
-    kept : ndarray, shape (n,), or None
-        What they leave of the rows, in units of the mean; None for all.
     solution : Solution
         That of least risk.
     center, unit : ndarray, shape (q,)
-    first, rung : ScatterRung or None
-        The first step and the rung reported; None where there is no ladder.
-    ratio : float
-        The weighted scatter relative to the consistent one, where there is no ladder.
+    place : tuple of ndarray, shapes (q,) and (q, q)
+        Location and consistent scatter of the problem.
+    order : float
+        The consistent scatter over the weighted one.
     """
 
     problem: ScatterProblem
     setting: Setting
-    kept: Array | None
     solution: Solution
     center: Array
     unit: Array
-    first: ScatterRung | None
-    rung: ScatterRung | None
-    ratio: float
+    place: tuple[Array, Array]
+    order: float
 
     @classmethod
     def found(cls, outer: SubspaceProblem, basis: Array, setting: Setting) -> InnerScatter:
@@ -74,99 +62,110 @@ class InnerScatter:
             center = np.zeros_like(center)
         problem = ScatterProblem((values - center) / unit, outer.demean)
         solution = global_minimum(problem, setting)
-        ratio = second_moment_ratio(setting.eps_bar, problem.dim)
-        first = None
-        if setting.eps_bar > 0 and not problem.is_flat(solution):
-            first = first_scatter(problem, solution, Sample.of(setting, problem.n_obs))
-        rung = first if first is None else uncollapsed(problem, first, setting, USUAL_EFFICIENCY)
-        return cls(problem, setting, None, solution, center, unit, first, rung, ratio)
+        location, scatter = problem.split(solution.theta)
+        order = tilted_order(solution.lambda_, setting.eps_bar, problem.dim)
+        made = cls(problem, setting, solution, center, unit, (location, order * scatter), order)
+        return made if setting.eps_bar == 0 else made._uncollapsed()
 
-    def climbed(self, efficiency: float, kept: Array | None) -> InnerScatter:
-        """Return the scatter of a given efficiency, or of what the data allow of it.
+    def _uncollapsed(self) -> InnerScatter:
+        """Return a scatter of most of the rows, where least risk is that of few."""
+        if self.problem.blocks is not None or self.flat:
+            return self
+        rows = self._rows(np.ones(self.problem.n_obs))
+        if not rows.collapsed(self.place[1]):
+            return self
+        starts = robust_starts(rows, self.setting.eps_bar)
+        if not starts:
+            return self
+        location = starts[0][0].sum(axis=0)
+        return replace(self, place=(location, starts[0][1]))
+
+    @property
+    def flat(self) -> bool:
+        """Whether the scores with weight lie on a hyperplane."""
+        return self.problem.is_flat(self.solution)
+
+    def _rows(self, kept: Array) -> Rows:
+        """Return the scores in memory, and what counts of them."""
+        data, counts = in_memory(self.problem, self.setting, self.problem.data)
+        return Rows(data, np.ones((len(data), int(self.problem.demean))), counts * kept)
+
+    def explained(self, kept: Array) -> InnerScatter:
+        """Return the scatter of the best explanation of the scores.
 
         `kept`, shape (n,), is what counts of each row because of its distance off the subspace.
         """
-        if self.first is None:
+        if self.flat or self.setting.eps_bar == 0:
             return self
-        setting = self.setting
-        if kept is not None:
-            sample = reweighted(Sample.of(setting, len(kept)), kept)
-            kept = kept / float(setting.spread(len(kept)) @ kept)
-            setting = replace(setting, freq_weights=sample.share * sample.total)
-        ladder = scatter_ladder(self.problem, self.first, setting, efficiency)
-        best = ladder.best if ladder.chosen else self.first
-        rung = uncollapsed(self.problem, best, setting, efficiency)
-        if rung is self.first:
-            return replace(self, rung=rung)
-        return replace(self, rung=rung, setting=setting, kept=kept)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the search and the rung converged."""
-        return self.solution.converged and (self.rung is None or self.rung.converged)
-
-    @property
-    def size_order(self) -> float:
-        """Order at which the size was determined."""
-        return 1 / self.ratio if self.rung is None else self.rung.size_order
-
-    @property
-    def _place(self) -> tuple[Array, Array]:
-        """Location and consistent scatter of the problem."""
-        if self.rung is not None:
-            return self.rung.location, self.rung.reported
-        location, scatter = self.problem.split(self.solution.theta)
-        return location, scatter / self.ratio
+        rows = self._rows(kept)
+        starts = scatter_candidates(self.problem, self.solution, self.setting, rows)
+        told, equations, settled = best_explanation(rows, starts, self.setting.eps_bar)
+        place = equations.mixture.coef[0].sum(axis=0), consistent_scatter(equations)
+        return ExplainedScatter(
+            self.problem, self.setting, replace(self.solution, converged=settled), self.center,
+            self.unit, place, 1.0, told, equations,
+        )  # fmt: skip
 
     @property
     def location(self) -> Array:
         """Location of the scores, shape (q,)."""
-        return np.asarray(self.center + self.unit * self._place[0])
+        return np.asarray(self.center + self.unit * self.place[0])
 
     @property
     def scatter(self) -> Array:
         """Consistent scatter of the scores, shape (q, q)."""
-        return self._place[1] * np.outer(self.unit, self.unit)
+        return self.place[1] * np.outer(self.unit, self.unit)
 
-    def distances(self) -> Array:
-        """Return the squared distances of the rows within the subspace, shape (n,)."""
-        return squared(whiten(self.problem.data, *self._place))
+    def good(self) -> Array:
+        """Return weights of the rows whose mean over good rows is one, shape (n,)."""
+        theta = self.problem.join(*self.place)
+        return tilts(self.problem.distances(theta), self.order, self.problem.dim)
 
     def cutoff(self, level: float) -> float:
         """Return the quantile of the squared distances of clean rows."""
-        dim, rung = self.problem.dim, self.rung
-        if rung is None:
+        dim, eps_bar = self.problem.dim, self.setting.eps_bar
+        if eps_bar == 0 or self.flat:
             return float(chi2.ppf(level, dim))
-        order = rung.shape_order
-        if rung is self.first:
-            order = precision_order(order, self.setting.eps_bar, rung.eps_hat, dim)
         wnobs = self.setting.wnobs(self.problem.n_obs)
-        return scatter_cutoff(level, dim, order, wnobs * (1 - rung.eps_hat))
+        bad = float(np.clip(1 - self.setting.spread(self.problem.n_obs) @ self.good(), 0, eps_bar))
+        order = precision_order(self.order, eps_bar, bad, dim)
+        return scatter_cutoff(level, dim, wnobs * (1 - bad), order)
 
     def influence(self) -> Array:
         """Return the influence functions of the scatter, shape (n, q, q)."""
-        problem, rung, setting = self.problem, self.rung, self.setting
-        base = setting.base(problem.n_obs)
-        if rung is None or rung is self.first:
-            moves = search_moves(problem, self.solution, base)
-        else:
-            losses = problem.losses(problem.join(rung.location, rung.weighted))
-            weights = tempered_weights(losses, rung.lambda_, setting.spread(problem.n_obs))
-            moves = rung_moves(problem, rung, weights, base)
-        if rung is None:
-            scatter = moves[1] / self.ratio
-        else:
-            sample = Sample.of(setting, problem.n_obs)
-            scatter = scatter_influence(problem, rung, moves, sample)[1]
-        if self.kept is not None:
-            scatter = scatter * self.kept[:, None, None]
-        return scatter * np.outer(self.unit, self.unit)
+        moves = tilted_moves(self.problem, self.solution, self.order, self.setting)[1]
+        return moves * np.outer(self.unit, self.unit)
 
 
-def uncollapsed(
-    problem: ScatterProblem, rung: ScatterRung, setting: Setting, efficiency: float
-) -> ScatterRung:
-    """Return a rung none of whose variances has collapsed; the same where none has."""
-    if collapsed(problem, rung, Sample.of(setting, problem.n_obs)):
-        return restarted(problem, setting, efficiency)
-    return rung
+@dataclass(frozen=True, slots=True, eq=False)
+class ExplainedScatter(InnerScatter):
+    """That of a second step.
+
+    Attributes
+    ----------
+    told : Explained
+    equations : Equations
+        Those of the explanation that was chosen.
+    """
+
+    told: Explained
+    equations: Equations
+
+    def good(self) -> Array:
+        """Return the probability of each row to be good, shape (n,)."""
+        return self.equations.good
+
+    def cutoff(self, level: float) -> float:
+        """Return the quantile of the squared distances of clean rows."""
+        good = float(self.equations.rows.counts @ self.equations.good)
+        return scatter_cutoff(level, self.problem.dim, good)
+
+    def influence(self) -> Array:
+        """Return the influence functions of the scatter, shape (n, q, q).
+
+        A row counts for what is left of it at its distance off the subspace.
+        """
+        rows, n = self.equations.rows, self.problem.n_obs
+        relative = rows.counts / rows.total / np.asarray(self.setting.spread(n))
+        moves = relative[:, None, None] * explained_moves(self.equations)
+        return aligned(moves * np.outer(self.unit, self.unit), self.problem.blocks)

@@ -9,11 +9,9 @@ import numpy as np
 from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array
 from rrmstats.core.search import minimize
-from rrmstats.core.setting import Setting
 from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_rungs import consistent_scatter
-from rrmstats.losses.sizes import Sample
+from rrmstats.losses.tilted_scatter import tilted_order
 
 # Variances of a design, in units of its spread, below which it counts as flat.
 FLAT_DESIGN = 1e-8
@@ -74,5 +72,5 @@ class DesignedModel:
         location, scatter = problem.split(found.theta)
         if np.linalg.eigvalsh(scatter)[0] < FLAT_DESIGN:
             return None
-        sample = Sample.of(Setting(self._bound, self.freq_weights), n)
-        return mahalanobis(scaled, location, consistent_scatter(problem, found, sample))
+        order = tilted_order(found.lambda_, self._bound, d)
+        return mahalanobis(scaled, location, order * scatter)

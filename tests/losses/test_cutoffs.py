@@ -6,16 +6,15 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta, chi2
 
 from rrmstats import RRMPCA, RRMCov
+from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff, subspace_cutoff
-from rrmstats.losses.gaussian import Core
-from rrmstats.losses.sizes import budget_order
 
 
 @pytest.mark.parametrize("dim", [1, 3, 8])
 @pytest.mark.parametrize("order", [1.0, 1.3])
 def test_many_rows_have_the_chi_square_quantile(dim, order):
-    assert_allclose(scatter_cutoff(0.975, dim, order, 1e7), chi2.ppf(0.975, dim), rtol=1e-4)
-    found = subspace_cutoff(0.975, Core(dim, 3, False), order, 1e7)
+    assert_allclose(scatter_cutoff(0.975, dim, 1e7, order), chi2.ppf(0.975, dim), rtol=1e-4)
+    found = subspace_cutoff(0.975, dim, 3, 1e7, order)
     assert_allclose(found, chi2.ppf(0.975, dim), rtol=1e-4)
 
 
@@ -23,11 +22,11 @@ def test_many_rows_have_the_chi_square_quantile(dim, order):
 def test_classical_distances_follow_a_beta_distribution(dim, n):
     """Distances from the classical estimates of the same rows are known exactly."""
     exact = (n - 1) ** 2 / n * beta.ppf(0.975, dim / 2, (n - dim - 1) / 2)
-    assert_allclose(scatter_cutoff(0.975, dim, 1.0, n), exact, rtol=0.04)
+    assert_allclose(scatter_cutoff(0.975, dim, n), exact, rtol=0.04)
 
 
 def test_contamination_tells_overfit_from_a_used_up_budget():
-    most = budget_order(0.3, 3)
+    most = 1 / second_moment_ratio(0.3, 3)
     assert_allclose(precision_order(1.05, 0.3, 0.0, 3), most)
     assert precision_order(1.05, 0.3, 0.3, 3) == 1.05
     assert 1.05 < precision_order(1.05, 0.3, 0.15, 3) < most
@@ -45,8 +44,8 @@ def test_false_alarms_on_small_samples(name, eps_bar):
             model = RRMCov(x[:, 1:], eps_bar)
         else:
             model = RRMPCA(x * [4, 3, 1, 1, 1, 1], 2, eps_bar)
-        res = model.fit(efficiency=0.95)
-        alarms.append([res.first_step.outliers().mean(), res.outliers().mean()])
+        res = model.fit()
+        alarms.append([step.outliers(0.975).mean() for step in (res.first_step, res)])
     one, two = np.mean(alarms, axis=0)
     assert 0.01 <= one <= 0.05
     assert 0.01 <= two <= 0.05

@@ -11,7 +11,7 @@ def test_rows_off_the_subspace_do_not_widen_the_scores():
     """Their scores are two standard deviations off: no fit to the scores alone tells them."""
     x = np.random.default_rng(0).standard_normal((20_000, 4)) * [4, 3, 1, 1]
     x[:2000] += [8, 6, 30, 30]
-    res = RRMPCA(x, 2, 0.2).fit(efficiency=0.95)
+    res = RRMPCA(x, 2, 0.2).fit()
     assert_allclose(res.eigenvals, [16, 9], rtol=0.04)
     assert_allclose(res.mean[:2], 0, atol=0.1)
     assert res.first_step.eigenvals[0] > 17
@@ -22,7 +22,7 @@ def test_rows_off_the_subspace_do_not_widen_the_scores():
 def test_contamination_within_and_off_the_subspace(shift):
     x = np.random.default_rng(1).standard_normal((500, 4)) * [4, 3, 1, 1]
     x[:75] += np.array(shift) * np.random.default_rng(2).uniform(1, 2, (75, 1))
-    res = RRMPCA(x, 2, 0.3).fit(efficiency=0.95)
+    res = RRMPCA(x, 2, 0.3).fit()
     for step in (res, res.first_step):
         assert_allclose(step.eps_hat, 0.15, atol=0.04)
         assert 0.01 < step.eps_hat_se < 0.03
@@ -34,6 +34,6 @@ def test_contamination_within_and_off_the_subspace(shift):
 def test_few_rows_for_many_axes_do_not_collapse(eps_bar):
     spread = np.r_[np.arange(10, 0, -1), np.ones(50)]
     x = np.random.default_rng(0).standard_normal((40, 60)) * spread
-    res = RRMPCA(x, 10, eps_bar).fit(efficiency=0.95)
+    res = RRMPCA(x, 10, eps_bar).fit()
     assert res.eigenvals[-1] > 1.5
     assert np.isfinite(res.bse).all()

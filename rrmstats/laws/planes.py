@@ -1,0 +1,116 @@
+"""Rows near a subspace, some of them bad: Gaussian mixtures of their distances off it.
+
+The subspace is that of the leading axes of the scatter of the good rows. Where rows lie within it
+has no part in the densities. Off it the noise has one variance, but for leading axes that differ
+from the others by more than chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rrmstats.core.entropy import Array
+from rrmstats.laws.gaussian import COLLAPSED, Mixtures, Rows, em_step
+
+# Steps of EM at the end, and the change of probabilities and variances at which they stop.
+MAXITER, TOL = 1000, 1e-9
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlaneRows(Rows):
+    """Rows around a q-dimensional subspace.
+
+    Attributes
+    ----------
+    q : int
+        Dimension of the subspace.
+    codim : int
+        Dimensions off it; more than those of the data where these are the span of few rows.
+    own : int
+        Leading axes off the subspace that have variances of their own.
+    """
+
+    q: int
+    codim: int
+    own: int
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the squared distances of good rows."""
+        return self.codim
+
+    def squares(self, resid: Array, scatter: Array) -> tuple[Array, Array]:
+        """Return squared distances off the subspaces (b, n), and ln det of the noise (b,)."""
+        variances, axes = self.off_axes(scatter)
+        y = resid @ axes
+        left = self.codim - variances.shape[1]
+        log_det = np.log(variances).sum(axis=1) + left * np.log(variances[:, -1])
+        return np.einsum("bnd,bd->bn", y**2, 1 / variances), log_det
+
+    def off_axes(self, scatter: Array) -> tuple[Array, Array]:
+        """Return the variances (b, m) and axes (b, d, m) off the subspaces, the largest first.
+
+        The regression on q scores takes as many rows from the variances.
+        """
+        values, vectors = np.linalg.eigh(scatter)
+        values, vectors = values[:, ::-1][:, self.q :], vectors[:, :, ::-1][:, :, self.q :]
+        found = np.maximum(values, np.finfo(float).tiny)
+        rest = values[:, self.own :].sum(axis=1) / (self.codim - self.own)
+        found[:, self.own :] = np.maximum(rest, np.finfo(float).tiny)[:, None]
+        return found * self.total / max(self.total - self.q, 1.0), vectors
+
+    def collapsed(self, scatter: Array) -> bool:
+        """Tell whether the noise of a fit is that of few rows close to the subspace."""
+        center = np.median(self.data, axis=0) if self.n_coef else np.zeros(self.dim)
+        square = self.squares((self.data - center)[None], scatter[None])[0]
+        return bool(COLLAPSED * np.median(square) > self.freedom)
+
+
+def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
+    """Return how many leading variances (m,) differ from the rest by more than chance, by BIC.
+
+    An axis of its own has a variance, and a direction among those that follow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.laws.planes import distinct_axes
+    >>> distinct_axes(np.array([9.0, 1.1, 1.0, 0.9]), 4, 200.0)
+    1
+    """
+    best, found = -np.inf, 0
+    for r in range(len(values)):
+        rest = float(values[r:].sum()) / (codim - r)
+        if not rest > 0:
+            break
+        fit = np.log(values[:r]).sum() + (codim - r) * np.log(rest)
+        value = -0.5 * wnobs * fit - 0.5 * np.log(wnobs) * sum(codim - j for j in range(r))
+        if value > best:
+            best, found = value, r
+    return found
+
+
+def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
+    """Return a mixture, a batch of one, after EM has come to rest, and whether it has."""
+    for _ in range(MAXITER):
+        new = em_step(rows, mixture, eps_bar)
+        grown = np.abs(new.scatter - mixture.scatter).max() / np.abs(new.scatter).max()
+        change = max(float(grown), float(np.abs(new.good - mixture.good).max()))
+        mixture = new
+        if change < TOL:
+            return mixture, True
+    return mixture, False
+
+
+def radial_slopes(rows: PlaneRows, mixture: Mixtures, step: float = 1e-4) -> Array:
+    """Return the derivatives of the probabilities to be good in the log distance off, (n,)."""
+    axes = rows.off_axes(mixture.scatter)[1][0]
+    resid = rows.data - rows.fitted(mixture.coef)[0]
+    off = resid @ axes @ axes.T
+    ends = [
+        em_step(replace(rows, data=rows.data + by * off), mixture, 1.0).good[0]
+        for by in (step, -step)
+    ]
+    return (ends[0] - ends[1]) / (2 * step)

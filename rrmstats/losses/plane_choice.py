@@ -1,0 +1,132 @@
+"""The second step of subspaces: the best explanation of distances off them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from rrmstats.core.entropy import Array, entropy_weights
+from rrmstats.core.explanations import Explained
+from rrmstats.core.search import Solution
+from rrmstats.core.setting import Setting
+from rrmstats.laws.gaussian import Mixtures
+from rrmstats.laws.gaussian_choice import compared, elsewhere, explanation
+from rrmstats.laws.planes import PlaneRows, distinct_axes, radial_slopes, settled
+from rrmstats.losses.explained_scatter import in_memory
+from rrmstats.losses.matrices import weighted_scatter
+from rrmstats.losses.scatter_starts import Candidate, distinct_ends, robust_starts
+from rrmstats.losses.subspace import SubspaceProblem
+from rrmstats.losses.tilted_scatter import untilted_variances
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedPlane:
+    """A subspace with the explanation of the distances off it.
+
+    Attributes
+    ----------
+    rows : PlaneRows
+    mixture : Mixtures
+        A batch of one.
+    told : Explained
+    settled : bool
+        Whether it converged.
+    """
+
+    rows: PlaneRows
+    mixture: Mixtures
+    told: Explained
+    settled: bool
+
+    @cached_property
+    def pull(self) -> Array:
+        """Weight of each row in the fit of the subspace, shape (n,)."""
+        good, df = self.mixture.good[0], float(self.mixture.df[0])
+        if np.isinf(df):
+            return good
+        return np.asarray(good * (df + self.rows.freedom) / (df + self._square))
+
+    @property
+    def _square(self) -> Array:
+        resid = self.rows.data - self.rows.fitted(self.mixture.coef)
+        return self.rows.squares(resid, self.mixture.scatter)[0][0]
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Derivatives of `pull` in the log distance off the subspace, shape (n,)."""
+        df = float(self.mixture.df[0])
+        if np.isinf(df):
+            return radial_slopes(self.rows, self.mixture)
+        square = self._square
+        return np.asarray(-2 * self.pull * square / (df + square))
+
+
+def explained_plane(
+    problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int
+) -> ExplainedPlane:
+    """Return the best explanation of the rows around a subspace.
+
+    Which axes off it have variances of their own is told by the first step, and once more by the
+    explanation.
+
+    Parameters
+    ----------
+    problem : SubspaceProblem
+    solution : Solution
+        The first step.
+    setting : Setting
+    codim : int
+        Dimensions off the subspace.
+    """
+    data, counts = in_memory(problem, setting, problem.data)
+    exog = np.ones((len(data), int(problem.demean)))
+    starts = end_candidates(problem, solution, setting, data, counts)
+    rows = PlaneRows(data, exog, counts, q=problem.q, codim=codim, own=0)
+    for _ in range(2):
+        rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
+        every = [*starts, *robust_starts(rows, setting.eps_bar)]
+        best, *others = compared(rows, every, setting.eps_bar)
+        if own_axes(rows, best.mixture.scatter[0], best.eps) == rows.own:
+            break
+        starts = [(best.mixture.coef[0], best.mixture.scatter[0]), *starts[1:]]
+    mixture, done = settled(rows, best.mixture, setting.eps_bar)
+    chosen = explanation(rows, mixture)
+    told = Explained(
+        explanations=(chosen, *others),
+        chosen=chosen,
+        wnobs=rows.total,
+        other_minimum=elsewhere(rows, chosen, every[0], setting.eps_bar),
+    )
+    return ExplainedPlane(rows, mixture, told, done)
+
+
+def own_axes(rows: PlaneRows, scatter: Array, bad: float) -> int:
+    """Return how many axes off the leading ones of a scatter have variances of their own."""
+    values = np.maximum(np.linalg.eigvalsh(scatter)[::-1][rows.q :], 0.0)
+    return distinct_axes(values, rows.codim, rows.total * (1 - bad))
+
+
+def end_candidates(
+    problem: SubspaceProblem, solution: Solution, setting: Setting, data: Array, counts: Array
+) -> list[Candidate]:
+    """Return the minima that the search met, with their weighted covariances made consistent.
+
+    The variances off the subspace become those of good rows, and those within grow as much, so
+    that the leading axes remain so.
+    """
+    found = []
+    base = counts / counts.sum()
+    for theta, lambda_ in distinct_ends(problem, solution, setting, solution.risk):
+        losses = problem.with_rows(data).losses(theta)
+        weights = entropy_weights(losses, setting.eps_bar, freq_weights=base).weights
+        location = weights @ data * problem.demean
+        values, axes = np.linalg.eigh(weighted_scatter(data, weights, location))
+        values, q = np.maximum(values[::-1], 0.0), problem.q
+        off = untilted_variances(values[q:], lambda_, setting.eps_bar)
+        grown = float(off.sum() / max(values[q:].sum(), np.finfo(float).tiny))
+        full = np.r_[values[:q] * max(grown, 1.0), off]
+        axes = axes[:, ::-1]
+        found.append((location[None][: int(problem.demean)], (axes * full) @ axes.T))
+    return found

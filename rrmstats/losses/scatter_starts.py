@@ -1,0 +1,116 @@
+"""Where the second step of points starts: minima of the risk, and scatters that need no search."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import chi2
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.frames import sign_frame, typical_spread
+from rrmstats.core.points import Points, evaluate
+from rrmstats.core.problem import Problem
+from rrmstats.core.search import Solution
+from rrmstats.core.setting import Setting
+from rrmstats.laws.gaussian import Rows
+from rrmstats.losses.matrices import FLAT, root_values
+from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.tilted_scatter import tilted_order
+
+#: A location (1, d), or none (0, d) where it is known to be zero, and a scatter (d, d).
+Candidate = tuple[Array, Array]
+
+# Difference of two risks above the least possible, in units of the excess, of one minimum.
+SAME_END = 1e-4
+# Minima to start from, and entries of their scatters in all: many variables have few of them.
+MOST_ENDS, MOST_ENTRIES = 6, 5000
+
+
+def scatter_candidates(
+    problem: ScatterProblem, solution: Solution, setting: Setting, rows: Rows
+) -> list[Candidate]:
+    """Return locations and scatters to start from, that of least risk first."""
+    found = []
+    for theta, lambda_ in distinct_ends(problem, solution, setting, problem.dim):
+        location, scatter = problem.split(theta)
+        order = tilted_order(lambda_, setting.eps_bar, problem.dim)
+        found.append((location[None][: rows.n_coef], scatter * order))
+    return found + robust_starts(rows, setting.eps_bar)
+
+
+def distinct_ends(
+    problem: Problem, solution: Solution, setting: Setting, unit: float
+) -> list[tuple[Array, float]]:
+    """Return parameters and lambda of the minima that the search met, the lowest first.
+
+    Parameters
+    ----------
+    problem : Problem
+    solution : Solution
+        The first step.
+    setting : Setting
+    unit : float
+        In which risks are compared.
+    """
+    found = [(solution.theta, solution.lambda_)]
+    if problem.blocks is not None:
+        return found
+    most = min(MOST_ENDS, MOST_ENTRIES // problem.data.shape[1] ** 2)
+    ends: Points = evaluate(problem, solution.ends, setting.budget(problem.n_obs))
+    seen = [solution.risk]
+    for i in np.argsort(ends.risk, kind="stable"):
+        risk, lambda_ = float(ends.risk[i]), float(ends.lambda_[i])
+        same = any(abs(risk - other) <= SAME_END * unit for other in seen)
+        if len(found) <= most and not same and np.isfinite(risk) and 0 < lambda_ < np.inf:
+            seen.append(risk)
+            found.append((ends.theta[i], lambda_))
+    return found
+
+
+def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
+    """Return scatters of rows that lie in the middle of the data, by three ways to tell them.
+
+    They are the half of least distance along the axes of the spatial signs, in units of their
+    median absolute deviations; and those not far out along the first or the last axis of the
+    fourth-moment scatter, on which a cluster makes tails heavy or short.
+    """
+    data, demean = rows.data[rows.counts > 0], bool(rows.n_coef)
+    center, axes = sign_frame(data, demean)
+    scores = (data - center) @ axes
+    scores -= np.median(scores, axis=0) * demean
+    variances = np.maximum(typical_spread(scores) ** 2, FLAT)
+    found = [middle(rows, data, np.sum(scores**2 / variances, axis=1), 0.5)]
+    if len(data) > 2 * rows.dim:
+        along = fourth_moment_axes(data, demean)
+        for axis in (0, -1):
+            score = along[:, axis] - np.median(along[:, axis]) * demean
+            found.append(middle(rows, data, score**2, 1 - eps_bar))
+    return [each for each in found if each is not None]
+
+
+def fourth_moment_axes(data: Array, demean: bool) -> Array:
+    """Return coordinates along the axes of the fourth-moment scatter, the largest first, (n, d).
+
+    Rows are whitened by their covariance, and weighted by their squared distances (FOBI).
+    """
+    centered = data - data.mean(axis=0) * demean
+    spread, vectors = root_values(centered.T @ centered / len(data))
+    z = centered @ (vectors / spread)
+    fourth = z.T @ (np.sum(z**2, axis=1)[:, None] * z)
+    return np.asarray(z @ np.linalg.eigh(fourth)[1][:, ::-1])
+
+
+def middle(rows: Rows, data: Array, distance: Array, share: float) -> Candidate | None:
+    """Return location and scatter of the rows of least distance; None where it is singular.
+
+    The scatter has a size at which the median squared distance is that of Gaussian rows.
+    """
+    n, d = data.shape
+    kept = data[np.argsort(distance, kind="stable")[: max(int(share * n), d + 2)]]
+    location = kept.mean(axis=0) * rows.n_coef
+    scatter = (kept - location).T @ (kept - location) / len(kept)
+    try:
+        square = rows.squares((data - location)[None], scatter[None])[0]
+    except np.linalg.LinAlgError:
+        return None
+    size = float(np.median(square)) / float(chi2.ppf(0.5, rows.freedom))
+    return location[None][: rows.n_coef], scatter * max(size, FLAT)
