@@ -20,6 +20,7 @@ from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.losses.curvature import reset_pvalue
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.regression_errors import Scores, step_scores
 from rrmstats.losses.residual_flags import residual_cutoffs, scale_freedom
@@ -267,6 +268,15 @@ class ExplainedRegression(RegressionEstimate):
     """
 
     rows: ExplainedRows
+
+    @cached_property
+    def curvature_pvalue(self) -> float:
+        """P-value of the test that good rows do not bend away from the fit; see `reset_pvalue`."""
+        decided = self.rows.fitted.decided
+        some, weights = decided.rows, decided.good / decided.size**2 * decided.rows.counts
+        resid = (some.data - some.fitted(decided.mixture.coef)[0])[:, 0]
+        free = float(some.counts @ decided.good) - some.n_coef
+        return reset_pvalue(resid, some.exog, weights, free)
 
     @property
     def inference_freedom(self) -> float:

@@ -28,6 +28,8 @@ from rrmstats.results.wrapper import wrapper_of
 
 # Level at which residuals are calibrated for their tests.
 TEST_LEVEL = 0.975
+# Level of the test whose failure is told as curvature: one clean fit in so many.
+CURVED = 1e-3
 
 
 class RRMOLSResults(RRMResults):
@@ -41,6 +43,9 @@ class RRMOLSResults(RRMResults):
         The paper's: the weighted mean of the squared residuals, which is the risk.
     rank : int
         Rank of the design.
+    curvature_pvalue : float
+        P-value of Ramsey's RESET test on the good rows of the second step, with the squares of
+        the predictors; NaN with one step.
 
     Examples
     --------
@@ -77,6 +82,7 @@ class RRMOLSResults(RRMResults):
     ) -> None:
         super().__init__(model, estimate, inference, first_step)
         self.scale = estimate.scale
+        self.curvature_pvalue = getattr(estimate, "curvature_pvalue", np.nan)
         self.rank = estimate.problem.n_params
         self._inference_freedom = estimate.inference_freedom
 
@@ -299,6 +305,12 @@ class RRMOLSResults(RRMResults):
                 f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances "
                 f"are those of {gaussian_efficiency(self.eps_bar, self._rows_per_group):.0%} of "
                 f"the rows. {SECOND_STEP}"
+            )
+        if self.curvature_pvalue < CURVED:
+            notes.append(
+                "The good rows are curved: squares of the predictors explain their residuals "
+                f"(RESET test, p = {self.curvature_pvalue:.1g}). Add squares or transform a "
+                "variable; until then bad rows may be good ones off the line."
             )
         if self.rank < len(self.params):
             notes.append(

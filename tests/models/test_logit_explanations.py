@@ -181,10 +181,10 @@ def test_the_bootstrap_has_no_errors_where_there_is_no_size():
     assert np.isnan(res.conf_int()).all()
 
 
-@pytest.mark.parametrize("efficiency", [None, 0.95])
-def test_tests_and_predictions_without_a_size_are_nan(efficiency):
+@pytest.mark.parametrize("steps", [1, 2])
+def test_tests_and_predictions_without_a_size_are_nan(steps):
     """Labels that are separated but for wrong ones have a direction only."""
-    res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit(efficiency=efficiency)
+    res = RRMLogit(*separated_strip(np.random.default_rng(0)), 0.3).fit(steps=steps)
     assert not res.identified
     assert np.isnan(res.t_test(np.eye(3)).pvalue).all()
     frame = res.get_prediction().summary_frame()

@@ -5,9 +5,11 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from model_table import BAD, LABELS, MODELS, VARIABLES, N, clone, eigen, frame
 from numpy.testing import assert_allclose, assert_array_equal
 
+import rrmstats
 from rrmstats import RRMPCA, RRMCov
 
 
