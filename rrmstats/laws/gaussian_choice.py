@@ -25,6 +25,7 @@ from rrmstats.laws.gaussian import (
     Mixtures,
     Rows,
     em_step,
+    row_shares,
     started,
 )
 from rrmstats.laws.gaussian_equations import Equations, polished
@@ -249,12 +250,13 @@ def classical(rows: Rows) -> tuple[Array, Array]:
 def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
     """Return one mixture as an explanation."""
     kind, prob_bad = KINDS[int(mixture.kind[0])], 1 - mixture.good[0]
+    share = row_shares(mixture.wide + mixture.apart, mixture.far)[0]
     return GaussianExplanation(
         good=kind.good,
         bad=kind.bad,
         log_likelihood=float(mixture.log_likelihood[0]),
         n_extra=int(mixture.n_extra(rows)[0]),
-        eps=float(rows.counts @ prob_bad) / rows.total,
+        eps=float(rows.counts @ share) / rows.total,
         prob_bad=prob_bad,
         mixture=mixture,
         candidate=int(mixture.candidate[0]),

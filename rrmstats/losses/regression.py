@@ -16,6 +16,7 @@ from rrmstats.core.consistency import (
 from rrmstats.core.design import Design, inverse_root, power_of_two
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
+from rrmstats.core.explanations import without_comparison
 from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
@@ -94,7 +95,9 @@ class RegressionProblem(SquaresProblem):
         assert isinstance(first, RegressionEstimate)
         found, setting = first.solution, first.setting
         if self._rows(found, setting) is None:
-            return replace(first, first=first)
+            bad = 1.0 * (found.weights == 0)
+            told = without_comparison(bad, first.eps_hat, first.wnobs)
+            return replace(first, first=first, explained=told)
         rows = explained_gaussian(
             self, setting, self.endog[:, None], self.exog, self._candidates(first)
         )

@@ -76,6 +76,7 @@ BINOMIAL: Wording = {
 }
 #: By the name of statsmodels' family or model.
 BY_FAMILY = {"Poisson": POISSON, "Binomial": BINOMIAL}
+AT_BOUND = "The share of bad rows is at its bound, eps_bar: more may be bad. Try a larger eps_bar."
 ANOTHER_MINIMUM = "The second step follows another minimum of the risk than the first."
 
 

@@ -13,6 +13,7 @@ from rrmstats.core.group_estimate import GroupedEstimate
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.results.explanations import (
     ANOTHER_MINIMUM,
+    AT_BOUND,
     ChosenExplanation,
     Wording,
     count_bad,
@@ -122,4 +123,8 @@ class StepResults(RowResults):
         if self.explanation is None:
             return [FIRST_IS_KEPT]
         notes = [f"{self.explanation.sentence} {CONDITIONAL}", FIRST_IS_KEPT]
-        return [*notes, ANOTHER_MINIMUM] if self._other_minimum else notes
+        if self._other_minimum:
+            notes.append(ANOTHER_MINIMUM)
+        if self.eps_bar > 0 and self.eps_hat >= self.eps_bar * (1 - 1e-6):
+            notes.append(AT_BOUND)
+        return notes

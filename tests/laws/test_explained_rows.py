@@ -34,7 +34,7 @@ def sample(family, kind, share=0.1, n=300, seed=1):
 
 def fitted(family, kind, eps_bar=0.2, **options):
     endog, exog = sample(family, kind, **options)
-    return RRMGLM(endog, exog, eps_bar, family=FAMILIES[family]).fit(efficiency=0.95)
+    return RRMGLM(endog, exog, eps_bar, family=FAMILIES[family]).fit()
 
 
 def explained(res):
@@ -76,7 +76,7 @@ def test_overdispersion_is_not_taken_for_bad_rows():
     exog = np.c_[np.ones(300), rng.standard_normal((300, 2))]
     mean = np.exp(exog @ [1.0, 0.5, -0.25])
     endog = rng.poisson(rng.gamma(2.0, mean / 2.0))
-    res = rrmstats.RRMPoisson(endog, exog, 0.2).fit(efficiency=0.95)
+    res = rrmstats.RRMPoisson(endog, exog, 0.2).fit()
     assert res._estimate.explained.chosen.name == "overdispersed"
     assert res.eps_hat == 0
     own = sm.NegativeBinomial(endog, exog).fit(disp=0)
@@ -103,12 +103,12 @@ def test_equations_are_solved_and_their_derivatives_right(family, kind):
 def test_influence_functions_are_derivatives_in_the_rows_weights(family, kind):
     endog, exog = sample(family, kind)
     options = {"family": FAMILIES[family]}
-    res = RRMGLM(endog, exog, 0.2, **options).fit(efficiency=0.95)
+    res = RRMGLM(endog, exog, 0.2, **options).fit()
     found = explained(res)
     for row in (0, 100, 250):
         weights = np.ones(300)
         weights[row] += 1e-3
-        two = RRMGLM(endog, exog, 0.2, freq_weights=weights, **options).fit(efficiency=0.95)
+        two = RRMGLM(endog, exog, 0.2, freq_weights=weights, **options).fit()
         change = (two.params - res.params) / 1e-3 * 300
         # HC3's factors raise influence a little.
         assert_allclose(change, found.moves.theta[row], atol=0.1, rtol=0.1)
@@ -120,8 +120,8 @@ def test_a_row_of_weight_two_is_the_row_twice():
     weights = np.where(np.arange(300) % 3 == 0, 2.0, 1.0)
     twice = np.repeat(np.arange(300), weights.astype(int))
     model = rrmstats.RRMPoisson
-    one = model(endog, exog, 0.2, freq_weights=weights).fit(efficiency=0.95)
-    two = model(endog[twice], exog[twice], 0.2).fit(efficiency=0.95)
+    one = model(endog, exog, 0.2, freq_weights=weights).fit()
+    two = model(endog[twice], exog[twice], 0.2).fit()
     assert_allclose(one.params, two.params, rtol=1e-6)
     assert_allclose(one.bse, two.bse, rtol=1e-5)
     assert_allclose([one.eps_hat, one.eps_hat_se], [two.eps_hat, two.eps_hat_se], rtol=1e-6)
@@ -130,8 +130,8 @@ def test_a_row_of_weight_two_is_the_row_twice():
 @pytest.mark.parametrize("kind", ["clean", "low at the top", "high", "leverage"])
 def test_poisson_regression_is_one_model(kind):
     endog, exog = sample("poisson", kind)
-    glm = rrmstats.RRMPoisson(endog, exog, 0.2).fit(efficiency=0.95)
-    own = rrmstats.robustify(sm.Poisson(endog, exog), 0.2).fit(efficiency=0.95)
+    glm = rrmstats.RRMPoisson(endog, exog, 0.2).fit()
+    own = rrmstats.robustify(sm.Poisson(endog, exog), 0.2).fit()
     assert_allclose(own.params, glm.params, rtol=1e-6, atol=1e-9)
     assert_allclose(own.bse, glm.bse, rtol=1e-6)
     assert_allclose([own.eps_hat, own.eps_hat_se], [glm.eps_hat, glm.eps_hat_se], atol=1e-6)

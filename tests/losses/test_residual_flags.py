@@ -13,7 +13,7 @@ def alarms(n, k, eps_bar, runs, level=0.975):
     for seed in range(runs):
         rng = np.random.default_rng([31, n, seed])
         endog, exog = one_sided_outliers(rng, n, np.ones(k), share=0.0)
-        res = RRMOLS(endog, exog, eps_bar).fit(efficiency=0.95)
+        res = RRMOLS(endog, exog, eps_bar).fit()
         found.append([step.outliers(level).mean() for step in (res.first_step, res)])
     return np.mean(found, axis=0)
 
@@ -33,7 +33,7 @@ def test_many_rows_have_the_level():
 
 def test_far_rows_are_flagged_and_good_ones_are_not():
     endog, exog = one_sided_outliers(np.random.default_rng(0), 60, np.ones(3), 0.2, 8.0)
-    res = RRMOLS(endog, exog, 0.3).fit(efficiency=0.95)
+    res = RRMOLS(endog, exog, 0.3).fit()
     for step in (res, res.first_step):
         assert step.outliers(0.999)[:12].all()
         assert step.outliers(0.999)[12:].mean() < 0.05

@@ -54,14 +54,14 @@ def test_separable_labels_are_told_from_others(touching):
 @pytest.mark.parametrize("seed", [504, 2001, 2002])
 def test_a_budget_far_above_the_share_of_wrong_labels_finds_the_same_plane(seed):
     endog, exog = separated_strip(np.random.default_rng([seed]))  # 5 % wrong
-    fit = RRMLogit(endog, exog, 0.44).fit(efficiency=0.95)
+    fit = RRMLogit(endog, exog, 0.44).fit()
     assert angle_error(np.asarray(fit.params)) < 1
     assert_array_equal(np.flatnonzero(fit.weights < 1e-6), np.arange(95, 100))
 
 
 def test_vaso_may_have_two_labels_that_are_wrong():
     """Without them a hyperplane nearly separates the labels: the evidence is even."""
-    res = real("vaso", 0.1).fit(efficiency=0.95)
+    res = real("vaso", 0.1).fit()
     assert res.identified
     assert np.isfinite(res.bse).all()
     assert np.isnan(res.first_step.bse).all()
@@ -91,22 +91,22 @@ def test_no_size_no_errors(name, eps_bar):
 
 
 def test_a_budget_that_identifies_the_size_has_errors():
-    res = real("birthwt", 0.1).fit(efficiency=0.95)
+    res = real("birthwt", 0.1).fit()
     assert res.identified and res.first_step.identified
     assert np.isfinite(res.bse).all()
     assert "only the direction" not in " ".join(str(res.summary()).split())
 
 
-@pytest.mark.parametrize("efficiency", [None, 0.95])
+@pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("n", [4, 5])
 @pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
-def test_tiny_samples_are_finite_and_told_truthfully(n, efficiency):
+def test_tiny_samples_are_finite_and_told_truthfully(n, steps):
     exog = sm.add_constant(np.random.default_rng([9, n]).standard_normal(n))
     for labels in itertools.product([0.0, 1.0], repeat=n):
         if len(set(labels)) == 1:
             continue
-        res = RRMLogit(np.array(labels), exog, 0.5).fit(efficiency=efficiency)
+        res = RRMLogit(np.array(labels), exog, 0.5).fit(steps=steps)
         assert np.isfinite(res.params).all()
         assert np.isfinite(res.risk) or not res.converged
         assert_allclose(res.weights.sum(), 1)
