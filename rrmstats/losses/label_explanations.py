@@ -26,7 +26,7 @@ from rrmstats.laws.labels import (
 # Largest increase of the variance of coefficients, on clean labels, that the choice of label
 # noise may cost, and the share of clean samples in which it may be chosen. Calibrated by
 # benchmarks/dirty_labels.py: clean labels cost at most 1.05 times maximum likelihood.
-COST, LEVEL = 0.1, 0.05
+COST, LEVEL = 0.2, 0.05
 # Steepness of flips where the model is sure: the first one tried, and the range in which it is
 # doubled or halved as long as the likelihood rises. Below 1 sure labels are no more likely to be
 # both flipped and seen than others; past the largest a flip is a matter of a threshold.
@@ -65,11 +65,11 @@ class LabelExplanation:
     def cost(self) -> float:
         """The criterion of the choice; the smallest is best.
 
-        Besides the likelihood, the prior: coefficients that grow lose information, counted in the
-        mean over them for each rate and for their common size.
+        Besides the likelihood, the prior: coefficients that grow lose information. The mean over
+        them counts once for each rate, and for location and size of the linear predictor.
         """
         value, law = self.fit.value, self.fit.law
-        directions = (law.flips.n_rates + 1) / law.n_coef
+        directions = (law.flips.n_rates + 2) / law.n_coef
         return self.price - 2.0 * (value.log_likelihood + directions * self.prior_change)
 
 
