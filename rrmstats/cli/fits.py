@@ -25,7 +25,7 @@ def run_fit(args: argparse.Namespace) -> None:
         require_form(form)
     source = read_source(args.data, args.input_format, args.sep, args.decimal)
     frame = source.frame()
-    fit = make_model(args, frame, args.eps_bar).fit(**asked_steps(args))
+    fit = make_model(args, frame, args.eps_bar).fit(steps=asked_steps(args))
     files: dict[Path, str | bytes] = {}
     if args.report is not None:
         files[args.report] = report_text(fit)

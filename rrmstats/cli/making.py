@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import warnings
 from typing import Any
 
 import pandas as pd
@@ -63,9 +64,17 @@ def check_options(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name} is for --model {' and '.join(models)}, not {args.model}")
 
 
-def asked_steps(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the number of steps as `fit` takes it; the former --efficiency goes before."""
-    return {"steps": args.steps} if args.efficiency is None else {"efficiency": args.efficiency}
+def asked_steps(args: argparse.Namespace) -> int:
+    """Return the number of steps, also where the former --efficiency asks for them."""
+    if args.efficiency is None:
+        return int(args.steps)
+    warnings.warn(
+        "--efficiency will be removed: two steps are the default, without an efficiency to "
+        f"choose. Use --steps 2 in place of --efficiency {args.efficiency:g}",
+        UserWarning,
+        stacklevel=2,
+    )
+    return 2
 
 
 def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | str) -> Any:

@@ -28,7 +28,7 @@ def run_path(args: argparse.Namespace) -> None:
     check_outputs(args, ["report", "plot", "table"])
     _check_needs(args)
     frame = read_source(args.data, args.input_format, args.sep, args.decimal).frame()
-    path = make_model(args, frame, ANY_BOUND).path(**asked_steps(args))
+    path = make_model(args, frame, ANY_BOUND).path(steps=asked_steps(args))
     files: dict[Path, str | bytes] = {}
     if args.report is not None:
         files[args.report] = report_text(path)

@@ -10,8 +10,6 @@ NO_ROWS = (
 )
 PHRASES = (
     (r"\bfit\(steps=([12])\)", r"--steps \1"),
-    (r"^efficiency= (?=will be)", "--efficiency "),
-    (r"\bUse steps=([12]) in place of efficiency=", r"Use --steps \1 in place of --efficiency "),
     (r"\bpath\(\)", "rrmstats path"),
     (r"(^|for example )level=", r"\1--level "),
     (r"with level=$", "with --level"),

@@ -15,6 +15,9 @@ from rrmstats.laws.rows import Rows
 
 # Steps after which the candidates of an explanation are compared.
 SCREENING_STEPS = 3
+# Candidates that are then fitted, where the share of bad rows depends on the center: with 30 % of
+# false zeros at the largest means one leads to a wrong end in 4 samples of 50, two in 1.
+FINALISTS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,9 @@ def fit_of(
         at = mixture.start(rows.endog, rows.size, rows.predictors(theta))
         fit = Fit(rows, mixture, theta, at, lower)
         starts.append(fitted(fit, SCREENING_STEPS, 0.0) if len(candidates) > 1 else fit)
-    return fitted(max(starts, key=lambda fit: fit.log_likelihood), target=target)
+    starts.sort(key=lambda fit: -fit.log_likelihood)
+    ends = [fitted(fit, target=target) for fit in starts[: FINALISTS if mixture.sloped else 1]]
+    return max(ends, key=lambda fit: fit.log_likelihood)
 
 
 def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) -> Choice:
@@ -146,7 +151,7 @@ def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) 
     target = plain.bic_gain
     for i, bad in enumerate(laws.bad):
         if all(part in found and found[part].bic_gain > plain.bic_gain for part in bad.parts):
-            near = [*(found[part].theta for part in bad.parts), *starts]
+            near = _near([found[part] for part in bad.parts], starts)
             mixture = laws.mixture(rows, eps_bar, bad, False)
             found[i] = fit_of(rows, mixture, near, laws.lower, target)
             target = max(target, found[i].bic_gain)
@@ -159,9 +164,14 @@ def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) 
     return Choice(tuple(fits), max(fits, key=lambda fit: fit.bic_gain))
 
 
-def _wider(
-    fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float, target: float
-) -> Fit:
+def _near(parts: Sequence[Fit], starts: Sequence[Array]) -> list[Array]:
+    """Return parameters to start from: where several parts meet, those of the best."""
+    if len(parts) > 1:
+        return [max(parts, key=lambda fit: fit.log_likelihood).theta]
+    return [*(fit.theta for fit in parts), *starts]
+
+
+def _wider(fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float, target: float) -> Fit:
     """Return the explanation of a fit with good rows that vary more."""
     mixture = laws.mixture(fit.rows, eps_bar, bad, True)
     return fit_of(fit.rows, mixture, [fit.theta], laws.lower, target)

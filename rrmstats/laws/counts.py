@@ -22,7 +22,7 @@ FAR = 3.0
 # Least median of wide counts: with less they would be zeros.
 LEAST_MEDIAN = 1.0
 # Bounds of the shapes of wide shares.
-SHAPES = (1e-2, 1e2)
+SHAPES = (1e-2, 1e1)
 # Largest change of a dispersion in one step, as a factor.
 LARGEST_FACTOR = 3.0
 

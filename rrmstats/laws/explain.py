@@ -72,12 +72,13 @@ def explained_rows(
     if some is not rows:
         best, converged = rooted(replace(best, rows=rows))
     good = rows.map(partial(_good, best.mixture, best.at), best.theta)
-    chosen = replace(told.chosen, prob_bad=1.0 - good, eps=best.eps)
-    return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moves(best))
+    moved = moves(best)
+    chosen = replace(told.chosen, prob_bad=1.0 - good, eps=moved.share)
+    return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
 
 
 def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:
-    """Return the maximum likelihood fit to the responses that are no zeros, where these may lie."""
+    """Return the maximum likelihood fit to responses other than zeros, where these may lie."""
     some = np.flatnonzero(rows.endog != 0)
     if not any(bad.zeros for bad in laws.bad) or len(some) in (0, len(rows.endog)):
         return []

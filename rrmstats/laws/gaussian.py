@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
@@ -26,10 +26,14 @@ from rrmstats.core.explanations import Bad, Good
 LOG_2PI = float(np.log(2 * np.pi))
 # Most that a step changes the log size of the noise per unit of a feature, and most in all.
 GROWTH_STEP, MOST_GROWTH = 0.5, 3.0
+# Standard deviations beyond which the noise does not change any more.
+MOST_FEATURE = 4.0
 # Mass of bad rows below which their parameters stay as they are.
 NO_MASS = 1e-9
 # Ridges, relative to the mean diagonal, that keep the normal equations of few rows solvable.
 RIDGE, LINE_RIDGE = 1e-12, 1e-9
+# Degrees of freedom of Student noise, from tails as of a Cauchy distribution to Gaussian ones.
+LEAST_DF, MOST_DF = 1.0, 200.0
 # A row is far from the others in X, or from a fit, where one good row in so many is.
 FAR = 1e-3
 # Variance, relative to the squared median distance of all rows, below which it is one of few rows.
@@ -74,6 +78,44 @@ _IS_GROWING = np.array([kind.good is Good.GROWING_NOISE for kind in KINDS])
 _IS_CHANGING = np.array([kind.good is Good.CHANGING_NOISE for kind in KINDS])
 
 
+class Frame(NamedTuple):
+    """What is known of all rows together, so that some of them can be looked at alone.
+
+    Attributes
+    ----------
+    total : float
+        Number of observations that the rows stand for.
+    mean, spread : ndarray, shape (k,)
+        Of the columns of X; the spread of constant columns is infinite.
+    middle : ndarray, shape (p,)
+        Mean distance from the middle of each column that varies.
+    """
+
+    total: float
+    mean: Array
+    spread: Array
+    middle: Array
+
+    @classmethod
+    def of(cls, exog: Array, counts: Array) -> Frame:
+        """Return the frame of some rows."""
+        total = float(counts.sum())
+        mean = counts @ exog / total
+        spread = np.sqrt(counts @ (exog - mean) ** 2 / total)
+        varies = spread > 1e-8 * np.abs(exog).max(axis=0, initial=0.0)
+        frame = cls(total, mean, np.where(varies, spread, np.inf), np.zeros(varies.sum()))
+        return frame._replace(middle=counts @ frame.sizes(exog) / total)
+
+    def varying(self, exog: Array) -> Array:
+        """Return columns of X that vary, in standard deviations from the mean, (n, p)."""
+        used = np.isfinite(self.spread)
+        return (exog[:, used] - self.mean[used]) / self.spread[used]
+
+    def sizes(self, exog: Array) -> Array:
+        """Return distances from the middle of the columns that vary, of mean zero, (n, p)."""
+        return np.minimum(np.abs(self.varying(exog)), MOST_FEATURE) - self.middle
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows, and how often each of them counts.
@@ -86,11 +128,19 @@ class Rows:
         Predictors; a column of ones for a mean, none where the mean is known to be zero.
     counts : ndarray, shape (n,)
         How often each row counts.
+    frame : Frame, optional
+        That of all rows, where these are some of them.
     """
 
     data: Array
     exog: Array
     counts: Array
+    frame: Frame | None = None
+
+    @cached_property
+    def whole(self) -> Frame:
+        """What is known of all rows together."""
+        return Frame.of(self.exog, self.counts) if self.frame is None else self.frame
 
     @property
     def dim(self) -> int:
@@ -118,25 +168,15 @@ class Rows:
         typical = float(np.median(np.abs(along - np.median(along))))
         return bool(values[0] < COLLAPSED * typical**2)
 
-    @cached_property
+    @property
     def total(self) -> float:
-        """Number of observations that the rows stand for."""
-        return float(self.counts.sum())
-
-    @cached_property
-    def varying(self) -> Array:
-        """Columns of X that are not constant, in standard deviations from the mean, (n, p)."""
-        share = self.counts / self.total
-        centered = self.exog - share @ self.exog
-        spread = np.sqrt(share @ centered**2)
-        used = spread > 1e-8 * np.abs(self.exog).max(axis=0, initial=0.0)
-        return centered[:, used] / spread[used]
+        """Number of observations that all rows stand for."""
+        return self.whole.total
 
     @cached_property
     def distances(self) -> Array:
         """Distances from the middle of the columns of X that vary, of mean zero, (n, p)."""
-        size = np.abs(self.varying)
-        return np.asarray(np.minimum(size, 4.0) - self.counts @ np.minimum(size, 4.0) / self.total)
+        return self.whole.sizes(self.exog)
 
     @cached_property
     def _pairs(self) -> Array:
@@ -147,7 +187,7 @@ class Rows:
         k = self.n_coef
         gram = (weights @ self._pairs).reshape(len(weights), k, k)
         size = np.einsum("bii->b", gram)[:, None, None] / max(k, 1)
-        return gram + ridge * size * np.eye(k)
+        return gram + ridge * (size + NO_MASS) * np.eye(k)
 
     def coefficients(self, weights: Array, target: Array, ridge: float = RIDGE) -> Array:
         """Return weighted least squares fits (b, k, d) to a target (n, d) or (b, n, d)."""
@@ -163,14 +203,20 @@ class Rows:
             return (coef[:, :, 0] @ self.exog.T)[:, :, None]
         return np.asarray(self.exog @ coef)
 
-    def far(self, weights: Array) -> np.ndarray:
-        """Tell which rows are far in X from those with weight, shape (n,)."""
-        p = self.varying.shape[1]
+    def middle(self, weights: Array) -> tuple[Array, Array]:
+        """Return mean (p,) and inverse covariance (p, p) in X of the rows with weight."""
+        varying, share = self.whole.varying(self.exog), weights * self.counts
+        share = share / share.sum()
+        centered = varying - share @ varying
+        inverse = np.linalg.pinv((share[:, None] * centered).T @ centered, hermitian=True)
+        return share @ varying, inverse
+
+    def far(self, mean: Array, inverse: Array) -> np.ndarray:
+        """Tell which rows are far in X from a middle, shape (n,)."""
+        p = len(mean)
         if p == 0:
             return np.zeros(len(self.exog), bool)
-        share = weights * self.counts / (weights @ self.counts)
-        centered = self.varying - share @ self.varying
-        inverse = np.linalg.pinv((share[:, None] * centered).T @ centered, hermitian=True)
+        centered = self.whole.varying(self.exog) - mean
         square = np.einsum("ni,ij,nj->n", centered, inverse, centered)
         return np.asarray(square > chi2.isf(FAR, p))
 
@@ -190,6 +236,8 @@ class Mixtures:
     growth : ndarray, shape (b, p)
         Change of the log size of the noise with the fitted value (the first) or with the
         distances of the columns.
+    unit : ndarray, shape (b, 2)
+        Mean and standard deviation of the fitted values.
     df : ndarray, shape (b,)
         Degrees of freedom of Student noise; infinite for Gaussian noise.
     wide, apart : ndarray, shape (b, 2)
@@ -203,6 +251,8 @@ class Mixtures:
         m of a cluster.
     size : ndarray, shape (b,)
         v of a cluster.
+    middle, inverse : ndarray, shapes (b, p) and (b, p, p)
+        Mean and inverse covariance in X of the rows from which others are far.
     far : ndarray of bool, shape (b, n)
         Whether rows are far from the others in X.
     good : ndarray, shape (b, n)
@@ -215,6 +265,7 @@ class Mixtures:
     coef: Array
     scatter: Array
     growth: Array
+    unit: Array
     df: Array
     wide: Array
     apart: Array
@@ -222,6 +273,8 @@ class Mixtures:
     shift: Array
     center: Array
     size: Array
+    middle: Array
+    inverse: Array
     far: np.ndarray
     good: Array
     log_likelihood: Array
@@ -299,7 +352,8 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     log_size, feature = np.zeros(resid.shape[:2]), None
     growing, changing = _IS_GROWING[kind], _IS_CHANGING[kind]
     if growing.any() or changing.any():
-        feature = standardized(fitted[:, :, 0], mixtures.good * rows.counts)
+        feature = (fitted[:, :, 0] - mixtures.unit[:, :1]) / mixtures.unit[:, 1:]
+        feature = np.clip(feature, -MOST_FEATURE, MOST_FEATURE)
         log_size = np.where(growing[:, None], mixtures.growth[:, :1] * feature, 0.0)
         if changing.any():
             log_size[changing] = mixtures.growth[changing] @ rows.distances.T
@@ -321,13 +375,14 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     return Seen(resid, log_size, feature, square, logs)
 
 
-def standardized(fitted: Array, mass: Array) -> Array:
-    """Return fitted values in standard deviations from their mean under a mass, (b, n)."""
-    total = mass.sum(axis=1, keepdims=True)
-    centered = fitted - (mass * fitted).sum(axis=1, keepdims=True) / total
-    spread = np.sqrt((mass * centered**2).sum(axis=1, keepdims=True) / total)
-    unit = np.where(spread > 1e-9 * np.abs(fitted).max(), spread, np.inf)
-    return np.clip(centered / unit, -4.0, 4.0)
+def fitted_unit(fitted: Array, mass: Array) -> Array:
+    """Return mean and standard deviation of fitted values (b, n) under a mass, shape (b, 2)."""
+    total = mass.sum(axis=1)
+    mean = np.einsum("bn,bn->b", mass, fitted) / total
+    centered = fitted - mean[:, None]
+    spread = np.sqrt(np.einsum("bn,bn,bn->b", mass, centered, centered) / total)
+    varies = spread > 1e-9 * np.abs(fitted).max(axis=1)
+    return np.column_stack([mean, np.where(varies, spread, np.inf)])
 
 
 def centers(rows: Rows, mixtures: Mixtures) -> Array:
@@ -346,9 +401,7 @@ def row_shares(shares: Array, far: np.ndarray) -> Array:
 
 def probabilities(mixtures: Mixtures, view: Seen) -> tuple[list[Array], Array]:
     """Return the probabilities of the rows to be good, wide and apart, and log-densities."""
-    wide, apart = (
-        row_shares(shares, mixtures.far) for shares in (mixtures.wide, mixtures.apart)
-    )
+    wide, apart = (row_shares(shares, mixtures.far) for shares in (mixtures.wide, mixtures.apart))
     with np.errstate(divide="ignore"):
         priors = np.log(np.maximum(1 - wide - apart, 0)), np.log(wide), np.log(apart)
         logs = [p + q for p, q in zip(priors, view.logs, strict=True) if q is not None]
@@ -383,11 +436,37 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
         size = np.einsum("bii->b", scatter)[:, None, None] / rows.dim
         scatter = scatter + RIDGE * size * np.eye(rows.dim)
     new = replace(
-        mixtures, coef=coef, scatter=scatter, wide=shares[0], apart=shares[1], good=good,
+        mixtures, df=new_df(mixtures, view.square, mass, d), coef=coef, scatter=scatter, wide=shares[0], apart=shares[1], good=good,
         log_likelihood=log_density @ counts,
         growth=grown(rows, mixtures, view, mass) if scaled else mixtures.growth,
+        unit=fitted_unit(rows.fitted(coef)[:, :, 0], mass) if scaled else mixtures.unit,
     )  # fmt: skip
     return with_bad_rows(rows, new, resid, wide * counts, apart * counts)
+
+
+def new_df(mixtures: Mixtures, square: Array, mass: Array, dim: int) -> Array:
+    """Return degrees of freedom after a step of Newton's method on their logarithm, shape (b,)."""
+    heavy = _IS_HEAVY[mixtures.kind]
+    if not heavy.any():
+        return mixtures.df
+    df = mixtures.df[heavy, None]
+
+    def slope(at: Array) -> Array:
+        return np.asarray((mass[heavy] * at * df_scores(square[heavy], at, dim)).sum(axis=1))
+
+    here, width = slope(df), 0.01
+    curve = (slope(df * np.exp(width)) - slope(df * np.exp(-width))) / (2 * width)
+    step = np.where(curve < 0, -here / np.where(curve < 0, curve, -1.0), np.sign(here))
+    found = mixtures.df.copy()
+    found[heavy] = np.clip(df[:, 0] * np.exp(np.clip(step, -1.0, 1.0)), LEAST_DF, MOST_DF)
+    return found
+
+
+def df_scores(square: Array, df: Array | float, dim: int) -> Array:
+    """Return the derivatives of Student's log-densities in the degrees of freedom, as `square`."""
+    known = digamma((df + dim) / 2) - digamma(df / 2) - dim / df
+    ratio = square / df
+    return 0.5 * (known - np.log1p(ratio) + (df + dim) / df * ratio / (1 + ratio))
 
 
 def bounded_shares(
@@ -411,7 +490,9 @@ def grown(rows: Rows, mixtures: Mixtures, view: Seen, mass: Array) -> Array:
         feature = view.feature[growing]
         slope = (excess[growing] * feature).sum(axis=1)
         curve = 2 * (mass[growing] * feature**2).sum(axis=1)
-        growth[growing, 0] += np.clip(slope / np.maximum(curve, NO_MASS), -GROWTH_STEP, GROWTH_STEP)
+        growth[growing, 0] += np.clip(
+            slope / np.maximum(curve, NO_MASS), -GROWTH_STEP, GROWTH_STEP
+        )
     if changing.any():
         features = rows.distances
         slope = excess[changing] @ features
@@ -471,6 +552,7 @@ def started(
         spread = max(float(np.median(square[out])) / rows.freedom, 2.0)
         if _HAS_LINE[number]:
             shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
+    middle, inverse = rows.middle(1.0 - out)
     has_apart = _HAS_CLUSTER[number] or _HAS_LINE[number]
     contaminated = _HAS_WIDE[number] or has_apart
     return Mixtures(
@@ -479,6 +561,7 @@ def started(
         coef=coef[None],
         scatter=scatter[None],
         growth=np.zeros((1, max(rows.distances.shape[1], 1))),
+        unit=fitted_unit(rows.fitted(coef[None])[:, :, 0], rows.counts[None]),
         df=np.full(1, np.inf),
         wide=np.full((1, 2), share * _HAS_WIDE[number]),
         apart=np.full((1, 2), share * has_apart),
@@ -486,7 +569,9 @@ def started(
         shift=shift[None],
         center=center[None],
         size=np.full(1, spread if _IS_SCATTERED[number] else 1.0),
-        far=(rows.far(1.0 - out) & contaminated)[None],
+        middle=middle[None],
+        inverse=inverse[None],
+        far=(rows.far(middle, inverse) & contaminated)[None],
         good=np.where(out & contaminated, 0.0, 1.0)[None],
         log_likelihood=np.full(1, -np.inf),
     )

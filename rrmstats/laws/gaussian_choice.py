@@ -76,8 +76,15 @@ def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, steps: int = MAXIT
 
 
 def criterion(rows: Rows, mixtures: Mixtures) -> Array:
-    """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,)."""
-    return mixtures.log_likelihood - 0.5 * np.log(rows.total) * mixtures.n_extra(rows)
+    """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,).
+
+    A line of bad rows that are fewer than twice its coefficients is no explanation: it passes
+    through any few rows.
+    """
+    value = mixtures.log_likelihood - 0.5 * np.log(rows.total) * mixtures.n_extra(rows)
+    bad = (1 - mixtures.good) @ rows.counts
+    line = mixtures.kind == NUMBER[OTHER_LINE]
+    return np.where(line & (bad < 2 * rows.n_coef), -np.inf, value)
 
 
 def best_of_kind(rows: Rows, mixtures: Mixtures, kind: Kind, count: int) -> list[int]:
@@ -192,14 +199,15 @@ def compared(
     parts.append(heavy_tails(rows, every, eps_bar))
     bad = contaminated(rows, every, eps_bar)
     parts.append(bad)
-    if rows.dim == 1 and rows.varying.shape[1]:
+    if rows.dim == 1 and len(rows.whole.middle):
         parts.append(changing_noise(rows, plain, bad, eps_bar))
     mixtures = Mixtures.join(parts)
+    mixtures = mixtures.take(np.isfinite(criterion(rows, mixtures)))
     found = [explanation(rows, mixtures.take([i])) for i in range(len(mixtures))]
     return best_of_each(found, rows.total)
 
 
-def explain(
+def best_explanation(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.

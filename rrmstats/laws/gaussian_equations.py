@@ -12,16 +12,30 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, expit, logit
+from scipy.special import expit, logit
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
-from rrmstats.laws.gaussian import KINDS, LOG_2PI, Mixtures, Rows, em_step, seen, student
+from rrmstats.laws.gaussian import (
+    KINDS,
+    LEAST_DF,
+    LOG_2PI,
+    MOST_DF,
+    MOST_FEATURE,
+    Mixtures,
+    Rows,
+    df_scores,
+    em_step,
+    seen,
+    student,
+)
 
 # Step of the central differences, in standard deviations of the noise or on a log scale.
 STEP = 1e-4
 # Steps of the polish, its accuracy in standard errors, and how often a step is halved.
 POLISH_STEPS, POLISH_TOL = 60, 1e-9
+# Accuracy with which a fit has converged for all purposes.
+SETTLED = 1e-6
 # Steps of EM where Newton's method does not get nearer.
 EM_STEPS = 20
 # Equations beyond which EM is cheaper than Newton's steps.
@@ -78,10 +92,14 @@ class Equations:
     mixture : Mixtures
         A batch of one.
     eps_bar : float
+    like : Equations, optional
+        The same of other rows, which tell what parameters are at a bound.
     """
 
-    def __init__(self, rows: Rows, mixture: Mixtures, eps_bar: float) -> None:
-        self.rows, self.mixture = rows, mixture
+    def __init__(
+        self, rows: Rows, mixture: Mixtures, eps_bar: float, like: Equations | None = None
+    ) -> None:
+        self.rows, self.mixture, self.eps_bar = rows, mixture, eps_bar
         self.kind = KINDS[int(mixture.kind[0])]
         view = seen(rows, mixture)
         self.root = np.linalg.cholesky(mixture.scatter[0])
@@ -102,8 +120,13 @@ class Equations:
             log_size=float(np.log(mixture.size[0])),
             log_df=float(np.log(mixture.df[0])),
         )
-        bad = rows.counts @ (self.shared.wide + self.shared.apart)
-        self._bounded = bool(bad >= eps_bar * rows.total * (1 - AT_END))
+        if like is None:
+            bad = rows.counts @ (self.shared.wide + self.shared.apart)
+            self._bounded = bool(bad >= eps_bar * rows.total * (1 - AT_END))
+            self._masses = rows.counts @ self.places
+        else:
+            self._bounded, self._masses = like._bounded, like._masses
+        self._names = None if like is None else {block.name for block in like.blocks}
         self._upper = np.triu_indices(rows.dim)
 
     @property
@@ -127,6 +150,17 @@ class Equations:
             return self.rows.distances
         return self._feature if self.kind.good is Good.GROWING_NOISE else None
 
+    @property
+    def growth_by_fit(self) -> Array:
+        """Change of the log size of the noise with the fit, in units of the noise, shape (n,)."""
+        if self.kind.good is not Good.GROWING_NOISE:
+            return np.zeros(1)
+        assert self._feature is not None
+        inside = np.abs(self._feature[:, 0]) < MOST_FEATURE
+        return inside * float(
+            self.mixture.growth[0, 0] * self.root[0, 0] / self.mixture.unit[0, 1]
+        )
+
     def free_places(self, shares: Array) -> Array:
         """Return the places whose share of bad rows is to be found, shape (n, 0 to 2).
 
@@ -136,8 +170,7 @@ class Equations:
 
     def _free(self, shares: Array) -> np.ndarray:
         """Tell which shares of the two places are neither 0 nor 1 nor at the bound, shape (2,)."""
-        mass = self.rows.counts @ self.places
-        least = np.minimum(shares, 1 - shares) * mass
+        least = np.minimum(shares, 1 - shares) * self._masses
         return (least > LEAST_MASS) & (not self._bounded)
 
     @staticmethod
@@ -153,6 +186,8 @@ class Equations:
 
         def add(name: str, width: int, factors: Array | None, free: bool = True) -> None:
             nonlocal start
+            if self._names is not None:
+                free = name in self._names
             if free and factors is not None and factors.shape[1]:
                 found.append(Block(name, slice(start, start + width), factors))
             start += width
@@ -167,7 +202,8 @@ class Equations:
         shifted = self._has_apart and self.kind.bad is not Bad.SCATTERED
         add("center", rows.dim, rows.exog if line else one, shifted)
         add("size", 1, one, self._has_apart and not line and self.shared.log_size > AT_END)
-        add("df", 1, one, self._heavy)
+        inside = LEAST_DF < self.mixture.df[0] < MOST_DF
+        add("df", 1, one, self._heavy and inside)
         return found
 
     def cores(
@@ -274,7 +310,8 @@ class Equations:
         for block in self.blocks:
             if block.name == "coef":
                 for axis in axes:
-                    move(-block.factors / self.size[:, None], white=axis[None])
+                    white = -axis / self.size[:, None]
+                    move(block.factors, white=white, log_size=self.growth_by_fit)
             elif block.name == "scatter":
                 for i, j in zip(*self._upper, strict=True):
                     turn = np.zeros((d, d))
@@ -294,42 +331,35 @@ class Equations:
                 move(one, shared=np.eye(3)[which])
         return np.column_stack(columns)
 
-    @cached_property
-    def influence(self) -> Array:
-        """Influence functions of all parameters, shape (n, q): they move by their mean.
+    def solved(self, factor: Array, jacobian: Array) -> Array:
+        """Return influence functions of all parameters, shape (n, q): they move by their mean.
 
-        Scores of the coefficients are divided by one less the leverage, as in HC3.
+        Parameters
+        ----------
+        factor : ndarray, shape (n,)
+            What the scores of the coefficients are multiplied by, as in HC3.
+        jacobian : ndarray, shape (q, q)
+            Derivative of the equations of all rows.
         """
-        leverage = np.minimum(self.good * self.reach, MOST_LEVERAGE)
-        return self._solved(1 / (1 - leverage))
-
-    @cached_property
-    def plain_influence(self) -> Array:
-        """The same with the residuals as they are."""
-        return self._solved(np.ones(len(self.white)))
-
-    def _solved(self, factor: Array) -> Array:
         cores = self._here[0].copy()
         cores[:, : self.rows.dim] *= factor[:, None]
         parts = [
             (cores[:, block.columns][:, :, None] * block.factors[:, None, :]).reshape(
-                len(cores), -1
+                len(cores), block.count
             )
             for block in self.blocks
         ]
-        inverse = np.linalg.pinv(self.jacobian)
-        return -self.rows.total * np.hstack(parts) @ inverse.T
+        return -self.rows.total * np.hstack(parts) @ np.linalg.pinv(jacobian).T
+
+    def leverage(self, inverse: Array) -> Array:
+        """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""
+        reach = np.einsum("ni,ij,nj->n", self.rows.exog, inverse, self.rows.exog)
+        return np.minimum(self.pull * reach, MOST_LEVERAGE)
 
     @cached_property
     def gram(self) -> Array:
         """Gram matrix of the predictors of good rows, shape (k, k)."""
         return self.rows.grams((self.pull * self.rows.counts)[None], 0.0)[0]
-
-    @cached_property
-    def reach(self) -> Array:
-        """Variances of the fitted values of the rows relative to the noise, shape (n,)."""
-        inverse = np.linalg.pinv(self.gram, hermitian=True)
-        return np.einsum("ni,ij,nj->n", self.rows.exog, inverse, self.rows.exog)
 
     @cached_property
     def pull(self) -> Array:
@@ -341,26 +371,25 @@ class Equations:
         return self.good * (df + d) / (df + square)
 
     @property
-    def share(self) -> tuple[float, float]:
-        """The share of bad rows and its standard error.
-
-        It is at least that of a share of the rows that is known to be bad, and no more than that
-        where there are many equations.
-        """
-        rows = self.rows
+    def share(self) -> float:
+        """The share of bad rows."""
         bad = self.shared.wide + self.shared.apart
-        share = float(rows.counts @ bad) / rows.total
-        moves = np.zeros(len(bad))
-        affordable = sum(block.count for block in self.blocks) <= MOST_EQUATIONS
-        for name in ("wide", "apart"):
-            place = self.place(name)
-            if affordable and place.stop > place.start:
-                factors = next(block.factors for block in self.blocks if block.name == name)
-                weight = rows.counts @ factors / rows.total
-                moves = moves + self.influence[:, place] @ weight
-        error = float(np.sqrt(rows.counts @ moves**2)) / rows.total
-        least = float(np.sqrt(max(share * (1 - share), 0.0) / rows.total))
-        return share, max(error, least)
+        return float(self.rows.counts @ bad) / self.rows.total
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the equations are few enough for their derivative."""
+        return len(self.value) <= MOST_EQUATIONS
+
+    @property
+    def share_slopes(self) -> Array:
+        """Derivative of the share of bad rows in all parameters, shape (q,)."""
+        found = np.zeros(len(self.value))
+        for block in self.blocks:
+            if block.name in ("wide", "apart"):
+                slopes = self.rows.counts @ block.factors / self.rows.total
+                found[self.place(block.name)] = slopes
+        return found
 
     def place(self, name: str) -> slice:
         """Return where the equations of a block are; empty where its parameters are known."""
@@ -371,9 +400,10 @@ class Equations:
             start += block.count
         return slice(0, 0)
 
-    def moved(self, step: Array) -> Mixtures:
-        """Return the mixture a step (q,) away in its parameters."""
-        old, root, d = self.mixture, self.root, self.rows.dim
+    def moved(self, step: Array, old: Mixtures | None = None) -> Mixtures:
+        """Return the mixture, or another one near it, a step (q,) away in its parameters."""
+        old = self.mixture if old is None else old
+        root, d = np.linalg.cholesky(old.scatter[0]), self.rows.dim
         parts = {block.name: step[self.place(block.name)] for block in self.blocks}
         tangent = np.zeros((d, d))
         tangent[self._upper] = parts["scatter"]
@@ -401,8 +431,8 @@ class Equations:
         for name in ("spread", "size", "df"):
             if name in parts:
                 factor = np.exp(np.clip(parts[name], -1.0, 1.0))
-                least = 0.1 if name == "df" else 1.0
-                changes[name] = np.maximum(getattr(old, name) * factor, least)
+                most = MOST_DF if name == "df" else np.inf
+                changes[name] = np.clip(getattr(old, name) * factor, 1.0, most)
         return replace(old, **changes)
 
     def change(self, step: Array) -> float:
@@ -446,7 +476,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
     good = Equations(rows, mixture, eps_bar).good[None]
     found = replace(mixture, good=good)
     likelihood = em_step(rows, found, eps_bar).log_likelihood
-    return replace(found, log_likelihood=likelihood), last < 1e-6
+    return replace(found, log_likelihood=likelihood), last < SETTLED
 
 
 def _relative_change(before: Mixtures, after: Mixtures) -> float:
@@ -456,10 +486,3 @@ def _relative_change(before: Mixtures, after: Mixtures) -> float:
         max(np.abs(after.scatter - before.scatter).max() / size,
             np.abs(after.good - before.good).max())
     )  # fmt: skip
-
-
-def df_scores(square: Array, df: float, dim: int) -> Array:
-    """Return the derivatives of Student's log-densities in the degrees of freedom, (n,)."""
-    known = digamma((df + dim) / 2) - digamma(df / 2) - dim / df
-    ratio = square / df
-    return 0.5 * (known - np.log1p(ratio) + (df + dim) / df * ratio / (1 + ratio))

@@ -80,7 +80,10 @@ class KernelRows(_WithoutOwn):
         for j in range(len(predictors)):
             step = np.zeros_like(predictors)
             step[j] = DELTA * np.maximum(np.abs(predictors[j]), DELTA)
-            low, high = self.slopes(endog, *predictors - step), self.slopes(endog, *predictors + step)
+            low, high = (
+                self.slopes(endog, *predictors - step),
+                self.slopes(endog, *predictors + step),
+            )
             found.append((np.asarray(low) - high) / (2.0 * step[j]))
         both = np.array(found)
         return 0.5 * (both + both.swapaxes(0, 1))

@@ -281,7 +281,12 @@ class Mixture:
         )
 
     def updated(
-        self, at: Parameters, mass: Array, endog: Array, size: Array, found: Probabilities,
+        self,
+        at: Parameters,
+        mass: Array,
+        endog: Array,
+        size: Array,
+        found: Probabilities,
         predictors: Array,
     ) -> tuple[Mixture, Parameters]:
         """Return the parameters besides theta after a step, and whether bad rows are too many.
@@ -302,9 +307,7 @@ class Mixture:
         new = Parameters(good, odds, apart, share, wide)
         return self._within(self.bounded(new), mass, rows if self.apart is None else moved)
 
-    def _new_odds(
-        self, odds: Array, mass: Array, found: Probabilities, rows: GoodRows
-    ) -> Array:
+    def _new_odds(self, odds: Array, mass: Array, found: Probabilities, rows: GoodRows) -> Array:
         """Return the odds to be apart after a step of their logistic regression."""
         if not self.sloped:
             share = np.clip(mass @ found.apart / self.total, LEAST_SHARE, 1.0 - LEAST_SHARE)
@@ -338,9 +341,7 @@ class Mixture:
         step = np.array([slope * one - cross * two, level * two - cross * one])
         return step / (level * slope - cross**2)
 
-    def _within(
-        self, at: Parameters, mass: Array, rows: GoodRows
-    ) -> tuple[Mixture, Parameters]:
+    def _within(self, at: Parameters, mass: Array, rows: GoodRows) -> tuple[Mixture, Parameters]:
         """Return parameters whose share of bad rows is at most `eps_bar`."""
         if self.apart is None and self.wide is None:
             return self, at

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.laws.gaussian import COLLAPSED, Mixtures, Rows, em_step
+from rrmstats.laws.gaussian import COLLAPSED, Mixtures, Rows, em_step, probabilities, seen
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PlaneRows(Rows):
     """Rows around a q-dimensional subspace.
 
@@ -104,13 +104,23 @@ def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixture
     return mixture, False
 
 
+def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:
+    """Return the probability of each row to be good, and its pull on the subspace, (n,) each."""
+    n = len(rows.data)
+    here = replace(mixture, far=np.zeros((1, n), bool), good=np.ones((1, n)))
+    view = seen(rows, here)
+    good, df = probabilities(here, view)[0][0][0], float(mixture.df[0])
+    if np.isinf(df):
+        return good, good
+    return good, good * (df + rows.freedom) / (df + view.square[0])
+
+
 def radial_slopes(rows: PlaneRows, mixture: Mixtures, step: float = 1e-4) -> Array:
-    """Return the derivatives of the probabilities to be good in the log distance off, (n,)."""
+    """Return the derivatives of the pulls of the rows in the log distance off, shape (n,)."""
     axes = rows.off_axes(mixture.scatter)[1][0]
-    resid = rows.data - rows.fitted(mixture.coef)[0]
-    off = resid @ axes @ axes.T
+    off = (rows.data - rows.fitted(mixture.coef)[0]) @ axes @ axes.T
     ends = [
-        em_step(replace(rows, data=rows.data + by * off), mixture, 1.0).good[0]
+        probabilities_at(replace(rows, data=rows.data + by * off), mixture)[1]
         for by in (step, -step)
     ]
     return (ends[0] - ends[1]) / (2 * step)

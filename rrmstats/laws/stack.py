@@ -23,8 +23,10 @@ DELTA = 1e-5
 SMALL = 1e-3
 # Size of the last step in standard errors, and the steps that there may be.
 STEP_TOL, MOST_STEPS = 1e-9, 30
+# Largest relative change of a parameter besides theta in one step.
+LONGEST = 0.7
 # Steps of EM where Newton's method leads nowhere, and how often both are tried.
-STEPS_BETWEEN, MOST_ROUNDS = 50, 10
+STEPS_BETWEEN, MOST_ROUNDS = 30, 4
 # Leverage past which a row's influence is not raised further.
 LEVERAGE_MAX = 0.9
 
@@ -61,22 +63,18 @@ def _changes(
     """Return the derivatives of the equations in each predictor and each other parameter."""
     by_predictor, by_other = [], []
     flat = at.flat()
-    for j in range(len(predictors)):
-        step = DELTA * np.maximum(np.abs(predictors[j]), 1.0)
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = predictors.copy()
-            moved[j] += sign * step
-            ends.append(row_equations(mixture, at, endog, size, moved))
-        by_predictor.append(_ratio(*ends, 2.0 * step))
-    for j in range(len(flat)):
-        step = DELTA * max(abs(flat[j]), SMALL)
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = flat.copy()
-            moved[j] += sign * step
-            ends.append(row_equations(mixture, at.like(moved), endog, size, predictors))
-        by_other.append(_ratio(*ends, 2.0 * step))
+    for j, one in enumerate(predictors):
+        step = np.zeros_like(predictors)
+        step[j] = DELTA * np.maximum(np.abs(one), 1.0)
+        high = row_equations(mixture, at, endog, size, predictors + step)
+        low = row_equations(mixture, at, endog, size, predictors - step)
+        by_predictor.append(_ratio(high, low, 2.0 * step[j]))
+    for j, value in enumerate(flat):
+        change = np.zeros_like(flat)
+        change[j] = DELTA * max(abs(value), SMALL)
+        high = row_equations(mixture, at.like(flat + change), endog, size, predictors)
+        low = row_equations(mixture, at.like(flat - change), endog, size, predictors)
+        by_other.append(_ratio(high, low, 2.0 * float(change[j])))
     return by_predictor, by_other
 
 
@@ -156,29 +154,34 @@ def stacked(fit: Fit) -> Stack:
 
 def polished(fit: Fit) -> tuple[Fit, bool]:
     """Return the root of the stacked equations near a fit, and whether it is one."""
-    k, last = len(fit.theta), np.inf
-    start = fit
+    last, start = np.inf, fit
     for _ in range(MOST_STEPS):
         now = stacked(fit)
         step = now.inverse @ np.where(now.free, now.pull, 0.0)
         size = _size(fit, now, step)
-        if not size < 2.0 * last:
-            return start, False
-        last = size
-        if size > 1.0:
-            step /= size
-        fit = fit.moved(step[:k], step[k:])
+        if not np.isfinite(size):
+            break
+        moved = fit.moved(*_shortened(fit, step, size, size > last))
         if size < STEP_TOL:
-            return fit, True
+            return moved, True
+        fit, last = moved, size
     return start, False
+
+
+def _shortened(fit: Fit, step: Array, size: float, turned: bool) -> tuple[Array, Array]:
+    """Return a step of theta and one of the others, none longer than is safe."""
+    k, most = len(fit.theta), LONGEST * (np.abs(fit.at.flat()) + SMALL)
+    length = min(1.0, 1.0 / size) * (0.5 if turned else 1.0)
+    return length * step[:k], np.clip((0.5 if turned else 1.0) * step[k:], -most, most)
 
 
 def _size(fit: Fit, now: Stack, step: Array) -> float:
     """Return the size of a step: in standard errors of theta, or relative for the others."""
     k, others = len(fit.theta), fit.at.flat()
-    by_theta = float(np.sqrt(max(step[:k] @ now.information @ step[:k], 0.0)))
+    square = float(step[:k] @ now.information @ step[:k])
+    by_theta = float(np.sqrt(max(square, 0.0)))
     relative = np.abs(step[k:]) / (np.abs(others) + SMALL)
-    return max(by_theta, float(relative.max(initial=0.0)))
+    return max(by_theta, float(relative.max(initial=0.0)), float(np.finfo(float).tiny))
 
 
 def rooted(fit: Fit) -> tuple[Fit, bool]:
@@ -202,11 +205,14 @@ class Moves(NamedTuple):
         Of the share of bad rows.
     known : ndarray, shape (k,)
         Which parameters of theta no bound holds.
+    share : float
+        The share of bad rows.
     """
 
     theta: Array
     eps: Array
     known: np.ndarray
+    share: float
 
 
 def moves(fit: Fit) -> Moves:
@@ -220,7 +226,7 @@ def moves(fit: Fit) -> Moves:
     equations = rows.map_designs(kernel, fit.theta, (len(inverse),))
     share = rows.map(partial(_bad_share, fit.mixture, fit.at), fit.theta)
     theta = rows.total * (equations @ inverse[:k].T)
-    return Moves(theta, share - eps + equations @ by_all, now.free[:k])
+    return Moves(theta, share - eps + equations @ by_all, now.free[:k], eps)
 
 
 def _row_moves(
@@ -267,18 +273,16 @@ def _share_sums(
         return _bad_share(mixture, at.like(others), endog, size, moved)
 
     flat = at.flat()
-    slopes = np.zeros(predictors.shape)
+    slopes, others = np.zeros(predictors.shape), np.zeros(len(flat))
     for j, one in enumerate(predictors):
-        step = DELTA * np.maximum(np.abs(one), 1.0)
-        unit = np.zeros((len(predictors), 1))
-        unit[j] = 1.0
-        slopes[j] = share(predictors + unit * step, flat) - share(predictors - unit * step, flat)
-        slopes[j] /= 2.0 * step
-    others = np.zeros(len(flat))
+        step = np.zeros_like(predictors)
+        step[j] = DELTA * np.maximum(np.abs(one), 1.0)
+        slopes[j] = share(predictors + step, flat) - share(predictors - step, flat)
+        slopes[j] /= 2.0 * step[j]
     for j, value in enumerate(flat):
-        step = DELTA * max(abs(value), SMALL)
-        unit = np.where(np.arange(len(flat)) == j, step, 0.0)
-        others[j] = mass @ (share(predictors, flat + unit) - share(predictors, flat - unit))
-        others[j] /= 2.0 * step
+        change = np.zeros_like(flat)
+        change[j] = DELTA * max(abs(value), SMALL)
+        found = share(predictors, flat + change) - share(predictors, flat - change)
+        others[j] = float(mass @ found) / (2.0 * float(change[j]))
     total = float(mass @ share(predictors, flat))
     return total, np.concatenate([design_sums(designs, mass * slopes), others])

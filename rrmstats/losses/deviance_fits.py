@@ -40,36 +40,20 @@ class TiltedFit:
     converged: bool
 
 
-def tilted_fit(
-    sample: Sample, theta: Array, dispersion: float, order: float, dispersed: bool
-) -> TiltedFit:
-    """Return the consistent fit of an order, from a start.
-
-    Parameters
-    ----------
-    sample : Sample
-    theta : ndarray, shape (k,)
-    dispersion, order : float
-    dispersed : bool
-        Whether the dispersion is estimated too.
-    """
+def tilted_fit(sample: Sample, theta: Array, dispersion: float, order: float) -> TiltedFit:
+    """Return the consistent fit of an order at a dispersion, from a start theta (k,)."""
     tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
     rows, change, length = sample.at(theta, dispersion, order), np.inf, 1.0
     before: Array = np.zeros_like(theta)
     for _ in range(min(MOST_STEPS, sample.setting.maxiter)):
         step, size = rows.step()
         reach = float(np.sqrt(rows.product(step, step)))
-        growth = 0.0
-        if dispersed:
-            growth = grown(rows, order)
-        last, change = change, max(size, abs(growth))
+        last, change = change, size
         # Steps that turn back overshoot; those that do not, cross where the equation is flat.
-        over = change > 0.9 * last and (dispersed or rows.product(step, before) < 0)
+        over = change > 0.9 * last and rows.product(step, before) < 0
         length, before = max(0.5 * length, 0.05) if over else min(1.0, 1.5 * length), step
         factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
         theta = theta + factor * step
-        near = abs(growth) < NEAR and change < last
-        dispersion *= float(np.exp(order * growth if near else growth))
         rows = sample.at(theta, dispersion, order)
         if change < tol:
             break

@@ -82,7 +82,7 @@ class GeneralizedProblem(DevianceProblem):
         if self.family.dispersed:
             dispersion, settled = first_dispersion(sample, solution)
         order = first_order(dispersion, lambda_, setting.eps_bar)
-        fit = tilted_fit(sample, solution.theta, dispersion, order, dispersed=False)
+        fit = tilted_fit(sample, solution.theta, dispersion, order)
         sound = solution.converged and fit.converged and settled
         return self._estimate(replace(solution, converged=sound), fit, sample)
 
@@ -134,9 +134,7 @@ class GeneralizedProblem(DevianceProblem):
         """Return the rows as laws take them."""
         mass = aligned(setting.counts(self.n_obs), self.blocks)
         total = setting.wnobs(self.n_obs)
-        return Rows(
-            mass, total, self.endog, self.var_weights, (self.exog,), (self.offset,)
-        )
+        return Rows(mass, total, self.endog, self.var_weights, (self.exog,), (self.offset,))
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its parameters and dispersion consistent.

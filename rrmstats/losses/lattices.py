@@ -88,7 +88,10 @@ def _stacked_moments(
 def summed(family: Counts, mu: Array, size: Array, order: float) -> Moments:
     """Return the expectations as sums at every row."""
     return joined(
-        [sum_moments(family, y, mass, m, s, order) for _, y, mass, m, s in lattice_laws(family, mu, size)]
+        [
+            sum_moments(family, y, mass, m, s, order)
+            for _, y, mass, m, s in lattice_laws(family, mu, size)
+        ]
     )
 
 

@@ -17,10 +17,10 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import Moves
+from rrmstats.losses.law_fits import law_fit
 from rrmstats.losses.likelihood_batches import batch_fits, batch_slices
 from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.likelihood_rows import LawRows, LawSample
-from rrmstats.losses.law_fits import law_fit
 from rrmstats.losses.numerical import (
     IMPROVING_STEPS,
     SUBSET_STEPS,

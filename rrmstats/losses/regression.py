@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import t
 
-from rrmstats.core.block_array import aligned
 from rrmstats.core.consistency import (
     order_efficiency,
     second_moment_ratio,
@@ -21,9 +20,7 @@ from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.gaussian import Rows
-from rrmstats.laws.gaussian_equations import Equations
-from rrmstats.losses.explained import decided, in_memory
+from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.regression_errors import Scores, step_scores
 from rrmstats.losses.residual_flags import residual_cutoffs, scale_freedom
 from rrmstats.losses.residuals import FittedRows, Noise, eps_hat_error, first_noise, tilted
@@ -97,28 +94,29 @@ class RegressionProblem(SquaresProblem):
         found, setting = first.solution, first.setting
         if self._rows(found, setting) is None:
             return replace(first, first=first)
-        rows = Rows(*in_memory(self, setting, self.endog[:, None], self.exog))
-        explained, equations, sound = decided(rows, self._candidates(first), setting)
-        mixture, prob_bad = equations.mixture, explained.chosen.prob_bad
+        rows = explained_gaussian(
+            self, setting, self.endog[:, None], self.exog, self._candidates(first)
+        )
+        mixture = rows.fitted.mixture
         theta, scale = mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
-        mass = setting.spread(self.n_obs) * aligned(equations.pull, self.blocks)
+        mass = setting.spread(self.n_obs) * rows.probabilities()[1]
         losses = self.losses(theta)
         found = found.continued(theta, losses, mass / mass.sum(), found.lambda_, setting)
-        share, error = equations.share
+        share, error = rows.share()
         params = self.to_params(theta)
         return ExplainedRegression(
             problem=self,
             setting=setting,
-            solution=replace(found, converged=first.solution.converged and sound),
+            solution=replace(found, converged=first.solution.converged and rows.converged),
             params=params,
             raw_params=params,
             first=first,
-            explained=explained,
+            explained=rows.explained,
             eps_hat=share,
             eps_hat_se=error,
             loss_unit=self.endog_unit**2,
             noise=Noise(theta, 1.0, scale, share),
-            equations=equations,
+            rows=rows,
         )
 
     def _candidates(self, first: RegressionEstimate) -> list[tuple[Array, Array]]:
@@ -264,11 +262,11 @@ class ExplainedRegression(RegressionEstimate):
 
     Attributes
     ----------
-    equations : Equations
-        Those of the explanation that was chosen, in the units of the problem.
+    rows : ExplainedRows
+        The rows and their explanation, in the units of the problem.
     """
 
-    equations: Equations
+    rows: ExplainedRows
 
     @property
     def inference_freedom(self) -> float:
@@ -284,18 +282,16 @@ class ExplainedRegression(RegressionEstimate):
 
         Shape (n,). A row that had a part in the fit is nearer to it than one that had none.
         """
-        own, reach = self.equations.good, self.equations.reach
-        variance = self.scale * np.maximum(1 + (1 - 2 * own) * reach, 1e-12)
-        out = t.ppf((1 + level) / 2, self.inference_freedom)
-        return aligned(self.equations.size * np.sqrt(variance) * out, self.problem.blocks)
+        out = float(t.ppf((1 + level) / 2, self.inference_freedom))
+        return self.rows.cutoffs() * (out * float(np.sqrt(self.scale)))
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""
-        return self._in_units(self.equations.influence)
+        return self._in_units(self.rows.influence())
 
     def deletion_influence(self) -> Array:
         """Return the influence functions with the residuals as they are, shape (n, k)."""
-        return self._in_units(self.equations.plain_influence)
+        return self._in_units(self.rows.influence(corrected=False))
 
     def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of the parameters, shape (k, k); see `influence_covariance`."""
@@ -303,11 +299,10 @@ class ExplainedRegression(RegressionEstimate):
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
-        root = inverse_root(self.equations.gram)
-        return self._back(self._back(root.T @ root * self.noise.scale).T)
+        inverse = self.rows.fitted.inverse_gram
+        return self._back(self._back(inverse * self.noise.scale).T)
 
     def _in_units(self, influence: Array) -> Array:
         """Return the influence functions of the coefficients in the units of the data."""
-        moves = influence[:, self.equations.place("coef")]
-        found = self._back(moves * np.sqrt(self.noise.scale))
-        return aligned(found, self.problem.blocks)
+        moves = influence[:, self.rows.fitted.decided.place("coef")]
+        return self._back(moves * float(np.sqrt(self.noise.scale)))

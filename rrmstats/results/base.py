@@ -81,8 +81,8 @@ class RRMResults(BoundResults):
     >>> import rrmstats
     >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
     >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-    >>> res.eps_bar, res.converged, int((res.relative_weights < 0.01).sum())
-    (0.2, True, 6)
+    >>> res.eps_bar, res.steps, res.converged, bool(res.relative_weights[[10, 19]].max() < 0.1)
+    (0.2, 2, True, True)
     """
 
     #: Attributes of statsmodels' results that would mislead, and why.
@@ -120,7 +120,7 @@ class RRMResults(BoundResults):
         self.lambda_ = tempered.lambda_ * unit
         self.n_eff, self.entropy = found.n_eff, float(np.log(found.n_eff))
         self.n_kish = kish_size(found.weights, model.freq_weights)
-        self.converged, self.n_iter = found.converged, found.n_iter
+        self.converged, self.n_iter = bool(found.converged), found.n_iter
         self.final_risks = found.final_risks * unit + shift
         self.n_reached, self.n_best = found.n_reached, found.n_best
         self.cov_type, self.cov_kwds = inference.cov_type, inference.cov_kwds
@@ -246,8 +246,8 @@ class RRMResults(BoundResults):
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
         >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
         >>> res.remove_data()
-        >>> float(res.params["log_te"].round(1)), hasattr(res, "weights")
-        (3.2, False)
+        >>> bool(res.params["log_te"] > 2), hasattr(res, "weights")
+        (True, False)
         """
         _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
         _ = self.explanation, self.explanations, self._bad_of_all

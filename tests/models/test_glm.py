@@ -87,6 +87,7 @@ def test_without_contamination_it_is_statsmodels_fit(name, link):
     two = RRMGLM(endog, exog, 0, family=family).fit()
     assert_allclose(two.params, res.params)
     assert two.steps_pvalue == 1
+    assert two._estimate.explained.chosen.name == "none"
 
 
 @pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.DomainWarning")

@@ -25,7 +25,7 @@ MODELS = {
 }
 SEARCHES = [
     *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "estimate")),
-    *(f"rrmstats.losses.regression.{name}" for name in ("joint_ladder", "scale_ladder")),
+    "rrmstats.losses.regression.explained_gaussian",
     *(f"rrmstats.losses.{name}.global_minimum" for name in ("inner", "separation")),
     "rrmstats.losses.scatter_rungs.fixed_scatter",
     "rrmstats.losses.plane_rungs.fixed_plane",

@@ -46,12 +46,12 @@ def test_standard_errors_are_the_infinitesimal_jackknife(name):
     for row in range(n):
         ends = [
             cls(*data, freq_weights=nudged(n, row, by), **kwargs).fit(
-                n_starts=0, **fit_kwargs, steps=1
+                n_starts=0, **{"steps": 1, **fit_kwargs}
             )
             for by in (NUDGE, -NUDGE)
         ]
         moved.append(np.subtract(*(np.asarray(end.params) for end in ends)) / (2 * NUDGE))
-    res = cls(*data, **kwargs).fit(n_starts=0, **fit_kwargs, steps=1)
+    res = cls(*data, **kwargs).fit(n_starts=0, **{"steps": 1, **fit_kwargs})
     expected = np.sqrt((np.array(moved) ** 2).sum(axis=0))
     if cls is RRMCov:  # enlarged for the mean and the axes; the correction of the size moves too
         expected *= np.sqrt(n / (n - 4))
