@@ -161,8 +161,11 @@ class Rows:
         """Return squared distances (b, n) of residuals (b, n, d), and ln det S (b,)."""
         return squared_distances(resid, scatter)
 
-    def collapsed(self, scatter: Array) -> bool:
-        """Tell whether the variance along the least axis of a scatter (d, d) is of few rows."""
+    def refuses(self, coef: Array, scatter: Array) -> bool:
+        """Tell whether the variance along the least axis of a scatter (d, d) is of few rows.
+
+        Of no use for one dimension; `coef` is (k, d).
+        """
         values, axes = np.linalg.eigh(scatter)
         along = self.data @ axes[:, 0]
         typical = float(np.median(np.abs(along - np.median(along))))
@@ -206,7 +209,7 @@ class Rows:
     def middle(self, weights: Array) -> tuple[Array, Array]:
         """Return mean (p,) and inverse covariance (p, p) in X of the rows with weight."""
         varying, share = self.whole.varying(self.exog), weights * self.counts
-        share = share / share.sum()
+        share = share / max(float(share.sum()), NO_MASS)
         centered = varying - share @ varying
         inverse = np.linalg.pinv((share[:, None] * centered).T @ centered, hermitian=True)
         return share @ varying, inverse
@@ -548,7 +551,7 @@ def started(
     center, shift, spread = np.zeros(d), np.zeros((k, d)), 4.0
     if out.any():
         if not _IS_SCATTERED[number]:
-            center = count @ resid[out] / count.sum()
+            center = count @ resid[out] / max(float(count.sum()), NO_MASS)
         spread = max(float(np.median(square[out])) / rows.freedom, 2.0)
         if _HAS_LINE[number]:
             shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]

@@ -7,12 +7,13 @@ from the others by more than chance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.laws.gaussian import COLLAPSED, Mixtures, Rows, em_step, probabilities, seen
+from rrmstats.laws.gaussian import Mixtures, Rows, em_step, probabilities, seen
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
@@ -30,11 +31,18 @@ class PlaneRows(Rows):
         Dimensions off it; more than those of the data where these are the span of few rows.
     own : int
         Leading axes off the subspace that have variances of their own.
+    risk : callable
+        That of a point (d,) and a basis (d, q). Likelihoods of distances off different subspaces
+        do not compare: one through far bad rows has no large distances. The risk does.
+    most_risk : float
+        Largest risk of a subspace that may explain the rows.
     """
 
     q: int
     codim: int
     own: int
+    risk: Callable[[Array, Array], float]
+    most_risk: float
 
     @property
     def freedom(self) -> int:
@@ -61,11 +69,10 @@ class PlaneRows(Rows):
         found[:, self.own :] = np.maximum(rest, np.finfo(float).tiny)[:, None]
         return found * self.total / max(self.total - self.q, 1.0), vectors
 
-    def collapsed(self, scatter: Array) -> bool:
-        """Tell whether the noise of a fit is that of few rows close to the subspace."""
-        center = np.median(self.data, axis=0) if self.n_coef else np.zeros(self.dim)
-        square = self.squares((self.data - center)[None], scatter[None])[0]
-        return bool(COLLAPSED * np.median(square) > self.freedom)
+    def refuses(self, coef: Array, scatter: Array) -> bool:
+        """Tell whether a subspace is not near enough to most of the rows."""
+        basis = np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
+        return self.risk(coef.sum(axis=0), basis) > self.most_risk
 
 
 def distinct_axes(values: Array, codim: int, wnobs: float) -> int:

@@ -89,18 +89,18 @@ class ComponentsProblem(SubspaceProblem):
         if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
             return self._plain(solution, setting, inner)
         noise = self.first_noise(solution, setting)
-        spread = setting.spread(self.n_obs)
-        good = noise.tilts(solution.losses) * inner.good()
-        share = float(np.clip(1 - spread @ good, 0.0, setting.eps_bar))
-        error = float(np.sqrt(spread @ (good - (1 - share)) ** 2 / setting.wnobs(self.n_obs)))
+        spread, total = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
+        # Rows that are bad off the subspace and within it need not be the same, but often are.
+        parts = [bad_share(w, spread, total) for w in (noise.tilts(solution.losses), inner.good())]
+        share, error = max(parts)
         found = self._estimate(solution, setting, inner, noise)
-        return replace(found, eps_hat=share, eps_hat_se=error)
+        return replace(found, eps_hat=min(share, setting.eps_bar), eps_hat_se=error)
 
     def first_noise(self, solution: Solution, setting: Setting) -> PlaneNoise:
         """Return the noise off the subspace of least risk."""
         _, off, _ = self.frame(solution.theta)
-        location = solution.weights @ off
-        seen = np.linalg.eigvalsh(weighted_scatter(off, solution.weights, location))[::-1]
+        mass, first, second = row_sums(moment_sums, off, solution.weights)
+        seen = np.linalg.eigvalsh(second / mass - np.outer(first, first) / mass**2)[::-1]
         seen = np.maximum(seen, 0.0)
         found = untilted_variances(seen, solution.lambda_, setting.eps_bar)
         left = seen[seen > 0] / found[seen > 0]
@@ -202,6 +202,13 @@ class ComponentsProblem(SubspaceProblem):
             mean=self.center + self.column_unit * self.unit * (self.span @ center),
             rest=rest * square,
         )
+
+
+def bad_share(weights: Array, spread: Array, total: float) -> tuple[float, float]:
+    """Return one less the mean of weights, not negative, and its standard error."""
+    good = float(spread @ weights)
+    error = float(np.sqrt(spread @ (weights - good) ** 2 / total))
+    return max(1 - good, 0.0), error
 
 
 def joined(

@@ -72,7 +72,7 @@ class InnerScatter:
             return self
         data, counts = some_rows(self.problem, self.setting)
         rows = Rows(data, np.ones((len(data), int(self.problem.demean))), counts)
-        if not rows.collapsed(self.place[1]):
+        if not rows.refuses(*self.place):
             return self
         starts = robust_starts(rows, self.setting.eps_bar)
         if not starts:

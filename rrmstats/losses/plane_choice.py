@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.stats import chi2
 
 from rrmstats.core.block_array import aligned, row_map, taken
+from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.explanations import Explained
+from rrmstats.core.points import evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Mixtures
@@ -26,6 +29,8 @@ from rrmstats.losses.scatter_starts import Candidate, distinct_ends, robust_star
 from rrmstats.losses.subspace import SubspaceProblem
 from rrmstats.losses.tilted_scatter import untilted_variances
 
+# Probability that the true subspace is refused because of its risk.
+CHANCE = 1e-3
 # Least part of the rows that a subspace is taken to rest on.
 LEAST_BREAD = 0.1
 
@@ -119,7 +124,16 @@ def explained_plane(
     )
     exog = np.ones((len(data), int(problem.demean)))
     starts = end_candidates(problem, solution, setting, data, counts)
-    rows = PlaneRows(data, exog, counts, q=problem.q, codim=codim, own=0)
+    memory = problem.with_rows(data)
+    budget = replace(setting, freq_weights=counts).budget(len(data))
+
+    def risk(point: Array, basis: Array) -> float:
+        return float(evaluate(memory, memory.join(point, basis)[None], budget).risk[0])
+
+    rows = PlaneRows(
+        data, exog, counts, q=problem.q, codim=codim, own=0,
+        risk=risk, most_risk=most_risk(problem, solution, setting, codim),
+    )  # fmt: skip
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
         every = [*starts, *robust_starts(rows, setting.eps_bar)]
@@ -136,6 +150,20 @@ def explained_plane(
         other_minimum=elsewhere(rows, chosen, every[0], setting.eps_bar),
     )
     return ExplainedPlane(rows, mixture, told, done)
+
+
+def most_risk(
+    problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int
+) -> float:
+    r"""Return the risk that the true subspace exceeds with probability CHANCE.
+
+    Relative to the least risk its excess is that of a fit with efficiency e,
+    :math:`\chi^2_k / (g n e)` with k coordinates and g dimensions off the subspace.
+    """
+    free = codim * problem.n_params
+    good = setting.wnobs(problem.n_obs) * (1 - setting.eps_bar)
+    efficiency = gaussian_efficiency(setting.eps_bar, codim)
+    return solution.risk * (1 + float(chi2.isf(CHANCE, free)) / (codim * good * efficiency))
 
 
 def own_axes(rows: PlaneRows, scatter: Array, bad: float) -> int:
