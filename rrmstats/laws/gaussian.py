@@ -433,7 +433,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     resid = rows.data - rows.fitted(coef)
     if scaled:
         resid = resid * np.exp(-view.log_size)[:, :, None]
-    free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9)
+    free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
     scatter = np.swapaxes(resid * pull[:, :, None], 1, 2) @ resid / free[:, None, None]
     if rows.dim > 1:
         size = np.einsum("bii->b", scatter)[:, None, None] / rows.dim

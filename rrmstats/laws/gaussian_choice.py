@@ -161,7 +161,7 @@ def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
         return mixtures
     good = mixtures.good @ rows.counts >= LEAST_GOOD * (1 - eps_bar) * rows.total
     places = [
-        i
+        int(i)
         for i in np.flatnonzero(good)
         if not rows.refuses(mixtures.coef[i], mixtures.scatter[i])
     ]

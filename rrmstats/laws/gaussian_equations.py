@@ -409,10 +409,9 @@ class Equations:
         tangent[self._upper] = parts["scatter"]
         values, vectors = np.linalg.eigh(tangent + np.triu(tangent, 1).T)
         grown = (vectors * np.exp(np.clip(values, -1.0, 1.0))) @ vectors.T
-        changes = {
-            "coef": old.coef + parts["coef"].reshape(d, -1).T @ root.T,
-            "scatter": (root @ grown @ root.T)[None],
-        }
+        changes = {"scatter": (root @ grown @ root.T)[None]}
+        if "coef" in parts:
+            changes["coef"] = old.coef + parts["coef"].reshape(d, -1).T @ root.T
         if "growth" in parts:
             growth = old.growth.copy()
             growth[0, : len(parts["growth"])] += parts["growth"]

@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.laws.gaussian import Mixtures, Rows, em_step, probabilities, seen
+from rrmstats.laws.gaussian import RIDGE, Mixtures, Rows, em_step, probabilities, seen
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
+# Rows per axis that can tell its variance from others.
+ROWS_PER_AXIS = 5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,10 +65,11 @@ class PlaneRows(Rows):
         The regression on q scores takes as many rows from the variances.
         """
         values, vectors = np.linalg.eigh(scatter)
+        least = RIDGE * values[:, -1:] + np.finfo(float).tiny
         values, vectors = values[:, ::-1][:, self.q :], vectors[:, :, ::-1][:, :, self.q :]
-        found = np.maximum(values, np.finfo(float).tiny)
-        rest = values[:, self.own :].sum(axis=1) / (self.codim - self.own)
-        found[:, self.own :] = np.maximum(rest, np.finfo(float).tiny)[:, None]
+        found = np.maximum(values, least)
+        rest = values[:, self.own :].sum(axis=1, keepdims=True) / (self.codim - self.own)
+        found[:, self.own :] = np.maximum(rest, least)
         return found * self.total / max(self.total - self.q, 1.0), vectors
 
     def refuses(self, coef: Array, scatter: Array) -> bool:
@@ -88,7 +91,7 @@ def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
     1
     """
     best, found = -np.inf, 0
-    for r in range(len(values)):
+    for r in range(max(min(len(values), int(wnobs / ROWS_PER_AXIS)), 1)):
         rest = float(values[r:].sum()) / (codim - r)
         if not rest > 0:
             break

@@ -67,8 +67,9 @@ class CovarianceProblem(ScatterProblem):
         theta = self.join((params[:d] - self.center) / self.unit, scatter)
         square = self.distances(theta)
         if self.blocks is not None:
-            spread = np.broadcast_to(1.0 / self.n_obs, (self.n_obs,)) if base is None else base
-            square, base = taken(np.arange(self.n_obs), square, spread)
+            rows = np.arange(self.n_obs)
+            (square,) = taken(rows, square)
+            base = None if base is None else taken(rows, base)[0]
         weights = entropy_weights(square, eps_bar, freq_weights=base).weights
         used = weights > 0
         size = max(float(weights[used] @ square[used]) / d, FLAT)

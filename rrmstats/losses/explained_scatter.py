@@ -46,7 +46,9 @@ def explained_moves(rows: ExplainedRows) -> tuple[Array, Array]:
         _scatter_moves, moves[:, shape], moves[:, tails], tail=(dim, dim),
         slope=slope, root=np.sqrt(size) * root,
     )  # fmt: skip
-    return moves[:, decided.place("coef")] @ root.T, scatter
+    place = decided.place("coef")
+    known = place.stop == place.start
+    return moves[:, :1] * np.zeros(dim) if known else moves[:, place] @ root.T, scatter
 
 
 def _scatter_moves(upper: Array, tails: Array, slope: Array, root: Array) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.sandwich import relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
@@ -160,6 +161,7 @@ class ExplainedScatter(InnerScatter):
         A row counts for what is left of it at its distance off the subspace.
         """
         counts = self.rows.counts
-        relative = counts / counts.sum() / self.setting.spread(self.problem.n_obs)
+        base = self.setting.base(self.problem.n_obs)
+        relative = relative_weights(counts / counts.sum(), base)
         moves = explained_moves(self.rows)[1]
         return relative[:, None, None] * moves * np.outer(self.unit, self.unit)

@@ -180,7 +180,7 @@ def end_candidates(
     The variances off the subspace become those of good rows, and those within grow as much, so
     that the leading axes remain so.
     """
-    found = []
+    found: list[Candidate] = []
     base = counts / counts.sum()
     for theta, lambda_ in distinct_ends(problem, solution, setting, solution.risk):
         losses = problem.with_rows(data).losses(theta)

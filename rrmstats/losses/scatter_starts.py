@@ -44,7 +44,8 @@ def scatter_starts(
 def some_rows(problem: MomentProblem, setting: Setting) -> tuple[Array, Array]:
     """Return rows in memory that tell the middle of all, and how often they count."""
     counts = aligned(setting.counts(problem.n_obs), problem.blocks)
-    return thinned(problem.data, counts)
+    data, counts = thinned(problem.data, counts)
+    return data, counts
 
 
 def ones_column(data: Array, count: int = 1) -> Array:
