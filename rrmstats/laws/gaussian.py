@@ -162,8 +162,11 @@ class Rows:
         """Return squared distances (b, n) of residuals (b, n, d), and ln det S (b,)."""
         return squared_distances(resid, scatter)
 
-    def collapsed(self, scatter: Array) -> bool:
-        """Tell whether the variance along the least axis of a scatter (d, d) is of few rows."""
+    def refuses(self, coef: Array, scatter: Array) -> bool:
+        """Tell whether the variance along the least axis of a scatter (d, d) is of few rows.
+
+        Of no use for one dimension; `coef` is (k, d).
+        """
         values, axes = np.linalg.eigh(scatter)
         along = self.data @ axes[:, 0]
         typical = float(np.median(np.abs(along - np.median(along))))
@@ -188,7 +191,7 @@ class Rows:
         k = self.n_coef
         gram = (weights @ self._pairs).reshape(len(weights), k, k)
         size = np.einsum("bii->b", gram)[:, None, None] / max(k, 1)
-        return gram + ridge * size * np.eye(k)
+        return gram + ridge * (size + NO_MASS) * np.eye(k)
 
     def coefficients(self, weights: Array, target: Array, ridge: float = RIDGE) -> Array:
         """Return weighted least squares fits (b, k, d) to a target (n, d) or (b, n, d)."""
@@ -207,7 +210,7 @@ class Rows:
     def middle(self, weights: Array) -> tuple[Array, Array]:
         """Return mean (p,) and inverse covariance (p, p) in X of the rows with weight."""
         varying, share = self.whole.varying(self.exog), weights * self.counts
-        share = share / share.sum()
+        share = share / max(float(share.sum()), NO_MASS)
         centered = varying - share @ varying
         inverse = np.linalg.pinv((share[:, None] * centered).T @ centered, hermitian=True)
         return share @ varying, inverse
@@ -431,7 +434,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     resid = rows.data - rows.fitted(coef)
     if scaled:
         resid = resid * np.exp(-view.log_size)[:, :, None]
-    free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9)
+    free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
     scatter = np.swapaxes(resid * pull[:, :, None], 1, 2) @ resid / free[:, None, None]
     if rows.dim > 1:
         size = np.einsum("bii->b", scatter)[:, None, None] / rows.dim
@@ -555,7 +558,7 @@ def started(
     center, shift, spread = np.zeros(d), np.zeros((k, d)), 4.0
     if out.any():
         if not _IS_SCATTERED[number]:
-            center = count @ resid[out] / count.sum()
+            center = count @ resid[out] / max(float(count.sum()), NO_MASS)
         spread = max(float(np.median(square[out])) / rows.freedom, 2.0)
         if _HAS_LINE[number]:
             shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]

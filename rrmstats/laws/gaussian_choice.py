@@ -42,7 +42,7 @@ DEGREES = (1.5, 4.0, 12.0)
 # Log-likelihoods below the best at which a fit can no longer become the best.
 HOPELESS = 25.0
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
-# less than this part of the rows that must be good; see also `Rows.collapsed`.
+# less than this part of the rows that must be good; see also `Rows.refuses`.
 LEAST_GOOD = 0.75
 
 
@@ -161,7 +161,11 @@ def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     if rows.dim == 1:
         return mixtures
     good = mixtures.good @ rows.counts >= LEAST_GOOD * (1 - eps_bar) * rows.total
-    places = [i for i in np.flatnonzero(good) if not rows.collapsed(mixtures.scatter[i])]
+    places = [
+        int(i)
+        for i in np.flatnonzero(good)
+        if not rows.refuses(mixtures.coef[i], mixtures.scatter[i])
+    ]
     return mixtures.take(places)
 
 
@@ -204,6 +208,8 @@ def compared(
         parts.append(changing_noise(rows, plain, bad, eps_bar))
     mixtures = Mixtures.join(parts)
     mixtures = mixtures.take(np.isfinite(criterion(rows, mixtures)))
+    if rows.dim > 1 and len(mixtures) > 1 and rows.refuses(plain.coef[0], plain.scatter[0]):
+        mixtures = mixtures.take(np.arange(1, len(mixtures)))
     found = [explanation(rows, mixtures.take([i])) for i in range(len(mixtures))]
     return best_of_each(found, rows.total)
 

@@ -351,12 +351,6 @@ class Equations:
         ]
         return -self.rows.total * np.hstack(parts) @ np.linalg.pinv(jacobian).T
 
-    @cached_property
-    def influence(self) -> Array:
-        """Influence functions of all parameters, with the correction of HC3, shape (n, q)."""
-        inverse = np.linalg.pinv(self.gram, hermitian=True)
-        return self.solved(1 / (1 - self.leverage(inverse)), self.jacobian)
-
     def leverage(self, inverse: Array) -> Array:
         """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""
         reach = np.einsum("ni,ij,nj->n", self.rows.exog, inverse, self.rows.exog)
@@ -377,26 +371,15 @@ class Equations:
         return self.good * (df + d) / (df + square)
 
     @property
-    def share(self) -> tuple[float, float]:
-        """The share of bad rows and its standard error.
-
-        It is at least that of a share of the rows that is known to be bad, and no more than that
-        where there are many equations.
-        """
-        rows = self.rows
+    def share(self) -> float:
+        """The share of bad rows."""
         bad = self.shared.wide + self.shared.apart
-        share = float(rows.counts @ bad) / rows.total
-        moves = np.zeros(len(bad))
-        affordable = sum(block.count for block in self.blocks) <= MOST_EQUATIONS
-        for name in ("wide", "apart"):
-            place = self.place(name)
-            if affordable and place.stop > place.start:
-                factors = next(block.factors for block in self.blocks if block.name == name)
-                weight = rows.counts @ factors / rows.total
-                moves = moves + self.influence[:, place] @ weight
-        error = float(np.sqrt(rows.counts @ moves**2)) / rows.total
-        least = float(np.sqrt(max(share * (1 - share), 0.0) / rows.total))
-        return share, max(error, least)
+        return float(self.rows.counts @ bad) / self.rows.total
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the equations are few enough for their derivative."""
+        return len(self.value) <= MOST_EQUATIONS
 
     @property
     def share_slopes(self) -> Array:
@@ -426,10 +409,9 @@ class Equations:
         tangent[self._upper] = parts["scatter"]
         values, vectors = np.linalg.eigh(tangent + np.triu(tangent, 1).T)
         grown = (vectors * np.exp(np.clip(values, -1.0, 1.0))) @ vectors.T
-        changes = {
-            "coef": old.coef + parts["coef"].reshape(d, -1).T @ root.T,
-            "scatter": (root @ grown @ root.T)[None],
-        }
+        changes = {"scatter": (root @ grown @ root.T)[None]}
+        if "coef" in parts:
+            changes["coef"] = old.coef + parts["coef"].reshape(d, -1).T @ root.T
         if "growth" in parts:
             growth = old.growth.copy()
             growth[0, : len(parts["growth"])] += parts["growth"]

@@ -7,15 +7,18 @@ from the others by more than chance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.laws.gaussian import COLLAPSED, Mixtures, Rows, em_step
+from rrmstats.laws.gaussian import RIDGE, Mixtures, Rows, em_step, probabilities, seen
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
+# Rows per axis that can tell its variance from others.
+ROWS_PER_AXIS = 5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,11 +33,18 @@ class PlaneRows(Rows):
         Dimensions off it; more than those of the data where these are the span of few rows.
     own : int
         Leading axes off the subspace that have variances of their own.
+    risk : callable
+        That of a point (d,) and a basis (d, q). Likelihoods of distances off different subspaces
+        do not compare: one through far bad rows has no large distances. The risk does.
+    most_risk : float
+        Largest risk of a subspace that may explain the rows.
     """
 
     q: int
     codim: int
     own: int
+    risk: Callable[[Array, Array], float]
+    most_risk: float
 
     @property
     def freedom(self) -> int:
@@ -55,17 +65,17 @@ class PlaneRows(Rows):
         The regression on q scores takes as many rows from the variances.
         """
         values, vectors = np.linalg.eigh(scatter)
+        least = RIDGE * values[:, -1:] + np.finfo(float).tiny
         values, vectors = values[:, ::-1][:, self.q :], vectors[:, :, ::-1][:, :, self.q :]
-        found = np.maximum(values, np.finfo(float).tiny)
-        rest = values[:, self.own :].sum(axis=1) / (self.codim - self.own)
-        found[:, self.own :] = np.maximum(rest, np.finfo(float).tiny)[:, None]
+        found = np.maximum(values, least)
+        rest = values[:, self.own :].sum(axis=1, keepdims=True) / (self.codim - self.own)
+        found[:, self.own :] = np.maximum(rest, least)
         return found * self.total / max(self.total - self.q, 1.0), vectors
 
-    def collapsed(self, scatter: Array) -> bool:
-        """Tell whether the noise of a fit is that of few rows close to the subspace."""
-        center = np.median(self.data, axis=0) if self.n_coef else np.zeros(self.dim)
-        square = self.squares((self.data - center)[None], scatter[None])[0]
-        return bool(COLLAPSED * np.median(square) > self.freedom)
+    def refuses(self, coef: Array, scatter: Array) -> bool:
+        """Tell whether a subspace is not near enough to most of the rows."""
+        basis = np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
+        return self.risk(coef.sum(axis=0), basis) > self.most_risk
 
 
 def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
@@ -81,7 +91,7 @@ def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
     1
     """
     best, found = -np.inf, 0
-    for r in range(len(values)):
+    for r in range(max(min(len(values), int(wnobs / ROWS_PER_AXIS)), 1)):
         rest = float(values[r:].sum()) / (codim - r)
         if not rest > 0:
             break
@@ -104,13 +114,23 @@ def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixture
     return mixture, False
 
 
+def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:
+    """Return the probability of each row to be good, and its pull on the subspace, (n,) each."""
+    n = len(rows.data)
+    here = replace(mixture, far=np.zeros((1, n), bool), good=np.ones((1, n)))
+    view = seen(rows, here)
+    good, df = probabilities(here, view)[0][0][0], float(mixture.df[0])
+    if np.isinf(df):
+        return good, good
+    return good, good * (df + rows.freedom) / (df + view.square[0])
+
+
 def radial_slopes(rows: PlaneRows, mixture: Mixtures, step: float = 1e-4) -> Array:
-    """Return the derivatives of the probabilities to be good in the log distance off, (n,)."""
+    """Return the derivatives of the pulls of the rows in the log distance off, shape (n,)."""
     axes = rows.off_axes(mixture.scatter)[1][0]
-    resid = rows.data - rows.fitted(mixture.coef)[0]
-    off = resid @ axes @ axes.T
+    off = (rows.data - rows.fitted(mixture.coef)[0]) @ axes @ axes.T
     ends = [
-        em_step(replace(rows, data=rows.data + by * off), mixture, 1.0).good[0]
+        probabilities_at(replace(rows, data=rows.data + by * off), mixture)[1]
         for by in (step, -step)
     ]
     return (ends[0] - ends[1]) / (2 * step)

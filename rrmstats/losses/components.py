@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, blocked, row_map, row_sums
+from rrmstats.core.block_array import blocked, row_map, row_sums
 from rrmstats.core.consistency import untilted_variance
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
@@ -31,8 +31,6 @@ from rrmstats.losses.tilted_scatter import untilted_variances
 
 # Rows per variable from which the errors of loadings can be relied on.
 ROWS_PER_VARIABLE = 5
-# Least part of the rows that a subspace is taken to rest on.
-LEAST_BREAD = 0.1
 
 
 class ComponentsProblem(SubspaceProblem):
@@ -91,18 +89,18 @@ class ComponentsProblem(SubspaceProblem):
         if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
             return self._plain(solution, setting, inner)
         noise = self.first_noise(solution, setting)
-        spread = setting.spread(self.n_obs)
-        good = noise.tilts(solution.losses) * inner.good()
-        share = float(np.clip(1 - spread @ good, 0.0, setting.eps_bar))
-        error = float(np.sqrt(spread @ (good - (1 - share)) ** 2 / setting.wnobs(self.n_obs)))
+        spread, total = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
+        # Rows that are bad off the subspace and within it need not be the same, but often are.
+        parts = [bad_share(w, spread, total) for w in (noise.tilts(solution.losses), inner.good())]
+        share, error = max(parts)
         found = self._estimate(solution, setting, inner, noise)
-        return replace(found, eps_hat=share, eps_hat_se=error)
+        return replace(found, eps_hat=min(share, setting.eps_bar), eps_hat_se=error)
 
     def first_noise(self, solution: Solution, setting: Setting) -> PlaneNoise:
         """Return the noise off the subspace of least risk."""
         _, off, _ = self.frame(solution.theta)
-        location = solution.weights @ off
-        seen = np.linalg.eigvalsh(weighted_scatter(off, solution.weights, location))[::-1]
+        mass, first, second = row_sums(moment_sums, off, solution.weights)
+        seen = np.linalg.eigvalsh(second / mass - np.outer(first, first) / mass**2)[::-1]
         seen = np.maximum(seen, 0.0)
         found = untilted_variances(seen, solution.lambda_, setting.eps_bar)
         left = seen[seen > 0] / found[seen > 0]
@@ -120,17 +118,16 @@ class ComponentsProblem(SubspaceProblem):
         if first.noise is None:
             return replace(first, first=first)
         plane = explained_plane(self, found, setting, self.codim)
-        mixture, counts = plane.mixture, plane.rows.counts
-        good = aligned(mixture.good[0], self.blocks)
+        mixture, (good, pull) = plane.mixture, plane.probabilities(self.data)
         location = mixture.coef[0].sum(axis=0)
         basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, : self.q]
         theta = self.join(location, basis)
-        mass = setting.spread(self.n_obs) * aligned(plane.pull, self.blocks)
+        mass = setting.spread(self.n_obs) * pull
         found = found.continued(
             theta, self.losses(theta), mass / mass.sum(), found.lambda_, setting
         )
         found = replace(found, converged=found.converged and plane.settled)
-        inner = InnerScatter.found(self, basis, setting).explained(mixture.good[0])
+        inner = InnerScatter.found(self, basis, setting).explained(good)
         variances = plane.rows.off_axes(mixture.scatter)[0][0]
         second = self._estimate(found, setting, inner, PlaneNoise(variances, 0.0, 1.0))
         within = inner.good() if isinstance(inner, ExplainedScatter) else 1.0
@@ -142,7 +139,7 @@ class ComponentsProblem(SubspaceProblem):
                 "first": first,
                 "explained": joined(plane.told, inner, prob_bad, share),
                 "eps_hat": share,
-                "eps_hat_se": float(np.sqrt(share * (1 - share) / counts.sum())),
+                "eps_hat_se": float(np.sqrt(share * (1 - share) / plane.rows.total)),
             },
             off=plane,
         )
@@ -192,7 +189,9 @@ class ComponentsProblem(SubspaceProblem):
         return ComponentsEstimate(
             problem=self,
             setting=setting,
-            solution=replace(solution, converged=solution.converged and inner.solution.converged),
+            solution=replace(
+                solution, converged=solution.converged and inner.solution.converged
+            ),
             params=values[::-1] * square,
             raw_params=np.linalg.eigvalsh(moment)[::-1][: self.q] * square,
             loss_unit=square,
@@ -205,10 +204,19 @@ class ComponentsProblem(SubspaceProblem):
         )
 
 
-def joined(plane: Explained, inner: InnerScatter, prob_bad: Array, share: float) -> Explained:
+def bad_share(weights: Array, spread: Array, total: float) -> tuple[float, float]:
+    """Return one less the mean of weights, not negative, and its standard error."""
+    good = float(spread @ weights)
+    error = float(np.sqrt(spread @ (weights - good) ** 2 / total))
+    return max(1 - good, 0.0), error
+
+
+def joined(
+    plane: Explained, inner: InnerScatter, prob_bad: Array, share: float
+) -> Explained:
     """Return what is told of rows that are bad off the subspace or within it."""
     told = plane
-    within = inner.told if isinstance(inner, ExplainedScatter) else None
+    within = inner.rows.explained if isinstance(inner, ExplainedScatter) else None
     if plane.chosen.bad is Bad.NONE and within is not None and within.chosen.bad is not Bad.NONE:
         told = within
     chosen = replace(told.chosen, prob_bad=prob_bad, eps=share)
@@ -367,21 +375,5 @@ class ExplainedComponents(ComponentsEstimate):
         return self._off_cutoff(level, self.noise, 1.0)
 
     def _turns(self) -> Array:
-        """Return how the basis turns off itself, shape (n, d, q).
-
-        The leading axes of a covariance turn towards another by their cross moment over the
-        difference of the variances. Weights of rows fall with their distances, which their
-        slope along these tells, as of elliptical rows.
-        """
-        rows, mixture = self.off.rows, self.off.mixture
-        q = self.problem.q
-        values, axes = np.linalg.eigh(mixture.scatter[0])
-        values, axes = values[::-1], axes[:, ::-1]
-        centered = (rows.data - rows.fitted(mixture.coef)[0]) @ axes
-        pull = self.off.pull
-        share = rows.counts / rows.total
-        bread = float(share @ (pull + self.off.slopes / rows.freedom))
-        gap = np.maximum(values[:q] - values[q:, None], np.finfo(float).tiny)
-        moved = (pull[:, None] * centered[:, q:])[:, :, None] * centered[:, None, :q] / gap
-        turns = self._enlargement / max(bread, LEAST_BREAD) * (axes[:, q:] @ moved)
-        return aligned(turns, self.problem.blocks)
+        """Return how the basis turns off itself, shape (n, d, q)."""
+        return self._enlargement * self.off.turns(self.problem.data)

@@ -7,24 +7,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.block_array import aligned, row_map, taken
+from rrmstats.core.block_array import row_map, taken
 from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.gaussian import Rows
-from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
-from rrmstats.laws.gaussian_choice import best_explanation
-from rrmstats.losses.explained_scatter import (
-    consistent_scatter,
-    explained_moves,
-    in_memory,
-)
+from rrmstats.losses.explained_scatter import consistent_scatter, explained_moves
+from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_starts import scatter_candidates
+from rrmstats.losses.scatter_starts import ones_column, scatter_starts
 from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilted_share
 
 # Rows nearer than this to a hyperplane, for data in units of their spread, lie on it.
@@ -73,8 +67,9 @@ class CovarianceProblem(ScatterProblem):
         theta = self.join((params[:d] - self.center) / self.unit, scatter)
         square = self.distances(theta)
         if self.blocks is not None:
-            spread = np.broadcast_to(1.0 / self.n_obs, (self.n_obs,)) if base is None else base
-            square, base = taken(np.arange(self.n_obs), square, spread)
+            rows = np.arange(self.n_obs)
+            (square,) = taken(rows, square)
+            base = None if base is None else taken(rows, base)[0]
         weights = entropy_weights(square, eps_bar, freq_weights=base).weights
         used = weights > 0
         size = max(float(weights[used] @ square[used]) / d, FLAT)
@@ -118,26 +113,25 @@ class CovarianceProblem(ScatterProblem):
         found, setting = first.solution, first.setting
         if first.plane is not None or setting.eps_bar == 0:
             return replace(first, first=first)
-        data, counts = in_memory(self, setting, self.data)
-        rows = Rows(data, np.ones((len(data), 1)), counts)
-        starts = scatter_candidates(self, found, setting, rows)
-        explained, equations, settled = best_explanation(rows, starts, setting.eps_bar)
-        location, scatter = equations.mixture.coef[0, 0], consistent_scatter(equations)
+        rows = explained_gaussian(
+            self, setting, self.data, ones_column(self.data), scatter_starts(self, found, setting)
+        )
+        location, scatter = rows.fitted.mixture.coef[0, 0], consistent_scatter(rows)
         theta = self.join(location, scatter)
-        mass = setting.spread(self.n_obs) * aligned(equations.pull, self.blocks)
+        mass = setting.spread(self.n_obs) * rows.probabilities()[1]
         found = found.continued(
             theta, self.losses(theta), mass / mass.sum(), found.lambda_, setting
         )
-        share, error = equations.share
+        share, error = rows.share()
         params, (mean, cov) = self.to_params(location, scatter), self.to_units(location, scatter)
         return ExplainedCovariance(
             problem=self,
             setting=setting,
-            solution=replace(found, converged=first.solution.converged and settled),
+            solution=replace(found, converged=first.solution.converged and rows.converged),
             params=params,
             raw_params=params,
             first=first,
-            explained=explained,
+            explained=rows.explained,
             eps_hat=share,
             eps_hat_se=error,
             loss_shift=first.loss_shift,
@@ -145,7 +139,7 @@ class CovarianceProblem(ScatterProblem):
             raw_cov=cov,
             ratio=1.0,
             plane=None,
-            equations=equations,
+            rows=rows,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -260,11 +254,11 @@ class ExplainedCovariance(CovarianceEstimate):
 
     Attributes
     ----------
-    equations : Equations
-        Those of the explanation that was chosen, in the units of the problem.
+    rows : ExplainedRows
+        The rows and their explanation, in the units of the problem.
     """
 
-    equations: Equations
+    rows: ExplainedRows
 
     @property
     def inference_freedom(self) -> float:
@@ -281,11 +275,8 @@ class ExplainedCovariance(CovarianceEstimate):
 
     def influence(self) -> Array:
         """Return the influence functions of the mean and the upper triangle, shape (n, k)."""
-        equations = self.equations
-        mean = equations.influence[:, equations.place("coef")] @ equations.root.T
-        scatter = explained_moves(equations)
-        found = moments_in_units(mean, scatter, self.problem.unit)
-        return aligned(found, self.problem.blocks)
+        moves, unit = explained_moves(self.rows), self.problem.unit
+        return row_map(moments_in_units, *moves, tail=(len(self.params),), unit=unit)
 
 
 def moments_in_units(mean: Array, scatter: Array, unit: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Location and scatter of an explanation: consistent, and how they move."""
+"""The scatter of the good rows of an explanation, and how it moves."""
 
 from __future__ import annotations
 
@@ -6,19 +6,9 @@ import numpy as np
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
 
-from rrmstats.core.block_array import taken
+from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
-from rrmstats.core.problem import Problem
-from rrmstats.core.setting import Setting
-from rrmstats.laws.gaussian_equations import Equations
-
-
-def in_memory(problem: Problem, setting: Setting, *arrays: Array) -> tuple[Array, ...]:
-    """Return arrays of rows in memory, and how often each row counts."""
-    counts = np.asarray(setting.counts(problem.n_obs), dtype=float)
-    if problem.blocks is None:
-        return *arrays, counts
-    return taken(np.arange(problem.n_obs), *arrays, counts)
+from rrmstats.losses.gaussian_rows import ExplainedRows
 
 
 def student_size(df: float, dim: int) -> float:
@@ -31,25 +21,40 @@ def student_size(df: float, dim: int) -> float:
     return float(dim * f_distribution.ppf(0.5, dim, df) / chi2.ppf(0.5, dim))
 
 
-def consistent_scatter(equations: Equations) -> Array:
+def consistent_scatter(rows: ExplainedRows) -> Array:
     """Return the scatter of the good rows, shape (d, d), their number its divisor.
 
     That of Student noise has the size of its middle half; see `student_size`.
     """
-    mixture, rows = equations.mixture, equations.rows
-    good = float(rows.counts @ equations.good)
-    size = student_size(float(mixture.df[0]), rows.dim)
-    return mixture.scatter[0] * (size * (good - rows.n_coef) / good)
+    mixture, (dim, free) = rows.fitted.mixture, (rows.data.shape[1], rows.exog.shape[1])
+    good = rows.n_good
+    return mixture.scatter[0] * (student_size(float(mixture.df[0]), dim) * (good - free) / good)
 
 
-def explained_moves(equations: Equations) -> Array:
-    """Return the influence functions of `consistent_scatter`, shape (n, d, d)."""
-    moves, root, dim = equations.influence, equations.root, equations.rows.dim
-    rows, columns = np.triu_indices(dim)
-    shape = np.zeros((len(moves), dim, dim))
-    shape[:, rows, columns] = shape[:, columns, rows] = moves[:, equations.place("scatter")]
-    df, tails = float(equations.mixture.df[0]), equations.place("df")
-    if tails.stop > tails.start:
+def explained_moves(rows: ExplainedRows) -> tuple[Array, Array]:
+    """Return the influence functions of location (n, d) and `consistent_scatter` (n, d, d)."""
+    decided, mixture = rows.fitted.decided, rows.fitted.mixture
+    dim = rows.data.shape[1]
+    root = np.linalg.cholesky(mixture.scatter[0])
+    df, tails = float(mixture.df[0]), decided.place("df")
+    slope = np.zeros(tails.stop - tails.start)
+    if len(slope):
         up, down = (np.log(student_size(df * factor, dim)) for factor in (1.01, 1 / 1.01))
-        shape += (up - down) / (2 * np.log(1.01)) * moves[:, tails, None] * np.eye(dim)
-    return np.asarray(student_size(df, dim) * (root @ shape @ root.T))
+        slope[:] = (up - down) / (2 * np.log(1.01))
+    moves, shape, size = rows.influence(), decided.place("scatter"), student_size(df, dim)
+    scatter = row_map(
+        _scatter_moves, moves[:, shape], moves[:, tails], tail=(dim, dim),
+        slope=slope, root=np.sqrt(size) * root,
+    )  # fmt: skip
+    place = decided.place("coef")
+    known = place.stop == place.start
+    return moves[:, :1] * np.zeros(dim) if known else moves[:, place] @ root.T, scatter
+
+
+def _scatter_moves(upper: Array, tails: Array, slope: Array, root: Array) -> Array:
+    dim = len(root)
+    rows, columns = np.triu_indices(dim)
+    shape = np.zeros((len(upper), dim, dim))
+    shape[:, rows, columns] = shape[:, columns, rows] = upper
+    shape += (tails @ slope)[:, None, None] * np.eye(dim)
+    return np.asarray(root @ shape @ root.T)

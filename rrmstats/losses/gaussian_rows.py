@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_choice import best_explanation
+from rrmstats.laws.gaussian_equations import MOST_EQUATIONS
 from rrmstats.laws.gaussian_passes import FittedMixture, polished_on_all
 
 # Rows on which an explanation is chosen: BIC tells explanations apart on far fewer than a million.
@@ -46,6 +48,11 @@ class ExplainedRows:
         both = row_map(self.fitted.probabilities, self.data, self.exog, self.counts)
         return both[:, 0], both[:, 1]
 
+    @cached_property
+    def n_good(self) -> float:
+        """Number of good observations: the sum of their probabilities."""
+        return float((self.counts * self.probabilities()[0]).sum())
+
     def influence(self, corrected: bool = True) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
         q = len(self.fitted.decided.value)
@@ -62,9 +69,11 @@ class ExplainedRows:
         """Return the share of bad rows, and its standard error."""
         decided, total = self.fitted.decided, self.fitted.total
         share = float(row_sums(self._bad, self.data, self.exog, self.counts)) / total
-        moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
-        moves = moves @ decided.share_slopes
-        spread = float(np.sqrt(decided.rows.counts @ moves**2 / decided.rows.total))
+        spread = 0.0
+        if decided.affordable:
+            moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
+            moves = moves @ decided.share_slopes
+            spread = float(np.sqrt(decided.rows.counts @ moves**2 / decided.rows.total))
         # Which rows are bad counts as random too.
         least = float(np.sqrt(max(share * (1 - share), 0.0)))
         return share, max(spread, least) / float(np.sqrt(total))
@@ -95,12 +104,13 @@ def explained_gaussian(
     n = problem.n_obs
     counts = aligned(setting.counts(n), problem.blocks)
     places = np.arange(n)
-    if n > DECIDING_ROWS:
+    few = data.shape[1] ** 2 / 2 < MOST_EQUATIONS  # of many, Newton's steps cost too much
+    if few and n > DECIDING_ROWS:
         places = np.sort(np.random.default_rng(0).choice(n, DECIDING_ROWS, replace=False))
     some = Rows(*(np.ascontiguousarray(part) for part in taken(places, data, exog, counts)))
     explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
-    if n > DECIDING_ROWS:
+    if few and n > DECIDING_ROWS:
         fitted, sound = polished_on_all(fitted, data, exog, counts)
     found = ExplainedRows(data, exog, counts, fitted, explained, sound)
     chosen = replace(explained.chosen, prob_bad=1 - found.probabilities()[0])

@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.block_array import aligned
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Explained
+from rrmstats.core.sandwich import relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
-from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
-from rrmstats.laws.gaussian_choice import best_explanation
-from rrmstats.losses.explained_scatter import consistent_scatter, explained_moves, in_memory
+from rrmstats.losses.explained_scatter import consistent_scatter, explained_moves
+from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.matrices import unit_spread
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_starts import robust_starts, scatter_candidates
+from rrmstats.losses.scatter_starts import ones_column, robust_starts, scatter_starts, some_rows
 from rrmstats.losses.subspace import SubspaceProblem
 from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilts
 
@@ -64,15 +62,18 @@ class InnerScatter:
         solution = global_minimum(problem, setting)
         location, scatter = problem.split(solution.theta)
         order = tilted_order(solution.lambda_, setting.eps_bar, problem.dim)
-        made = cls(problem, setting, solution, center, unit, (location, order * scatter), order)
+        made = cls(
+            problem, setting, solution, center, unit, (location, order * scatter), order
+        )
         return made if setting.eps_bar == 0 else made._uncollapsed()
 
     def _uncollapsed(self) -> InnerScatter:
         """Return a scatter of most of the rows, where least risk is that of few."""
-        if self.problem.blocks is not None or self.flat:
+        if self.flat:
             return self
-        rows = self._rows(np.ones(self.problem.n_obs))
-        if not rows.collapsed(self.place[1]):
+        data, counts = some_rows(self.problem, self.setting)
+        rows = Rows(data, np.ones((len(data), int(self.problem.demean))), counts)
+        if not rows.refuses(*self.place):
             return self
         starts = robust_starts(rows, self.setting.eps_bar)
         if not starts:
@@ -85,11 +86,6 @@ class InnerScatter:
         """Whether the scores with weight lie on a hyperplane."""
         return self.problem.is_flat(self.solution)
 
-    def _rows(self, kept: Array) -> Rows:
-        """Return the scores in memory, and what counts of them."""
-        data, counts = in_memory(self.problem, self.setting, self.problem.data)
-        return Rows(data, np.ones((len(data), int(self.problem.demean))), counts * kept)
-
     def explained(self, kept: Array) -> InnerScatter:
         """Return the scatter of the best explanation of the scores.
 
@@ -97,13 +93,15 @@ class InnerScatter:
         """
         if self.flat or self.setting.eps_bar == 0:
             return self
-        rows = self._rows(kept)
-        starts = scatter_candidates(self.problem, self.solution, self.setting, rows)
-        told, equations, settled = best_explanation(rows, starts, self.setting.eps_bar)
-        place = equations.mixture.coef[0].sum(axis=0), consistent_scatter(equations)
+        problem, n = self.problem, self.problem.n_obs
+        counted = replace(self.setting, freq_weights=self.setting.counts(n) * kept)
+        exog = ones_column(problem.data, int(problem.demean))
+        starts = scatter_starts(problem, self.solution, counted)
+        rows = explained_gaussian(problem, counted, problem.data, exog, starts)
+        place = rows.fitted.mixture.coef[0].sum(axis=0), consistent_scatter(rows)
         return ExplainedScatter(
-            self.problem, self.setting, replace(self.solution, converged=settled), self.center,
-            self.unit, place, 1.0, told, equations,
+            problem, self.setting, replace(self.solution, converged=rows.converged), self.center,
+            self.unit, place, 1.0, rows,
         )  # fmt: skip
 
     @property
@@ -143,29 +141,27 @@ class ExplainedScatter(InnerScatter):
 
     Attributes
     ----------
-    told : Explained
-    equations : Equations
-        Those of the explanation that was chosen.
+    rows : ExplainedRows
+        The scores and their explanation.
     """
 
-    told: Explained
-    equations: Equations
+    rows: ExplainedRows
 
     def good(self) -> Array:
         """Return the probability of each row to be good, shape (n,)."""
-        return self.equations.good
+        return self.rows.probabilities()[0]
 
     def cutoff(self, level: float) -> float:
         """Return the quantile of the squared distances of clean rows."""
-        good = float(self.equations.rows.counts @ self.equations.good)
-        return scatter_cutoff(level, self.problem.dim, good)
+        return scatter_cutoff(level, self.problem.dim, self.rows.n_good)
 
     def influence(self) -> Array:
         """Return the influence functions of the scatter, shape (n, q, q).
 
         A row counts for what is left of it at its distance off the subspace.
         """
-        rows, n = self.equations.rows, self.problem.n_obs
-        relative = rows.counts / rows.total / np.asarray(self.setting.spread(n))
-        moves = relative[:, None, None] * explained_moves(self.equations)
-        return aligned(moves * np.outer(self.unit, self.unit), self.problem.blocks)
+        counts = self.rows.counts
+        base = self.setting.base(self.problem.n_obs)
+        relative = relative_weights(counts / counts.sum(), base)
+        moves = explained_moves(self.rows)[1]
+        return relative[:, None, None] * moves * np.outer(self.unit, self.unit)

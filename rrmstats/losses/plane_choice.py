@@ -6,19 +6,33 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.stats import chi2
 
+from rrmstats.core.block_array import aligned, row_map, taken
+from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.explanations import Explained
+from rrmstats.core.points import evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Mixtures
 from rrmstats.laws.gaussian_choice import compared, elsewhere, explanation
-from rrmstats.laws.planes import PlaneRows, distinct_axes, radial_slopes, settled
-from rrmstats.losses.explained_scatter import in_memory
+from rrmstats.laws.planes import (
+    PlaneRows,
+    distinct_axes,
+    probabilities_at,
+    radial_slopes,
+    settled,
+)
 from rrmstats.losses.matrices import weighted_scatter
 from rrmstats.losses.scatter_starts import Candidate, distinct_ends, robust_starts
 from rrmstats.losses.subspace import SubspaceProblem
 from rrmstats.losses.tilted_scatter import untilted_variances
+
+# Probability that the true subspace is refused because of its risk.
+CHANCE = 1e-3
+# Least part of the rows that a subspace is taken to rest on.
+LEAST_BREAD = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,27 +54,50 @@ class ExplainedPlane:
     told: Explained
     settled: bool
 
-    @cached_property
-    def pull(self) -> Array:
-        """Weight of each row in the fit of the subspace, shape (n,)."""
-        good, df = self.mixture.good[0], float(self.mixture.df[0])
-        if np.isinf(df):
-            return good
-        return np.asarray(good * (df + self.rows.freedom) / (df + self._square))
+    def probabilities(self, data: Array) -> tuple[Array, Array]:
+        """Return the probability of each row to be good, and its pull on the fit, (n,) each.
 
-    @property
-    def _square(self) -> Array:
-        resid = self.rows.data - self.rows.fitted(self.mixture.coef)
-        return self.rows.squares(resid, self.mixture.scatter)[0][0]
+        Rows in memory or in blocks.
+        """
+        both = row_map(self._of_rows, data, tail=(2,))
+        return both[:, 0], both[:, 1]
+
+    def _part(self, data: Array) -> PlaneRows:
+        """Return some of the rows, within what is known of all."""
+        exog = np.ones((len(data), self.rows.n_coef))
+        return replace(
+            self.rows, data=data, exog=exog, counts=np.ones(len(data)), frame=self.rows.whole
+        )
+
+    def _of_rows(self, data: Array) -> Array:
+        return np.column_stack(probabilities_at(self._part(data), self.mixture))
 
     @cached_property
-    def slopes(self) -> Array:
-        """Derivatives of `pull` in the log distance off the subspace, shape (n,)."""
-        df = float(self.mixture.df[0])
-        if np.isinf(df):
-            return radial_slopes(self.rows, self.mixture)
-        square = self._square
-        return np.asarray(-2 * self.pull * square / (df + square))
+    def bread(self) -> float:
+        """Mean pull of a row and what its slope adds to it, as of elliptical rows."""
+        pull = probabilities_at(self.rows, self.mixture)[1]
+        slopes = radial_slopes(self.rows, self.mixture)
+        found = self.rows.counts @ (pull + slopes / self.rows.freedom) / self.rows.total
+        return max(float(found), LEAST_BREAD)
+
+    def turns(self, data: Array) -> Array:
+        """Return how the basis turns off itself, shape (n, d, q), for rows in memory or blocks.
+
+        The leading axes of a covariance turn towards another by their cross moment over the
+        difference of the variances. Weights of rows fall with their distances, of which `bread`
+        takes account.
+        """
+        return row_map(self._turns_of, data, tail=(self.rows.dim, self.rows.q))
+
+    def _turns_of(self, data: Array) -> Array:
+        part, q = self._part(data), self.rows.q
+        values, axes = np.linalg.eigh(self.mixture.scatter[0])
+        values, axes = values[::-1], axes[:, ::-1]
+        centered = (data - part.fitted(self.mixture.coef)[0]) @ axes
+        pull = probabilities_at(part, self.mixture)[1] / self.bread
+        gap = np.maximum(values[:q] - values[q:, None], np.finfo(float).tiny)
+        moved = (pull[:, None] * centered[:, q:])[:, :, None] * centered[:, None, :q] / gap
+        return np.asarray(axes[:, q:] @ moved)
 
 
 def explained_plane(
@@ -80,10 +117,23 @@ def explained_plane(
     codim : int
         Dimensions off the subspace.
     """
-    data, counts = in_memory(problem, setting, problem.data)
+    data, counts = taken(
+        np.arange(problem.n_obs),
+        problem.data,
+        aligned(setting.counts(problem.n_obs), problem.blocks),
+    )
     exog = np.ones((len(data), int(problem.demean)))
     starts = end_candidates(problem, solution, setting, data, counts)
-    rows = PlaneRows(data, exog, counts, q=problem.q, codim=codim, own=0)
+    memory = problem.with_rows(data)
+    budget = replace(setting, freq_weights=counts).budget(len(data))
+
+    def risk(point: Array, basis: Array) -> float:
+        return float(evaluate(memory, memory.join(point, basis)[None], budget).risk[0])
+
+    rows = PlaneRows(
+        data, exog, counts, q=problem.q, codim=codim, own=0,
+        risk=risk, most_risk=most_risk(problem, solution, setting, codim),
+    )  # fmt: skip
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
         every = [*starts, *robust_starts(rows, setting.eps_bar)]
@@ -102,6 +152,20 @@ def explained_plane(
     return ExplainedPlane(rows, mixture, told, done)
 
 
+def most_risk(
+    problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int
+) -> float:
+    r"""Return the risk that the true subspace exceeds with probability CHANCE.
+
+    Relative to the least risk its excess is that of a fit with efficiency e,
+    :math:`\chi^2_k / (g n e)` with k coordinates and g dimensions off the subspace.
+    """
+    free = codim * problem.n_params
+    good = setting.wnobs(problem.n_obs) * (1 - setting.eps_bar)
+    efficiency = gaussian_efficiency(setting.eps_bar, codim)
+    return solution.risk * (1 + float(chi2.isf(CHANCE, free)) / (codim * good * efficiency))
+
+
 def own_axes(rows: PlaneRows, scatter: Array, bad: float) -> int:
     """Return how many axes off the leading ones of a scatter have variances of their own."""
     values = np.maximum(np.linalg.eigvalsh(scatter)[::-1][rows.q :], 0.0)
@@ -116,7 +180,7 @@ def end_candidates(
     The variances off the subspace become those of good rows, and those within grow as much, so
     that the leading axes remain so.
     """
-    found = []
+    found: list[Candidate] = []
     base = counts / counts.sum()
     for theta, lambda_ in distinct_ends(problem, solution, setting, solution.risk):
         losses = problem.with_rows(data).losses(theta)

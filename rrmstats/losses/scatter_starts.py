@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
+from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import sign_frame, typical_spread
 from rrmstats.core.points import Points, evaluate
-from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
 from rrmstats.losses.matrices import FLAT, root_values
+from rrmstats.losses.medians import thinned
+from rrmstats.losses.moment_problem import MomentProblem
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.tilted_scatter import tilted_order
 
@@ -25,26 +27,44 @@ SAME_END = 1e-4
 MOST_ENDS, MOST_ENTRIES = 6, 5000
 
 
-def scatter_candidates(
-    problem: ScatterProblem, solution: Solution, setting: Setting, rows: Rows
+def scatter_starts(
+    problem: ScatterProblem, solution: Solution, setting: Setting
 ) -> list[Candidate]:
     """Return locations and scatters to start from, that of least risk first."""
-    found = []
+    found, demean = [], int(problem.demean)
     for theta, lambda_ in distinct_ends(problem, solution, setting, problem.dim):
         location, scatter = problem.split(theta)
         order = tilted_order(lambda_, setting.eps_bar, problem.dim)
-        found.append((location[None][: rows.n_coef], scatter * order))
+        found.append((location[None][:demean], scatter * order))
+    data, counts = some_rows(problem, setting)
+    rows = Rows(data, np.ones((len(data), demean)), counts)
     return found + robust_starts(rows, setting.eps_bar)
 
 
+def some_rows(problem: MomentProblem, setting: Setting) -> tuple[Array, Array]:
+    """Return rows in memory that tell the middle of all, and how often they count."""
+    counts = aligned(setting.counts(problem.n_obs), problem.blocks)
+    data, counts = thinned(problem.data, counts)
+    return data, counts
+
+
+def ones_column(data: Array, count: int = 1) -> Array:
+    """Return a column of ones for rows in memory or in blocks, shape (n, 1); none for no count."""
+    return row_map(_ones, data, tail=(count,), count=count)
+
+
+def _ones(data: Array, count: int) -> Array:
+    return np.ones((len(data), count))
+
+
 def distinct_ends(
-    problem: Problem, solution: Solution, setting: Setting, unit: float
+    problem: MomentProblem, solution: Solution, setting: Setting, unit: float
 ) -> list[tuple[Array, float]]:
     """Return parameters and lambda of the minima that the search met, the lowest first.
 
     Parameters
     ----------
-    problem : Problem
+    problem : MomentProblem
     solution : Solution
         The first step.
     setting : Setting
@@ -54,7 +74,7 @@ def distinct_ends(
     found = [(solution.theta, solution.lambda_)]
     if problem.blocks is not None:
         return found
-    most = min(MOST_ENDS, MOST_ENTRIES // problem.data.shape[1] ** 2)
+    most = min(MOST_ENDS, MOST_ENTRIES // problem.dim**2)
     ends: Points = evaluate(problem, solution.ends, setting.budget(problem.n_obs))
     seen = [solution.risk]
     for i in np.argsort(ends.risk, kind="stable"):

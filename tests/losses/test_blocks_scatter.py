@@ -175,7 +175,7 @@ def test_starts_in_units_of_the_data():
     x = cloud(300, 3, 0.2, 1)
     (rows,) = in_blocks(7, x)
     params = np.r_[x.mean(axis=0), np.cov(x.T)[np.triu_indices(3)]]
-    found = [CovarianceProblem(data).from_params(params, 0.3, 1) for data in (x, rows)]
+    found = [CovarianceProblem(data).from_params(params, 0.3, None) for data in (x, rows)]
     assert_allclose(found[1], found[0], rtol=1e-10)
 
 
