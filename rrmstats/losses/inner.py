@@ -62,9 +62,7 @@ class InnerScatter:
         solution = global_minimum(problem, setting)
         location, scatter = problem.split(solution.theta)
         order = tilted_order(solution.lambda_, setting.eps_bar, problem.dim)
-        made = cls(
-            problem, setting, solution, center, unit, (location, order * scatter), order
-        )
+        made = cls(problem, setting, solution, center, unit, (location, order * scatter), order)
         return made if setting.eps_bar == 0 else made._uncollapsed()
 
     def _uncollapsed(self) -> InnerScatter:

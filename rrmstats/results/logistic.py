@@ -309,7 +309,7 @@ class RRMLogitResults(RRMResults):
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
-        if self.efficiency is None and self.eps_bar > 0:
+        if self.steps == 1 and self.eps_bar > 0:
             notes.append(
                 "Robustness has a price in efficiency that grows with eps_bar; on clean data "
                 "fit(efficiency=0.95) has the variances of maximum likelihood."

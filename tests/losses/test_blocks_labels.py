@@ -81,7 +81,7 @@ def generalized(family, mean, endog, exog, offset, sizes):
 
 def numbers(estimate):
     """Return what must not depend on where the rows lie."""
-    found, ladder = estimate.solution, estimate.ladder
+    found, told = estimate.solution, estimate.explained
     covariance = estimate.covariance()
     errors = np.sqrt(np.diag(covariance)) if getattr(estimate, "identified", True) else 0.0
     return {
@@ -94,8 +94,7 @@ def numbers(estimate):
         "scale": getattr(estimate, "scale", 1.0),
         "eps_hat": estimate.eps_hat,
         "eps_hat_se": estimate.eps_hat_se,
-        "pvalues": [] if ladder is None else [rung.pvalue for rung in ladder.rungs],
-        "chosen": None if ladder is None else ladder.chosen,
+        "chosen": None if told is None else told.chosen.name,
         "converged": found.converged,
     }
 

@@ -63,10 +63,7 @@ def test_errors_of_clean_noise_are_the_same_for_both_assumptions():
     endog, exog = clean(np.random.default_rng(0), 5000, TRUTH)
     model = RRMOLS(endog, exog, 0.2)
     for steps in (1, 2):
-        ratio = (
-            model.fit(steps=steps).bse
-            / model.fit(steps=steps, cov_type="nonrobust").bse
-        )
+        ratio = model.fit(steps=steps).bse / model.fit(steps=steps, cov_type="nonrobust").bse
         assert_allclose(ratio, 1, atol=0.1)
 
 

@@ -103,12 +103,10 @@ TIES = {
 
 @pytest.mark.parametrize("model", TIES.values(), ids=list(TIES))
 def test_a_second_step_does_not_follow_a_minority(model):
-    """Subspaces and scatters that fit a minority exactly; the second step stays at the first."""
+    """Subspaces and scatters that fit a minority exactly; the second step keeps the majority."""
     res = model.fit(stability=False)
-    assert_array_equal(res.weights, res.first_step.weights)
-    assert res.ladder["pvalue"].iloc[-1] < 1e-4
-    text = " ".join(str(res.summary()).split())
-    assert "gives up more than eps_bar of the rows" in text
+    assert res.n_eff > 0.7 * (1 - res.eps_bar) * res.nobs
+    assert np.isfinite(np.asarray(res.params, float)).all()
 
 
 @pytest.mark.parametrize("share", [0.2, 0.3, 0.5])

@@ -39,12 +39,6 @@ SEARCHING = {
     "rrmstats.core.estimate.global_minimum": 1,
     "rrmstats.losses.inner.global_minimum": 1,
 }
-STEPPING = {
-    "rrmstats.losses.regression.joint_ladder": 0,
-    "rrmstats.losses.components.subspace_ladder": 3,
-    "rrmstats.losses.covariance.scatter_ladder": 2,
-    "rrmstats.losses.inner.scatter_ladder": 2,
-}
 
 
 def spy(monkeypatch, name, place, seen):
@@ -61,25 +55,22 @@ def spy(monkeypatch, name, place, seen):
 
 @pytest.fixture(params=MODELS)
 def case(request, monkeypatch):
-    """Return a name, a model, and the settings of the searches and second steps of its fits."""
-    searches, steps = [], []
+    """Return a name, a model, and the settings of the searches of its fits."""
+    searches = []
     for name, place in SEARCHING.items():
         spy(monkeypatch, name, place, searches)
-    for name, place in STEPPING.items():
-        spy(monkeypatch, name, place, steps)
-    return request.param, MODELS[request.param](), searches, steps
+    return request.param, MODELS[request.param](), searches
 
 
 @pytest.mark.parametrize("accelerate", [True, False])
-def test_options_reach_every_search_and_step(case, accelerate):
-    name, model, searches, steps = case
+def test_options_reach_every_search(case, accelerate):
+    name, model, searches = case
     options = {"tol": 3e-3, "maxiter": 777, "rng": 5, "accelerate": accelerate}
     model.fit(n_starts=7, **options)
     assert len(searches) >= SEARCHES.get(name, 3)
-    assert name.startswith("logit") or len(steps) >= 1
     for setting, start in searches:
         assert setting.n_starts == (7 if start is None else 0)
-    for setting, _ in [*searches, *steps]:
+    for setting, _ in searches:
         assert {key: getattr(setting, key) for key in options} == options
         assert setting.eps_bar == model.eps_bar
 
