@@ -497,6 +497,7 @@ def grown(rows: Rows, mixtures: Mixtures, view: Seen, mass: Array) -> Array:
     excess = mass * (view.square / rows.dim - 1)
     growing, changing = _IS_GROWING[kind], _IS_CHANGING[kind]
     if growing.any():
+        assert view.feature is not None
         feature = view.feature[growing]
         slope = (excess[growing] * feature).sum(axis=1)
         curve = 2 * (mass[growing] * feature**2).sum(axis=1)

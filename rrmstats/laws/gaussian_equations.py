@@ -65,7 +65,7 @@ class Block(NamedTuple):
     factors: Array
 
     @property
-    def count(self) -> int:
+    def n_equations(self) -> int:
         """Number of equations."""
         return (self.columns.stop - self.columns.start) * self.factors.shape[1]
 
@@ -345,7 +345,7 @@ class Equations:
         cores[:, : self.rows.dim] *= factor[:, None]
         parts = [
             (cores[:, block.columns][:, :, None] * block.factors[:, None, :]).reshape(
-                len(cores), block.count
+                len(cores), block.n_equations
             )
             for block in self.blocks
         ]
@@ -396,8 +396,8 @@ class Equations:
         start = 0
         for block in self.blocks:
             if block.name == name:
-                return slice(start, start + block.count)
-            start += block.count
+                return slice(start, start + block.n_equations)
+            start += block.n_equations
         return slice(0, 0)
 
     def moved(self, step: Array, old: Mixtures | None = None) -> Mixtures:

@@ -1,4 +1,4 @@
-"""A Gaussian mixture decided on some rows, and what all rows say of it: one pass for each question.
+"""A Gaussian mixture decided on some rows, and what all rows say of it, one pass a question.
 
 All that is asked of the rows is a sum over them, or a function of each, so that they may lie in
 memory or in blocks.

@@ -107,13 +107,14 @@ def explained_gaussian(
     few = data.shape[1] ** 2 / 2 < MOST_EQUATIONS  # of many, Newton's steps cost too much
     if few and n > DECIDING_ROWS:
         places = np.sort(np.random.default_rng(0).choice(n, DECIDING_ROWS, replace=False))
-    some = Rows(*(np.ascontiguousarray(part) for part in taken(places, data, exog, counts)))
+    some_data, some_exog, some_counts = taken(places, data, exog, counts)
+    some = Rows(some_data, some_exog, some_counts)
     explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
     if few and n > DECIDING_ROWS:
         fitted, sound = polished_on_all(fitted, data, exog, counts)
     found = ExplainedRows(data, exog, counts, fitted, explained, sound)
     chosen = replace(explained.chosen, prob_bad=1 - found.probabilities()[0])
-    first, *others = explained.explanations
+    others = explained.explanations[1:]
     told = replace(explained, chosen=chosen, explanations=(chosen, *others))
     return replace(found, explained=told)

@@ -28,7 +28,7 @@ from rrmstats.losses.families import Family, Gaussian
 from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.means import MeanFunction
 from rrmstats.losses.noise import robust_order
-from rrmstats.losses.regression import RegressionProblem
+from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
 from rrmstats.losses.tilted_counts import TiltedCounts
 from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
@@ -158,6 +158,7 @@ class GeneralizedProblem(DevianceProblem):
             risk=unit * old.risk,
         )
         second = problem.second_step(problem.consistent(same, first.setting))
+        assert isinstance(second, RegressionEstimate)
         theta = problem.to_params(second.solution.theta)
         rows = Sample(self, first.setting).at(theta, second.scale, 1.0)
         found = old.continued(

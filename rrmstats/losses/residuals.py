@@ -1,7 +1,7 @@
 """The noise of a first step: what its weights tell of the good rows.
 
-Weights exp(-r^2 / lambda) narrow Gaussian noise of variance s to 1 / (1 / s + 2 / lambda), whatever
-else is in the data, as long as bad rows have no weight. The weighted mean of the squares is
+Weights exp(-r^2 / lambda) narrow Gaussian noise of variance s to 1 / (1 / s + 2 / lambda),
+whatever else is in the data, as long as bad rows have no weight. The weighted mean of squares is
 therefore enough to know s, and the weights tell how many rows are good.
 """
 
