@@ -211,19 +211,6 @@ class WeightedSums(NamedTuple):
         return self.curvature + self.beta * outer
 
 
-def tempered_influence(
-    problem: SmoothProblem, theta: Array, weights: Array, lambda_: float, base: Array | None
-) -> Array:
-    """Return the influence functions of theta at a fixed lambda, shape (n, k)."""
-    if problem.blocks is None:
-        _, hessian = problem.tempered(theta, weights, lambda_)
-    else:
-        at = sums_in_blocks(problem, theta, lambda_, np.zeros_like(weights), weights)
-        hessian = at.curvature
-    found = problem.gradients(theta) * relative_weights(weights, base)[:, None]
-    return -found @ np.linalg.pinv(hessian, hermitian=True)
-
-
 def wald_pvalue(difference: Array, variance: Array) -> float:
     """Return the p-value of Wald's test that a difference is chance.
 

@@ -74,13 +74,6 @@ def test_a_value_in_a_wrong_minimum_is_raised():
     assert "raised until the fit agrees with more robust ones" in choice.reason
 
 
-def test_a_first_step_that_is_kept_says_how_little_it_needs():
-    """At the bound 50 rows are too few to go on from; at what they find, they suffice."""
-    model = RRMCov(correlated_points(np.random.default_rng(24)), 0.1)
-    assert efficient_fit(model.problem(), Setting(0.45)).ladder.chosen == 0
-    assert chosen(model).eps_bar < 0.3
-
-
 def test_it_stays_within_its_bound():
     data = shifted_cluster(np.random.default_rng(0), 200, np.eye(3), share=0.3)
     choice = chosen(RRMCov(data, 0.1), bound=0.2)

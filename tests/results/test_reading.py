@@ -27,9 +27,8 @@ SEARCHES = [
     *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "estimate")),
     "rrmstats.losses.regression.explained_gaussian",
     *(f"rrmstats.losses.{name}.global_minimum" for name in ("inner", "separation")),
-    "rrmstats.losses.scatter_rungs.fixed_scatter",
-    "rrmstats.losses.plane_rungs.fixed_plane",
-    "rrmstats.losses.sizes.fixed_size",
+    *(f"rrmstats.losses.{name}.explained_gaussian" for name in ("covariance", "inner")),
+    "rrmstats.losses.components.explained_plane",
     "rrmstats.losses.label_ladder.label_fit",
     "rrmstats.core.search.minimize",
 ]
