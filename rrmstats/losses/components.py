@@ -189,9 +189,7 @@ class ComponentsProblem(SubspaceProblem):
         return ComponentsEstimate(
             problem=self,
             setting=setting,
-            solution=replace(
-                solution, converged=solution.converged and inner.solution.converged
-            ),
+            solution=replace(solution, converged=solution.converged and inner.solution.converged),
             params=values[::-1] * square,
             raw_params=np.linalg.eigvalsh(moment)[::-1][: self.q] * square,
             loss_unit=square,
@@ -211,9 +209,7 @@ def bad_share(weights: Array, spread: Array, total: float) -> tuple[float, float
     return max(1 - good, 0.0), error
 
 
-def joined(
-    plane: Explained, inner: InnerScatter, prob_bad: Array, share: float
-) -> Explained:
+def joined(plane: Explained, inner: InnerScatter, prob_bad: Array, share: float) -> Explained:
     """Return what is told of rows that are bad off the subspace or within it."""
     told = plane
     within = inner.rows.explained if isinstance(inner, ExplainedScatter) else None

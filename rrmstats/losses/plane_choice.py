@@ -152,9 +152,7 @@ def explained_plane(
     return ExplainedPlane(rows, mixture, told, done)
 
 
-def most_risk(
-    problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int
-) -> float:
+def most_risk(problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int) -> float:
     r"""Return the risk that the true subspace exceeds with probability CHANCE.
 
     Relative to the least risk its excess is that of a fit with efficiency e,

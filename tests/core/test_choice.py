@@ -10,7 +10,6 @@ from rrmstats.core.choice import MARGIN, choose, rounded_up
 from rrmstats.core.comparison import efficient_fit
 from rrmstats.core.setting import Setting
 from rrmstats.experiments.samples import (
-    correlated_points,
     extreme_flips,
     leverage_shift,
     one_sided_outliers,

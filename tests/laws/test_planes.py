@@ -47,7 +47,9 @@ def test_distances_are_those_of_a_normal_distribution_off_the_plane(own):
     off = off * 400 / 398
     square, log_det = rows.squares(rows.data[None], scatter[None])
     density = -0.5 * (square[0] + log_det[0] + 3 * np.log(2 * np.pi))
-    assert_allclose(density, multivariate_normal(np.zeros(3), np.diag(off)).logpdf(rows.data[:, 2:]))
+    assert_allclose(
+        density, multivariate_normal(np.zeros(3), np.diag(off)).logpdf(rows.data[:, 2:])
+    )
 
 
 def test_axes_of_their_own_are_those_that_differ():
