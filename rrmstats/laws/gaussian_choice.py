@@ -221,8 +221,12 @@ def best_explanation(
 
     See `compared`.
     """
-    best, *others = compared(rows, candidates, eps_bar)
-    mixture, settled = polished(rows, best.mixture, eps_bar)
+    ranked = compared(rows, candidates, eps_bar)
+    for best in ranked:
+        mixture, settled = polished(rows, best.mixture, eps_bar)
+        if len(sound(rows, mixture, eps_bar)):
+            break
+    others = [each for each in ranked if each is not best]
     chosen = explanation(rows, mixture)
     explained = Explained(
         explanations=(chosen, *others),

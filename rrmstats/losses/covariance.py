@@ -132,7 +132,7 @@ class CovarianceProblem(ScatterProblem):
             raw_params=params,
             first=first,
             explained=rows.explained,
-            eps_hat=share,
+            eps_hat=min(share, setting.eps_bar),
             eps_hat_se=error,
             loss_shift=first.loss_shift,
             mean=mean,
