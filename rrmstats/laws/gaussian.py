@@ -342,6 +342,15 @@ def squared_distances(resid: Array, scatter: Array) -> tuple[Array, Array]:
     return np.einsum("bnd,bnd->bn", u, u), 2 * np.log(np.einsum("bii->bi", root)).sum(axis=1)
 
 
+def ridged(scatter: Array) -> Array:
+    """Return scatters (b, d, d) of several dimensions that are not singular."""
+    d = scatter.shape[-1]
+    if d == 1:
+        return scatter
+    size = np.einsum("bii->b", scatter)[:, None, None] / d
+    return np.asarray(scatter + (RIDGE * size + NO_MASS**2) * np.eye(d))
+
+
 def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
     """Return log-densities of Student's distribution; `base` holds ln det of its scatter."""
     norm = gammaln((df + dim) / 2) - gammaln(df / 2) - 0.5 * dim * np.log(np.pi * df)
@@ -436,9 +445,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
         resid = resid * np.exp(-view.log_size)[:, :, None]
     free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
     scatter = np.swapaxes(resid * pull[:, :, None], 1, 2) @ resid / free[:, None, None]
-    if rows.dim > 1:
-        size = np.einsum("bii->b", scatter)[:, None, None] / rows.dim
-        scatter = scatter + RIDGE * size * np.eye(rows.dim)
+    scatter = ridged(scatter)
     new = replace(
         mixtures,
         df=new_df(mixtures, view.square, mass, d),
@@ -550,6 +557,7 @@ def started(
     """Return a mixture that starts from coefficients (k, d) and a scatter (d, d)."""
     d, k = rows.dim, rows.n_coef
     resid = rows.data - rows.fitted(coef[None])[0]
+    scatter = ridged(scatter[None])[0]
     square = rows.squares(resid[None], scatter[None])[0][0]
     out = square > chi2.isf(FAR, rows.freedom)
     bad = float(rows.counts @ out) / rows.total

@@ -30,7 +30,8 @@ from rrmstats.laws.gaussian import (
 )
 from rrmstats.laws.gaussian_equations import Equations, polished
 
-# Steps of EM from every candidate, after which the best of each kind go on, and steps in all.
+# Steps of EM from every candidate, and one more for every two dimensions, after which the best of
+# each kind go on; steps in all.
 SCREEN_STEPS, MAXITER = 10, 300
 # Fits of a kind that go on, and the difference of log-likelihoods that tells two of them apart.
 GO_ON, SAME = 2, 1e-3
@@ -145,7 +146,7 @@ def contaminated(
             for kind in kinds
         ]
     )
-    for _ in range(SCREEN_STEPS):
+    for _ in range(SCREEN_STEPS + rows.dim // 2):
         mixtures = em_step(rows, mixtures, eps_bar)
     mixtures = sound(rows, mixtures, eps_bar)
     kept = [i for kind in kinds for i in best_of_kind(rows, mixtures, kind, GO_ON)]
@@ -221,8 +222,12 @@ def best_explanation(
 
     See `compared`.
     """
-    best, *others = compared(rows, candidates, eps_bar)
-    mixture, settled = polished(rows, best.mixture, eps_bar)
+    ranked = compared(rows, candidates, eps_bar)
+    for best in ranked:
+        mixture, settled = polished(rows, best.mixture, eps_bar)
+        if len(sound(rows, mixture, eps_bar)):
+            break
+    others = [each for each in ranked if each is not best]
     chosen = explanation(rows, mixture)
     explained = Explained(
         explanations=(chosen, *others),

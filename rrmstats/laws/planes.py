@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.laws.gaussian import RIDGE, Mixtures, Rows, em_step, probabilities, seen
+from rrmstats.laws.gaussian import COLLAPSED, RIDGE, Mixtures, Rows, em_step, probabilities, seen
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
@@ -73,9 +73,11 @@ class PlaneRows(Rows):
         return found * self.total / max(self.total - self.q, 1.0), vectors
 
     def refuses(self, coef: Array, scatter: Array) -> bool:
-        """Tell whether a subspace is not near enough to most of the rows."""
-        basis = np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
-        return self.risk(coef.sum(axis=0), basis) > self.most_risk
+        """Tell whether a subspace is not near enough to most rows, or its noise is of few rows."""
+        point, basis = coef.sum(axis=0), np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
+        square = self.squares((self.data - point)[None], scatter[None])[0]
+        few = bool(COLLAPSED * np.median(square) > self.freedom)
+        return few or self.risk(point, basis) > self.most_risk
 
 
 def distinct_axes(values: Array, codim: int, wnobs: float) -> int:

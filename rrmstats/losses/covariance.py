@@ -18,7 +18,7 @@ from rrmstats.losses.explained_scatter import consistent_scatter, explained_move
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_starts import ones_column, scatter_starts
+from rrmstats.losses.scatter_starts import ones_column, scatter_candidates
 from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilted_share
 
 # Rows nearer than this to a hyperplane, for data in units of their spread, lie on it.
@@ -114,7 +114,7 @@ class CovarianceProblem(ScatterProblem):
         if first.plane is not None or setting.eps_bar == 0:
             return replace(first, first=first)
         rows = explained_gaussian(
-            self, setting, self.data, ones_column(self.data), scatter_starts(self, found, setting)
+            self, setting, self.data, ones_column(self.data), scatter_candidates(self, found, setting)
         )
         location, scatter = rows.fitted.mixture.coef[0, 0], consistent_scatter(rows)
         theta = self.join(location, scatter)
@@ -132,7 +132,7 @@ class CovarianceProblem(ScatterProblem):
             raw_params=params,
             first=first,
             explained=rows.explained,
-            eps_hat=share,
+            eps_hat=min(share, setting.eps_bar),
             eps_hat_se=error,
             loss_shift=first.loss_shift,
             mean=mean,

@@ -17,7 +17,7 @@ from rrmstats.losses.explained_scatter import consistent_scatter, explained_move
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.matrices import unit_spread
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_starts import ones_column, robust_starts, scatter_starts, some_rows
+from rrmstats.losses.scatter_starts import ones_column, robust_starts, scatter_candidates, some_rows
 from rrmstats.losses.subspace import SubspaceProblem
 from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilts
 
@@ -94,7 +94,7 @@ class InnerScatter:
         problem, n = self.problem, self.problem.n_obs
         counted = replace(self.setting, freq_weights=self.setting.counts(n) * kept)
         exog = ones_column(problem.data, int(problem.demean))
-        starts = scatter_starts(problem, self.solution, counted)
+        starts = scatter_candidates(problem, self.solution, counted)
         rows = explained_gaussian(problem, counted, problem.data, exog, starts)
         place = rows.fitted.mixture.coef[0].sum(axis=0), consistent_scatter(rows)
         return ExplainedScatter(

@@ -16,7 +16,7 @@ from rrmstats.core.points import evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Mixtures
-from rrmstats.laws.gaussian_choice import compared, elsewhere, explanation
+from rrmstats.laws.gaussian_choice import compared, elsewhere, explanation, sound
 from rrmstats.laws.planes import (
     PlaneRows,
     distinct_axes,
@@ -137,11 +137,16 @@ def explained_plane(
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
         every = [*starts, *robust_starts(rows, setting.eps_bar)]
-        best, *others = compared(rows, every, setting.eps_bar)
+        ranked = compared(rows, every, setting.eps_bar)
+        best = ranked[0]
         if own_axes(rows, best.mixture.scatter[0], best.eps) == rows.own:
             break
         starts = [(best.mixture.coef[0], best.mixture.scatter[0]), *starts[1:]]
-    mixture, done = settled(rows, best.mixture, setting.eps_bar)
+    for best in ranked:
+        mixture, done = settled(rows, best.mixture, setting.eps_bar)
+        if len(sound(rows, mixture, setting.eps_bar)):
+            break
+    others = [each for each in ranked if each is not best]
     chosen = explanation(rows, mixture)
     told = Explained(
         explanations=(chosen, *others),

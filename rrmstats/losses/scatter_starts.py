@@ -27,7 +27,7 @@ SAME_END = 1e-4
 MOST_ENDS, MOST_ENTRIES = 6, 5000
 
 
-def scatter_starts(
+def scatter_candidates(
     problem: ScatterProblem, solution: Solution, setting: Setting
 ) -> list[Candidate]:
     """Return locations and scatters to start from, that of least risk first."""

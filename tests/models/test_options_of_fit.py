@@ -113,13 +113,13 @@ def test_a_second_step_that_does_not_converge_warns(name):
 
 @pytest.mark.parametrize("where", ["subspace", "scores"])
 def test_components_warn_for_each_part_of_their_second_step(where, monkeypatch):
-    name = {
-        "subspace": "rrmstats.losses.plane_rungs.fixed_plane",
-        "scores": "rrmstats.losses.scatter_rungs.fixed_scatter",
+    name, flag = {
+        "subspace": ("rrmstats.losses.components.explained_plane", "settled"),
+        "scores": ("rrmstats.losses.inner.explained_gaussian", "converged"),
     }[where]
     module, attribute = name.rsplit(".", 1)
     plain = getattr(__import__(module, fromlist=[attribute]), attribute)
-    monkeypatch.setattr(name, lambda *args: replace(plain(*args), converged=False))
+    monkeypatch.setattr(name, lambda *args: replace(plain(*args), **{flag: False}))
     with pytest.warns(ConvergenceWarning, match="second step did not converge"):
         res = MODELS["pca"]().fit()
     assert not res.converged

@@ -1,0 +1,104 @@
+"""Second steps of covariances and components: what they find, and their influence functions."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rrmstats import RRMPCA, RRMCov
+from rrmstats.losses.explained_scatter import student_size
+
+
+def cloud(n, d, bad, shift, spread=1.0, seed=0):
+    x = np.random.default_rng(seed).standard_normal((n, d))
+    x[:bad] = spread * x[:bad] + shift / np.sqrt(d)
+    return x
+
+
+def test_clean_rows_have_the_classical_covariance():
+    x = cloud(100, 3, 0, 0.0)
+    res, classical = RRMCov(x, 0.3).fit(), RRMCov(x, 0.0).fit()
+    assert res.explanation == "none"
+    assert_allclose(res.cov, classical.cov, rtol=1e-6)
+    assert_allclose(res.mean, classical.mean, rtol=1e-6)
+    assert res.eps_hat == 0
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "bad", "shift", "spread"),
+    [(100, 5, 20, 10.0, 0.01), (300, 10, 30, 8.0, 0.5), (300, 20, 60, 7.0, 1.0)],
+)
+def test_tight_groups_do_not_win(n, d, bad, shift, spread):
+    """The lowest minimum of the risk is that of the group."""
+    x = cloud(n, d, bad, shift, spread)
+    res = RRMCov(x, 0.3).fit()
+    assert res.explanation == "cluster"
+    assert_array_equal(np.flatnonzero(res.outliers()), range(bad))
+    assert_allclose(res.cov, np.cov(x[bad:].T, bias=True), atol=0.02)
+
+
+def test_rows_with_more_variance():
+    x = np.random.default_rng(3).standard_normal((400, 8))
+    x[:80] *= 3
+    res = RRMCov(x, 0.3).fit()
+    assert res.explanation == "scattered"
+    assert_allclose(res.eps_hat, 0.2, atol=0.03)
+    assert "scattered more widely" in res.explanation.sentence
+
+
+def test_student_noise_has_the_size_of_its_middle():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20_000, 3)) / np.sqrt(rng.chisquare(3, 20_000) / 3)[:, None]
+    res = RRMCov(x, 0.2).fit()
+    assert res.explanation == "heavy tails"
+    assert_allclose(res.cov, student_size(3, 3) * np.eye(3), atol=0.06)
+    assert_allclose(np.mean(res.mahalanobis() < np.sqrt(2.366)), 0.5, atol=0.01)
+
+
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+def test_influence_is_the_derivative_in_the_weight_of_a_row(shift):
+    x = cloud(150, 2, 30 if shift else 0, shift)
+    counts, by = np.ones(150), 0.05
+    base = RRMCov(x, 0.3, freq_weights=counts).fit()
+    estimate = getattr(base, "_results", base)._estimate
+    place = estimate.rows.fitted.decided.place("scatter")
+    influence = estimate.rows.influence(corrected=False)[:, place]
+    assert influence.shape == (150, 3)
+    for row in (1, 40, 149):
+        ends = []
+        for sign in (1, -1):
+            moved = counts.copy()
+            moved[row] += sign * by
+            ends.append(RRMCov(x, 0.3, freq_weights=moved).fit().params)
+        slope = (ends[0] - ends[1]) / (2 * by) * 150
+        found = estimate.influence()[row]
+        assert_allclose(found, slope, atol=0.05 * np.abs(slope).max() + 0.02)
+
+
+def test_bad_rows_within_the_plane_and_off_it_are_both_found():
+    x = np.random.default_rng(5).standard_normal((400, 5)) * [4, 3, 1, 1, 1]
+    x[:30, 3] += 12
+    x[30:60, :2] += 40
+    res = RRMPCA(x, 2, 0.3).fit()
+    assert_array_equal(np.flatnonzero(res.outliers()), range(60))
+    assert_allclose(res.eps_hat, 0.15, atol=0.01)
+    assert_allclose(res.eigenvals, [16, 9], rtol=0.3)
+
+
+def test_a_plane_through_far_rows_is_refused():
+    """Distances off it are small, and its likelihood would be the larger."""
+    x = np.random.default_rng(1).standard_normal((500, 4)) * [4, 3, 1, 1]
+    x[:75] += np.array([300, 0, 300, 0]) * np.random.default_rng(2).uniform(1, 2, (75, 1))
+    res = RRMPCA(x, 2, 0.3).fit()
+    assert np.linalg.norm(res.loadings[2:]) < 0.1
+
+
+def test_coverage_of_loadings():
+    """Angles of 40 samples, two of them each, in 95 % intervals."""
+    inside = []
+    for seed in range(40):
+        x = np.random.default_rng([7, seed]).standard_normal((200, 4)) * [4, 2, 1, 1]
+        x[:30, 2:] += 5
+        res = RRMPCA(x, 1, 0.3).fit()
+        error = np.asarray(res.loadings_bse)[1:, 0]
+        inside.append(np.abs(np.asarray(res.loadings)[1:, 0]) < 1.96 * error)
+    assert 0.88 <= np.mean(inside) <= 0.99
