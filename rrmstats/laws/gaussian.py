@@ -3,8 +3,9 @@
 Rows are ``Y = X B + noise``: a regression has d = 1, a mean and covariance a constant X. Good rows
 have Gaussian or Student noise with scatter S, whose size may change from row to row. Bad rows are
 *wide*, Cauchy around the fit with scatter c S; or form a *cluster*, Gaussian around a shift m from
-the fit with scatter v S, v >= 1; or are *scattered*, the same without a shift; or follow *another line*, with coefficients of their own and the
-noise of the good rows. Bad rows do not count in the fit of B and S.
+the fit with scatter v S, v >= 1; or are *scattered*, the same without a shift; or follow *another
+line*, with coefficients of their own and the noise of the good rows. Bad rows do not count in the
+fit of B and S.
 
 The share of bad rows may differ for rows that lie far from the others in X: leverage points are
 bad together or good together.
