@@ -114,7 +114,11 @@ class CovarianceProblem(ScatterProblem):
         if first.plane is not None or setting.eps_bar == 0:
             return replace(first, first=first)
         rows = explained_gaussian(
-            self, setting, self.data, ones_column(self.data), scatter_candidates(self, found, setting)
+            self,
+            setting,
+            self.data,
+            ones_column(self.data),
+            scatter_candidates(self, found, setting),
         )
         location, scatter = rows.fitted.mixture.coef[0, 0], consistent_scatter(rows)
         theta = self.join(location, scatter)

@@ -17,7 +17,12 @@ from rrmstats.losses.explained_scatter import consistent_scatter, explained_move
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.matrices import unit_spread
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.scatter_starts import ones_column, robust_starts, scatter_candidates, some_rows
+from rrmstats.losses.scatter_starts import (
+    ones_column,
+    robust_starts,
+    scatter_candidates,
+    some_rows,
+)
 from rrmstats.losses.subspace import SubspaceProblem
 from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilts
 
