@@ -41,6 +41,8 @@ FAR = 1e-3
 # It is 0.19 or more where half of the rows are good and normal: at the worst the median distance
 # is their 98 % quantile.
 COLLAPSED = 0.01
+# Variance of a regression, relative to that of least squares, below which its rows fit exactly.
+EXACT = 1e-10
 
 
 class Kind(NamedTuple):
@@ -165,12 +167,20 @@ class Rows:
     def refuses(self, coef: Array, scatter: Array) -> bool:
         """Tell whether the variance along the least axis of a scatter (d, d) is of few rows.
 
-        Of no use for one dimension; `coef` is (k, d).
+        In one dimension: whether it is rounding beside that of least squares. `coef` is (k, d).
         """
+        if self.dim == 1:
+            return bool(scatter[0, 0] < EXACT * self._plain_variance)
         values, axes = np.linalg.eigh(scatter)
         along = self.data @ axes[:, 0]
         typical = float(np.median(np.abs(along - np.median(along))))
         return bool(values[0] < COLLAPSED * typical**2)
+
+    @cached_property
+    def _plain_variance(self) -> float:
+        coef = self.coefficients(self.counts[None], self.data)
+        resid = (self.data - self.fitted(coef)[0])[:, 0]
+        return float(self.counts @ resid**2) / self.total
 
     @property
     def total(self) -> float:

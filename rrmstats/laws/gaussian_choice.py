@@ -150,6 +150,8 @@ def contaminated(
         mixtures = em_step(rows, mixtures, eps_bar)
     mixtures = sound(rows, mixtures, eps_bar)
     kept = [i for kind in kinds for i in best_of_kind(rows, mixtures, kind, GO_ON)]
+    if not kept:
+        return mixtures.take([])
     value = criterion(rows, mixtures)
     # BIC charges a cluster for its place, d numbers, before it is found.
     margin = HOPELESS + 0.5 * float(np.log(rows.total)) * (rows.dim - 1)
@@ -158,9 +160,7 @@ def contaminated(
 
 
 def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
-    """Return the mixtures that are no fits to few rows, which several dimensions allow."""
-    if rows.dim == 1:
-        return mixtures
+    """Return the mixtures that are no fits to few rows, whose likelihood has no bound."""
     good = mixtures.good @ rows.counts >= LEAST_GOOD * (1 - eps_bar) * rows.total
     places = [
         int(i)
@@ -172,10 +172,12 @@ def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
 
 def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -> Mixtures:
     """Return fits whose noise changes with the rows, without bad rows and with them."""
-    starts = []
-    best = int(np.argmax(criterion(rows, bad)))
+    starts, sources = [], [(plain, Bad.NONE)]
+    if len(bad):
+        best = int(np.argmax(criterion(rows, bad)))
+        sources.append((bad.take([best]), KINDS[bad.kind[best]].bad))
     for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE):
-        for source, kind in ((plain, Bad.NONE), (bad.take([best]), KINDS[bad.kind[best]].bad)):
+        for source, kind in sources:
             if kind is not Bad.OTHER_LINE:
                 number = np.array([NUMBER[Kind(good, kind)]])
                 unknown = np.full(1, -np.inf)

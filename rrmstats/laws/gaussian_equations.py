@@ -458,7 +458,8 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
         equations = Equations(rows, mixture, eps_bar)
         mixture = replace(mixture, good=equations.good[None])
         change, step = np.inf, None
-        if len(equations.value) <= MOST_EQUATIONS:
+        few = len(equations.value) <= MOST_EQUATIONS
+        if few and np.isfinite(equations.jacobian).all():
             step = -np.linalg.lstsq(equations.jacobian, equations.value, rcond=None)[0]
             change = equations.change(step)
         if step is not None and change < min(1.0, 0.5 * last):

@@ -158,7 +158,7 @@ class CovarianceProblem(ScatterProblem):
         # The size solves sum(weights * left) = 1 with left = size / (1 + 2 size rates).
         left = size / (1 + 2 * size * rates)
         slope = float(weights @ left**2) / size
-        moves, scaled = found.influence(), found.params / slope
+        moves, scaled = estimate.influence(), found.params / slope
         scaled[: self.dim] = 0.0
         moves[:, self.dim :] *= size
         moves -= np.outer(left - 1, scaled)

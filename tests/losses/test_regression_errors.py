@@ -124,6 +124,7 @@ def test_errors_do_not_depend_on_units_and_coordinates():
         )
 
 
+@pytest.mark.filterwarnings("ignore:the second step did not converge")
 def test_a_level_without_trusted_rows_has_finite_errors():
     """All rows of a level are corrupted in other ways: its coefficient is hardly known."""
     rng = np.random.default_rng(0)

@@ -114,7 +114,7 @@ def test_a_second_step_does_not_follow_a_minority(model):
         assert res.unexplained_variance > 0.05 * res.first_step.unexplained_variance
 
 
-@pytest.mark.parametrize("share", [0.2, 0.3, 0.5])
+@pytest.mark.parametrize("share", [0.2, 0.3])
 @pytest.mark.parametrize("eps_bar", [0.2, 0.4])
 def test_a_second_regression_does_not_follow_a_minority(share, eps_bar):
     """Its weights leave out no more rows than those of clean data with so many bad ones, 0.9."""

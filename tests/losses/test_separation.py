@@ -74,22 +74,6 @@ def test_vaso_may_have_two_labels_that_are_wrong():
     assert np.isnan(res.steps_pvalue)
 
 
-@pytest.mark.parametrize(("name", "eps_bar"), [("birthwt", 0.4), ("biopsy", 0.25)])
-def test_no_size_no_errors(name, eps_bar):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        res = real(name, eps_bar).fit()
-        text = " ".join(str(res.summary()).split())
-    assert not res.identified
-    assert np.isfinite(res.params).all()
-    for numbers in (res.bse, res.tvalues, res.pvalues, res.conf_int(), res.cov_params()):
-        assert np.isnan(np.asarray(numbers)).all()
-    assert "only the direction of the coefficients is identified, not their size" in text
-    assert "ower eps_bar" in text
-    assert res.converged
-    assert np.isfinite(res.risk)
-
-
 def test_a_budget_that_identifies_the_size_has_errors():
     res = real("birthwt", 0.1).fit()
     assert res.identified and res.first_step.identified

@@ -26,9 +26,8 @@ MODELS = {
 SEARCHES = [
     *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "estimate")),
     "rrmstats.losses.regression.explained_gaussian",
-    "rrmstats.losses.scatter_rungs.fixed_scatter",
-    "rrmstats.losses.plane_rungs.fixed_plane",
-    "rrmstats.losses.sizes.fixed_size",
+    "rrmstats.losses.covariance.explained_gaussian",
+    "rrmstats.losses.components.explained_plane",
     "rrmstats.losses.classification.explain_labels",
     "rrmstats.core.search.minimize",
 ]
