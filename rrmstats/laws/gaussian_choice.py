@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
+from scipy.special import entr, gammaln
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
@@ -40,8 +40,6 @@ GO_ON, SAME = 2, 1e-3
 TOL = 1e-4
 # Degrees of freedom from which Student fits start.
 DEGREES = (1.5, 4.0, 12.0)
-# Log-likelihoods below the best at which a fit can no longer become the best.
-HOPELESS = 25.0
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
 # less than this part of the rows that must be good; see also `Rows.refuses`.
 LEAST_GOOD = 0.75
@@ -57,10 +55,17 @@ class GaussianExplanation(Explanation):
         A batch of one.
     candidate : int
         The start that it comes from; the number of candidates for the classical fit.
+    entropy : float
+        Entropy of which rows are bad.
     """
 
     mixture: Mixtures
     candidate: int
+    entropy: float
+
+    def icl(self, wnobs: float) -> float:
+        """Return the integrated classification likelihood on the scale of BIC."""
+        return self.bic(wnobs) + 2 * self.entropy
 
 
 def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, steps: int = MAXITER) -> Mixtures:
@@ -152,10 +157,6 @@ def contaminated(
     kept = [i for kind in kinds for i in best_of_kind(rows, mixtures, kind, GO_ON)]
     if not kept:
         return mixtures.take([])
-    value = criterion(rows, mixtures)
-    # BIC charges a cluster for its place, d numbers, before it is found.
-    margin = HOPELESS + 0.5 * float(np.log(rows.total)) * (rows.dim - 1)
-    kept = [i for i in kept if value[i] > value[kept].max() - margin]
     return sound(rows, converged(rows, mixtures.take(kept), eps_bar), eps_bar)
 
 
@@ -217,18 +218,50 @@ def compared(
     return best_of_each(found, rows.total)
 
 
+def in_order(
+    explanations: Sequence[GaussianExplanation], wnobs: float
+) -> list[GaussianExplanation]:
+    """Return explanations in the order in which they are to be believed.
+
+    By BIC, but that two lines through one cloud of rows explain much and tell none of them apart.
+    Another line therefore comes after bad rows of another kind whose classification likelihood is
+    larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of which rows are bad.
+    """
+    ranked = sorted(explanations, key=lambda each: each.bic(wnobs))
+    if ranked[0].bad is not Bad.OTHER_LINE:
+        return ranked
+    rival = next((each for each in ranked[1:] if each.bad is not Bad.OTHER_LINE), None)
+    if rival is None or rival.bad is Bad.NONE or rival.icl(wnobs) >= ranked[0].icl(wnobs):
+        return ranked
+    return [rival, *(each for each in ranked if each is not rival)]
+
+
 def best_explanation(
-    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
+    rows: Rows,
+    candidates: Sequence[tuple[Array, Array]],
+    eps_bar: float,
+    agrees: Callable[[Array], bool] = lambda coef: True,
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.
 
-    See `compared`.
+    Parameters
+    ----------
+    rows, candidates, eps_bar
+        As `compared` takes them.
+    agrees : callable, optional
+        Tell whether coefficients (k, d) may be those of the good rows. The best explanation of
+        which that is true is chosen; the best of all where it is true of none.
     """
     ranked = compared(rows, candidates, eps_bar)
-    for best in ranked:
+    tried = []
+    for best in in_order(ranked, rows.total):
         mixture, settled = polished(rows, best.mixture, eps_bar)
         if len(sound(rows, mixture, eps_bar)):
-            break
+            tried.append((best, mixture, settled))
+            if agrees(mixture.coef[0]):
+                break
+    else:
+        best, mixture, settled = tried[0] if tried else (best, mixture, settled)
     others = [each for each in ranked if each is not best]
     chosen = explanation(rows, mixture)
     explained = Explained(
@@ -273,4 +306,5 @@ def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
         prob_bad=prob_bad,
         mixture=mixture,
         candidate=int(mixture.candidate[0]),
+        entropy=float(rows.counts @ (entr(prob_bad) + entr(1 - prob_bad))),
     )

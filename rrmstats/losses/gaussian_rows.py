@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -89,6 +89,7 @@ def explained_gaussian(
     data: Array,
     exog: Array,
     candidates: Sequence[tuple[Array, Array]],
+    agrees: Callable[[Array], bool] = lambda coef: True,
 ) -> ExplainedRows:
     """Return the best explanation of the rows of a problem.
 
@@ -100,6 +101,8 @@ def explained_gaussian(
     exog : ndarray or BlockArray, shape (n, k)
     candidates : sequence of tuples of ndarray, shapes (k, d) and (d, d)
         Coefficients and scatters to start from, the lowest minimum of the risk first.
+    agrees : callable, optional
+        Tell whether coefficients (k, d) may be those of the good rows; see `best_explanation`.
     """
     n = problem.n_obs
     counts = aligned(setting.counts(n), problem.blocks)
@@ -109,7 +112,7 @@ def explained_gaussian(
         places = np.sort(np.random.default_rng(0).choice(n, DECIDING_ROWS, replace=False))
     some_data, some_exog, some_counts = taken(places, data, exog, counts)
     some = Rows(some_data, some_exog, some_counts)
-    explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
+    explained, decided, sound = best_explanation(some, candidates, setting.eps_bar, agrees)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
     if few and n > DECIDING_ROWS:
         fitted, sound = polished_on_all(fitted, data, exog, counts)
