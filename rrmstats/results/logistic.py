@@ -303,16 +303,12 @@ class RRMLogitResults(RRMResults):
         """
         return row_sums(_label_table, self.model.endog, expit(self.fittedvalues) > threshold)
 
-    def _efficiency_text(self) -> str:
-        reached = self.efficiency_reached
-        return "n/a" if reached is None or np.isnan(reached) else f"{reached:.2f}"
-
     def _notes(self) -> list[str]:
         notes = super()._notes()
         if self.steps == 1 and self.eps_bar > 0:
             notes.append(
                 "Robustness has a price in efficiency that grows with eps_bar; on clean data "
-                "fit(efficiency=0.95) has the variances of maximum likelihood."
+                "fit(steps=2) has the variances of maximum likelihood."
             )
         return notes + self._size_notes()
 

@@ -113,11 +113,9 @@ def test_a_first_step_that_is_spoiled_warns_although_the_second_is_not():
 def test_a_sufficient_bound_is_stable(name, steps):
     res = MODELS[name].array(frame(), eps_bar=0.2).fit(steps=steps)
     assert res.stability.stable
-    # With 80 labels and so large a bound only the direction of the coefficients is known.
-    known = name != "logit"
-    assert res.stability.larger == (0.35 if known else None)
+    assert res.stability.larger == 0.35
     text = " ".join(str(res.summary()).split())
-    assert f"Stable up to eps_bar: {'0.35' if known else 'not checked'}" in text
+    assert "Stable up to eps_bar: 0.35" in text
 
 
 def test_many_labels_can_be_checked():

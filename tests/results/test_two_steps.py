@@ -112,10 +112,10 @@ def test_the_former_efficiency_is_a_number_of_steps(model, efficiency, steps):
 
 
 @pytest.mark.parametrize("wrong", [0, 50])
-def test_logit_stops_where_wrong_labels_shrink_the_coefficients(wrong):
+def test_wrong_labels_at_the_extremes_do_not_shrink_the_coefficients(wrong):
     """Labels made the improbable one at extreme predictors are not improbable one by one."""
     rng = np.random.default_rng(3)
     endog, exog = extreme_flips(rng, 1000, (0.0, 1.0, -0.5), wrong / 1000)
     res = RRMLogit(endog, exog, 0.1).fit()
-    assert res.steps_pvalue > 1e-3
+    assert np.abs(res.params - [0.0, 1.0, -0.5]).max() < 0.2
     assert res.first_step.steps_pvalue == 1
