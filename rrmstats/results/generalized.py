@@ -18,7 +18,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.generalized import GeneralizedEstimate
 from rrmstats.results.base import RRMResults
-from rrmstats.results.explanations import BY_FAMILY, Wording
+from rrmstats.results.explanations import AT_BOUND, BY_FAMILY, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.outliers import standardized
@@ -332,6 +332,8 @@ class RRMGLMResults(RRMResults):
         family, link = type(self.family).__name__, type(self.family.link).__name__
         notes = [f"{family} family, {link} link, dispersion {self.scale:.4g}.", *super()._notes()]
         if self.eps_bar > 0 and self.eps_hat > ALL_SPENT * self.eps_bar:
+            # The next sentence says more.
+            notes = [note for note in notes if note != AT_BOUND]
             notes.append(
                 "The share of bad rows is all that eps_bar allows: more rows may be bad, or "
                 "good ones vary more than the family says. Try a larger eps_bar, or a family with "

@@ -287,7 +287,8 @@ class RRMPath:
         falls from above 0.5 to below 0.1 there, and of the rows_back (groups_back). A pvalue
         below 0.001 makes a jump. Where `switched`, standard errors can be large at the larger
         bound: differences are then in units of the smaller error of the two, and the level is
-        0.05.
+        0.05. There the first steps of a path in one step count too, at the level 0.001: second
+        steps can tell the same on both sides of it.
         """
         found, terms, labels = [], self._efficient_terms, self.weights.index
         relative = self.relative_weights.to_numpy()
@@ -297,6 +298,9 @@ class RRMPath:
                 errors, level = np.minimum(before.errors, errors), SWITCH_LEVEL
             moved = standardized_departures(before.estimates, after.estimates, errors)
             pvalue = largest_pvalue(moved)
+            if pvalue >= level and self.switched[i] and self.steps == 1:
+                moved, level = self._own_departures(i), LEVEL
+                pvalue = largest_pvalue(moved)
             if pvalue >= level:
                 continue
             old, new = relative[:, i - 1], relative[:, i]
@@ -312,3 +316,9 @@ class RRMPath:
         names = ["eps_bar_from", "eps_bar_to", "pvalue", "switched", "terms"]
         names += [f"{self.unit}s", f"{self.unit}s_back"]
         return pd.DataFrame(found, columns=names)
+
+    def _own_departures(self, place: int) -> Array:
+        """Return how far the path's own terms move to a place, in the smaller errors."""
+        before, after = self._terms[place - 1 : place + 1]
+        errors = np.minimum(before.errors, after.errors)
+        return standardized_departures(before.estimates, after.estimates, errors)

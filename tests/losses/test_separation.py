@@ -1,7 +1,6 @@
 """Labels that are separated but for a few: what is kept, and what is told of the size."""
 
 import itertools
-import warnings
 from pathlib import Path
 
 import numpy as np

@@ -11,6 +11,16 @@ from rrmstats import plotting
 from rrmstats.plotting.captions import large_weights_note
 
 
+@pytest.fixture(scope="module")
+def doubtful():
+    """Return a fit where some rows between the good and the bad may be either."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"x": rng.standard_normal(300)})
+    data["y"] = data["x"] + rng.standard_normal(300)
+    data.loc[:59, "y"] += 4
+    return rrmstats.ols("y ~ x", data, 0.3).fit()
+
+
 def caption(fig):
     return " ".join(fig.axes[0].get_title(loc="left").split())
 
@@ -26,18 +36,27 @@ def test_score_outliers_are_explained(draw, fits):
     )
 
 
-def test_unusual_rows_that_the_second_step_keeps_are_explained(fits):
-    stars = fits["stars"].model
-    results = stars.fit()
-    large = np.asarray(results.outliers()) & (np.asarray(results.relative_weights) > 0.5)
+def test_rows_that_are_hardly_more_likely_bad_than_good_are_explained(fits, doubtful):
+    """The second step flags the rows that are more likely bad than good."""
+    large = np.asarray(doubtful.outliers()) & (np.asarray(doubtful.relative_weights) > 0.5)
     text = (
-        f"{large.sum()} flagged rows have a large weight: unusual at the level 97.5%, but not so "
-        "far out that the fit gives up on them."
+        f"{large.sum()} flagged rows have a large weight: more likely bad than good, but not "
+        "surely bad."
     )
     assert large.sum() > 1
     for draw in (plotting.plot_weights, plotting.plot_fit):
-        assert caption(draw(results)) == text
+        assert caption(draw(doubtful)) == text
         assert caption(draw(fits["stars"])) == ""  # no flagged row has much weight there
+
+
+def test_unusual_rows_that_the_second_step_keeps_are_explained(fits):
+    results = fits["stars"].model.fit()
+    large = np.asarray(results.outliers(0.9)) & (np.asarray(results.relative_weights) > 0.5)
+    assert large.sum() > 1
+    assert large_weights_note(results, 0.9) == (
+        f"{large.sum()} flagged rows have a large weight: unusual at the level 90.0%, but not so "
+        "far out that the fit gives up on them."
+    )
 
 
 def test_rows_of_good_groups_are_explained():
@@ -75,8 +94,7 @@ def test_rows_off_the_subspace_are_not_explained_as_score_outliers():
     assert f"{others} flagged rows have a large weight: unusual at the level 50.0%" in note
 
 
-def test_diagnostics_are_explained_below(fits):
-    results = fits["stars"].model.fit()
-    fig = plotting.plot_diagnostics(results)
-    assert fig.get_supxlabel() == large_weights_note(results)
+def test_diagnostics_are_explained_below(fits, doubtful):
+    fig = plotting.plot_diagnostics(doubtful)
+    assert fig.get_supxlabel() == large_weights_note(doubtful) != ""
     assert plotting.plot_diagnostics(fits["stars"]).get_supxlabel() == ""
