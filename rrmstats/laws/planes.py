@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.frames import median_of
 from rrmstats.laws.gaussian import COLLAPSED, RIDGE, Mixtures, Rows, em_step, probabilities, seen
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
@@ -76,7 +77,7 @@ class PlaneRows(Rows):
         """Tell whether a subspace is not near enough to most rows, or its noise is of few rows."""
         point, basis = coef.sum(axis=0), np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
         square = self.squares((self.data - point)[None], scatter[None])[0]
-        few = bool(COLLAPSED * np.median(square) > self.freedom)
+        few = bool(COLLAPSED * median_of(square[0], self.counts) > self.freedom)
         return few or self.risk(point, basis) > self.most_risk
 
 
