@@ -11,10 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import median_of
-from rrmstats.laws.gaussian import COLLAPSED, RIDGE, Mixtures, Rows, em_step, probabilities, seen
+from rrmstats.laws.gaussian import (
+    COLLAPSED,
+    FAR,
+    RIDGE,
+    Mixtures,
+    Rows,
+    em_step,
+    probabilities,
+    seen,
+)
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
@@ -73,11 +83,22 @@ class PlaneRows(Rows):
         found[:, self.own :] = np.maximum(rest, least)
         return found * self.total / max(self.total - self.q, 1.0), vectors
 
+    def variances(self, scatter: Array) -> Array:
+        """Return the variances off the subspace of a scatter (d, d), in all dimensions."""
+        found = self.off_axes(scatter[None])[0][0]
+        return np.r_[found, np.full(self.codim - len(found), found[-1])]
+
     def refuses(self, coef: Array, scatter: Array) -> bool:
-        """Tell whether a subspace is not near enough to most rows, or its noise is of few rows."""
+        """Tell whether a subspace is not near enough to most rows, or its noise is of few rows.
+
+        Nor is one that passes through q rows: tails have a likelihood without bound there.
+        """
         point, basis = coef.sum(axis=0), np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
-        square = self.squares((self.data - point)[None], scatter[None])[0]
-        few = bool(COLLAPSED * median_of(square[0], self.counts) > self.freedom)
+        square = self.squares((self.data - point)[None], scatter[None])[0][0]
+        typical = float(median_of(square, self.counts))
+        least, half = chi2.ppf([FAR, 0.5], self.freedom)
+        through = float(self.counts @ (square < min(COLLAPSED, least / half) * typical))
+        few = COLLAPSED * typical > self.freedom or through >= max(self.q, FAR * self.total)
         return few or self.risk(point, basis) > self.most_risk
 
 
