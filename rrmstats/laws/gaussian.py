@@ -176,7 +176,7 @@ class Rows:
         values, axes = np.linalg.eigh(scatter)
         along = self.data @ axes[:, 0]
         typical = self._typical(along)
-        return bool(values[0] < COLLAPSED * typical**2)
+        return is_singular(values, scatter) or bool(values[0] < COLLAPSED * typical**2)
 
     @cached_property
     def _plain_variance(self) -> float:
@@ -366,6 +366,11 @@ def ridged(scatter: Array) -> Array:
         return scatter
     size = np.einsum("bii->b", scatter)[:, None, None] / d
     return np.asarray(scatter + (RIDGE * size + NO_MASS**2) * np.eye(d))
+
+
+def is_singular(values: Array, scatter: Array) -> bool:
+    """Tell whether the least of some variances is no more than the ridge of a scatter (d, d)."""
+    return bool(values.min() <= 10 * RIDGE * np.trace(scatter) / len(scatter))
 
 
 def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
