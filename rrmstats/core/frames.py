@@ -32,27 +32,40 @@ def column_frame(columns: Array) -> Array:
     return (columns - center) / np.where(varies, spread, np.where(middle == 0, 1.0, middle))
 
 
-def sign_frame(data: Array, demean: bool) -> tuple[Array, Array]:
+def sign_frame(data: Array, demean: bool, counts: Array | None = None) -> tuple[Array, Array]:
     """Return a center (d,) and orthonormal axes (d, d), the leading ones first.
 
     The axes are those of the spatial signs, the directions from the median: a row counts the
-    same however far out it is.
+    same however far out it is. `counts`, shape (n,), is how often each row does; by default once.
     """
-    center = np.median(data, axis=0) if demean else np.zeros(data.shape[1])
+    center = median_of(data, counts) if demean else np.zeros(data.shape[1])
     centered = data - center
     length = np.linalg.norm(centered, axis=1)
     signs = centered / np.where(length > 0, length, 1.0)[:, None]
-    return center, np.linalg.eigh(signs.T @ signs)[1][:, ::-1]
+    counted = signs if counts is None else counts[:, None] * signs
+    return center, np.linalg.eigh(counted.T @ signs)[1][:, ::-1]
 
 
-def typical_spread(centered: Array) -> Array:
+def typical_spread(centered: Array, counts: Array | None = None) -> Array:
     """Return the median distance from zero in units of the normal distribution, shape (k,).
 
-    Among the values that are not zero, where most of them are.
+    Among the values that are not zero, where most of them are. `counts`, shape (n,), is how often
+    each row counts; by default once.
     """
     distance = np.abs(centered)
-    spread = np.median(distance, axis=0)
-    return MAD_UNIT * np.where(spread > 0, spread, positive_median(distance))
+    spread = median_of(distance, counts)
+    if counts is None or np.ptp(counts) == 0:
+        positive = positive_median(distance)
+    else:
+        positive = median_under(distance, counts[:, None] * (distance > 0))
+    return MAD_UNIT * np.where(spread > 0, spread, positive)
+
+
+def median_of(values: Array, counts: Array | None) -> Array:
+    """Return the medians of columns, shape (...), of values (n, ...) that count so often."""
+    if counts is None or np.ptp(counts) == 0:
+        return np.asarray(np.median(values, axis=0))
+    return median_under(values, counts)
 
 
 def clipped_spread(exog: Array, counts: Array | None = None) -> Array:

@@ -23,6 +23,7 @@ from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
+from rrmstats.core.frames import median_of
 
 LOG_2PI = float(np.log(2 * np.pi))
 # Most that a step changes the log size of the noise per unit of a feature, and most in all.
@@ -167,20 +168,26 @@ class Rows:
     def refuses(self, coef: Array, scatter: Array) -> bool:
         """Tell whether the variance along the least axis of a scatter (d, d) is of few rows.
 
-        In one dimension: whether it is rounding beside that of least squares. `coef` is (k, d).
+        In one dimension: whether it is rounding beside that of least squares, which bad rows far
+        out do not enlarge beyond that of the responses. `coef` is (k, d).
         """
         if self.dim == 1:
             return bool(scatter[0, 0] < EXACT * self._plain_variance)
         values, axes = np.linalg.eigh(scatter)
         along = self.data @ axes[:, 0]
-        typical = float(np.median(np.abs(along - np.median(along))))
-        return bool(values[0] < COLLAPSED * typical**2)
+        typical = self._typical(along)
+        return is_singular(values, scatter) or bool(values[0] < COLLAPSED * typical**2)
 
     @cached_property
     def _plain_variance(self) -> float:
         coef = self.coefficients(self.counts[None], self.data)
         resid = (self.data - self.fitted(coef)[0])[:, 0]
-        return float(self.counts @ resid**2) / self.total
+        plain, typical = float(self.counts @ resid**2) / self.total, self._typical(self.data[:, 0])
+        return min(plain, typical**2) if typical > 0 else plain
+
+    def _typical(self, values: Array) -> float:
+        """Return the median distance of values (n,) from their median."""
+        return float(median_of(np.abs(values - median_of(values, self.counts)), self.counts))
 
     @property
     def total(self) -> float:
@@ -361,6 +368,11 @@ def ridged(scatter: Array) -> Array:
     return np.asarray(scatter + (RIDGE * size + NO_MASS**2) * np.eye(d))
 
 
+def is_singular(values: Array, scatter: Array) -> bool:
+    """Tell whether the least of some variances is no more than the ridge of a scatter (d, d)."""
+    return bool(values.min() <= 10 * RIDGE * np.trace(scatter) / len(scatter))
+
+
 def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
     """Return log-densities of Student's distribution; `base` holds ln det of its scatter."""
     norm = gammaln((df + dim) / 2) - gammaln(df / 2) - 0.5 * dim * np.log(np.pi * df)
@@ -539,7 +551,9 @@ def with_bad_rows(
         square = rows.squares(resid, mixtures.scatter)[0]
         total = wide.sum(axis=1)
         pull = wide * (1 + d) / (1 + square / mixtures.spread[:, None])
-        found = np.einsum("bn,bn->b", pull, square) / np.maximum(d * total, NO_MASS)
+        # At the maximum the pulls sum to the mass; dividing by them is the faster EM in high
+        # dimensions (with expanded parameters).
+        found = np.einsum("bn,bn->b", pull, square) / np.maximum(d * pull.sum(axis=1), NO_MASS)
         spread = np.where(total > NO_MASS, np.maximum(found, 1.0), mixtures.spread)
         mixtures = replace(mixtures, spread=spread)
     cluster, line = _HAS_CLUSTER[kind], _HAS_LINE[kind]
@@ -578,7 +592,7 @@ def started(
     if out.any():
         if not _IS_SCATTERED[number]:
             center = count @ resid[out] / max(float(count.sum()), NO_MASS)
-        spread = max(float(np.median(square[out])) / rows.freedom, 2.0)
+        spread = max(float(median_of(square[out], count)) / rows.freedom, 2.0)
         if _HAS_LINE[number]:
             shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
     middle, inverse = rows.middle(1.0 - out)

@@ -11,12 +11,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
-from rrmstats.laws.gaussian import COLLAPSED, RIDGE, Mixtures, Rows, em_step, probabilities, seen
+from rrmstats.core.frames import median_of
+from rrmstats.laws.gaussian import (
+    COLLAPSED,
+    FAR,
+    RIDGE,
+    Mixtures,
+    Rows,
+    em_step,
+    is_singular,
+    probabilities,
+    seen,
+)
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
+# Steps without progress after which they become shorter.
+PATIENCE = 30
 # Rows per axis that can tell its variance from others.
 ROWS_PER_AXIS = 5
 
@@ -72,11 +86,25 @@ class PlaneRows(Rows):
         found[:, self.own :] = np.maximum(rest, least)
         return found * self.total / max(self.total - self.q, 1.0), vectors
 
+    def variances(self, scatter: Array) -> Array:
+        """Return the variances off the subspace of a scatter (d, d), in all dimensions."""
+        found = self.off_axes(scatter[None])[0][0]
+        return np.r_[found, np.full(self.codim - len(found), found[-1])]
+
     def refuses(self, coef: Array, scatter: Array) -> bool:
-        """Tell whether a subspace is not near enough to most rows, or its noise is of few rows."""
+        """Tell whether a subspace is not near enough to most rows, or its noise is of few rows.
+
+        Nor is one that passes through q rows: tails have a likelihood without bound there.
+        """
         point, basis = coef.sum(axis=0), np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
-        square = self.squares((self.data - point)[None], scatter[None])[0]
-        few = bool(COLLAPSED * np.median(square) > self.freedom)
+        square = self.squares((self.data - point)[None], scatter[None])[0][0]
+        typical = float(median_of(square, self.counts))
+        least, half = chi2.ppf([FAR, 0.5], self.freedom)
+        through = float(self.counts @ (square < min(COLLAPSED, least / half) * typical))
+        exact = is_singular(np.linalg.eigvalsh(scatter)[-self.q - 1 :], scatter)
+        few = (
+            exact or COLLAPSED * typical > self.freedom or through >= max(self.q, FAR * self.total)
+        )
         return few or self.risk(point, basis) > self.most_risk
 
 
@@ -105,15 +133,32 @@ def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
 
 
 def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
-    """Return a mixture, a batch of one, after EM has come to rest, and whether it has."""
+    """Return a mixture, a batch of one, after EM has come to rest, and whether it has.
+
+    Rows on the border may take turns, since the leading axes follow those that are good. Then
+    steps become shorter.
+    """
+    least, idle, part = np.inf, 0, 1.0
     for _ in range(MAXITER):
         new = em_step(rows, mixture, eps_bar)
         grown = np.abs(new.scatter - mixture.scatter).max() / np.abs(new.scatter).max()
         change = max(float(grown), float(np.abs(new.good - mixture.good).max()))
-        mixture = new
         if change < TOL:
-            return mixture, True
+            return new, True
+        idle = 0 if change < 0.9 * least else idle + 1
+        least = min(change, least)
+        if idle > PATIENCE:
+            part, idle, least = part / 2, 0, change
+        mixture = new if part == 1 else between(mixture, new, part)
     return mixture, False
+
+
+def between(before: Mixtures, after: Mixtures, part: float) -> Mixtures:
+    """Return a mixture of the same kind, part of the way from one to another."""
+    names = ("coef", "scatter", "df", "wide", "apart", "spread", "center", "size")
+    ends = {name: (getattr(before, name), getattr(after, name)) for name in names}
+    moved = {name: (1 - part) * old + part * new for name, (old, new) in ends.items()}
+    return replace(after, **moved)
 
 
 def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:

@@ -128,7 +128,7 @@ class ComponentsProblem(SubspaceProblem):
         )
         found = replace(found, converged=found.converged and plane.settled)
         inner = InnerScatter.found(self, basis, setting).explained(good)
-        variances = plane.rows.off_axes(mixture.scatter)[0][0]
+        variances = plane.rows.variances(mixture.scatter[0])
         second = self._estimate(found, setting, inner, PlaneNoise(variances, 0.0, 1.0))
         within = inner.good() if isinstance(inner, ExplainedScatter) else 1.0
         prob_bad = 1 - good * within

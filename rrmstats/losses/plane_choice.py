@@ -12,7 +12,7 @@ from rrmstats.core.block_array import aligned, row_map, taken
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.explanations import Explained
-from rrmstats.core.points import evaluate
+from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Mixtures
@@ -33,6 +33,25 @@ from rrmstats.losses.tilted_scatter import untilted_variances
 CHANCE = 1e-3
 # Least part of the rows that a subspace is taken to rest on.
 LEAST_BREAD = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneRisk:
+    """The risk of subspaces at rows in memory.
+
+    Attributes
+    ----------
+    problem : SubspaceProblem
+    budget : Budget
+    """
+
+    problem: SubspaceProblem
+    budget: Budget
+
+    def __call__(self, point: Array, basis: Array) -> float:
+        """Return the risk of a point (d,) and a basis (d, q)."""
+        theta = self.problem.join(point, basis)
+        return float(evaluate(self.problem, theta[None], self.budget).risk[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +145,9 @@ def explained_plane(
     starts = end_candidates(problem, solution, setting, data, counts)
     memory = problem.with_rows(data)
     budget = replace(setting, freq_weights=counts).budget(len(data))
-
-    def risk(point: Array, basis: Array) -> float:
-        return float(evaluate(memory, memory.join(point, basis)[None], budget).risk[0])
-
     rows = PlaneRows(
         data, exog, counts, q=problem.q, codim=codim, own=0,
-        risk=risk, most_risk=most_risk(problem, solution, setting, codim),
+        risk=PlaneRisk(memory, budget), most_risk=most_risk(problem, solution, setting, codim),
     )  # fmt: skip
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))

@@ -7,7 +7,7 @@ from scipy.stats import chi2
 
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
-from rrmstats.core.frames import sign_frame, typical_spread
+from rrmstats.core.frames import median_of, sign_frame, typical_spread
 from rrmstats.core.points import Points, evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -93,44 +93,52 @@ def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
     median absolute deviations; and those not far out along the first or the last axis of the
     fourth-moment scatter, on which a cluster makes tails heavy or short.
     """
-    data, demean = rows.data[rows.counts > 0], bool(rows.n_coef)
-    center, axes = sign_frame(data, demean)
+    used, demean = rows.counts > 0, bool(rows.n_coef)
+    data, counts = rows.data[used], rows.counts[used]
+    center, axes = sign_frame(data, demean, counts)
     scores = (data - center) @ axes
-    scores -= np.median(scores, axis=0) * demean
-    variances = np.maximum(typical_spread(scores) ** 2, FLAT)
-    found = [middle(rows, data, np.sum(scores**2 / variances, axis=1), 0.5)]
-    if len(data) > 2 * rows.dim:
-        along = fourth_moment_axes(data, demean)
+    scores -= median_of(scores, counts) * demean
+    variances = np.maximum(typical_spread(scores, counts) ** 2, FLAT)
+    found = [middle(rows, data, counts, np.sum(scores**2 / variances, axis=1), 0.5)]
+    if rows.total > 2 * rows.dim:
+        along = fourth_moment_axes(data, counts, demean)
         for axis in (0, -1):
-            score = along[:, axis] - np.median(along[:, axis]) * demean
-            found.append(middle(rows, data, score**2, 1 - eps_bar))
+            score = along[:, axis] - median_of(along[:, axis], counts) * demean
+            found.append(middle(rows, data, counts, score**2, 1 - eps_bar))
     return [each for each in found if each is not None]
 
 
-def fourth_moment_axes(data: Array, demean: bool) -> Array:
+def fourth_moment_axes(data: Array, counts: Array, demean: bool) -> Array:
     """Return coordinates along the axes of the fourth-moment scatter, the largest first, (n, d).
 
     Rows are whitened by their covariance, and weighted by their squared distances (FOBI).
     """
-    centered = data - data.mean(axis=0) * demean
-    spread, vectors = root_values(centered.T @ centered / len(data))
+    share = counts / counts.sum()
+    centered = data - share @ data * demean
+    spread, vectors = root_values((share[:, None] * centered).T @ centered)
     z = centered @ (vectors / spread)
-    fourth = z.T @ (np.sum(z**2, axis=1)[:, None] * z)
+    fourth = z.T @ ((share * np.sum(z**2, axis=1))[:, None] * z)
     return np.asarray(z @ np.linalg.eigh(fourth)[1][:, ::-1])
 
 
-def middle(rows: Rows, data: Array, distance: Array, share: float) -> Candidate | None:
+def middle(
+    rows: Rows, data: Array, counts: Array, distance: Array, share: float
+) -> Candidate | None:
     """Return location and scatter of the rows of least distance; None where it is singular.
 
     The scatter has a size at which the median squared distance is that of Gaussian rows.
     """
-    n, d = data.shape
-    kept = data[np.argsort(distance, kind="stable")[: max(int(share * n), d + 2)]]
-    location = kept.mean(axis=0) * rows.n_coef
-    scatter = (kept - location).T @ (kept - location) / len(kept)
+    order = np.argsort(distance, kind="stable")
+    reached = np.cumsum(counts[order])
+    most = max(int(share * reached[-1] + 1e-9), data.shape[1] + 2)
+    kept = np.zeros(len(data))
+    kept[order] = np.clip(most - (reached - counts[order]), 0.0, counts[order])
+    kept /= kept.sum()
+    location = kept @ data * rows.n_coef
+    scatter = (kept[:, None] * (data - location)).T @ (data - location)
     try:
         square = rows.squares((data - location)[None], scatter[None])[0]
     except np.linalg.LinAlgError:
         return None
-    size = float(np.median(square)) / float(chi2.ppf(0.5, rows.freedom))
+    size = float(median_of(square[0], counts)) / float(chi2.ppf(0.5, rows.freedom))
     return location[None][: rows.n_coef], scatter * max(size, FLAT)

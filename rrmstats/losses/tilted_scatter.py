@@ -103,7 +103,7 @@ def tilted_moves(
     """Return influence functions of location (n, d) and consistent scatter (n, d, d).
 
     ln a moves by -(a - 1) times what ln lambda does, unless it is that of clean data. They grow
-    because the fit has used up some of the rows.
+    because the fit has used up some of the rows, but for plain moments, whose errors are known.
     """
     n, base = problem.n_obs, setting.base(problem.n_obs)
     steps, log_lambda = minimum_influence(
@@ -112,7 +112,8 @@ def tilted_moves(
     location, scatter = problem.directions(solution.theta, steps)
     free = order < 1 / second_moment_ratio(setting.eps_bar, problem.dim)
     wnobs = setting.wnobs(n)
-    enlarged = float(np.sqrt(wnobs / max(wnobs - problem.n_params, 1.0)))
+    used = problem.n_params if setting.eps_bar else 0
+    enlarged = float(np.sqrt(wnobs / max(wnobs - used, 1.0)))
     scatter = row_map(
         _resized, scatter, -(order - 1) * free * log_lambda, tail=(problem.dim, problem.dim),
         here=problem.split(solution.theta)[1], order=order * enlarged,

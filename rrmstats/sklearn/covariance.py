@@ -58,7 +58,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
     precision_ : ndarray of shape (n_features, n_features)
         Inverse of the covariance, or its pseudo-inverse; None without `store_precision`.
     support_ : ndarray of shape (n_samples,)
-        Which rows are no outliers. Of clean rows one in forty is taken for one.
+        Which rows are no outliers. Rows of weight zero are told by their distance alone.
     dist_ : ndarray of shape (n_samples,)
         Squared Mahalanobis distances of the rows.
     weights_ : ndarray of shape (n_samples,)
@@ -149,6 +149,8 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         self._set_covariance(np.asarray(results.cov))
         distances = results.mahalanobis(x)
         self.dist_, self.support_ = distances**2, distances <= results.cutoff()
+        # The model knows more of its own rows than their distances.
+        self.support_[rows.used] = ~np.asarray(results.outliers())
         return self
 
     def _fit_classical(self, x: Array, rows: CountedRows) -> Self:
