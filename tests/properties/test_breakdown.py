@@ -92,4 +92,4 @@ def test_risks_are_those_of_weights_however_far_out_the_rows(kind, seed):
     known_to = 1e-12 * first.lambda_
     assert_allclose(first.risk, first.weights @ first.losses, rtol=1e-3, atol=known_to)
     assert first.weights[:80].sum() < 1e-3
-    assert np.isfinite(res.params).all()
+    assert np.isfinite(first.params).all()
