@@ -249,8 +249,8 @@ def best_explanation(
     rows, candidates, eps_bar
         As `compared` takes them.
     agrees : callable, optional
-        Tell whether coefficients (k, d) may be those of the good rows. The best explanation of
-        which that is true is chosen; the best of all where it is true of none.
+        Tell whether coefficients (k, d) may be those of the good rows. The best explanation that
+        converges and of which that is true is chosen; the best of all where there is none.
     """
     ranked = compared(rows, candidates, eps_bar)
     tried = []
@@ -258,7 +258,7 @@ def best_explanation(
         mixture, settled = polished(rows, best.mixture, eps_bar)
         if len(sound(rows, mixture, eps_bar)):
             tried.append((best, mixture, settled))
-            if agrees(mixture.coef[0]):
+            if settled and agrees(mixture.coef[0]):
                 break
     else:
         best, mixture, settled = tried[0] if tried else (best, mixture, settled)
