@@ -84,7 +84,10 @@ def test_components(name, q):
         assert_allclose(res.eigenvals, expected["eigenvalue"], rtol=0.25)
     else:  # PcaHubert's are 1.65 times those of the rows that it does not flag
         bulk = np.delete(load(name).to_numpy(), sorted(outliers), axis=0)
-        assert_allclose(res.eigenvals, np.linalg.eigvalsh(np.cov(bulk.T))[:-3:-1], rtol=0.25)
+        # The first step has errors of 0.3 to 0.4 of them, the second of 0.15.
+        values, second = np.linalg.eigvalsh(np.cov(bulk.T))[:-3:-1], RRMPCA(load(name), q, 0.25)
+        assert_allclose(res.eigenvals, values, rtol=0.35)
+        assert_allclose(second.fit().eigenvals, values, rtol=0.15)
     assert_allclose(res.mean, expected["center"], atol=0.2)
     assert len(found ^ outliers) <= 1  # one row is on the border of each
     if name == "stars_cyg":  # the bulk of hbk has no direction of its own

@@ -136,7 +136,7 @@ def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixture
     """Return a mixture, a batch of one, after EM has come to rest, and whether it has.
 
     Rows on the border may take turns, since the leading axes follow those that are good. Then
-    steps become shorter.
+    steps become shorter, until there is progress again.
     """
     least, idle, part = np.inf, 0, 1.0
     for _ in range(MAXITER):
@@ -145,9 +145,10 @@ def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixture
         change = max(float(grown), float(np.abs(new.good - mixture.good).max()))
         if change < TOL:
             return new, True
-        idle = 0 if change < 0.9 * least else idle + 1
-        least = min(change, least)
-        if idle > PATIENCE:
+        idle += 1
+        if change < 0.9 * least:
+            part, idle, least = min(1.1 * part, 1.0), 0, change
+        elif idle > PATIENCE:
             part, idle, least = part / 2, 0, change
         mixture = new if part == 1 else between(mixture, new, part)
     return mixture, False

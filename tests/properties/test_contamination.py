@@ -28,12 +28,20 @@ def cloud(n=90, share=0.1, seed=1):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.4])
 def test_the_contamination_is_estimated(name, share):
-    """In both steps, and one row in 400 is a fifth of a standard error."""
+    """In both steps, and one row in 400 is a fifth of a standard error.
+
+    A second step that finds no bad rows explains all rows without them: a share of zero that is
+    no estimate, and has no error.
+    """
     x = cloud(400, share)
     res = MODELS[name](x, 0.4).fit()
     for step in (res, res.first_step):
         assert abs(step.eps_hat - share) < 4 * step.eps_hat_se + 1 / 400
-        assert 0.002 < step.eps_hat_se < 0.04
+        if share == 0 and step is res:
+            assert (step.eps_hat, step.eps_hat_se) == (0.0, 0.0)
+        else:
+            # That of a first step counts the error of the size of the scatter too.
+            assert 0.002 < step.eps_hat_se < (0.04 if step is res else 0.06)
 
 
 @pytest.mark.parametrize("name", MODELS)
