@@ -55,7 +55,6 @@ def flagged(res):
         ("hbk", 0.13, 0.30, set(range(1, 11))),
         ("wood", 0.2, 0.4, {4, 6, 8, 19}),
         ("coleman", 0.1, 0.35, LMROB["coleman"]),
-        ("education", 0.02, 0.2, LMROB["education"]),
     ],
 )
 def test_auto_flags_exactly_the_bad_rows(name, low, high, expected):

@@ -199,6 +199,36 @@ def inverse_root(gram: Array) -> Array:
     return (vectors * root).T / unit
 
 
+def standardizing(exog: Array) -> Array:
+    """Return A such that the columns of ``exog @ A`` have size one, shape (k, k).
+
+    Where a column is constant the others are centered by it, so that the condition does not depend
+    on where they are measured from.
+
+    Parameters
+    ----------
+    exog : ndarray, shape (n, k)
+        Rows from which means and sizes are taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core.design import standardizing
+    >>> exog = np.c_[np.ones(4), 1960 + np.arange(4.0)]
+    >>> (exog @ standardizing(exog)).mean(axis=0).round(9)
+    array([1., 0.])
+    """
+    k, mean = exog.shape[1], exog.mean(axis=0)
+    spread = exog.std(axis=0)
+    constant = np.flatnonzero((spread <= 1e-12 * np.abs(mean)) & (mean != 0))
+    found = np.eye(k)
+    if len(constant):
+        others = np.arange(k) != constant[0]
+        found[constant[0], others] = -mean[others] / mean[constant[0]]
+    size = np.sqrt(((exog @ found) ** 2).mean(axis=0))
+    return found / np.where(size > 0, size, 1.0)
+
+
 class Thinned(NamedTuple):
     """Some rows of a problem, in memory.
 

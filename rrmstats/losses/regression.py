@@ -14,7 +14,13 @@ from rrmstats.core.consistency import (
     second_moment_ratio,
     untilted_variance,
 )
-from rrmstats.core.design import Design, inverse_root, power_of_two
+from rrmstats.core.design import (
+    CONDITION_ROWS,
+    Design,
+    inverse_root,
+    power_of_two,
+    standardizing,
+)
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
@@ -102,16 +108,17 @@ class RegressionProblem(SquaresProblem):
             bad = 1.0 * (found.weights == 0)
             told = without_comparison(bad, first.eps_hat, first.wnobs)
             return replace(first, first=first, explained=told)
+        basis = standardizing(self.thinned(CONDITION_ROWS).exog)
         rows = explained_gaussian(
             self,
             setting,
             self.endog[:, None],
-            self.exog,
-            self._candidates(first),
-            lambda coef: first.agrees(self.to_params(coef[:, 0])),
+            self.exog @ basis,
+            [(np.linalg.solve(basis, coef), s) for coef, s in self._candidates(first)],
+            lambda coef: first.agrees(self.to_params(basis @ coef[:, 0])),
         )
         mixture = rows.fitted.mixture
-        theta, scale = mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
+        theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
         mass = setting.spread(self.n_obs) * rows.probabilities()[1]
         losses = self.losses(theta)
         found = found.continued(theta, losses, mass / mass.sum(), found.lambda_, setting)
@@ -130,6 +137,7 @@ class RegressionProblem(SquaresProblem):
             loss_unit=self.endog_unit**2,
             noise=Noise(theta, 1.0, scale, share),
             rows=rows,
+            basis=basis,
         )
 
     def _candidates(self, first: RegressionEstimate) -> list[tuple[Array, Array]]:
@@ -288,10 +296,13 @@ class ExplainedRegression(RegressionEstimate):
     Attributes
     ----------
     rows : ExplainedRows
-        The rows and their explanation, in the units of the problem.
+        The rows and their explanation, predictors in units of their spread.
+    basis : ndarray, shape (k, k)
+        Takes the coefficients of these predictors to those of the problem.
     """
 
     rows: ExplainedRows
+    basis: Array
 
     @cached_property
     def curvature_pvalue(self) -> float:
@@ -333,10 +344,10 @@ class ExplainedRegression(RegressionEstimate):
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
-        inverse = self.rows.fitted.inverse_gram
+        inverse = self.basis @ self.rows.fitted.inverse_gram @ self.basis.T
         return self._back(self._back(inverse * self.noise.scale).T)
 
     def _in_units(self, influence: Array) -> Array:
         """Return the influence functions of the coefficients in the units of the data."""
         moves = influence[:, self.rows.fitted.decided.place("coef")]
-        return self._back(moves * float(np.sqrt(self.noise.scale)))
+        return self._back(moves @ self.basis.T * float(np.sqrt(self.noise.scale)))
