@@ -99,7 +99,7 @@ class PlaneRows(Rows):
         point, basis = coef.sum(axis=0), np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
         square = self.squares((self.data - point)[None], scatter[None])[0][0]
         typical = float(median_of(square, self.counts))
-        least, half = chi2.ppf([FAR, 0.5], self.freedom)
+        least, half = (float(chi2.ppf(level, self.freedom)) for level in (FAR, 0.5))
         through = float(self.counts @ (square < min(COLLAPSED, least / half) * typical))
         exact = is_singular(np.linalg.eigvalsh(scatter)[-self.q - 1 :], scatter)
         few = (
