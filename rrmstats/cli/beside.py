@@ -32,7 +32,7 @@ def beside_rows(frame: pd.DataFrame, fit: Any) -> pd.DataFrame:
     >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
     >>> fit = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
     >>> beside_rows(stars, fit).columns.tolist()
-    ['log_te', 'log_light', 'weight', 'outlier', 'residual', 'distance']
+    ['log_te', 'log_light', 'weight', 'prob_bad', 'outlier', 'residual', 'distance']
     """
     columns = row_columns(fit)
     while not set(columns).isdisjoint(frame.columns):

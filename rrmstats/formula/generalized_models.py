@@ -75,7 +75,7 @@ def glm(
     >>> import rrmstats, statsmodels.api as sm
     >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
     >>> family = sm.families.Gamma(sm.families.links.Log())
-    >>> res = rrmstats.glm("log_light ~ log_te", stars, eps_bar=0.2, family=family).fit()
+    >>> res = rrmstats.glm("log_light ~ log_te", stars, eps_bar=0.2, family=family).fit(steps=1)
     >>> bool(res.params["log_te"] > 0)
     True
     """

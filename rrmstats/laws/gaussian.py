@@ -353,7 +353,8 @@ def squared_distances(resid: Array, scatter: Array) -> tuple[Array, Array]:
     """Return squared distances (b, n) of residuals (b, n, d), and ln det S (b,)."""
     if resid.shape[2] == 1:
         variance = np.maximum(scatter[:, 0, 0], np.finfo(float).tiny)
-        return resid[:, :, 0] ** 2 / variance[:, None], np.log(variance)
+        with np.errstate(over="ignore"):  # rows at any distance
+            return resid[:, :, 0] ** 2 / variance[:, None], np.log(variance)
     root = np.linalg.cholesky(scatter)
     u = resid @ np.swapaxes(np.linalg.inv(root), 1, 2)
     return np.einsum("bnd,bnd->bn", u, u), 2 * np.log(np.einsum("bii->bi", root)).sum(axis=1)
