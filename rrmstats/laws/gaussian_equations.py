@@ -371,12 +371,6 @@ class Equations:
         return self.good * (df + d) / (df + square)
 
     @property
-    def share(self) -> float:
-        """The share of bad rows."""
-        bad = self.shared.wide + self.shared.apart
-        return float(self.rows.counts @ bad) / self.rows.total
-
-    @property
     def affordable(self) -> bool:
         """Whether the equations are few enough for their derivative."""
         return len(self.value) <= MOST_EQUATIONS

@@ -77,8 +77,3 @@ def normalized(sums: tuple[Any, Array, Array]) -> Array:
     """Return `moment_sums` as the mean and second moment about zero, shape (d + d * d,)."""
     mass, first, second = sums
     return np.concatenate([first, second.ravel()]) / mass
-
-
-def first_sums(mass: Array, *squares: Array) -> tuple[Array, ...]:
-    """Return the sum of mass, and the sums of mass times each of some arrays."""
-    return mass.sum(), *(mass @ square for square in squares)
