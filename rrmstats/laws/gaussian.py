@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 from scipy.stats import chi2
+from scipy.stats import f as f_distribution
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
@@ -57,18 +58,16 @@ PLAIN = Kind(Good.PLAIN, Bad.NONE)
 SHORT = Kind(Good.SHORT_TAILS, Bad.NONE)
 HEAVY = Kind(Good.HEAVY_TAILS, Bad.NONE)
 CONTAMINATED = tuple(
-    Kind(Good.PLAIN, bad) for bad in (Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER)
+    Kind(Good.PLAIN, bad) for bad in (Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED)
 )
 OTHER_LINE = Kind(Good.PLAIN, Bad.OTHER_LINE)
-SCATTERED = Kind(Good.PLAIN, Bad.SCATTERED)
 KINDS = (
     *(PLAIN, SHORT, HEAVY, *CONTAMINATED, OTHER_LINE),
     *(
         Kind(good, bad)
         for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)
-        for bad in (Bad.NONE, Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER)
+        for bad in (Bad.NONE, Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED)
     ),
-    SCATTERED,
 )
 NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _HAS_WIDE = np.array([kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
@@ -179,10 +178,34 @@ class Rows:
         return is_singular(values, scatter) or bool(values[0] < COLLAPSED * typical**2)
 
     @cached_property
+    def classical(self) -> tuple[Array, Array]:
+        """The classical fit: coefficients (k, d) and scatter (d, d)."""
+        coef = self.coefficients(self.counts[None], self.data)[0]
+        resid = self.data - self.fitted(coef[None])[0]
+        free = max(self.total - self.n_coef, 1e-9)
+        return coef, (self.counts[:, None] * resid).T @ resid / free
+
+    @cached_property
+    def unit_information(self) -> float:
+        """Logarithm of the information of one row on the coefficients, in the classical fit."""
+        scatter = ridged(self.classical[1][None])
+        return float(self.information(self.counts[None] / self.total, scatter)[0])
+
+    def information(self, weights: Array, scatter: Array) -> Array:
+        """Return ln det of the information on the coefficients, shape (b,).
+
+        Parameters
+        ----------
+        weights : ndarray, shape (b, n)
+        scatter : ndarray, shape (b, d, d)
+        """
+        log_det = self.squares(np.zeros((len(weights), 1, self.dim)), scatter)[1]
+        gram = np.linalg.slogdet(self.grams(weights, RIDGE))[1]
+        return np.asarray(self.freedom * gram - self.n_coef * log_det)
+
+    @cached_property
     def _plain_variance(self) -> float:
-        coef = self.coefficients(self.counts[None], self.data)
-        resid = (self.data - self.fitted(coef)[0])[:, 0]
-        plain, typical = float(self.counts @ resid**2) / self.total, self._typical(self.data[:, 0])
+        plain, typical = float(self.classical[1][0, 0]), self._typical(self.data[:, 0])
         return min(plain, typical**2) if typical > 0 else plain
 
     def _typical(self, values: Array) -> float:
@@ -225,21 +248,25 @@ class Rows:
         return np.asarray(self.exog @ coef)
 
     def middle(self, weights: Array) -> tuple[Array, Array]:
-        """Return mean (p,) and inverse covariance (p, p) in X of the rows with weight."""
-        varying, share = self.whole.varying(self.exog), weights * self.counts
-        share = share / max(float(share.sum()), NO_MASS)
-        centered = varying - share @ varying
-        inverse = np.linalg.pinv((share[:, None] * centered).T @ centered, hermitian=True)
-        return share @ varying, inverse
+        """Return mean (p,) and a metric (p, p) in X of the rows with weight.
 
-    def far(self, mean: Array, inverse: Array) -> np.ndarray:
+        In the metric, another row of the same normal distribution has a squared distance above 1
+        with probability FAR (Hotelling's T^2).
+        """
+        varying, mass = self.whole.varying(self.exog), weights * self.counts
+        m, p = float(mass.sum()), varying.shape[1]
+        if not m > p + 1 > 1:
+            return np.zeros(p), np.zeros((p, p))
+        mean = mass @ varying / m
+        centered = varying - mean
+        inverse = np.linalg.pinv((mass[:, None] * centered).T @ centered, hermitian=True)
+        most = p * (m + 1) / (m * (m - p)) * float(f_distribution.isf(FAR, p, m - p))
+        return mean, inverse / most
+
+    def far(self, mean: Array, metric: Array) -> np.ndarray:
         """Tell which rows are far in X from a middle, shape (n,)."""
-        p = len(mean)
-        if p == 0:
-            return np.zeros(len(self.exog), bool)
         centered = self.whole.varying(self.exog) - mean
-        square = np.einsum("ni,ij,nj->n", centered, inverse, centered)
-        return np.asarray(square > chi2.isf(FAR, p))
+        return np.asarray(np.einsum("ni,ij,nj->n", centered, metric, centered) > 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,10 +299,12 @@ class Mixtures:
         m of a cluster.
     size : ndarray, shape (b,)
         v of a cluster.
-    middle, inverse : ndarray, shapes (b, p) and (b, p, p)
-        Mean and inverse covariance in X of the rows from which others are far.
+    middle, metric : ndarray, shapes (b, p) and (b, p, p)
+        Mean and metric in X of the rows from which others are far.
     far : ndarray of bool, shape (b, n)
         Whether rows are far from the others in X.
+    gain : ndarray, shape (b,)
+        What short tails add to the log-likelihood of normal ones.
     good : ndarray, shape (b, n)
         Probability of each row to be good.
     log_likelihood : ndarray, shape (b,)
@@ -295,8 +324,9 @@ class Mixtures:
     center: Array
     size: Array
     middle: Array
-    inverse: Array
+    metric: Array
     far: np.ndarray
+    gain: Array
     good: Array
     log_likelihood: Array
 
@@ -314,14 +344,14 @@ class Mixtures:
         return Mixtures(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
     def n_extra(self, rows: Rows) -> np.ndarray:
-        """Return the parameters of each besides B and S that are at no bound, shape (b,)."""
-        kind, d, k = self.kind, rows.freedom, rows.n_coef
+        """Return the parameters besides coefficients and S that are at no bound, shape (b,)."""
+        kind, d = self.kind, rows.freedom
         bad = _HAS_WIDE[kind] | _HAS_CLUSTER[kind] | _HAS_LINE[kind]
         found = (_IS_HEAVY | _IS_GROWING)[kind] + (kind == NUMBER[SHORT])
         found = found + _IS_CHANGING[kind] * rows.distances.shape[1]
         shift = d * (_HAS_CLUSTER & ~_IS_SCATTERED)[kind]
         found = found + 2 * _HAS_WIDE[kind] + (1 + (self.size > 1)) * _HAS_CLUSTER[kind] + shift
-        found = found + (1 + k * d) * _HAS_LINE[kind]
+        found = found + _HAS_LINE[kind]
         return np.asarray(found + (bad & self.far.any(axis=1)))
 
 
@@ -347,6 +377,31 @@ class Seen(NamedTuple):
     feature: Array | None
     square: Array
     logs: list[Array | None]
+
+
+def penalties(rows: Rows, mixtures: Mixtures) -> Array:
+    r"""Return what the parameters cost on the scale of BIC, shape (b,).
+
+    ln n for each, as in BIC, but for the coefficients: the likelihood is integrated over these
+    with a prior as informative as one row of the classical fit, :math:`N(0, I_1^{-1})`. By
+    Laplace's method they cost :math:`\ln\det I - \ln\det I_1`, where I is their information
+    in the mixture: k ln n without bad rows, and more where the noise is smaller. Few rows that fit
+    well therefore do not win by their small noise alone, as in restricted maximum likelihood.
+    """
+    kind, view, d = mixtures.kind, seen(rows, mixtures), rows.freedom
+    (good, wide, apart), _ = probabilities(mixtures, view)
+    if _IS_HEAVY[kind].any():
+        df = mixtures.df[:, None]
+        with np.errstate(invalid="ignore"):
+            good = good * np.where(np.isinf(df), 1.0, (df + d) / (df + d + 2))
+    line, mass = _HAS_LINE[kind], rows.counts * np.exp(-2 * view.log_size)
+    around = apart / mixtures.size[:, None] * ~line[:, None]
+    around = around + wide * (1 + d) / (3 + d) / mixtures.spread[:, None]
+    found = rows.information(mass * (good + around), mixtures.scatter) - rows.unit_information
+    if line.any():
+        bad = rows.information((mass * apart)[line], mixtures.scatter[line])
+        found[line] += bad - rows.unit_information
+    return np.asarray(found + np.log(rows.total) * mixtures.n_extra(rows))
 
 
 def squared_distances(resid: Array, scatter: Array) -> tuple[Array, Array]:
@@ -477,7 +532,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
         wide=shares[0],
         apart=shares[1],
         good=good,
-        log_likelihood=log_density @ counts,
+        log_likelihood=log_density @ counts + mixtures.gain,
         growth=grown(rows, mixtures, view, mass) if scaled else mixtures.growth,
         unit=fitted_unit(rows.fitted(coef)[:, :, 0], mass) if scaled else mixtures.unit,
     )  # fmt: skip
@@ -596,7 +651,7 @@ def started(
         spread = max(float(median_of(square[out], count)) / rows.freedom, 2.0)
         if _HAS_LINE[number]:
             shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
-    middle, inverse = rows.middle(1.0 - out)
+    middle, metric = rows.middle(1.0 - out)
     has_apart = _HAS_CLUSTER[number] or _HAS_LINE[number]
     contaminated = _HAS_WIDE[number] or has_apart
     return Mixtures(
@@ -614,8 +669,9 @@ def started(
         center=center[None],
         size=np.full(1, spread if _IS_SCATTERED[number] else 1.0),
         middle=middle[None],
-        inverse=inverse[None],
-        far=(rows.far(middle, inverse) & contaminated)[None],
+        metric=metric[None],
+        far=(rows.far(middle, metric) & contaminated)[None],
+        gain=np.zeros(1),
         good=np.where(out & contaminated, 0.0, 1.0)[None],
         log_likelihood=np.full(1, -np.inf),
     )

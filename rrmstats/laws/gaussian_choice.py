@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,16 +15,15 @@ from rrmstats.laws.gaussian import (
     CONTAMINATED,
     HEAVY,
     KINDS,
-    LOG_2PI,
     NUMBER,
     OTHER_LINE,
     PLAIN,
-    SCATTERED,
     SHORT,
     Kind,
     Mixtures,
     Rows,
     em_step,
+    penalties,
     row_shares,
     started,
 )
@@ -38,6 +37,8 @@ GO_ON, SAME = 2, 1e-3
 # Change of the log-likelihood, relative to the root of the number of rows, at which EM stops: far
 # below the differences that BIC compares.
 TOL = 1e-4
+# Fits to the rows on one side of the fit before.
+SIDE_STEPS = 3
 # Degrees of freedom from which Student fits start.
 DEGREES = (1.5, 4.0, 12.0)
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
@@ -55,13 +56,20 @@ class GaussianExplanation(Explanation):
         A batch of one.
     candidate : int
         The start that it comes from; the number of candidates for the classical fit.
+    penalty : float
+        What the parameters cost; see `penalties`.
     entropy : float
         Entropy of which rows are bad.
     """
 
     mixture: Mixtures
     candidate: int
+    penalty: float
     entropy: float
+
+    def bic(self, wnobs: float) -> float:
+        """Return Schwarz's criterion with coefficients integrated out; see `penalties`."""
+        return self.penalty - 2 * self.log_likelihood
 
     def icl(self, wnobs: float) -> float:
         """Return the integrated classification likelihood on the scale of BIC."""
@@ -88,7 +96,7 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     A line of bad rows that are fewer than twice its coefficients is no explanation: it passes
     through any few rows.
     """
-    value = mixtures.log_likelihood - 0.5 * np.log(rows.total) * mixtures.n_extra(rows)
+    value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures)
     bad = (1 - mixtures.good) @ rows.counts
     line = mixtures.kind == NUMBER[OTHER_LINE]
     return np.where(line & (bad < 2 * rows.n_coef), -np.inf, value)
@@ -108,21 +116,25 @@ def best_of_kind(rows: Rows, mixtures: Mixtures, kind: Kind, count: int) -> list
 
 
 def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
-    """Return the classical fit with noise of a generalized normal distribution of shape > 2."""
-    resid = (rows.data - rows.fitted(plain.coef)[0])[:, 0]
-    z = np.abs(resid) / np.sqrt(plain.scatter[0, 0, 0])
+    """Return the classical fit with noise of a generalized normal distribution of shape > 2.
+
+    Both distributions are compared at the scale that fits the residuals best.
+    """
+    resid = np.abs(rows.data - rows.fitted(plain.coef)[0])[:, 0]
     n, counts = rows.total, rows.counts
+    z = resid / np.sqrt(counts @ resid**2 / n)
 
-    def minus_gain(log_shape: float) -> float:
-        shape = float(np.exp(log_shape))
+    def log_likelihood(shape: float) -> float:
         unit = (shape * float(counts @ z**shape) / n) ** (1 / shape)
-        own = n * (np.log(shape) - np.log(2 * unit) - gammaln(1 / shape) - 1 / shape)
-        return -float(own + 0.5 * counts @ z**2 + 0.5 * n * LOG_2PI)
+        return float(n * (np.log(shape) - np.log(2 * unit) - gammaln(1 / shape) - 1 / shape))
 
-    found = minimize_scalar(minus_gain, bounds=(np.log(2), np.log(40)), method="bounded")
-    gain = max(-float(found.fun), 0.0)
+    found = minimize_scalar(
+        lambda log_shape: -log_likelihood(np.exp(log_shape)),
+        bounds=(np.log(2), np.log(40)), method="bounded",
+    )  # fmt: skip
+    gain = np.full(1, max(-float(found.fun) - log_likelihood(2.0), 0.0))
     number = np.array([NUMBER[SHORT]])
-    return replace(plain, kind=number, log_likelihood=plain.log_likelihood + gain)
+    return replace(plain, kind=number, gain=gain, log_likelihood=plain.log_likelihood + gain)
 
 
 def heavy_tails(rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float) -> Mixtures:
@@ -142,8 +154,6 @@ def contaminated(
     kinds = [*CONTAMINATED]
     if rows.n_coef > 1:
         kinds.append(OTHER_LINE)
-    if rows.dim > 1:
-        kinds.append(SCATTERED)
     mixtures = Mixtures.join(
         [
             started(rows, *each, kind, eps_bar, i)
@@ -199,8 +209,8 @@ def compared(
     eps_bar : float
         Bound on the share of bad rows.
     """
-    every = [*candidates, classical(rows)]
-    last = len(candidates)
+    every = [*candidates, *one_sided(rows, eps_bar), rows.classical]
+    last = len(every) - 1
     plain = em_step(rows, started(rows, *every[-1], PLAIN, eps_bar, last), eps_bar)
     parts = [plain]
     if rows.dim == 1:
@@ -216,6 +226,30 @@ def compared(
         mixtures = mixtures.take(np.arange(1, len(mixtures)))
     found = [explanation(rows, mixtures.take([i])) for i in range(len(mixtures))]
     return best_of_each(found, rows.total)
+
+
+def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
+    """Return fits to the rows on either side of the classical fit: coefficients and variances.
+
+    Many bad rows on one side draw the classical fit between them and the good ones, so that none
+    is far from it.
+    """
+    if rows.dim > 1:
+        return []
+    found = []
+    for side in (-1.0, 1.0):
+        coef = rows.classical[0]
+        for _ in range(SIDE_STEPS):
+            resid = (rows.data - rows.fitted(coef[None])[0])[:, 0]
+            order = np.argsort(side * resid, kind="stable")
+            kept = np.zeros(len(resid))
+            inside = np.cumsum(rows.counts[order]) <= (1 - eps_bar) * rows.total
+            kept[order] = inside * rows.counts[order]
+            coef = rows.coefficients(kept[None], rows.data)[0]
+        resid = rows.data - rows.fitted(coef[None])[0]
+        free = max(float(kept.sum()) - rows.n_coef, 1.0)
+        found.append((coef, (kept[:, None] * resid).T @ resid / free))
+    return found
 
 
 def in_order(
@@ -240,17 +274,15 @@ def best_explanation(
     rows: Rows,
     candidates: Sequence[tuple[Array, Array]],
     eps_bar: float,
-    agrees: Callable[[Array], bool] = lambda coef: True,
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.
+
+    The best one that converges is chosen, and the best of all where none does.
 
     Parameters
     ----------
     rows, candidates, eps_bar
         As `compared` takes them.
-    agrees : callable, optional
-        Tell whether coefficients (k, d) may be those of the good rows. The best explanation that
-        converges and of which that is true is chosen; the best of all where there is none.
     """
     ranked = compared(rows, candidates, eps_bar)
     tried = []
@@ -258,7 +290,7 @@ def best_explanation(
         mixture, settled = polished(rows, best.mixture, eps_bar)
         if len(sound(rows, mixture, eps_bar)):
             tried.append((best, mixture, settled))
-            if settled and agrees(mixture.coef[0]):
+            if settled:
                 break
     else:
         best, mixture, settled = tried[0] if tried else (best, mixture, settled)
@@ -285,14 +317,6 @@ def elsewhere(
     return bool(same.log_likelihood[0] < chosen.log_likelihood - 1)
 
 
-def classical(rows: Rows) -> tuple[Array, Array]:
-    """Return the classical fit: coefficients (k, d) and scatter (d, d)."""
-    coef = rows.coefficients(rows.counts[None], rows.data)[0]
-    resid = rows.data - rows.fitted(coef[None])[0]
-    free = max(rows.total - rows.n_coef, 1e-9)
-    return coef, (rows.counts[:, None] * resid).T @ resid / free
-
-
 def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
     """Return one mixture as an explanation."""
     kind, prob_bad = KINDS[int(mixture.kind[0])], 1 - mixture.good[0]
@@ -306,5 +330,6 @@ def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
         prob_bad=prob_bad,
         mixture=mixture,
         candidate=int(mixture.candidate[0]),
+        penalty=float(penalties(rows, mixture)[0]),
         entropy=float(rows.counts @ (entr(prob_bad) + entr(1 - prob_bad))),
     )

@@ -120,14 +120,15 @@ class Equations:
             log_size=float(np.log(mixture.size[0])),
             log_df=float(np.log(mixture.df[0])),
         )
+        self._upper = np.triu_indices(rows.dim)
+        self._names = None if like is None else {block.name for block in like.blocks}
         if like is None:
-            bad = rows.counts @ (self.shared.wide + self.shared.apart)
-            self._bounded = bool(bad >= eps_bar * rows.total * (1 - AT_END))
+            most = eps_bar * rows.total * (1 - AT_END)
+            before, after = self.shared.wide + self.shared.apart, 1 - self.good
+            self._bounded = bool(rows.counts @ before >= most and rows.counts @ after >= most)
             self._masses = rows.counts @ self.places
         else:
             self._bounded, self._masses = like._bounded, like._masses
-        self._names = None if like is None else {block.name for block in like.blocks}
-        self._upper = np.triu_indices(rows.dim)
 
     @property
     def _has_wide(self) -> bool:
@@ -411,11 +412,15 @@ class Equations:
             growth[0, : len(parts["growth"])] += parts["growth"]
             changes["growth"] = growth
         for name in ("wide", "apart"):
+            shares = getattr(old, name).copy()
             if name in parts:
-                shares = getattr(old, name).copy()
                 free = self._free(shares[0])
                 shares[0, free] = expit(logit(shares[0, free]) + np.clip(parts[name], -2.0, 2.0))
-                changes[name] = shares
+            changes[name] = shares
+        bad = float(self._masses @ (changes["wide"] + changes["apart"])[0])
+        most = self.eps_bar * float(self._masses.sum())
+        if bad > most:
+            changes |= {name: changes[name] * (most / bad) for name in ("wide", "apart")}
         if "center" in parts:
             shift = parts["center"].reshape(d, -1).T @ root.T
             line = self.kind.bad is Bad.OTHER_LINE

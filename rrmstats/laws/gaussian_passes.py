@@ -44,7 +44,7 @@ class FittedMixture:
         """Return the equations of some rows."""
         frame = self.decided.rows.whole._replace(total=self.total)
         rows = Rows(data, exog, counts, frame)
-        far = rows.far(self.mixture.middle[0], self.mixture.inverse[0])
+        far = rows.far(self.mixture.middle[0], self.mixture.metric[0])
         near = not self.decided.mixture.far.any()
         mixture = replace(
             self.mixture, far=(far & (not near))[None], good=np.ones((1, len(counts)))

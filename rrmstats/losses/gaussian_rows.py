@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -68,7 +68,8 @@ class ExplainedRows:
     def share(self) -> tuple[float, float]:
         """Return the share of bad rows, and its standard error."""
         decided, total = self.fitted.decided, self.fitted.total
-        share = float(row_sums(self._bad, self.data, self.exog, self.counts)) / total
+        bad = float(row_sums(self._bad, self.data, self.exog, self.counts))
+        share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         spread = 0.0
         if decided.affordable:
             moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
@@ -89,7 +90,6 @@ def explained_gaussian(
     data: Array,
     exog: Array,
     candidates: Sequence[tuple[Array, Array]],
-    agrees: Callable[[Array], bool] = lambda coef: True,
 ) -> ExplainedRows:
     """Return the best explanation of the rows of a problem.
 
@@ -101,8 +101,6 @@ def explained_gaussian(
     exog : ndarray or BlockArray, shape (n, k)
     candidates : sequence of tuples of ndarray, shapes (k, d) and (d, d)
         Coefficients and scatters to start from, the lowest minimum of the risk first.
-    agrees : callable, optional
-        Tell whether coefficients (k, d) may be those of the good rows; see `best_explanation`.
     """
     n = problem.n_obs
     counts = aligned(setting.counts(n), problem.blocks)
@@ -112,7 +110,7 @@ def explained_gaussian(
         places = np.sort(np.random.default_rng(0).choice(n, DECIDING_ROWS, replace=False))
     some_data, some_exog, some_counts = taken(places, data, exog, counts)
     some = Rows(some_data, some_exog, some_counts)
-    explained, decided, sound = best_explanation(some, candidates, setting.eps_bar, agrees)
+    explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
     if few and n > DECIDING_ROWS:
         fitted, sound = polished_on_all(fitted, data, exog, counts)

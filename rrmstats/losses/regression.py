@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import f as f_distribution
 from scipy.stats import t
 
 from rrmstats.core.consistency import (
@@ -26,7 +25,7 @@ from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
 from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
-from rrmstats.core.search import Solution
+from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.losses.curvature import reset_pvalue
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
@@ -35,11 +34,10 @@ from rrmstats.losses.residual_flags import residual_cutoffs, scale_freedom
 from rrmstats.losses.residuals import FittedRows, Noise, eps_hat_error, first_noise, tilted
 from rrmstats.losses.squares import SquaresProblem
 
-# Level at which an explanation differs from the first step by more than chance: one clean sample
-# in so many would lose its best explanation.
-AGREEMENT = 1e-4
 # Risks of two ends of descents, relative to them, that are one minimum; ends to start from.
 SAME_END, MOST_CANDIDATES = 1e-4, 8
+# Bounds at which the search looks for candidates, in units of eps_bar.
+CANDIDATE_BOUNDS = (1.0, 0.5)
 
 
 class RegressionProblem(SquaresProblem):
@@ -115,7 +113,6 @@ class RegressionProblem(SquaresProblem):
             self.endog[:, None],
             self.exog @ basis,
             [(np.linalg.solve(basis, coef), s) for coef, s in self._candidates(first)],
-            lambda coef: first.agrees(self.to_params(basis @ coef[:, 0])),
         )
         mixture = rows.fitted.mixture
         theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
@@ -141,25 +138,30 @@ class RegressionProblem(SquaresProblem):
         )
 
     def _candidates(self, first: RegressionEstimate) -> list[tuple[Array, Array]]:
-        """Return coefficients (k, 1) and variances (1, 1) to start from, the lowest first."""
+        """Return coefficients (k, 1) and variances (1, 1) to start from, the lowest first.
+
+        They are the minima that the search met, and those that it meets at smaller bounds.
+        """
         found, setting = first.solution, first.setting
-        budget = setting.budget(self.n_obs)
         candidates = [(found.theta[:, None], np.array([[first.noise.scale]]))]
         if self.blocks is not None:
             return candidates
-        ends = evaluate(self, found.ends, budget)
-        seen = [found.risk]
-        for i in np.argsort(ends.risk, kind="stable"):
-            risk, lambda_ = float(ends.risk[i]), float(ends.lambda_[i])
-            same = any(abs(risk - other) <= SAME_END * other for other in seen)
-            if same or not (0 < risk < np.inf and 0 < lambda_ < np.inf):
-                continue
-            seen.append(risk)
-            end = replace(found, theta=ends.theta[i], losses=ends.losses[i], risk=risk,
-                          weights=ends.weights[i], lambda_=lambda_)  # fmt: skip
-            noise = first_noise(FittedRows.of(self, end, setting))
-            candidates.append((noise.params[:, None], np.array([[noise.scale]])))
-        return candidates[:MOST_CANDIDATES]
+        for part in CANDIDATE_BOUNDS:
+            at = replace(setting, eps_bar=part * setting.eps_bar)
+            met = found if part == 1 else global_minimum(self, at)
+            ends = evaluate(self, met.ends, at.budget(self.n_obs))
+            seen = [found.risk] if part == 1 else []
+            for i in np.argsort(ends.risk, kind="stable")[:MOST_CANDIDATES]:
+                risk, lambda_ = float(ends.risk[i]), float(ends.lambda_[i])
+                same = any(abs(risk - other) <= SAME_END * other for other in seen)
+                if same or not (0 < risk < np.inf and 0 < lambda_ < np.inf):
+                    continue
+                seen.append(risk)
+                end = replace(met, theta=ends.theta[i], losses=ends.losses[i], risk=risk,
+                              weights=ends.weights[i], lambda_=lambda_)  # fmt: skip
+                noise = first_noise(FittedRows.of(self, end, at))
+                candidates.append((noise.params[:, None], np.array([[noise.scale]])))
+        return candidates
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, the variance of its noise consistent."""
@@ -212,18 +214,6 @@ class RegressionEstimate(Estimate):
         """
         precise = self.wnobs * (1 - self.eps_hat) * order_efficiency(self.noise.order)
         return max(precise - self.problem.n_params, 1.0)
-
-    def agrees(self, params: Array) -> bool:
-        """Tell whether other parameters differ from these by no more than chance.
-
-        The first step is consistent for the good rows whatever the bad ones are like, and more
-        precise estimates differ from it by less than its own errors.
-        """
-        gap = params - self.params
-        variance = self.covariance()
-        statistic = float(gap @ np.linalg.pinv(variance, hermitian=True) @ gap)
-        k = self.problem.n_params
-        return bool(f_distribution.sf(statistic / k, k, self.inference_freedom) > AGREEMENT)
 
     def residual_cutoffs(self, level: float) -> Array:
         """Return the size of a residual that a good row exceeds with probability 1 - level.

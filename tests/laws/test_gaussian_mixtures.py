@@ -23,7 +23,7 @@ from rrmstats.laws.gaussian import (
     seen,
     started,
 )
-from rrmstats.laws.gaussian_choice import best_explanation, classical
+from rrmstats.laws.gaussian_choice import best_explanation
 from rrmstats.laws.gaussian_equations import Equations, polished
 from rrmstats.laws.gaussian_passes import FittedMixture, polished_on_all
 
@@ -47,7 +47,7 @@ def points(n=200, dim=3, share=0.2, seed=0):
 
 def truth(rows, share=0.2):
     kept = slice(int(share * len(rows.data)), None)
-    return classical(Rows(rows.data[kept], rows.exog[kept], rows.counts[kept]))
+    return Rows(rows.data[kept], rows.exog[kept], rows.counts[kept]).classical
 
 
 def one(rows, kind):
@@ -195,7 +195,7 @@ def test_clean_noise_of_any_kind_has_no_bad_rows(noise, name):
     exog = np.c_[np.ones(400), rng.standard_normal((400, 2))]
     endog = exog @ [1.0, 2.0, 0.0] + noise(rng, exog)
     rows = Rows(endog[:, None], exog, np.ones(400))
-    explained = best_explanation(rows, [classical(rows)], EPS_BAR)[0]
+    explained = best_explanation(rows, [rows.classical], EPS_BAR)[0]
     assert explained.chosen.name == name
     assert explained.chosen.eps < 0.02
 
