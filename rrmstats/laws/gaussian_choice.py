@@ -21,6 +21,7 @@ from rrmstats.laws.gaussian import (
     PLAIN,
     SCATTERED,
     SHORT,
+    TWO_CLUSTERS,
     Kind,
     Mixtures,
     Rows,
@@ -43,6 +44,12 @@ DEGREES = (1.5, 4.0, 12.0)
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
 # less than this part of the rows that must be good; see also `Rows.refuses`.
 LEAST_GOOD = 0.75
+# Places of the kinds with a cluster.
+CLUSTERS = [
+    NUMBER[kind]
+    for kind in KINDS
+    if kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.TWO_CLUSTERS)
+]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,12 +93,18 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,).
 
     A line of bad rows that are fewer than twice its coefficients is no explanation: it passes
-    through any few rows.
+    through any few rows. Nor is, in several dimensions, a cluster of fewer than two rows.
     """
     value = mixtures.log_likelihood - 0.5 * np.log(rows.total) * mixtures.n_extra(rows)
     bad = (1 - mixtures.good) @ rows.counts
     line = mixtures.kind == NUMBER[OTHER_LINE]
-    return np.where(line & (bad < 2 * rows.n_coef), -np.inf, value)
+    few = line & (bad < 2 * rows.n_coef)
+    if rows.dim > 1:
+        two = mixtures.kind == NUMBER[TWO_CLUSTERS]
+        apart, wide = mixtures.apart[:, 0], mixtures.wide[:, 0]
+        least = np.where(two, np.minimum(apart, wide), apart) * rows.total
+        few |= np.isin(mixtures.kind, CLUSTERS) & (least < 2 - TOL)
+    return np.where(few, -np.inf, value)
 
 
 def best_of_kind(rows: Rows, mixtures: Mixtures, kind: Kind, count: int) -> list[int]:
@@ -143,7 +156,7 @@ def contaminated(
     if rows.n_coef > 1:
         kinds.append(OTHER_LINE)
     if rows.dim > 1:
-        kinds.append(SCATTERED)
+        kinds.extend((SCATTERED, TWO_CLUSTERS))
     mixtures = Mixtures.join(
         [
             started(rows, *each, kind, eps_bar, i)

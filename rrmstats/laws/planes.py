@@ -161,7 +161,7 @@ def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixture
 
 def between(before: Mixtures, after: Mixtures, part: float) -> Mixtures:
     """Return a mixture of the same kind, part of the way from one to another."""
-    names = ("coef", "scatter", "df", "wide", "apart", "spread", "center", "size")
+    names = ("coef", "scatter", "df", "wide", "apart", "spread", "center", "second", "size")
     ends = {name: (getattr(before, name), getattr(after, name)) for name in names}
     moved = {name: (1 - part) * old + part * new for name, (old, new) in ends.items()}
     return replace(after, **moved)
