@@ -249,6 +249,7 @@ class Equations:
         good, none = parts[0] / total, np.zeros(len(square))
         wide = parts[1] / total if self._has_wide or self._has_second else none
         apart = parts[-1] / total if self._has_apart else none
+        second_mass = wide if self._has_second else none
         outer = (good * pull)[:, None] * white[:, self._upper[0]] * white[:, self._upper[1]]
         diagonal = self._upper[0] == self._upper[1]
         outer[:, diagonal] -= (good - self.rows.n_coef / self.rows.total)[:, None]
@@ -261,7 +262,7 @@ class Equations:
             (wide * ((1 + d) * square / (spread + square) - d))[:, None],
             (apart - shared.apart)[:, None],
             apart[:, None] * away,
-            wide[:, None] * beyond,
+            second_mass[:, None] * beyond,
             (apart * (around / size - d) + self._has_second * wide * (further / size - d))[
                 :, None
             ],
