@@ -44,6 +44,8 @@ DEGREES = (1.5, 4.0, 12.0)
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
 # less than this part of the rows that must be good; see also `Rows.refuses`.
 LEAST_GOOD = 0.75
+# Bad rows that may divide the good ones.
+DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
 # Places of the kinds with a cluster.
 CLUSTERS = [
     NUMBER[kind]
@@ -71,12 +73,14 @@ class GaussianExplanation(Explanation):
     entropy: float
 
     def bic(self, wnobs: float) -> float:
-        """Return Schwarz's criterion, of tails that only differ from normal ones to one side.
+        """Return Schwarz's criterion, with parameters that go one way only from normal noise.
 
         BIC is the logarithm of a Bayes factor with a prior that knows as much as one row. Of a
-        parameter with one side it is twice as dense, which is worth 2 ln 2.
+        parameter with one side it is twice as dense, which is worth 2 ln 2. Such are what tells
+        tails from normal ones, and share and size of bad rows around the others.
         """
-        one_sided = self.good in (Good.HEAVY_TAILS, Good.SHORT_TAILS)
+        one_sided = int(self.good in (Good.HEAVY_TAILS, Good.SHORT_TAILS))
+        one_sided += 2 * (self.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED))
         return super().bic(wnobs) - 2 * float(np.log(2)) * one_sided
 
     def icl(self, wnobs: float) -> float:
@@ -245,14 +249,15 @@ def in_order(
 ) -> list[GaussianExplanation]:
     """Return explanations in the order in which they are to be believed.
 
-    By BIC, but that two lines through one cloud of rows explain much and tell none of them apart.
-    Another line therefore comes after bad rows of another kind whose classification likelihood is
-    larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of which rows are bad.
+    By BIC, but that two lines through one cloud of rows explain much and tell none of them apart,
+    and so does a second cluster among the good rows. These therefore come after bad rows of
+    another kind whose classification likelihood is larger (ICL; Biernacki, Celeux and Govaert,
+    2000): BIC less the entropy of which rows are bad.
     """
     ranked = sorted(explanations, key=lambda each: each.bic(wnobs))
-    if ranked[0].bad is not Bad.OTHER_LINE:
+    if ranked[0].bad not in DIVIDING:
         return ranked
-    rival = next((each for each in ranked[1:] if each.bad is not Bad.OTHER_LINE), None)
+    rival = next((each for each in ranked[1:] if each.bad not in DIVIDING), None)
     if rival is None or rival.bad is Bad.NONE or rival.icl(wnobs) >= ranked[0].icl(wnobs):
         return ranked
     return [rival, *(each for each in ranked if each is not rival)]
