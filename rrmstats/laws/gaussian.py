@@ -421,11 +421,11 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
         if two.any():
             away = resid[two] - mixtures.second[two, None, :]
             around = rows.squares(away, mixtures.scatter[two])[0]
-            if logs[1] is None:
-                logs[1] = np.zeros_like(square)
-            logs[1][two] = -0.5 * (
+            first = np.zeros_like(square) if logs[1] is None else logs[1]
+            first[two] = -0.5 * (
                 around / size[two] + base[two] + d * (np.log(size[two]) + LOG_2PI)
             )
+            logs[1] = first
     return Seen(resid, log_size, feature, square, logs)
 
 
