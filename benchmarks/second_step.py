@@ -26,6 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import second_step_samples as draws
+from scipy.stats import chi2
 from second_step_peers import peer_estimates
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov
@@ -457,6 +458,17 @@ def noise_cells() -> Iterator[Cell]:
         yield Cell(name, "regression", draw, (n, 2), 0.4, asked, words=CURVED)
 
 
+def radial_flags(d: int, share: float, factor: float) -> dict[str, tuple[float, float]]:
+    """Return what is asked of flags where bad rows have so many times the variance of others.
+
+    No rule tells them all from the good rows. That of Bayes, which knows the truth, flags rows
+    beyond a squared distance at which both are as likely; asked are nine tenths of those bad rows.
+    """
+    odds = np.log((1 - share) / share)
+    border = (d * np.log(factor) + 2 * odds) / (1 - 1 / factor)
+    return FLAGS | {"bad flagged": (0.9 * float(chi2.sf(border / factor, d)), 1.0)}
+
+
 def covariance_cells() -> Iterator[Cell]:
     asked = at_most(1.10) | FLAGS
     for name, n, d, share, distance, spread, eps_bar in (
@@ -487,7 +499,8 @@ def covariance_cells() -> Iterator[Cell]:
         for kind in ("point", "cluster", "radial"):
             draw = partial(draws.correlated, n=200, d=10, share=0.2, shape=shape, kind=kind)
             name = f"covariance 200 10 20 % {shape} {kind}"
-            yield Cell(name, "covariance", draw, (200, 10), 0.3, asked)
+            flags = radial_flags(10, 0.2, 5.0) if kind == "radial" else FLAGS
+            yield Cell(name, "covariance", draw, (200, 10), 0.3, at_most(1.10) | flags)
 
 
 def lab_cells() -> Iterator[Cell]:

@@ -33,6 +33,7 @@ class Bad(Enum):
     WIDE = "wide"
     CLUSTER = "cluster"
     WIDE_AND_CLUSTER = "wide and cluster"
+    TWO_CLUSTERS = "two clusters"
     SCATTERED = "scattered"
     OTHER_LINE = "other line"
     FALSE_ZEROS = "false zeros"

@@ -3,9 +3,9 @@
 Rows are ``Y = X B + noise``: a regression has d = 1, a mean and covariance a constant X. Good rows
 have Gaussian or Student noise with scatter S, whose size may change from row to row. Bad rows are
 *wide*, Cauchy around the fit with scatter c S; or form a *cluster*, Gaussian around a shift m from
-the fit with scatter v S, v >= 1; or are *scattered*, the same without a shift; or follow *another
-line*, with coefficients of their own and the noise of the good rows. Bad rows do not count in the
-fit of B and S.
+the fit with scatter v S, v >= 1; or *two clusters*, of one v; or are *scattered*, the same without
+a shift; or follow *another line*, with coefficients of their own and the noise of the good rows.
+Bad rows do not count in the fit of B and S.
 
 The share of bad rows may differ for rows that lie far from the others in X: leverage points are
 bad together or good together.
@@ -61,6 +61,7 @@ CONTAMINATED = tuple(
     Kind(Good.PLAIN, bad) for bad in (Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED)
 )
 OTHER_LINE = Kind(Good.PLAIN, Bad.OTHER_LINE)
+TWO_CLUSTERS = Kind(Good.PLAIN, Bad.TWO_CLUSTERS)
 KINDS = (
     *(PLAIN, SHORT, HEAVY, *CONTAMINATED, OTHER_LINE),
     *(
@@ -68,17 +69,30 @@ KINDS = (
         for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)
         for bad in (Bad.NONE, Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED)
     ),
+    TWO_CLUSTERS,
 )
 NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _HAS_WIDE = np.array([kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
 _IS_SCATTERED = np.array([kind.bad is Bad.SCATTERED for kind in KINDS])
-_HAS_CLUSTER = _IS_SCATTERED | np.array(
-    [kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER) for kind in KINDS]
+_HAS_TWO = np.array([kind.bad is Bad.TWO_CLUSTERS for kind in KINDS])
+_HAS_CLUSTER = (
+    _IS_SCATTERED
+    | _HAS_TWO
+    | np.array([kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
 )
 _HAS_LINE = np.array([kind.bad is Bad.OTHER_LINE for kind in KINDS])
 _IS_HEAVY = np.array([kind.good is Good.HEAVY_TAILS for kind in KINDS])
 _IS_GROWING = np.array([kind.good is Good.GROWING_NOISE for kind in KINDS])
 _IS_CHANGING = np.array([kind.good is Good.CHANGING_NOISE for kind in KINDS])
+# Parameters that go one way only from normal noise: those of tails, and share and size of bad rows
+# around the others.
+_N_ONE_SIDED = np.array(
+    [
+        (kind.good in (Good.HEAVY_TAILS, Good.SHORT_TAILS))
+        + 2 * (kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED))
+        for kind in KINDS
+    ]
+)
 
 
 class Frame(NamedTuple):
@@ -289,14 +303,16 @@ class Mixtures:
     df : ndarray, shape (b,)
         Degrees of freedom of Student noise; infinite for Gaussian noise.
     wide, apart : ndarray, shape (b, 2)
-        Shares of wide rows, and of those in a cluster or on another line: among rows near the
-        others in X, and among those far from them.
+        Shares of wide rows or those of a second cluster, and of those in a cluster or on another
+        line: among rows near the others in X, and among those far from them.
     spread : ndarray, shape (b,)
         c of wide rows.
     shift : ndarray, shape (b, k, d)
         Coefficients of the other line less those of the fit.
     center : ndarray, shape (b, d)
         m of a cluster.
+    second : ndarray, shape (b, d)
+        m of a second cluster.
     size : ndarray, shape (b,)
         v of a cluster.
     middle, metric : ndarray, shapes (b, p) and (b, p, p)
@@ -322,6 +338,7 @@ class Mixtures:
     spread: Array
     shift: Array
     center: Array
+    second: Array
     size: Array
     middle: Array
     metric: Array
@@ -351,7 +368,7 @@ class Mixtures:
         found = found + _IS_CHANGING[kind] * rows.distances.shape[1]
         shift = d * (_HAS_CLUSTER & ~_IS_SCATTERED)[kind]
         found = found + 2 * _HAS_WIDE[kind] + (1 + (self.size > 1)) * _HAS_CLUSTER[kind] + shift
-        found = found + _HAS_LINE[kind]
+        found = found + _HAS_LINE[kind] + (1 + d) * _HAS_TWO[kind]
         return np.asarray(found + (bad & self.far.any(axis=1)))
 
 
@@ -369,7 +386,8 @@ class Seen(NamedTuple):
     square : ndarray, shape (b, n)
         Squared distances from the fit.
     logs : ndarray, shape (3, b, n)
-        Log-densities of good, wide and other bad rows; not those of kinds that no one has.
+        Log-densities of good rows, of wide ones or a second cluster, and of other bad rows; not
+        those of kinds that no one has.
     """
 
     resid: Array
@@ -387,6 +405,9 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     Laplace's method they cost :math:`\ln\det I - \ln\det I_1`, where I is their information
     in the mixture: k ln n without bad rows, and more where the noise is smaller. Few rows that fit
     well therefore do not win by their small noise alone, as in restricted maximum likelihood.
+
+    BIC is the logarithm of a Bayes factor with a prior that knows as much as one row. For a
+    parameter with one side it is twice as dense, which is worth 2 ln 2.
     """
     kind, view, d = mixtures.kind, seen(rows, mixtures), rows.freedom
     (good, wide, apart), _ = probabilities(mixtures, view)
@@ -395,13 +416,15 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
         with np.errstate(invalid="ignore"):
             good = good * np.where(np.isinf(df), 1.0, (df + d) / (df + d + 2))
     line, mass = _HAS_LINE[kind], rows.counts * np.exp(-2 * view.log_size)
-    around = apart / mixtures.size[:, None] * ~line[:, None]
-    around = around + wide * (1 + d) / (3 + d) / mixtures.spread[:, None]
+    two = _HAS_TWO[kind][:, None]
+    around = np.where(two, apart + wide, apart * ~line[:, None]) / mixtures.size[:, None]
+    around += np.where(two, 0.0, wide * (1 + d) / (3 + d) / mixtures.spread[:, None])
     found = rows.information(mass * (good + around), mixtures.scatter) - rows.unit_information
     if line.any():
         bad = rows.information((mass * apart)[line], mixtures.scatter[line])
         found[line] += bad - rows.unit_information
-    return np.asarray(found + np.log(rows.total) * mixtures.n_extra(rows))
+    found += np.log(rows.total) * mixtures.n_extra(rows) - 2 * np.log(2) * _N_ONE_SIDED[kind]
+    return np.asarray(found)
 
 
 def squared_distances(resid: Array, scatter: Array) -> tuple[Array, Array]:
@@ -460,9 +483,18 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
         spread = mixtures.spread[:, None]
         logs[1] = student(square / spread, base + d * np.log(spread), 1.0, d)
     if (_HAS_CLUSTER | _HAS_LINE)[kind].any():
-        around = rows.squares(resid - centers(rows, mixtures), mixtures.scatter)[0]
         size = mixtures.size[:, None]
+        around = rows.squares(resid - centers(rows, mixtures), mixtures.scatter)[0]
         logs[2] = -0.5 * (around / size + base + d * (np.log(size) + LOG_2PI))
+        two = _HAS_TWO[kind]
+        if two.any():
+            away = resid[two] - mixtures.second[two, None, :]
+            around = rows.squares(away, mixtures.scatter[two])[0]
+            first = np.zeros_like(square) if logs[1] is None else logs[1]
+            first[two] = -0.5 * (
+                around / size[two] + base[two] + d * (np.log(size[two]) + LOG_2PI)
+            )
+            logs[1] = first
     return Seen(resid, log_size, feature, square, logs)
 
 
@@ -626,9 +658,32 @@ def with_bad_rows(
         shift[fitted] = rows.coefficients(apart[fitted], resid[fitted], LINE_RIDGE)
     mixtures = replace(mixtures, center=center, shift=shift)
     around = rows.squares(resid - centers(rows, mixtures), mixtures.scatter)[0]
-    size = np.einsum("bn,bn->b", apart, around) / (d * known)
+    around = np.einsum("bn,bn->b", apart, around)
+    two = _HAS_TWO[kind]
+    if two.any():
+        second, there = mixtures.second.copy(), wide[two].sum(axis=1)
+        second[two] = np.einsum("bn,bnd->bd", wide[two], resid[two])
+        second[two] /= np.maximum(there, NO_MASS)[:, None]
+        mixtures = replace(mixtures, second=second)
+        square = rows.squares(resid[two] - second[two, None, :], mixtures.scatter[two])[0]
+        around[two] += np.einsum("bn,bn->b", wide[two], square)
+        known[two] += there
+    size = around / (d * known)
     own = cluster & (total > NO_MASS)
     return replace(mixtures, size=np.where(own, np.maximum(size, 1.0), mixtures.size))
+
+
+def both_sides(resid: Array, counts: Array, scatter: Array) -> Array:
+    """Return the means (2, d) of centered rows (n, d) on both sides of their first axis.
+
+    That of their second moment in the frame of a scatter (d, d).
+    """
+    inverse = np.linalg.inv(np.linalg.cholesky(scatter))
+    white = resid @ inverse.T
+    axis = np.linalg.eigh((counts[:, None] * white).T @ white)[1][:, -1]
+    side = white @ axis > 0
+    parts = [counts * each for each in (side, ~side)]
+    return np.array([part @ resid / max(float(part.sum()), NO_MASS) for part in parts])
 
 
 def started(
@@ -643,12 +698,15 @@ def started(
     bad = float(rows.counts @ out) / rows.total
     number, count = NUMBER[kind], rows.counts[out]
     share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar)
-    share = share / max(int(_HAS_WIDE[number]) + int(_HAS_CLUSTER[number]), 1)
-    center, shift, spread = np.zeros(d), np.zeros((k, d)), 4.0
+    first_two = bool(_HAS_WIDE[number] or _HAS_TWO[number])
+    share = share / max(int(first_two) + int(_HAS_CLUSTER[number]), 1)
+    center, second, shift, spread = np.zeros(d), np.zeros(d), np.zeros((k, d)), 4.0
     if out.any():
         if not _IS_SCATTERED[number]:
-            center = count @ resid[out] / max(float(count.sum()), NO_MASS)
+            center = second = count @ resid[out] / max(float(count.sum()), NO_MASS)
         spread = max(float(median_of(square[out], count)) / rows.freedom, 2.0)
+        if _HAS_TWO[number]:
+            center, second = both_sides(resid[out] - center, count, scatter) + center
         if _HAS_LINE[number]:
             shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
     middle, metric = rows.middle(1.0 - out)
@@ -662,11 +720,12 @@ def started(
         growth=np.zeros((1, max(rows.distances.shape[1], 1))),
         unit=fitted_unit(rows.fitted(coef[None])[:, :, 0], rows.counts[None]),
         df=np.full(1, np.inf),
-        wide=np.full((1, 2), share * _HAS_WIDE[number]),
+        wide=np.full((1, 2), share * first_two),
         apart=np.full((1, 2), share * has_apart),
         spread=np.full(1, spread),
         shift=shift[None],
         center=center[None],
+        second=second[None],
         size=np.full(1, spread if _IS_SCATTERED[number] else 1.0),
         middle=middle[None],
         metric=metric[None],

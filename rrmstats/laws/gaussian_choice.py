@@ -19,6 +19,7 @@ from rrmstats.laws.gaussian import (
     OTHER_LINE,
     PLAIN,
     SHORT,
+    TWO_CLUSTERS,
     Kind,
     Mixtures,
     Rows,
@@ -44,6 +45,14 @@ DEGREES = (1.5, 4.0, 12.0)
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
 # less than this part of the rows that must be good; see also `Rows.refuses`.
 LEAST_GOOD = 0.75
+# Bad rows that may divide the good ones.
+DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
+# Places of the kinds with a cluster.
+CLUSTERS = [
+    NUMBER[kind]
+    for kind in KINDS
+    if kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.TWO_CLUSTERS)
+]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,12 +103,18 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,).
 
     A line of bad rows that are fewer than twice its coefficients is no explanation: it passes
-    through any few rows.
+    through any few rows. Nor is, in several dimensions, a cluster of fewer than two rows.
     """
     value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures)
     bad = (1 - mixtures.good) @ rows.counts
     line = mixtures.kind == NUMBER[OTHER_LINE]
-    return np.where(line & (bad < 2 * rows.n_coef), -np.inf, value)
+    few = line & (bad < 2 * rows.n_coef)
+    if rows.dim > 1:
+        two = mixtures.kind == NUMBER[TWO_CLUSTERS]
+        apart, wide = mixtures.apart[:, 0], mixtures.wide[:, 0]
+        least = np.where(two, np.minimum(apart, wide), apart) * rows.total
+        few |= np.isin(mixtures.kind, CLUSTERS) & (least < 2 - TOL)
+    return np.where(few, -np.inf, value)
 
 
 def best_of_kind(rows: Rows, mixtures: Mixtures, kind: Kind, count: int) -> list[int]:
@@ -151,7 +166,7 @@ def contaminated(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> Mixtures:
     """Return the best fits with bad rows, from all candidates."""
-    kinds = [*CONTAMINATED]
+    kinds = [*CONTAMINATED, TWO_CLUSTERS]
     if rows.n_coef > 1:
         kinds.append(OTHER_LINE)
     mixtures = Mixtures.join(
@@ -189,7 +204,7 @@ def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -
         sources.append((bad.take([best]), KINDS[bad.kind[best]].bad))
     for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE):
         for source, kind in sources:
-            if kind is not Bad.OTHER_LINE:
+            if kind not in DIVIDING:
                 number = np.array([NUMBER[Kind(good, kind)]])
                 unknown = np.full(1, -np.inf)
                 starts.append(replace(source, kind=number, log_likelihood=unknown))
@@ -257,14 +272,15 @@ def in_order(
 ) -> list[GaussianExplanation]:
     """Return explanations in the order in which they are to be believed.
 
-    By BIC, but that two lines through one cloud of rows explain much and tell none of them apart.
-    Another line therefore comes after bad rows of another kind whose classification likelihood is
-    larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of which rows are bad.
+    By BIC, but that two lines through one cloud of rows explain much and tell none of them apart,
+    and so does a second cluster among the good rows. These therefore come after bad rows of
+    another kind whose classification likelihood is larger (ICL; Biernacki, Celeux and Govaert,
+    2000): BIC less the entropy of which rows are bad.
     """
     ranked = sorted(explanations, key=lambda each: each.bic(wnobs))
-    if ranked[0].bad is not Bad.OTHER_LINE:
+    if ranked[0].bad not in DIVIDING:
         return ranked
-    rival = next((each for each in ranked[1:] if each.bad is not Bad.OTHER_LINE), None)
+    rival = next((each for each in ranked[1:] if each.bad not in DIVIDING), None)
     if rival is None or rival.bad is Bad.NONE or rival.icl(wnobs) >= ranked[0].icl(wnobs):
         return ranked
     return [rival, *(each for each in ranked if each is not rival)]

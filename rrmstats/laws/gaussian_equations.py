@@ -108,6 +108,7 @@ class Equations:
         self.size = np.exp(view.log_size[0])
         center = mixture.center[0] @ self._inverse.T
         self.center = np.broadcast_to(center, self.white.shape)
+        self.second = mixture.second[0] @ self._inverse.T
         if self.kind.bad is Bad.OTHER_LINE:
             self.center = rows.exog @ (mixture.shift[0] @ self._inverse.T)
         self._feature = None if view.feature is None else view.feature[0][:, None]
@@ -137,8 +138,12 @@ class Equations:
     @property
     def _has_apart(self) -> bool:
         return self.kind.bad in (
-            Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.OTHER_LINE, Bad.SCATTERED
+            Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.TWO_CLUSTERS, Bad.OTHER_LINE, Bad.SCATTERED
         )  # fmt: skip
+
+    @property
+    def _has_second(self) -> bool:
+        return self.kind.bad is Bad.TWO_CLUSTERS
 
     @property
     def _heavy(self) -> bool:
@@ -196,29 +201,32 @@ class Equations:
         add("coef", rows.dim, rows.exog)
         add("scatter", len(self._upper[0]), one)
         add("growth", 1, self.features)
-        add("wide", 1, self.free_places(self.mixture.wide[0]), self._has_wide)
+        wide = self._has_wide or self._has_second
+        add("wide", 1, self.free_places(self.mixture.wide[0]), wide)
         add("spread", 1, one, self._has_wide and self.shared.log_spread > AT_END)
         line = self.kind.bad is Bad.OTHER_LINE
         add("apart", 1, self.free_places(self.mixture.apart[0]), self._has_apart)
         shifted = self._has_apart and self.kind.bad is not Bad.SCATTERED
         add("center", rows.dim, rows.exog if line else one, shifted)
+        add("second", rows.dim, one, self._has_second)
         add("size", 1, one, self._has_apart and not line and self.shared.log_size > AT_END)
         inside = LEAST_DF < self.mixture.df[0] < MOST_DF
         add("df", 1, one, self._heavy and inside)
         return found
 
     def cores(
-        self, white: Array, center: Array, log_size: float | Array, shared: Shared
+        self, white: Array, center: Array, second: Array, log_size: float | Array, shared: Shared
     ) -> tuple[Array, Array]:
         """Return the cores of the rows, shape (n, m), and their probabilities to be good.
 
-        `white` and `center` are residuals and the place of the bad rows in the frame of the
-        scatter, (n, d); the noise of the rows grows by `log_size`.
+        `white`, `center` and `second` are residuals and the places of the bad rows in the frame
+        of the scatter, (n, d) or (d,); the noise of the rows grows by `log_size`.
         """
         d = self.rows.dim
         white = white * np.exp(-np.asarray(log_size))[..., None]
         square, away = np.einsum("nd,nd->n", white, white), white - center
-        around = np.einsum("nd,nd->n", away, away)
+        around, beyond = np.einsum("nd,nd->n", away, away), white - second
+        further = np.einsum("nd,nd->n", beyond, beyond)
         spread, size, df = (float(np.exp(value)) for value in shared[2:])
         logs = [-0.5 * (square + d * LOG_2PI)]
         pull = 1.0
@@ -230,6 +238,9 @@ class Equations:
             if self._has_wide:
                 base = np.full(1, d * shared.log_spread)
                 logs.append(np.log(shared.wide) + student(square / spread, base, 1.0, d))
+            if self._has_second:
+                other = -0.5 * (further / size + d * (shared.log_size + LOG_2PI))
+                logs.append(np.log(shared.wide) + other)
             if self._has_apart:
                 apart = -0.5 * (around / size + d * (shared.log_size + LOG_2PI))
                 logs.append(np.log(shared.apart) + apart)
@@ -237,8 +248,9 @@ class Equations:
         parts = [np.exp(each - top) for each in logs]
         total = sum(parts[1:], parts[0])
         good, none = parts[0] / total, np.zeros(len(square))
-        wide = parts[1] / total if self._has_wide else none
+        wide = parts[1] / total if self._has_wide or self._has_second else none
         apart = parts[-1] / total if self._has_apart else none
+        second_mass = wide if self._has_second else none
         outer = (good * pull)[:, None] * white[:, self._upper[0]] * white[:, self._upper[1]]
         diagonal = self._upper[0] == self._upper[1]
         outer[:, diagonal] -= (good - self.rows.n_coef / self.rows.total)[:, None]
@@ -251,14 +263,17 @@ class Equations:
             (wide * ((1 + d) * square / (spread + square) - d))[:, None],
             (apart - shared.apart)[:, None],
             apart[:, None] * away,
-            (apart * (around / size - d))[:, None],
+            second_mass[:, None] * beyond,
+            (apart * (around / size - d) + self._has_second * wide * (further / size - d))[
+                :, None
+            ],
             df_scores(square, df, d)[:, None] if self._heavy else none[:, None],
         ]
         return np.hstack(columns), good
 
     @cached_property
     def _here(self) -> tuple[Array, Array]:
-        return self.cores(self.white, self.center, 0.0, self.shared)
+        return self.cores(self.white, self.center, self.second, 0.0, self.shared)
 
     @property
     def good(self) -> Array:
@@ -277,8 +292,8 @@ class Equations:
         """The equations, shape (q,), zero at the solution."""
         return self.sums(self._here[0])
 
-    def _difference(self, white: Array, center: Array, log_size: Array, wide: Array,
-                    apart: Array, shared: Array) -> Array:  # fmt: skip
+    def _difference(self, white: Array, center: Array, second: Array, log_size: Array,
+                    wide: Array, apart: Array, shared: Array) -> Array:  # fmt: skip
         """Return the derivative of the cores in one direction, shape (n, m)."""
 
         def at(step: float) -> Array:
@@ -288,8 +303,9 @@ class Equations:
                 *(value + step * by for value, by in zip(self.shared[2:], shared, strict=True)),
             )
             return self.cores(
-                self.white + step * white, self.center + step * center, step * log_size, moved
-            )[0]
+                self.white + step * white, self.center + step * center,
+                self.second + step * second, step * log_size, moved,
+            )[0]  # fmt: skip
 
         return (at(STEP) - at(-STEP)) / (2 * STEP)
 
@@ -301,8 +317,8 @@ class Equations:
 
         def move(factors: Array, **moves: Array) -> None:
             still = dict(
-                white=np.zeros((1, d)), center=np.zeros((1, d)), log_size=np.zeros(1),
-                wide=np.zeros(1), apart=np.zeros(1), shared=np.zeros(3),
+                white=np.zeros((1, d)), center=np.zeros((1, d)), second=np.zeros(d),
+                log_size=np.zeros(1), wide=np.zeros(1), apart=np.zeros(1), shared=np.zeros(3),
             )  # fmt: skip
             slopes = self._difference(**(still | moves))
             columns.extend(self.sums(slopes, factor) for factor in factors.T)
@@ -318,7 +334,7 @@ class Equations:
                     turn = np.zeros((d, d))
                     turn[i, j] = turn[j, i] = -0.5
                     white, center = self.white @ turn, self.center @ turn
-                    move(one, white=white, center=center)
+                    move(one, white=white, center=center, second=self.second @ turn)
             elif block.name == "growth":
                 move(block.factors, log_size=np.ones(1))
             elif block.name in ("wide", "apart"):
@@ -327,6 +343,9 @@ class Equations:
             elif block.name == "center":
                 for axis in axes:
                     move(block.factors, center=axis[None])
+            elif block.name == "second":
+                for axis in axes:
+                    move(one, second=axis)
             else:
                 which = ("spread", "size", "df").index(block.name)
                 move(one, shared=np.eye(3)[which])
@@ -426,6 +445,8 @@ class Equations:
             line = self.kind.bad is Bad.OTHER_LINE
             key, old_place = ("shift", old.shift) if line else ("center", old.center)
             changes[key] = old_place + (shift if line else shift[0])
+        if "second" in parts:
+            changes["second"] = old.second + parts["second"] @ root.T
         for name in ("spread", "size", "df"):
             if name in parts:
                 factor = np.exp(np.clip(parts[name], -1.0, 1.0))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, poisson
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import median_of
@@ -94,18 +94,23 @@ class PlaneRows(Rows):
     def refuses(self, coef: Array, scatter: Array) -> bool:
         """Tell whether a subspace is not near enough to most rows, or its noise is of few rows.
 
-        Nor is one that passes through q rows: tails have a likelihood without bound there.
+        Nor is one that passes through q rows or more, and more than can be expected so near to it:
+        tails have a likelihood without bound there.
         """
         point, basis = coef.sum(axis=0), np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
         square = self.squares((self.data - point)[None], scatter[None])[0][0]
         typical = float(median_of(square, self.counts))
         least, half = (float(chi2.ppf(level, self.freedom)) for level in (FAR, 0.5))
-        through = float(self.counts @ (square < min(COLLAPSED, least / half) * typical))
+        near = min(COLLAPSED, least / half) * typical
+        expected = self.total * float(chi2.cdf(near, self.freedom))
+        through = float(self.counts @ (square < near))
         exact = is_singular(np.linalg.eigvalsh(scatter)[-self.q - 1 :], scatter)
-        few = (
-            exact or COLLAPSED * typical > self.freedom or through >= max(self.q, FAR * self.total)
+        few = exact or COLLAPSED * typical > self.freedom
+        return (
+            few
+            or through >= max(self.q, float(poisson.isf(FAR, expected)))
+            or self.risk(point, basis) > self.most_risk
         )
-        return few or self.risk(point, basis) > self.most_risk
 
 
 def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
@@ -156,7 +161,7 @@ def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixture
 
 def between(before: Mixtures, after: Mixtures, part: float) -> Mixtures:
     """Return a mixture of the same kind, part of the way from one to another."""
-    names = ("coef", "scatter", "df", "wide", "apart", "spread", "center", "size")
+    names = ("coef", "scatter", "df", "wide", "apart", "spread", "center", "second", "size")
     ends = {name: (getattr(before, name), getattr(after, name)) for name in names}
     moved = {name: (1 - part) * old + part * new for name, (old, new) in ends.items()}
     return replace(after, **moved)

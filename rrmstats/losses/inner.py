@@ -26,6 +26,9 @@ from rrmstats.losses.scatter_starts import (
 from rrmstats.losses.subspace import SubspaceProblem
 from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilts
 
+# Rows that may always be bad: less than one is none.
+LEAST_BAD = 0.5
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InnerScatter:
@@ -93,6 +96,7 @@ class InnerScatter:
         """Return the scatter of the best explanation of the scores.
 
         `kept`, shape (n,), is what counts of each row because of its distance off the subspace.
+        Rows that are bad off the subspace and within it are at most eps_bar together.
         """
         if self.flat or self.setting.eps_bar == 0:
             return self
@@ -100,7 +104,11 @@ class InnerScatter:
         counted = replace(self.setting, freq_weights=self.setting.counts(n) * kept)
         exog = ones_column(problem.data, int(problem.demean))
         starts = scatter_candidates(problem, self.solution, counted)
-        rows = explained_gaussian(problem, counted, problem.data, exog, starts)
+        good = float(self.setting.spread(n) @ kept)
+        left = max(1 - (1 - self.setting.eps_bar) / good, LEAST_BAD / n)
+        rows = explained_gaussian(
+            problem, replace(counted, eps_bar=left), problem.data, exog, starts
+        )
         place = rows.fitted.mixture.coef[0].sum(axis=0), consistent_scatter(rows)
         return ExplainedScatter(
             problem, self.setting, replace(self.solution, converged=rows.converged), self.center,

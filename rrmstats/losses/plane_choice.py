@@ -16,7 +16,7 @@ from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Mixtures
-from rrmstats.laws.gaussian_choice import compared, elsewhere, explanation, sound
+from rrmstats.laws.gaussian_choice import compared, elsewhere, explanation, in_order, sound
 from rrmstats.laws.planes import (
     PlaneRows,
     distinct_axes,
@@ -152,7 +152,7 @@ def explained_plane(
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
         every = [*starts, *robust_starts(rows, setting.eps_bar)]
-        ranked = compared(rows, every, setting.eps_bar)
+        ranked = in_order(compared(rows, every, setting.eps_bar), rows.total)
         best = ranked[0]
         if own_axes(rows, best.mixture.scatter[0], best.eps) == rows.own:
             break

@@ -36,6 +36,7 @@ BAD_ROWS = {
         "{share} of the {unit} are bad: some form a cluster apart from the others, some are "
         "scattered far from them."
     ),
+    Bad.TWO_CLUSTERS: "{share} of the {unit} form two clusters apart from the others.",
     Bad.SCATTERED: "{share} of the {unit} are scattered more widely than the others.",
     Bad.OTHER_LINE: "{share} of the {unit} follow another regression than the others.",
     Bad.FALSE_ZEROS: "{share} of the responses are zeros that the model does not expect.",

@@ -15,6 +15,7 @@ from rrmstats.laws.gaussian import (
     NUMBER,
     OTHER_LINE,
     PLAIN,
+    TWO_CLUSTERS,
     Kind,
     Mixtures,
     Rows,
@@ -43,6 +44,12 @@ def points(n=200, dim=3, share=0.2, seed=0):
     data = rng.standard_normal((n, dim)) @ np.triu(np.ones((dim, dim)))
     data[: int(share * n)] = 9 + 0.5 * rng.standard_normal((int(share * n), dim))
     return Rows(data, np.ones((n, 1)), np.ones(n))
+
+
+def points_on_both_sides():
+    rows = points()
+    rows.data[:15] -= 20
+    return rows
 
 
 def truth(rows, share=0.2):
@@ -75,6 +82,19 @@ def test_the_density_is_that_of_a_mixture_of_known_distributions():
         * multivariate_normal(mean + mixture.center[0], mixture.size[0] * scatter).pdf(rows.data)
     )
     assert_allclose(log_density(rows, mixture), np.log(expected), rtol=1e-10)
+
+
+def test_two_clusters_are_two_normal_distributions():
+    rows = points_on_both_sides()
+    mixture = one(rows, TWO_CLUSTERS)
+    mean, scatter = mixture.coef[0, 0], mixture.scatter[0]
+    shares = mixture.wide[0, 0], mixture.apart[0, 0]
+    expected = (1 - sum(shares)) * multivariate_normal(mean, scatter).pdf(rows.data)
+    for share, center in zip(shares, (mixture.second[0], mixture.center[0]), strict=True):
+        cluster = multivariate_normal(mean + center, mixture.size[0] * scatter)
+        expected += share * cluster.pdf(rows.data)
+    assert_allclose(log_density(rows, mixture), np.log(expected), rtol=1e-10)
+    assert_allclose(sorted(shares), [15 / 200, 25 / 200], atol=1e-3)
 
 
 def test_heavy_tails_are_those_of_students_distribution():
@@ -115,6 +135,8 @@ def test_em_does_not_lower_the_likelihood(kind):
 )
 def test_a_polished_mixture_stands_still_under_em(kind):
     rows = regression()
+    if kind == TWO_CLUSTERS:  # of one cluster they would be two halves
+        rows.data[:10] -= 14
     mixture, sound = polished(rows, one(rows, kind), EPS_BAR)
     after = em_step(rows, mixture, EPS_BAR)
     assert sound
@@ -133,6 +155,7 @@ def test_a_polished_mixture_stands_still_under_em(kind):
         (regression(), Kind(Good.CHANGING_NOISE, Bad.WIDE_AND_CLUSTER)),
         (points(), Kind(Good.PLAIN, Bad.WIDE_AND_CLUSTER)),
         (points(), HEAVY),
+        (points_on_both_sides(), TWO_CLUSTERS),
     ],
     ids=str,
 )
@@ -234,10 +257,11 @@ def test_many_rows_give_the_solution_of_all_of_them_from_that_of_some():
 
 def test_parts_of_a_batch_do_not_see_each_other():
     rows = regression()
-    alone = [one(rows, kind) for kind in CONTAMINATED]
+    kinds = (*CONTAMINATED, TWO_CLUSTERS)
+    alone = [one(rows, kind) for kind in kinds]
     together = em_step(rows, Mixtures.join(alone), EPS_BAR)
     for i, mixture in enumerate(alone):
         after = em_step(rows, mixture, EPS_BAR)
-        assert together.kind[i] == NUMBER[CONTAMINATED[i]]
+        assert together.kind[i] == NUMBER[kinds[i]]
         assert_allclose(together.coef[i], after.coef[0], rtol=1e-12)
         assert_allclose(together.log_likelihood[i], after.log_likelihood[0], rtol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rrmstats import RRMPCA, RRMCov
+from rrmstats import RRMOLS, RRMPCA, RRMCov
 from rrmstats.losses.explained_scatter import student_size
 
 
@@ -43,6 +43,57 @@ def test_rows_with_more_variance():
     assert res.explanation == "scattered"
     assert_allclose(res.eps_hat, 0.2, atol=0.03)
     assert "scattered more widely" in res.explanation.sentence
+
+
+def test_clusters_on_two_sides():
+    """One of them alone would leave the other among the good rows."""
+    x = cloud(150, 4, 15, 8.0)
+    x[15:30] -= 3
+    res = RRMCov(x, 0.3).fit()
+    assert res.explanation == "two clusters"
+    assert res.converged
+    assert np.mean(res.outliers()[:30]) > 0.9
+    assert np.mean(res.outliers()[30:]) < 0.02
+    assert_allclose(res.cov, np.cov(x[30:].T, bias=True), atol=0.15)
+    assert_allclose(res.eps_hat, 0.2, atol=0.02)
+
+
+def test_one_row_is_no_cluster():
+    """Far tails are no cluster of one row, which any row apart would be."""
+    told = []
+    for seed in range(20):
+        x = np.random.default_rng([11, seed]).standard_normal((50, 2))
+        x[0] += 8
+        told.append(str(RRMCov(x, 0.3).fit().explanation))
+    assert not any("cluster" in each for each in told)
+
+
+def one_variable():
+    rng = np.random.default_rng(0)
+    bad, noise = np.arange(150) < 20, rng.standard_normal(150)
+    return {
+        "none": noise,
+        "cluster": noise + 6 * bad,
+        "scattered": np.random.default_rng(2).standard_normal(150) * np.where(bad, 12, 1),
+        "heavy tails": rng.standard_t(2, 200),
+        "short tails": rng.uniform(size=200),
+    }
+
+
+@pytest.mark.parametrize(("told", "x"), one_variable().items(), ids=list(one_variable()))
+@pytest.mark.parametrize("unit", [1.0, 1e4])
+def test_a_covariance_of_one_variable_is_a_regression_on_a_constant(told, x, unit):
+    x = unit * (x + 3)
+    cov, ols = RRMCov(x[:, None], 0.3).fit(), RRMOLS(x, np.ones(len(x)), 0.3).fit()
+    assert cov.explanation == ols.explanation == told
+    assert_allclose(cov.mean, ols.params, rtol=1e-6)
+    assert_allclose(cov.bse[:1], ols.bse, rtol=1e-6)
+    assert_allclose([cov.eps_hat, cov.eps_hat_se], [ols.eps_hat, ols.eps_hat_se], atol=1e-6)
+    assert_allclose(cov.prob_bad, ols.prob_bad, atol=1e-6)
+    assert_array_equal(cov.outliers(), ols.outliers())
+    if told != "heavy tails":  # their covariance has the size of their middle half
+        good = len(x) - np.sum(cov.prob_bad)
+        assert_allclose(np.asarray(cov.cov)[0, 0], ols.scale * (good - 1) / good, rtol=1e-4)
 
 
 def test_student_noise_has_the_size_of_its_middle():

@@ -94,10 +94,7 @@ TIES = {
     ),
     "rows on the plane": RRMPCA(on_a_plane(0.3), 2, 0.2),
     "counts, covariance": RRMCov(np.random.default_rng(2).poisson(0.3, (400, 4)), 0.2),
-    "equal rows, components": pytest.param(
-        RRMPCA(with_equal_rows(0), 2, 0.2),
-        marks=pytest.mark.xfail(reason="components follow equal rows in part"),
-    ),
+    "equal rows, components": RRMPCA(with_equal_rows(0), 2, 0.2),
     "equal rows, covariance": RRMCov(with_equal_rows(0), 0.2),
     "equal rows, negative variances": RRMCov(with_equal_rows(7), 0.4),
 }
