@@ -12,8 +12,7 @@ from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import LinearProblem
-from rrmstats.losses.families import Family
-from rrmstats.losses.means import MeanFunction
+from rrmstats.losses.families import Family, MeanFunction
 
 # Fraction of its rows that a kind, such as counts above zero, keeps at least under the weights.
 KEPT_FRACTION = 0.1
@@ -42,8 +41,7 @@ class DevianceProblem(LinearProblem):
     >>> from rrmstats.core import minimize
     >>> rng = np.random.default_rng(0)
     >>> from rrmstats.losses import DevianceProblem
-    >>> from rrmstats.losses.counts import Poisson
-    >>> from rrmstats.losses.means import Link, MeanFunction
+    >>> from rrmstats.losses.families import Link, MeanFunction, Poisson
     >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
     >>> mean = MeanFunction(Link.log())
     >>> problem = DevianceProblem(counts, np.ones((55, 1)), Poisson(), mean)

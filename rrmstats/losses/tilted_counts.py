@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.counts import Counts
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.lattices import lattice_laws
+from rrmstats.losses.families import Counts
 
 # Steps of a fit, the size of the last in the linear predictor, and the longest.
 MOST_STEPS, LAST_STEP, LONGEST = 200, 1e-11, 1.0
@@ -76,7 +75,7 @@ class TiltedCounts:
     def moments(self, mu: Array) -> TiltedMoments:
         """Return expectations under the tilted laws of rows with means `mu`."""
         parts = []
-        for rows, y, mass, _, _ in lattice_laws(self.family, mu, self.size):
+        for rows, y, mass, _, _ in self.family.laws(mu, self.size):
             deviance = 0.5 * self.family.deviance(y, self.raw_mu[rows, None])
             tilted = mass * np.exp(-self.decay[rows, None] * deviance)
             tilted /= tilted.sum(axis=1, keepdims=True)
