@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rrmstats.core.block_array import aligned, row_reduce
-from rrmstats.core.consistency import second_moment_ratio, untilted_variance
+from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
@@ -19,7 +19,6 @@ from rrmstats.laws.rows import Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
 from rrmstats.losses.family_laws import laws_of_family
-from rrmstats.losses.noise import robust_order
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
 from rrmstats.losses.tilted_counts import TiltedCounts
 from rrmstats.losses.tilted_rows import (

@@ -18,12 +18,12 @@ from functools import cached_property
 
 import numpy as np
 
+from rrmstats.core.consistency import share_factor
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.likelihood_laws import Law, Likelihood
-from rrmstats.losses.noise import share_factor
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_reduce
+from rrmstats.core.consistency import scale_factor, share_factor
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import Setting
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import MANY_ROWS, Counts, Family, Moments
-from rrmstats.losses.noise import scale_factor, share_factor
 from rrmstats.losses.row_means import mean_and_error
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
