@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,9 +67,6 @@ class FunctionLoss(Problem):
     kinds : sequence of ndarray, optional
         Masks of rows, each of which weights must keep a part of, such as the labels of one class.
     """
-
-    #: Share of its rows that each kind keeps at least under the weights.
-    kept_fraction = 0.1
 
     def __init__(
         self,
@@ -151,12 +149,10 @@ class FunctionLoss(Problem):
         lower = self.value(found.x, weights) < self.value(theta, weights)
         return np.asarray(found.x if lower else theta, dtype=float)
 
-    def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
-        """Tell which weights keep some rows of each kind."""
-        if not self.kinds:
-            return None
-        kept = [weights @ kind >= self.kept_fraction * (base @ kind) for kind in self.kinds]
-        return np.logical_and.reduce(kept)
+    @cached_property
+    def row_kinds(self) -> Array | None:
+        """The rows of each kind, shape (n, m)."""
+        return np.column_stack(self.kinds).astype(float) if self.kinds else None
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
