@@ -48,13 +48,13 @@ def damped_newton(
         step = -solve_gram(hessian, gradient)[0]
         step[~np.isfinite(step).all(axis=-1)] = 0.0
         decrease = -np.einsum("bk,bk->b", gradient, step)
-        if (decrease <= DECREASE_TOL * np.maximum(here, 1e-300)).all():
+        if (decrease <= DECREASE_TOL * np.maximum(np.abs(here), 1e-300)).all():
             break
         fraction = 1.0
         for _ in range(HALVINGS):
             trial = retract(theta, fraction * step)
             new = value(trial)
-            lower = new <= here * (1.0 + VALUE_NOISE)
+            lower = new <= here + VALUE_NOISE * np.abs(here)
             theta = np.where(lower[:, None], trial, theta)
             here = np.where(lower, new, here)
             step[lower] = 0.0

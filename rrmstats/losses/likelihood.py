@@ -124,27 +124,7 @@ class LikelihoodProblem(NumericalProblem):
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows."""
         part = None if self.likelihood.part is None else self.likelihood.part(rows)
-        return LikelihoodProblem(self._restricted(rows) if part is None else part)
-
-    def _restricted(self, rows: np.ndarray) -> Likelihood:
-        """Return the likelihood of some rows at the cost of the whole, without a law."""
-        whole, largest = self.likelihood, self._rows_largest[rows]
-        scores, hessian = whole.scores, whole.hessian
-        return replace(
-            whole,
-            n_obs=len(rows),
-            log_likelihood=lambda theta: whole.log_likelihood(theta)[rows],
-            scores=None if scores is None else lambda theta: scores(theta)[rows],
-            hessian=None
-            if hessian is None
-            else lambda theta, weights: hessian(theta, self._spread(rows, weights)),
-            largest=None if whole.largest is None else lambda y: largest,
-            endog=whole.endog[rows],
-            law=None,
-            kinds=self._part_kinds(rows),
-            closed=None,
-            part=None,
-        )
+        return super().take(rows) if part is None else LikelihoodProblem(part)
 
     def sample(self, setting: Setting) -> LawSample:
         """Return the rows with what a fit was asked for."""

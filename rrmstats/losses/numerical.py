@@ -13,6 +13,7 @@ from scipy.optimize import minimize as scipy_minimize
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.frames import typical_spread
+from rrmstats.core.newton import damped_newton
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -43,11 +44,6 @@ MOST_SUBSETS = 60
 FIT_STEPS, SUBSET_STEPS, IMPROVING_STEPS = 60, 15, 2
 # Least curvature of a direction, relative to the largest, where some curvature is negative.
 LEAST_CURVATURE = 1e-3
-# Predicted decrease, relative to the value, at which a fit stops.
-DECREASE_TOL = 1e-18
-# What rounding may add to a value, relative to it.
-VALUE_NOISE = 1e-14
-HALVINGS = 25
 # What an infinite loss counts as: a step to where all are is then no error, but no step either.
 BEYOND = 1e100
 
@@ -165,21 +161,18 @@ class FunctionLoss(Problem):
 
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows, at the cost of the whole."""
-        return FunctionLoss(
+        return FunctionLoss(*self._of_rows(rows))
+
+    def _of_rows(self, rows: np.ndarray) -> tuple[Any, ...]:
+        """Return the arguments of a problem of some rows."""
+        given = self._weighted_fit is not None
+        return (
             lambda theta: self._losses(theta)[rows],
             self.start,
             len(rows),
-            self._part_fit(rows),
-            self._part_kinds(rows),
+            (lambda weights: self._given_fit(self._spread(rows, weights))) if given else None,
+            tuple(kind[rows] for kind in self.kinds if kind[rows].any()),
         )
-
-    def _part_fit(self, rows: np.ndarray) -> WeightedFit | None:
-        if self._weighted_fit is None:
-            return None
-        return lambda weights: self._given_fit(self._spread(rows, weights))
-
-    def _part_kinds(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(kind[rows] for kind in self.kinds if kind[rows].any())
 
     def _spread(self, rows: np.ndarray, weights: Array) -> Array:
         """Return weights of some rows as weights of all, shape (n,)."""
@@ -308,43 +301,25 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
 
     def _searched_fit(self, weights: Array, theta: Array, steps: int) -> Array:
         """Return parameters of lower weighted loss, after at most `steps` Newton steps."""
-        here, used = self.value(theta, weights), weights > 0
-        for _ in range(steps):
-            gradient: Array = weights[used] @ self.gradients(theta)[used]
-            curvature = self.hessian if steps == FIT_STEPS else self.rough_hessian
-            held = (theta <= self.lower) & (gradient > 0)
-            gradient, bend = without_held(gradient, curvature(theta, weights), held)
-            step = -_curbed_solution(bend, gradient)
-            decrease = -float(gradient @ step)
-            if not decrease > DECREASE_TOL * abs(here):
-                break
-            theta, new = self._shortened(weights, theta, step, here)
-            if new is None:
-                break
-            here = new
-        return theta
+        used = weights > 0
+        curvature = self.hessian if steps == FIT_STEPS else self.rough_hessian
 
-    def _shortened(
-        self, weights: Array, theta: Array, step: Array, here: float
-    ) -> tuple[Array, float | None]:
-        """Return the end of the longest part of a step that does not raise the value."""
-        for _ in range(HALVINGS):
-            trial = self.retract(theta, step)
-            new = self.value(trial, weights)
-            if new <= here + VALUE_NOISE * abs(here):
-                return trial, new
-            step = 0.5 * step
-        return theta, None
+        def slopes(at: Array) -> tuple[Array, Array]:
+            gradient: Array = weights[used] @ self.gradients(at[0])[used]
+            held = (at[0] <= self.lower) & (gradient > 0)
+            gradient, bend = without_held(gradient, curvature(at[0], weights), held)
+            return gradient[None], curbed(bend)[None]
+
+        def value(at: Array) -> Array:
+            return np.array([self.value(at[0], weights)])
+
+        return damped_newton(value, slopes, self.retract, theta[None], steps)[0]
 
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows, at the cost of the whole."""
         given, hessian = self._gradients, self._hessian
         return NumericalProblem(
-            lambda theta: self._losses(theta)[rows],
-            self.start,
-            len(rows),
-            self._part_fit(rows),
-            self._part_kinds(rows),
+            *self._of_rows(rows),
             gradients=None if given is None else lambda theta: given(theta)[rows],
             hessian=None
             if hessian is None
@@ -374,17 +349,17 @@ def without_held(gradient: Array, hessian: Array, held: np.ndarray) -> tuple[Arr
     return np.where(free, gradient, 0.0), np.where(np.outer(free, free), hessian, np.diag(held))
 
 
-def _curbed_solution(hessian: Array, gradient: Array) -> Array:
-    """Return the solution of a Newton system whose directions of negative curvature are turned.
+def curbed(hessian: Array) -> Array:
+    """Return a Hessian whose directions of negative curvature are turned, shape (k, k).
 
-    Zero where the system has entries that are not finite.
+    Zero where it has entries that are not finite.
     """
-    if not (np.isfinite(hessian).all() and np.isfinite(gradient).all()):
-        return np.zeros_like(gradient)
+    if not np.isfinite(hessian).all():
+        return np.zeros_like(hessian)
     size = np.sqrt(np.abs(np.diag(hessian)))
     size[size == 0] = 1.0
     values, vectors = np.linalg.eigh(hessian / np.outer(size, size))
     least = LEAST_CURVATURE if values[0] < 0 else float(np.finfo(float).eps) * len(size)
     most = float(np.abs(values).max())
     values = np.maximum(np.abs(values), least * (most if most > 0 else 1.0 / least))
-    return vectors @ ((vectors.T @ (gradient / size)) / values) / size
+    return (vectors * values) @ vectors.T * np.outer(size, size)

@@ -184,12 +184,12 @@ class TiltedRows:
         """Sums of which a step is made, in one pass over rows in blocks."""
         mass = self.sample.mass
         weights = mass * self.weights
-        grams, (pull,), (weight,) = self.sample.problem.products(
+        (bread, observed, gram), (pull,), (weight,) = self.sample.problem.products(
             [weights * self.spread, mass * self._observed, weights],
             [mass * self.scores],
             [weights],
         )
-        return Products(*grams, pull, weight)
+        return Products(bread, observed, gram, pull, weight)
 
     @cached_property
     def _scores(self) -> tuple[Array, Array, Array]:
