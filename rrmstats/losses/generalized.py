@@ -20,9 +20,9 @@ from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
 from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
-from rrmstats.losses.tilted_counts import TiltedCounts
 from rrmstats.losses.tilted_rows import (
     Sample,
+    TiltedCounts,
     TiltedFit,
     TiltedRows,
     budget_dispersion,

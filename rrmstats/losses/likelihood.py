@@ -17,10 +17,8 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import Moves
-from rrmstats.losses.law_fits import law_fit
-from rrmstats.losses.likelihood_batches import batch_fits, batch_slices
-from rrmstats.losses.likelihood_laws import Likelihood
-from rrmstats.losses.likelihood_rows import LawRows, LawSample
+from rrmstats.losses.likelihood_laws import Likelihood, batch_fits, batch_slices
+from rrmstats.losses.likelihood_rows import LawRows, LawSample, TiltedLaws, law_fit
 from rrmstats.losses.numerical import (
     IMPROVING_STEPS,
     SUBSET_STEPS,
@@ -28,7 +26,6 @@ from rrmstats.losses.numerical import (
     with_infinite_losses,
 )
 from rrmstats.losses.predictor_laws import laws_of_likelihood, rows_of_likelihood
-from rrmstats.losses.tilted_laws import TiltedLaws
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05

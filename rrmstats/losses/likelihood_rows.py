@@ -15,15 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from rrmstats.core.consistency import share_factor
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
+from rrmstats.core.newton import damped_root
 from rrmstats.core.setting import Setting
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.likelihood_laws import Law, Likelihood
+from rrmstats.losses.numerical import without_held
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)
@@ -39,6 +42,13 @@ BLOCK = 400_000
 NEAR = 0.05
 # Losses that differ by this are ties.
 TIES = 1e-9
+# Longest step, in units of the parameters in which the mean loss bends by one.
+LONGEST = 2.0
+# Size of the last step in standard errors, also under weights of groups, and one that has
+# converged for all purposes.
+STEP_TOL, GROUPS_TOL, SETTLED = 1e-7, 1e-8, 1e-3
+MOST_STEPS = 60
+HALVINGS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +161,6 @@ class LawRows:
     def moved(self, theta: Array) -> LawRows:
         """Return the rows at parameters nearby, under weights of the same order and anchor."""
         return LawRows(self.sample, theta, self.order, self.anchor, self.nodes)
-
-    def reordered(self, order: float) -> LawRows:
-        """Return the rows under weights of another order at their own parameters."""
-        return LawRows(self.sample, self.theta, order, None, self.nodes)
 
     @property
     def _weighing(self) -> Array:
@@ -303,11 +309,6 @@ class LawRows:
         axes = vectors.T @ root
         return (axes.T / np.clip(values, *BREAD)) @ axes
 
-    @cached_property
-    def expected_influence(self) -> Array:
-        """Influence functions of theta with the expected bread, shape (n, k)."""
-        return self.scores @ (self._root.T @ self._root)
-
     def influence(self, raw: Array | None = None, log_lambda: Array | None = None) -> Array:
         """Return the influence functions of theta, with HC3's factors: it moves by the sum.
 
@@ -349,10 +350,7 @@ class LawRows:
         """Return a step of scoring, and its size in standard errors."""
         pull, bread, lower = self.pull, self.bread, self.sample.likelihood.lower
         if lower is not None:
-            held = (self.theta <= lower) & (pull < 0)
-            free = ~held
-            pull = np.where(free, pull, 0.0)
-            bread = np.where(np.outer(free, free), bread, np.diag(held))
+            pull, bread = without_held(pull, bread, (self.theta <= lower) & (pull < 0))
         root = inverse_root(bread)
         scaled = root @ pull
         return root.T @ scaled, float(np.sqrt(scaled @ scaled))
@@ -394,3 +392,107 @@ class LawRows:
                 chance = np.exp(some.log_count + density)
             found += np.where(far & np.isfinite(chance), chance, 0.0).sum(axis=0)
         return np.minimum(found, 1.0)
+
+
+def law_fit(rows: LawRows) -> tuple[LawRows, bool]:
+    """Return the rows at the consistent parameters of their order, and whether they are a root.
+
+    Parameters
+    ----------
+    rows : LawRows
+        The rows where to start.
+    """
+    unit = rows.sample.unit
+
+    def moved(at: LawRows, step: Array) -> LawRows:
+        return _within(at, np.clip(step, -LONGEST * unit, LONGEST * unit))
+
+    rows, size = damped_root(rows, LawRows.step, moved, STEP_TOL, MOST_STEPS)
+    return rows, size < SETTLED
+
+
+def _within(rows: LawRows, step: Array) -> LawRows:
+    """Return the rows a step away, or part of it, where the rows with weight are defined."""
+    used = rows.weights > 0
+    for _ in range(HALVINGS):
+        moved = rows.shifted(step)
+        if np.isfinite(moved.losses[used]).all() and np.isfinite(moved.bread).all():
+            return moved
+        step = 0.5 * step
+    return rows
+
+
+class TiltedLaws:
+    """Rows of a likelihood under weights that their groups were given.
+
+    Parameters
+    ----------
+    sample : LawSample
+    raw : ndarray, shape (k,)
+        Parameters of least risk, at which the rows had their losses.
+    rates : ndarray, shape (n,)
+        The weight of a row is proportional to ``exp(-rates * losses)``.
+    weights : ndarray, shape (n,)
+        Weights, summing to one.
+    """
+
+    def __init__(self, sample: LawSample, raw: Array, rates: Array, weights: Array) -> None:
+        self.sample, self.raw, self.rates, self.weights = sample, raw, rates, weights
+
+    def _rows(self, theta: Array, anchor: Array, stretch: float = 1.0) -> LawRows:
+        order: Any = 1.0 + stretch * self.rates  # one per row
+        return self.sample.at(theta, order, anchor=anchor)
+
+    def _scores(self, rows: LawRows) -> Array:
+        """Return the scores of the rows less their means under the tilted laws, shape (n, k)."""
+        used = (self.weights > 0)[:, None]
+        return np.where(used, rows.observed_scores - rows.center, 0.0)
+
+    def _inverse(self, rows: LawRows, free: np.ndarray) -> Array:
+        """Return the inverse of the expected derivative; zero for parameters that are held."""
+        used = self.weights > 0
+        bread = np.tensordot(self.weights[used], rows.spread[used], 1)
+        return np.linalg.pinv(np.where(np.outer(free, free), bread, 0.0), hermitian=True)
+
+    def _free(self, theta: Array, pull: Array) -> np.ndarray:
+        lower = self.sample.likelihood.lower
+        return np.ones(len(theta), bool) if lower is None else (theta > lower) | (pull > 0)
+
+    def coefficients(self) -> tuple[Array, bool]:
+        """Return the parameters that solve the weighted equation, and whether they do."""
+        lower, unit = self.sample.likelihood.lower, self.sample.unit
+
+        def step(theta: Array) -> tuple[Array, float]:
+            rows = self._rows(theta, self.raw)
+            pull = self.weights @ self._scores(rows)
+            found = self._inverse(rows, self._free(theta, pull)) @ pull
+            size = float(np.sqrt(max(self.sample.total * float(pull @ found), 0.0)))
+            return found * min(
+                1.0, LONGEST / max(float(np.abs(found / unit).max()), GROUPS_TOL)
+            ), size
+
+        def moved(theta: Array, step: Array) -> Array:
+            return theta + step if lower is None else np.maximum(theta + step, lower)
+
+        theta, size = damped_root(self.raw, step, moved, GROUPS_TOL, MOST_STEPS)
+        return theta, size < SETTLED
+
+    def moves(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Return how parameters move with the rows (n, k), raw ones (k, k), ln(lambda) (k,)."""
+        rows = self._rows(theta, self.raw)
+        scores = self._scores(rows)
+        inverse = self._inverse(rows, self._free(theta, self.weights @ scores))
+
+        def pull(anchor: Array, log_lambda: float) -> Array:
+            moved = self._rows(theta, anchor, float(np.exp(-log_lambda)))
+            return self.weights @ self._scores(moved)
+
+        by_raw = differences(lambda at: pull(at, 0.0), self.raw, self.sample.unit)
+        by_log_lambda = differences(
+            lambda at: pull(self.raw, float(at[0])), np.zeros(1), np.ones(1)
+        )[0]
+        return (
+            scores @ inverse,
+            np.nan_to_num(by_raw) @ inverse,
+            np.nan_to_num(by_log_lambda) @ inverse,
+        )

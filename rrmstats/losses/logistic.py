@@ -15,7 +15,7 @@ from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import FIT_STEPS, LinearProblem
 from rrmstats.core.newton import damped_newton
 from rrmstats.core.problem import SmoothProblem
-from rrmstats.losses.row_means import mean_and_error
+from rrmstats.core.sandwich import mean_and_error
 
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.

@@ -84,8 +84,7 @@ class FunctionLoss(Problem):
 
     def _row_losses(self, theta: Array) -> Array:
         with np.errstate(all="ignore"):
-            found = np.asarray(self._losses(theta), dtype=float)
-        return np.where(np.isnan(found) | (found > BEYOND), BEYOND, found)
+            return defined_losses(np.asarray(self._losses(theta), dtype=float))
 
     def value(self, theta: Array, weights: Array) -> float:
         """Return the weighted loss at one theta; rows without weight play no part."""
@@ -195,6 +194,11 @@ class FunctionLoss(Problem):
         return first
 
 
+def defined_losses(found: Array) -> Array:
+    """Return losses, BEYOND where they are infinite or not defined."""
+    return np.where(np.isnan(found) | (found > BEYOND), BEYOND, found)
+
+
 def with_infinite_losses(solution: Solution) -> Solution:
     """Return a solution whose losses are infinite where they are not defined."""
     losses = solution.losses
@@ -284,10 +288,8 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
     ) -> tuple[Array, Array, Array]:
         """Return the derivatives of the concentrated risk in the parameters that can move."""
         gradient, hessian, drift = super().concentrated(theta, losses, weights, lambda_)
-        for i, held in enumerate((theta <= self.lower) & (gradient > 0)):
-            gradient[i], hessian[i] = without_held(gradient[i], hessian[i], held)
-            drift[i, held] = 0.0
-        return gradient, hessian, drift
+        held = (theta <= self.lower) & (gradient > 0)
+        return *without_held(gradient, hessian, held), np.where(held, 0.0, drift)
 
     def rough_hessian(self, theta: Array, weights: Array) -> Array:
         """Return what serves for the Hessian far from the end, where steps need not be exact."""
@@ -342,11 +344,12 @@ SECOND_UNITS = 1e-3
 
 
 def without_held(gradient: Array, hessian: Array, held: np.ndarray) -> tuple[Array, Array]:
-    """Return a gradient and a Hessian in which some parameters are held at their bounds."""
+    """Return gradients (..., k) and Hessians in which some parameters are held at their bounds."""
     if not held.any():
         return gradient, hessian
-    free = ~held
-    return np.where(free, gradient, 0.0), np.where(np.outer(free, free), hessian, np.diag(held))
+    either = held[..., :, None] | held[..., None, :]
+    kept = np.where(either, held[..., None] * np.eye(held.shape[-1]), hessian)
+    return np.where(held, 0.0, gradient), kept
 
 
 def curbed(hessian: Array) -> Array:

@@ -15,8 +15,7 @@ from rrmstats.losses.families import Link, MeanFunction, Poisson
 from rrmstats.losses.family_laws import bad_counts, laws_of_family
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.kernels import PoissonKernel, ZeroInflatedKernel
-from rrmstats.losses.likelihood_laws import Likelihood
-from rrmstats.losses.predictors import CountLaw, PredictorLikelihood
+from rrmstats.losses.likelihood_laws import CountLaw, Likelihood, PredictorLikelihood
 
 
 def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:

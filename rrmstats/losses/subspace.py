@@ -12,8 +12,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.frames import sign_frame
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
 from rrmstats.losses.matrices import weighted_scatter
-from rrmstats.losses.moment_problem import MomentProblem
-from rrmstats.losses.scatter import NEWTON_MAX
+from rrmstats.losses.scatter import NEWTON_MAX, MomentProblem
 
 
 class SubspaceProblem(MomentProblem):

@@ -18,10 +18,11 @@ from rrmstats.core.block_array import aligned, row_map, row_reduce
 from rrmstats.core.consistency import scale_factor, share_factor
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
+from rrmstats.core.newton import damped_root
+from rrmstats.core.sandwich import mean_and_error
 from rrmstats.core.setting import Setting
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import MANY_ROWS, Counts, Family, Moments
-from rrmstats.losses.row_means import mean_and_error
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)
@@ -35,6 +36,9 @@ LONGEST = 1.0
 STEP_SIZE, LEAST_STEP = 100.0, 1e-9
 # Steps of a fit: they converge in a few, and a fit that does not never will.
 MOST_STEPS = 100
+# Under weights of groups: the same, the size of the last in the linear predictor, and one that has
+# converged for all purposes.
+COUNTS_STEPS, COUNTS_TOL, COUNTS_SETTLED = 200, 1e-11, 1e-6
 # Change of a log dispersion, and of a fit in standard errors, that has converged for all purposes.
 SETTLED = 1e-4
 # Change of the log dispersion below which steps are lengthened to about Newton's.
@@ -421,3 +425,109 @@ def dispersion_fit(
         if change < tol:
             break
     return dispersion, change < SETTLED
+
+
+class TiltedMoments(NamedTuple):
+    """Expectations under the tilted law, each of shape (n,).
+
+    Attributes
+    ----------
+    mean, variance : ndarray
+        Of the responses.
+    with_deviance : ndarray
+        Covariance of the responses and half their unit deviances.
+    """
+
+    mean: Array
+    variance: Array
+    with_deviance: Array
+
+
+class TiltedCounts:
+    """Rows of a family of counts under weights that their groups were given.
+
+    The weight of a row is proportional to ``exp(-rate * loss)``, with the loss at the parameters
+    of least risk. That tilts the law of a good row at the true parameters, and the mean of the
+    tilted law is what its response has on average. The parameters at which it does are consistent.
+
+    Parameters
+    ----------
+    problem : DevianceProblem
+        Its family is one of counts.
+    theta : ndarray, shape (k,)
+        Parameters of least risk, at which the rows had their losses.
+    rates : ndarray, shape (n,)
+    weights : ndarray, shape (n,)
+        Weights, summing to one.
+    dispersion : float
+    """
+
+    def __init__(
+        self,
+        problem: DevianceProblem,
+        theta: Array,
+        rates: Array,
+        weights: Array,
+        dispersion: float,
+    ) -> None:
+        assert isinstance(problem.family, Counts)
+        self.problem, self.family = problem, problem.family
+        self.theta, self.weights = theta, weights
+        self.size, self.decay = problem.var_weights / dispersion, rates * problem.var_weights
+        self.raw_mu, raw_slope = self._means(theta)
+        self._raw_pull = self.decay * raw_slope / self.family.variance(self.raw_mu)
+
+    def _means(self, theta: Array) -> tuple[Array, Array]:
+        """Return the means of the rows and their slopes in the linear predictor."""
+        eta = self.problem.predictor(theta) + self.problem.offset
+        return self.problem.mean.mean(eta), self.problem.mean.slopes(eta)[0]
+
+    def moments(self, mu: Array) -> TiltedMoments:
+        """Return expectations under the tilted laws of rows with means `mu`."""
+        parts = []
+        for rows, y, mass, _, _ in self.family.laws(mu, self.size):
+            deviance = 0.5 * self.family.deviance(y, self.raw_mu[rows, None])
+            tilted = mass * np.exp(-self.decay[rows, None] * deviance)
+            tilted /= tilted.sum(axis=1, keepdims=True)
+            mean = np.einsum("nm,nm->n", tilted, y)
+            off = tilted * (y - mean[:, None])
+            parts.append(
+                (mean, np.einsum("nm,nm->n", off, y), np.einsum("nm,nm->n", off, deviance))
+            )
+        return TiltedMoments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _equation(self, theta: Array) -> tuple[Array, Array, TiltedMoments]:
+        """Return change of a score with its response, scores and moments at parameters."""
+        mu, slope = self._means(theta)
+        per_response = self.size * slope / self.family.variance(mu)
+        told = self.moments(mu)
+        return per_response, per_response * (self.problem.endog - told.mean), told
+
+    def coefficients(self) -> tuple[Array, bool]:
+        """Return the parameters that solve the weighted equation, and whether they do."""
+
+        def step(theta: Array) -> tuple[Array, float]:
+            per_response, scores, told = self._equation(theta)
+            pull = (self.weights * scores) @ self.problem.exog
+            found = self._inverse(per_response, told) @ pull
+            size = float(np.sqrt(self.weights @ self.problem.predictor(found) ** 2))
+            return found * min(1.0, LONGEST / max(size, COUNTS_TOL)), size
+
+        theta, size = damped_root(self.theta, step, np.add, COUNTS_TOL, COUNTS_STEPS)
+        return theta, size < COUNTS_SETTLED
+
+    def _gram(self, weights: Array) -> Array:
+        return self.problem.gram(self.weights * weights, np.empty((0, len(weights))))[0]
+
+    def _inverse(self, per_response: Array, told: TiltedMoments) -> Array:
+        """Return the inverse of the expected derivative of the equation, shape (k, k)."""
+        return np.linalg.pinv(self._gram(per_response**2 * told.variance), hermitian=True)
+
+    def moves(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Return how parameters move with the rows (n, k), theta (k, k) and ln(lambda) (k,)."""
+        per_response, scores, told = self._equation(theta)
+        inverse = self._inverse(per_response, told)
+        exog = self.problem.exog
+        by_theta = -self._gram(per_response * told.variance * self._raw_pull) @ inverse
+        by_log_lambda = -(self.weights * per_response * self.decay * told.with_deviance) @ exog
+        return scores[:, None] * (exog @ inverse), by_theta, by_log_lambda @ inverse

@@ -8,9 +8,8 @@ import rrmstats
 from rrmstats.core import Groups
 from rrmstats.core.grouped import GroupedProblem
 from rrmstats.core.setting import Setting
-from rrmstats.losses.likelihood_rows import LawSample
-from rrmstats.losses.tilted_counts import TiltedCounts
-from rrmstats.losses.tilted_laws import TiltedLaws
+from rrmstats.losses.likelihood_rows import LawSample, TiltedLaws
+from rrmstats.losses.tilted_rows import TiltedCounts
 
 FAMILIES = {
     "poisson": (sm.families.Poisson(), lambda rng, mu: rng.poisson(mu)),
