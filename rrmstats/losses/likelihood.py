@@ -18,7 +18,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import Moves
 from rrmstats.losses.likelihood_laws import Likelihood, batch_fits, batch_slices
-from rrmstats.losses.likelihood_rows import LawRows, LawSample, TiltedLaws, law_fit
+from rrmstats.losses.likelihood_rows import LawRows, LawSample, law_fit
 from rrmstats.losses.numerical import (
     IMPROVING_STEPS,
     SUBSET_STEPS,
@@ -206,11 +206,11 @@ class LikelihoodProblem(NumericalProblem):
         if not self.corrected or not rates.any():
             return super().untilted(estimate, rates)
         found, sample = estimate.solution, self.sample(estimate.setting)
-        laws = TiltedLaws(sample, found.theta, rates, found.weights)
-        theta, root = laws.coefficients()
+        rows, root = law_fit(sample.weighed(found.theta, rates))
         found = replace(found, converged=found.converged and root)
-        told = self._estimate(found, estimate.setting, sample.at(theta, 1.0), estimate.raw_params)
-        return Untilted(told, *laws.moves(theta))
+        plain = sample.at(rows.theta, 1.0)
+        told = self._estimate(found, estimate.setting, plain, estimate.raw_params)
+        return Untilted(told, *rows.moves())
 
     def _estimate(
         self, solution: Solution, setting: Setting, rows: LawRows | None, raw: Array

@@ -13,7 +13,7 @@ parameters would give weights that resist less.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,9 +44,8 @@ NEAR = 0.05
 TIES = 1e-9
 # Longest step, in units of the parameters in which the mean loss bends by one.
 LONGEST = 2.0
-# Size of the last step in standard errors, also under weights of groups, and one that has
-# converged for all purposes.
-STEP_TOL, GROUPS_TOL, SETTLED = 1e-7, 1e-8, 1e-3
+# Size of the last step in standard errors, and one that has converged for all purposes.
+STEP_TOL, SETTLED = 1e-7, 1e-3
 MOST_STEPS = 60
 HALVINGS = 12
 
@@ -83,9 +82,21 @@ class LawSample:
         """Return parameters per good row, given the share of the good."""
         return len(self.unit) / max(self.total * good, 1.0)
 
-    def at(self, theta: Array, order: float, anchor: Array | None = None) -> LawRows:
+    def at(self, theta: Array, order: Any, anchor: Array | None = None) -> LawRows:
         """Return the rows under weights of an order."""
         return LawRows(self, theta, order, anchor, self.nodes(theta))
+
+    def weighed(self, raw: Array, rates: Array) -> LawRows:
+        """Return the rows under weights of groups, which are frequency weights already.
+
+        Parameters
+        ----------
+        raw : ndarray, shape (k,)
+            Parameters of least risk, at which the rows had their losses.
+        rates : ndarray, shape (n,)
+            The weight of a row is proportional to ``exp(-rates * losses)``.
+        """
+        return LawRows(self, raw, 1.0 + rates, raw, self.nodes(raw), counted=True)
 
     def nodes(self, theta: Array) -> Nodes:
         """Return the responses over which expectations are sums at theta and near it."""
@@ -131,36 +142,36 @@ class Nodes:
             yield Nodes(self.y[part], self.log_count[part], self.largest[part])
 
 
+@dataclass(frozen=True, eq=False)
 class LawRows:
     """Rows under weights of an order at some parameters.
 
-    Parameters
+    Attributes
     ----------
     sample : LawSample
     theta : ndarray, shape (k,)
-    order : float
-    anchor : ndarray, shape (k,), optional
+    order : float, or ndarray, shape (n,)
+    anchor : ndarray, shape (k,), or None
         Parameters at which the weights are taken; None means `theta`.
     nodes : Nodes
         Responses over which expectations are sums.
+    counted : bool
+        Whether the weights are frequency weights already.
     """
 
-    def __init__(
-        self, sample: LawSample, theta: Array, order: float, anchor: Array | None, nodes: Nodes
-    ) -> None:
-        self.sample, self.theta, self.order, self.anchor = sample, theta, order, anchor
-        self.nodes = nodes
+    sample: LawSample
+    theta: Array
+    order: Any
+    anchor: Array | None
+    nodes: Nodes
+    counted: bool = False
 
     def shifted(self, step: Array) -> LawRows:
         """Return the rows a step away, at least at the lower bounds of the parameters."""
         theta, lower = self.theta + step, self.sample.likelihood.lower
         theta = theta if lower is None else np.maximum(theta, lower)
         near = float(np.abs(step / self.sample.unit).max()) < NEAR
-        return self.moved(theta) if near else self.sample.at(theta, self.order, self.anchor)
-
-    def moved(self, theta: Array) -> LawRows:
-        """Return the rows at parameters nearby, under weights of the same order and anchor."""
-        return LawRows(self.sample, theta, self.order, self.anchor, self.nodes)
+        return replace(self, theta=theta, nodes=self.nodes if near else self.sample.nodes(theta))
 
     @property
     def _weighing(self) -> Array:
@@ -180,6 +191,8 @@ class LawRows:
     @cached_property
     def weights(self) -> Array:
         """Weights of the rows, shape (n,)."""
+        if self.counted:
+            return np.ones(self.sample.likelihood.n_obs)
         return np.exp(-(self.order - 1.0) * self._losses_at(self._weighing))
 
     @cached_property
@@ -289,7 +302,7 @@ class LawRows:
     def observed_bread(self) -> Array:
         """Minus the derivative of the equation, shape (k, k)."""
         at = inside(self.theta, self.sample.unit, self.sample.likelihood.lower)
-        slope = -differences(lambda t: self.moved(t).pull, at, self.sample.unit)
+        slope = -differences(lambda t: replace(self, theta=t).pull, at, self.sample.unit)
         return 0.5 * (slope + slope.T)
 
     @cached_property
@@ -334,17 +347,24 @@ class LawRows:
     @cached_property
     def _anchor_slopes(self) -> tuple[Array, Array]:
         """Derivatives of the equation in the anchor (k, k) and in ln(lambda) (k,)."""
-        sample, theta, order = self.sample, self.theta, self.order
 
         def pull(weighing: Array, log_lambda: float) -> Array:
-            tilt = (order - 1.0) * float(np.exp(-log_lambda))
-            return LawRows(sample, theta, 1.0 + tilt, weighing, self.nodes).pull
+            order = 1.0 + (self.order - 1.0) * float(np.exp(-log_lambda))
+            return replace(self, order=order, anchor=weighing).pull
 
-        by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, sample.unit)
+        by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, self.sample.unit)
         by_lambda = differences(
             lambda at: pull(self._weighing, float(at[0])), np.zeros(1), np.ones(1)
         )[0]
         return np.nan_to_num(by_anchor), np.nan_to_num(by_lambda)
+
+    def moves(self) -> tuple[Array, Array, Array]:
+        """Return how theta moves with the rows (n, k), the anchor (k, k) and ln(lambda) (k,)."""
+        inverse = self._root.T @ self._root
+        used = (self.sample.mass > 0)[:, None]
+        by_anchor, by_lambda = self._anchor_slopes
+        by_row = self.sample.total * np.where(used, self.scores, 0.0)
+        return by_row @ inverse, by_anchor @ inverse, by_lambda @ inverse
 
     def step(self) -> tuple[Array, float]:
         """Return a step of scoring, and its size in standard errors."""
@@ -413,86 +433,10 @@ def law_fit(rows: LawRows) -> tuple[LawRows, bool]:
 
 def _within(rows: LawRows, step: Array) -> LawRows:
     """Return the rows a step away, or part of it, where the rows with weight are defined."""
-    used = rows.weights > 0
+    used = rows.weights * rows.sample.mass > 0
     for _ in range(HALVINGS):
         moved = rows.shifted(step)
         if np.isfinite(moved.losses[used]).all() and np.isfinite(moved.bread).all():
             return moved
         step = 0.5 * step
     return rows
-
-
-class TiltedLaws:
-    """Rows of a likelihood under weights that their groups were given.
-
-    Parameters
-    ----------
-    sample : LawSample
-    raw : ndarray, shape (k,)
-        Parameters of least risk, at which the rows had their losses.
-    rates : ndarray, shape (n,)
-        The weight of a row is proportional to ``exp(-rates * losses)``.
-    weights : ndarray, shape (n,)
-        Weights, summing to one.
-    """
-
-    def __init__(self, sample: LawSample, raw: Array, rates: Array, weights: Array) -> None:
-        self.sample, self.raw, self.rates, self.weights = sample, raw, rates, weights
-
-    def _rows(self, theta: Array, anchor: Array, stretch: float = 1.0) -> LawRows:
-        order: Any = 1.0 + stretch * self.rates  # one per row
-        return self.sample.at(theta, order, anchor=anchor)
-
-    def _scores(self, rows: LawRows) -> Array:
-        """Return the scores of the rows less their means under the tilted laws, shape (n, k)."""
-        used = (self.weights > 0)[:, None]
-        return np.where(used, rows.observed_scores - rows.center, 0.0)
-
-    def _inverse(self, rows: LawRows, free: np.ndarray) -> Array:
-        """Return the inverse of the expected derivative; zero for parameters that are held."""
-        used = self.weights > 0
-        bread = np.tensordot(self.weights[used], rows.spread[used], 1)
-        return np.linalg.pinv(np.where(np.outer(free, free), bread, 0.0), hermitian=True)
-
-    def _free(self, theta: Array, pull: Array) -> np.ndarray:
-        lower = self.sample.likelihood.lower
-        return np.ones(len(theta), bool) if lower is None else (theta > lower) | (pull > 0)
-
-    def coefficients(self) -> tuple[Array, bool]:
-        """Return the parameters that solve the weighted equation, and whether they do."""
-        lower, unit = self.sample.likelihood.lower, self.sample.unit
-
-        def step(theta: Array) -> tuple[Array, float]:
-            rows = self._rows(theta, self.raw)
-            pull = self.weights @ self._scores(rows)
-            found = self._inverse(rows, self._free(theta, pull)) @ pull
-            size = float(np.sqrt(max(self.sample.total * float(pull @ found), 0.0)))
-            return found * min(
-                1.0, LONGEST / max(float(np.abs(found / unit).max()), GROUPS_TOL)
-            ), size
-
-        def moved(theta: Array, step: Array) -> Array:
-            return theta + step if lower is None else np.maximum(theta + step, lower)
-
-        theta, size = damped_root(self.raw, step, moved, GROUPS_TOL, MOST_STEPS)
-        return theta, size < SETTLED
-
-    def moves(self, theta: Array) -> tuple[Array, Array, Array]:
-        """Return how parameters move with the rows (n, k), raw ones (k, k), ln(lambda) (k,)."""
-        rows = self._rows(theta, self.raw)
-        scores = self._scores(rows)
-        inverse = self._inverse(rows, self._free(theta, self.weights @ scores))
-
-        def pull(anchor: Array, log_lambda: float) -> Array:
-            moved = self._rows(theta, anchor, float(np.exp(-log_lambda)))
-            return self.weights @ self._scores(moved)
-
-        by_raw = differences(lambda at: pull(at, 0.0), self.raw, self.sample.unit)
-        by_log_lambda = differences(
-            lambda at: pull(self.raw, float(at[0])), np.zeros(1), np.ones(1)
-        )[0]
-        return (
-            scores @ inverse,
-            np.nan_to_num(by_raw) @ inverse,
-            np.nan_to_num(by_log_lambda) @ inverse,
-        )
