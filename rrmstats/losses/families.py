@@ -194,19 +194,22 @@ class Family:
         Whether means must be positive.
     zeros : bool
         Whether responses may be zero.
+    power : float
+        Power of the mean that V is, where it is one.
     """
 
     dispersed = True
     positive = True
     zeros = False
+    power = 0.0
 
     def variance(self, mu: Array) -> Array:
         """Return V(mu)."""
-        raise NotImplementedError
+        return mu**self.power
 
     def variance_slope(self, mu: Array) -> Array:
         """Return the derivative of V."""
-        raise NotImplementedError
+        return self.power * mu ** (self.power - 1.0)
 
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
@@ -290,10 +293,6 @@ class Gaussian(Family):
     positive = False
     zeros = True
 
-    def variance(self, mu: Array) -> Array:
-        """Return V(mu)."""
-        return np.ones_like(mu)
-
     def variance_slope(self, mu: Array) -> Array:
         """Return the derivative of V."""
         return np.zeros_like(mu)
@@ -317,13 +316,7 @@ class Gaussian(Family):
 class Gamma(Family):
     """Gamma distributions; the inverse of the dispersion is their shape."""
 
-    def variance(self, mu: Array) -> Array:
-        """Return V(mu)."""
-        return mu * mu
-
-    def variance_slope(self, mu: Array) -> Array:
-        """Return the derivative of V."""
-        return 2.0 * mu
+    power = 2.0
 
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
@@ -355,13 +348,7 @@ def _gamma_norm(shape: Array) -> Array:
 class InverseGaussian(Family):
     """Inverse Gaussian distributions."""
 
-    def variance(self, mu: Array) -> Array:
-        """Return V(mu)."""
-        return mu**3
-
-    def variance_slope(self, mu: Array) -> Array:
-        """Return the derivative of V."""
-        return 3.0 * mu * mu
+    power = 3.0
 
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
@@ -443,7 +430,13 @@ class Counts(Family):
 
     def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
         """Return the least and the largest count that have a probability worth a term."""
-        raise NotImplementedError
+        reach = REACH * np.sqrt(size * self.variance(mean / size))
+        low = np.floor(np.maximum(mean - reach, 0.0))
+        return low, np.ceil(mean + reach + MORE + self.long_tail(mean, size))
+
+    def long_tail(self, mean: Array, size: Array) -> Array | float:
+        """Return by how much the largest count is further out than of a Poisson distribution."""
+        return 0.0
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
@@ -470,22 +463,11 @@ class Counts(Family):
 class Poisson(Counts):
     """Poisson distributions."""
 
-    def variance(self, mu: Array) -> Array:
-        """Return V(mu)."""
-        return mu
-
-    def variance_slope(self, mu: Array) -> Array:
-        """Return the derivative of V."""
-        return np.ones_like(mu)
+    power = 1.0
 
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
         return 2.0 * (xlogy(y, y / mu) - (y - mu))
-
-    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
-        """Return the least and the largest count that have a probability worth a term."""
-        reach = REACH * np.sqrt(mean)
-        return np.floor(np.maximum(mean - reach, 0.0)), np.ceil(mean + reach + MORE)
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
@@ -525,9 +507,8 @@ class Binomial(Counts):
 
     def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
         """Return the least and the largest count that have a probability worth a term."""
-        reach = REACH * np.sqrt(mean * (1.0 - mean / size)) + MORE
-        trials = np.maximum(np.round(size), 1.0)
-        return np.floor(np.maximum(mean - reach, 0.0)), np.minimum(np.ceil(mean + reach), trials)
+        low, high = super().count_range(mean, size)
+        return np.maximum(low - MORE, 0.0), np.minimum(high, np.maximum(np.round(size), 1.0))
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
@@ -593,12 +574,9 @@ class NegativeBinomial(Counts):
         log_ratio = np.log1p(self.alpha * (y - mu) / (1.0 + self.alpha * mu))
         return np.maximum(2.0 * (xlogy(y, y / mu) - (y + 1.0 / self.alpha) * log_ratio), 0.0)
 
-    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
-        """Return the least and the largest count that have a probability worth a term."""
-        spread = np.sqrt(mean * (1.0 + self.alpha * mean / size))
-        fall = np.log1p(size / (self.alpha * mean))
-        low = np.floor(np.maximum(mean - REACH * spread, 0.0))
-        return low, np.ceil(mean + REACH * spread + MORE + FAINT / fall)
+    def long_tail(self, mean: Array, size: Array) -> Array | float:
+        """Return by how much the largest count is further out than of a Poisson distribution."""
+        return FAINT / np.log1p(size / (self.alpha * mean))
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
@@ -630,14 +608,6 @@ class Tweedie(Family):
 
     power: float = 1.5
     zeros = True
-
-    def variance(self, mu: Array) -> Array:
-        """Return V(mu)."""
-        return mu**self.power
-
-    def variance_slope(self, mu: Array) -> Array:
-        """Return the derivative of V."""
-        return self.power * mu ** (self.power - 1.0)
 
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
