@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rrmstats.core.block_array import in_blocks
+from rrmstats.core.block_array import in_blocks, taken
 from rrmstats.core.blocks import Blocks
 from rrmstats.core.entropy import Array
 
@@ -150,6 +150,8 @@ class Problem:
 
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows."""
+        if self.row_arrays:
+            return self.with_rows(*taken(rows, *self.row_arrays))
         return _Rows(self, rows)
 
     @property

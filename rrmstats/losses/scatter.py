@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_map, row_sums, taken
+from rrmstats.core.block_array import aligned, row_map, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import sign_frame, typical_spread
@@ -285,10 +285,6 @@ class ScatterProblem(MomentProblem):
     def with_rows(self) -> Callable[..., ScatterProblem]:
         """A function that makes the problem of other rows."""
         return partial(ScatterProblem, demean=self.demean)
-
-    def take(self, rows: np.ndarray) -> ScatterProblem:
-        """Return the problem restricted to some rows."""
-        return self.with_rows(*taken(rows, self.data))
 
 
 def whitened_gradients(u: Array, demean: bool) -> Array:

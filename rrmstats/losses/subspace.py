@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_map, taken
+from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import sign_frame
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
@@ -155,10 +155,6 @@ class SubspaceProblem(MomentProblem):
     def with_rows(self) -> Callable[..., SubspaceProblem]:
         """A function that makes the problem of other rows."""
         return partial(SubspaceProblem, q=self.q, demean=self.demean)
-
-    def take(self, rows: np.ndarray) -> SubspaceProblem:
-        """Return the problem restricted to some rows."""
-        return self.with_rows(*taken(rows, self.data))
 
 
 def losses_of(data: Array, make: Callable[..., SubspaceProblem], theta: Array) -> Array:
