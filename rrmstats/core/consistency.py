@@ -270,3 +270,23 @@ def scale_variance(order: float) -> float:
 def _left(params_per_row: float) -> float:
     """Return the share of the rows' freedom that a fit leaves."""
     return 1 - min(params_per_row, MOST_PARAMS)
+
+
+def bad_share(ratio: float, params: int, total: float, order: float, eps_bar: float) -> float:
+    """Return the share of bad rows that weights tell, at most eps_bar.
+
+    Parameters
+    ----------
+    ratio : float
+        Mean over the rows of their weights, each over its expectation: one at good rows.
+    params : int
+        Number of parameters that were fitted.
+    total : float
+        Number of rows.
+    order : float
+        Order of the weights.
+    eps_bar : float
+    """
+    good = min(max(ratio, 1.0 - eps_bar), 1.0)
+    factor = share_factor(params / max(total * good, 1.0), order, order)
+    return 1.0 - min(max(ratio / factor, 1.0 - eps_bar), 1.0)

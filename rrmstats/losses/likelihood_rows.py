@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rrmstats.core.consistency import share_factor
+from rrmstats.core.consistency import bad_share
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_root
@@ -77,10 +77,6 @@ class LawSample:
     def total(self) -> float:
         """Number of observations that the rows stand for."""
         return self.setting.wnobs(self.likelihood.n_obs)
-
-    def taken(self, good: float) -> float:
-        """Return parameters per good row, given the share of the good."""
-        return len(self.unit) / max(self.total * good, 1.0)
 
     def at(self, theta: Array, order: Any, anchor: Array | None = None) -> LawRows:
         """Return the rows under weights of an order."""
@@ -380,15 +376,12 @@ class LawRows:
         """Weights over their expectations, shape (n,): mean one at good rows, zero at bad ones."""
         return self.weights / self.moments[0]
 
-    def good(self, factor: float = 1.0) -> float:
-        """Return the share of good rows, at least what the budget leaves."""
-        found = float(self.sample.mass @ self.ratio) / self.sample.total / factor
-        return float(np.clip(found, 1.0 - self.sample.setting.eps_bar, 1.0))
-
     def bad_share(self) -> float:
         """Return the estimated share of bad rows, at most eps_bar."""
-        taken = self.sample.taken(self.good())
-        return 1.0 - self.good(share_factor(taken, self.order, self.order))
+        sample = self.sample
+        ratio = float(sample.mass @ self.ratio) / sample.total
+        eps_bar = sample.setting.eps_bar
+        return bad_share(ratio, len(self.theta), sample.total, self.order, eps_bar)
 
     def share_error(self) -> float:
         """Return the standard error of the share of good rows."""

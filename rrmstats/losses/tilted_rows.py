@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_reduce
-from rrmstats.core.consistency import scale_factor, share_factor
+from rrmstats.core.consistency import bad_share, scale_factor, share_factor
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_root
@@ -77,10 +77,6 @@ class Sample:
     def total(self) -> float:
         """Number of observations that the rows stand for."""
         return self.setting.wnobs(self.problem.n_obs)
-
-    def taken(self, good: float) -> float:
-        """Return parameters per good row, given the share of the good."""
-        return self.problem.n_params / max(self.total * good, 1.0)
 
     def at(self, theta: Array, dispersion: float, order: float) -> TiltedRows:
         """Return the rows under weights of an order."""
@@ -265,15 +261,18 @@ class TiltedRows:
         """Weights over their expectations, shape (n,): mean one at good rows, zero at bad ones."""
         return self.weights / self.moments.mass
 
-    def good(self, factor: float = 1.0) -> float:
-        """Return the share of good rows, at least what the budget leaves."""
-        found = self.totals.ratio / self.sample.total / factor
-        return float(np.clip(found, 1.0 - self.sample.setting.eps_bar, 1.0))
+    @property
+    def params_per_row(self) -> float:
+        """Parameters per good row; of these there are as many as the budget leaves at least."""
+        sample = self.sample
+        good = np.clip(self.totals.ratio / sample.total, 1.0 - sample.setting.eps_bar, 1.0)
+        return sample.problem.n_params / max(sample.total * float(good), 1.0)
 
     def bad_share(self) -> float:
         """Return the estimated share of bad rows, at most eps_bar."""
-        taken = self.sample.taken(self.good())
-        return 1.0 - self.good(share_factor(taken, self.order, self.order))
+        sample = self.sample
+        ratio, eps_bar = self.totals.ratio / sample.total, sample.setting.eps_bar
+        return bad_share(ratio, sample.problem.n_params, sample.total, self.order, eps_bar)
 
     def share_error(self) -> float:
         """Return the standard error of the share of good rows."""
@@ -305,13 +304,13 @@ class TiltedRows:
             Order of the fit that left the residuals.
         """
         found, wanted = self.totals.deviance, self.totals.wanted
-        factor = scale_factor(self.sample.taken(self.good()), self.order, fitted)
+        factor = scale_factor(self.params_per_row, self.order, fitted)
         return float(np.log(factor * found / wanted))
 
     def least_share(self, fitted: float) -> float:
         """Return the least mean of `ratio` that the budget allows."""
         left = 1.0 - self.sample.setting.eps_bar
-        factor = share_factor(self.sample.taken(self.good()), self.order, fitted)
+        factor = share_factor(self.params_per_row, self.order, fitted)
         return min(left * factor, 1.0)
 
 

@@ -116,4 +116,6 @@ def test_the_dispersion_of_good_rows(kind):
     assert settled
     assert_allclose(found, 0.25, rtol=0.1)
     rows = sample.at(np.array(RESPONSE_PARAMS["gamma"]), found, 1.7)
-    assert_allclose(1 - rows.good(), 0.0 if kind == "clean" else 0.1, atol=0.03)
+    assert_allclose(
+        1 - rows.totals.ratio / sample.total, 0.0 if kind == "clean" else 0.1, atol=0.03
+    )
