@@ -8,9 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from rrmstats.core.block_array import aligned, in_blocks, row_map
-from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
-from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import LinearProblem
 from rrmstats.losses.families import Family, MeanFunction
 
@@ -139,8 +137,7 @@ class DevianceProblem(LinearProblem):
 
     def determined_fit(self, drawn: np.ndarray) -> Array:
         """Return the fit to the first rows of full rank, shape (k,)."""
-        rows = drawn[independent_rows(self.exog[drawn])]
-        return exact_fit(self.exog[rows], self._target[rows])
+        return self.independent_fit(drawn, self._target)
 
     @property
     def row_arrays(self) -> tuple[Array, ...]:

@@ -175,7 +175,7 @@ def highest(function: Callable[[Array], Array], low: Array, high: Array) -> Arra
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.losses.likelihood_laws import highest
+    >>> from rrmstats.models.saturation import highest
     >>> peaks = np.array([1.0, 2.5])
     >>> highest(lambda t: peaks - (t - peaks) ** 2, np.zeros(2), np.full(2, 9.0)).round(6)
     array([1. , 2.5])
