@@ -54,11 +54,9 @@ def typical_spread(centered: Array, counts: Array | None = None) -> Array:
     """
     distance = np.abs(centered)
     spread = median_of(distance, counts)
-    if counts is None or np.ptp(counts) == 0:
-        positive = positive_median(distance)
-    else:
-        positive = median_under(distance, counts[:, None] * (distance > 0))
-    return MAD_UNIT * np.where(spread > 0, spread, positive)
+    if not (spread > 0).all():
+        spread = np.where(spread > 0, spread, positive_median(distance, counts))
+    return MAD_UNIT * spread
 
 
 def median_of(values: Array, counts: Array | None) -> Array:
@@ -82,16 +80,11 @@ def clipped_spread(exog: Array, counts: Array | None = None) -> Array:
     """
     step = max(1, len(exog) // SPREAD_ROWS)
     exog, some = exog[::step], None if counts is None else counts[::step]
-    if some is None or np.ptp(some) == 0:
-        middle = np.median(exog, axis=0)
-        typical = positive_median(np.abs(exog - middle))
-        return np.clip(exog, middle - CLIP * typical, middle + CLIP * typical).std(axis=0)
-    share = np.asarray(some / some.sum())
-    middle = median_under(exog, share)
-    distance = np.abs(exog - middle)
-    typical = median_under(distance, share[:, None] * (distance > 0))
+    middle = median_of(exog, some)
+    typical = positive_median(np.abs(exog - middle), some)
     clipped = np.clip(exog, middle - CLIP * typical, middle + CLIP * typical)
-    return np.sqrt(share @ (clipped - share @ clipped) ** 2)
+    mean = np.average(clipped, axis=0, weights=some)
+    return np.sqrt(np.average((clipped - mean) ** 2, axis=0, weights=some))
 
 
 def median_under(values: Array, weights: Array) -> Array:
@@ -113,12 +106,10 @@ def median_under(values: Array, weights: Array) -> Array:
     return np.asarray(0.5 * (found[0] + found[1]))
 
 
-def positive_median(values: Array) -> Array:
+def positive_median(values: Array, counts: Array | None = None) -> Array:
     """Return the median of the entries of each column that are above zero, shape (k,)."""
-    ranked = np.sort(values, axis=0)
-    n, zeros = len(values), np.count_nonzero(values == 0, axis=0)
-    places = np.minimum([zeros + (n - zeros - 1) // 2, zeros + (n - zeros) // 2], n - 1)
-    return np.asarray(np.take_along_axis(ranked, places, axis=0).mean(axis=0))
+    counts = np.ones(len(values)) if counts is None else counts
+    return median_under(values, counts.reshape(-1, *[1] * (values.ndim - 1)) * (values > 0))
 
 
 def independent_rows(rows: Array) -> np.ndarray:

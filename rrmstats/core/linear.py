@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rrmstats.core.block_array import aligned, blocked, row_sums, smallest, taken
-from rrmstats.core.design import Thinned, orthogonal_fit, solve_gram, triangle
+from rrmstats.core.design import Thinned, exact_fit, orthogonal_fit, solve_gram, triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import column_frame, independent_rows
@@ -278,6 +278,11 @@ class LinearProblem(EstimableProblem):
         right = np.einsum("mij,mi->mj", exog, target[subsets])
         theta, sound = solve_gram(np.swapaxes(exog, -1, -2) @ exog, right)
         return np.where(sound[:, None], theta, np.nan)
+
+    def independent_fit(self, drawn: np.ndarray, target: Array) -> Array:
+        """Return the exact fit to the first independent rows of a random order, shape (k,)."""
+        rows = drawn[independent_rows(self.exog[drawn])]
+        return exact_fit(self.exog[rows], target[rows])
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""

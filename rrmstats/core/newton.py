@@ -1,8 +1,9 @@
-"""Newton's method with halved steps, for a batch of smooth convex functions."""
+"""Newton's method with halved steps: minima of a batch of functions, and roots."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +15,12 @@ DECREASE_TOL = 1e-20
 # What rounding may add to a value, relative to it: near the end steps change it by less.
 VALUE_NOISE = 1e-14
 HALVINGS = 10
+# Size of a step to a root, relative to the last, from which steps are halved; the shortest part of
+# a step, and the factor by which parts grow again.
+STALLED, SHORTEST, LENGTHENED = 0.9, 0.05, 1.5
+
+#: Where a search for a root is.
+Place = TypeVar("Place")
 
 
 def damped_newton(
@@ -48,13 +55,13 @@ def damped_newton(
         step = -solve_gram(hessian, gradient)[0]
         step[~np.isfinite(step).all(axis=-1)] = 0.0
         decrease = -np.einsum("bk,bk->b", gradient, step)
-        if (decrease <= DECREASE_TOL * np.maximum(here, 1e-300)).all():
+        if (decrease <= DECREASE_TOL * np.maximum(np.abs(here), 1e-300)).all():
             break
         fraction = 1.0
         for _ in range(HALVINGS):
             trial = retract(theta, fraction * step)
             new = value(trial)
-            lower = new <= here * (1.0 + VALUE_NOISE)
+            lower = new <= here + VALUE_NOISE * np.abs(here)
             theta = np.where(lower[:, None], trial, theta)
             here = np.where(lower, new, here)
             step[lower] = 0.0
@@ -62,3 +69,38 @@ def damped_newton(
                 break
             fraction *= 0.5
     return theta
+
+
+def damped_root(
+    place: Place,
+    step: Callable[[Place], tuple[Array, float]],
+    move: Callable[[Place, Array], Place],
+    tol: float,
+    steps: int,
+) -> tuple[Place, float]:
+    """Return where steps to a root end, and the size of the last; those that grow are halved.
+
+    Parameters
+    ----------
+    place
+        Where to start.
+    step : callable
+        Step at a place, shape (k,), and its size.
+    move : callable
+        The place a step away from another.
+    tol : float
+        Size of a step that is not taken any more.
+    steps : int
+        Number of steps at most.
+    """
+    size, length = np.inf, 1.0
+    for _ in range(steps):
+        found, new = step(place)
+        length = (
+            max(0.5 * length, SHORTEST) if new > STALLED * size else min(1.0, LENGTHENED * length)
+        )
+        size = new
+        if not size > tol:
+            break
+        place = move(place, length * found)
+    return place, size

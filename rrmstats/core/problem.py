@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rrmstats.core.block_array import in_blocks
+from rrmstats.core.block_array import in_blocks, taken
 from rrmstats.core.blocks import Blocks
 from rrmstats.core.entropy import Array
+
+# Share of its rows that a kind, such as the labels of a class, keeps at least under the weights.
+KEPT_FRACTION = 0.1
 
 
 class Problem:
@@ -60,13 +63,29 @@ class Problem:
         """
         return self.weighted_fit(weights, theta)
 
+    @property
+    def row_kinds(self) -> Array | None:
+        """Which rows are of each kind that weights must keep, shape (n, m); None for no kinds."""
+        return None
+
+    def keeps(self, kept: Array, base: Array) -> np.ndarray:
+        """Tell whether weights leave a problem of the same kind, shape (...).
+
+        Parameters
+        ----------
+        kept, base : ndarray, shape (..., m)
+            What the rows of each kind weigh, and what they do in the data.
+        """
+        return np.asarray((kept >= KEPT_FRACTION * base).all(axis=-1))
+
     def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
         """Tell which weights, shape (b, n), leave a problem of the same kind; None for all.
 
         The risk of others counts as infinite. `base` holds the weights that the rows have in the
         data, shape (n,) or (b, n).
         """
-        return None
+        kinds = self.row_kinds
+        return None if kinds is None else self.keeps(weights @ kinds, base @ kinds)
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return the fits to subsets of rows, indices of shape (m, size): shape (m, k)."""
@@ -131,6 +150,8 @@ class Problem:
 
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows."""
+        if self.row_arrays:
+            return self.with_rows(*taken(rows, *self.row_arrays))
         return _Rows(self, rows)
 
     @property
@@ -258,18 +279,6 @@ class SmoothProblem(Problem):
     def least_loss(self, theta: Array) -> float:
         """Return the least loss that a row can have at `theta`."""
         return 0.0
-
-    @property
-    def row_kinds(self) -> Array | None:
-        """Which rows are of each kind that weights must keep, shape (n, m); None for no kinds."""
-        return None
-
-    def keeps(self, kept: Array, base: Array) -> bool:
-        """Tell whether the weights of each kind, shape (m,), leave a problem of the same kind.
-
-        `base` holds the weights that the kinds have in the data, shape (m,).
-        """
-        return True
 
     @property
     def newton_pays(self) -> bool:

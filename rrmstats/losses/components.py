@@ -20,14 +20,12 @@ from rrmstats.losses.component_moves import (
     flat_rows,
     turned_loadings,
 )
-from rrmstats.losses.cutoffs import precision_order, subspace_cutoff
 from rrmstats.losses.inner import ExplainedScatter, InnerScatter
-from rrmstats.losses.matrices import check_range, weighted_scatter
-from rrmstats.losses.medians import thinned
-from rrmstats.losses.moment_problem import moment_sums, normalized
+from rrmstats.losses.matrices import check_range, thinned, weighted_scatter
 from rrmstats.losses.plane_choice import ExplainedPlane, explained_plane
+from rrmstats.losses.scatter import moment_sums, normalized
 from rrmstats.losses.subspace import SubspaceProblem, complement
-from rrmstats.losses.tilted_scatter import untilted_variances
+from rrmstats.losses.tilted_scatter import precision_order, subspace_cutoff, untilted_variances
 
 # Rows per variable from which the errors of loadings can be relied on.
 ROWS_PER_VARIABLE = 5

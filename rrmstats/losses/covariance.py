@@ -13,13 +13,18 @@ from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
 from rrmstats.losses.explained_scatter import consistent_scatter, explained_moves
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_starts import ones_column, scatter_candidates
-from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilted_share
+from rrmstats.losses.tilted_scatter import (
+    precision_order,
+    scatter_cutoff,
+    tilted_moves,
+    tilted_order,
+    tilted_share,
+)
 
 # Rows nearer than this to a hyperplane, for data in units of their spread, lie on it.
 ON_PLANE = 100 * np.sqrt(FLAT)

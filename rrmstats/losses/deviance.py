@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from rrmstats.core.block_array import aligned, in_blocks, row_map
-from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
-from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import LinearProblem
-from rrmstats.losses.families import Family
-from rrmstats.losses.means import MeanFunction
+from rrmstats.losses.families import Family, MeanFunction
 
-# Fraction of its rows that a kind, such as counts above zero, keeps at least under the weights.
-KEPT_FRACTION = 0.1
 # Least eigenvalue of a matrix of unit diagonal that counts as positive definite.
 LEAST_EIGENVALUE = 1e-8
 
@@ -42,8 +37,7 @@ class DevianceProblem(LinearProblem):
     >>> from rrmstats.core import minimize
     >>> rng = np.random.default_rng(0)
     >>> from rrmstats.losses import DevianceProblem
-    >>> from rrmstats.losses.counts import Poisson
-    >>> from rrmstats.losses.means import Link, MeanFunction
+    >>> from rrmstats.losses.families import Link, MeanFunction, Poisson
     >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
     >>> mean = MeanFunction(Link.log())
     >>> problem = DevianceProblem(counts, np.ones((55, 1)), Poisson(), mean)
@@ -64,7 +58,6 @@ class DevianceProblem(LinearProblem):
         self.family, self.mean = family, mean
         self.offset = self._per_row(0.0 if offset is None else offset)
         self.var_weights = self._per_row(1.0 if var_weights is None else var_weights)
-        self._kinds = family.kept_kinds(endog)
 
     def _per_row(self, values: Array | float) -> Array:
         if isinstance(values, float):
@@ -129,24 +122,14 @@ class DevianceProblem(LinearProblem):
         near = self.family.near_means(self.endog, self.var_weights)
         return row_map(self.mean.link.forward, near, tail=()) - self.offset
 
-    def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
-        """Tell which weights keep some rows of each kind.
+    @cached_property
+    def row_kinds(self) -> Array | None:
+        """The rows of each kind, shape (n, m).
 
         Where counts above zero are rarer than eps_bar, the least risk of all leaves them out.
         """
-        if not self._kinds:
-            return None
-        kept = [weights @ kind >= KEPT_FRACTION * (base @ kind) for kind in self._kinds]
-        return np.logical_and.reduce(kept)
-
-    @property
-    def row_kinds(self) -> Array | None:
-        """The rows of each kind, shape (n, m)."""
-        return np.column_stack(self._kinds) if self._kinds else None
-
-    def keeps(self, kept: Array, base: Array) -> bool:
-        """Tell whether the weights of each kind, shape (m,), leave some rows of it."""
-        return bool((kept >= KEPT_FRACTION * base).all())
+        kinds = self.family.kept_kinds(self.endog)
+        return np.column_stack(kinds).astype(float) if kinds else None
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return least squares fits to the links of responses in subsets of rows."""
@@ -154,8 +137,7 @@ class DevianceProblem(LinearProblem):
 
     def determined_fit(self, drawn: np.ndarray) -> Array:
         """Return the fit to the first rows of full rank, shape (k,)."""
-        rows = drawn[independent_rows(self.exog[drawn])]
-        return exact_fit(self.exog[rows], self._target[rows])
+        return self.independent_fit(drawn, self._target)
 
     @property
     def row_arrays(self) -> tuple[Array, ...]:

@@ -1,27 +1,150 @@
-"""Exponential families: unit deviances, variances, and their expectations under weights.
+"""Exponential families and links: unit deviances, variances, and their expectations under weights.
 
 A row has a size N, its variance weight over the dispersion: its variance is V(mu) / N, and its
 scaled deviance D = N d(y, mu) is nearly chi-square with one degree of freedom. Weights of order a
 are ``exp(-(a - 1) D / 2)``. They turn a Gaussian, gamma or inverse Gaussian law into the one of
 size a N with the same mean, so that their expectations have closed forms; those of counts are
-sums, in `rrmstats.losses.counts`.
+sums.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, digamma, gammainc, gammaincc, gammaln, ndtri, xlogy
+from scipy.interpolate import CubicSpline
+from scipy.special import (
+    betainc,
+    chdtrc,
+    digamma,
+    expit,
+    gammainc,
+    gammaincc,
+    gammaln,
+    logit,
+    ndtri,
+    xlog1py,
+    xlogy,
+)
 from scipy.stats import invgauss
 
+from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
 
 # Means are kept within this factor of the smallest and the largest response.
 MEAN_REACH = 1e8
 # Means within this factor of a bound are at the edge.
 NEAR_EDGE = 10.0
+# Standard deviations, and counts more, within which a sum over counts runs.
+REACH, MORE = 9.0, 25.0
+# Minus the logarithm of a probability that is not worth a term.
+FAINT = 36.0
+# Probabilities are kept this far from 0 and 1.
+LEAST_PROBABILITY = 1e-10
+# Counts that are summed one by one; a longer range is integrated at N_NODES nodes.
+ONE_BY_ONE, N_NODES = 64, 96
+# Entries of the arrays that a block of rows works on.
+BLOCK = 400_000
+# Rows of one size from which expectations are interpolated.
+MANY_ROWS = 1500
+# Distance of the points between which they are, and points more on both sides, so that a spline
+# does not see the end.
+STEP, MARGIN = 0.02, 24
+# Deviances that differ by this fraction are ties.
+TIES = 1e-9
+# Nodes of the integral over positive responses.
+COMPOUND_NODES = 48
+# Jumps expected from which weights merely change the size, as they do for a gamma law.
+MANY_JUMPS = 50.0
+# Standard deviations, and jumps more, within which a sum over jumps runs.
+JUMP_REACH, MORE_JUMPS = 6.0, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link function and its inverse.
+
+    Attributes
+    ----------
+    forward : callable
+        Linear predictor of a mean.
+    inverse, slope, curvature : callable
+        Mean of a linear predictor, and its first and second derivative.
+    """
+
+    forward: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    curvature: Callable[[Array], Array]
+
+    @classmethod
+    def identity(cls) -> Link:
+        """Return the link whose mean is the linear predictor."""
+        return cls(np.positive, np.positive, np.ones_like, np.zeros_like)
+
+    @classmethod
+    def log(cls) -> Link:
+        """Return the link whose mean is the exponential of the linear predictor."""
+        return cls(np.log, np.exp, np.exp, np.exp)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanFunction:
+    """The mean of a linear predictor, constant beyond some bounds.
+
+    A search tries fits to very few rows, at which others may have any linear predictor. Beyond the
+    bounds a mean is not defined, or too large or too small to compute with.
+
+    Attributes
+    ----------
+    link : Link
+    low, high : float
+        Bounds of the linear predictor.
+    """
+
+    link: Link
+    low: float = -np.inf
+    high: float = np.inf
+
+    @classmethod
+    def between(cls, link: Link, least: float, most: float) -> MeanFunction:
+        """Return the mean function of a link with bounds of the mean."""
+        with np.errstate(all="ignore"):
+            ends = link.forward(np.array([least, most]))
+        return cls(link, float(ends.min()), float(ends.max()))
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the least and the largest mean."""
+        ends = self.link.inverse(np.array([self.low, self.high]))
+        return float(ends.min()), float(ends.max())
+
+    def mean(self, eta: Array) -> Array:
+        """Return the means at linear predictors of any shape."""
+        return row_map(_at_kept, eta, self.link.inverse, self.low, self.high, tail=())
+
+    def mean_and_slope(self, eta: Array) -> tuple[Array, Array]:
+        """Return the means at linear predictors in memory, and their first derivatives."""
+        kept = np.clip(eta, self.low, self.high)
+        return self.link.inverse(kept), np.where(kept == eta, self.link.slope(kept), 0.0)
+
+    def slopes(self, eta: Array) -> tuple[Array, Array]:
+        """Return the first and second derivative of the mean; zero beyond the bounds."""
+        found = [
+            row_map(_at_inside, eta, function, self.low, self.high, tail=())
+            for function in (self.link.slope, self.link.curvature)
+        ]
+        return found[0], found[1]
+
+
+def _at_kept(eta: Array, function: Callable[[Array], Array], low: float, high: float) -> Array:
+    return function(np.clip(eta, low, high))
+
+
+def _at_inside(eta: Array, function: Callable[[Array], Array], low: float, high: float) -> Array:
+    inside = (eta >= low) & (eta <= high)
+    return np.where(inside, _at_kept(eta, function, low, high), 0.0)
 
 
 class Moments(NamedTuple):
@@ -71,29 +194,29 @@ class Family:
         Whether means must be positive.
     zeros : bool
         Whether responses may be zero.
+    power : float
+        Power of the mean that V is, where it is one.
     """
 
     dispersed = True
     positive = True
     zeros = False
+    power = 0.0
 
     def variance(self, mu: Array) -> Array:
         """Return V(mu)."""
-        raise NotImplementedError
+        return mu**self.power
 
     def variance_slope(self, mu: Array) -> Array:
         """Return the derivative of V."""
-        raise NotImplementedError
+        return self.power * mu ** (self.power - 1.0)
 
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
         raise NotImplementedError
 
-    def moments(self, mu: Array, size: Array, order: float, n_sizes: int | None = None) -> Moments:
-        """Return expectations under weights of an order, at means and sizes of shape (n,).
-
-        `n_sizes` is the number of different sizes, where it is known.
-        """
+    def moments(self, mu: Array, size: Array, order: float) -> Moments:
+        """Return expectations under weights of an order, at means and sizes of shape (n,)."""
         mass, deviance = self.tilted(size, order)
         second = mass * self.variance(mu) / (order * size)
         return Moments(mass, np.zeros_like(mass), second, mass * deviance)
@@ -170,10 +293,6 @@ class Gaussian(Family):
     positive = False
     zeros = True
 
-    def variance(self, mu: Array) -> Array:
-        """Return V(mu)."""
-        return np.ones_like(mu)
-
     def variance_slope(self, mu: Array) -> Array:
         """Return the derivative of V."""
         return np.zeros_like(mu)
@@ -197,13 +316,7 @@ class Gaussian(Family):
 class Gamma(Family):
     """Gamma distributions; the inverse of the dispersion is their shape."""
 
-    def variance(self, mu: Array) -> Array:
-        """Return V(mu)."""
-        return mu * mu
-
-    def variance_slope(self, mu: Array) -> Array:
-        """Return the derivative of V."""
-        return 2.0 * mu
+    power = 2.0
 
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
@@ -235,13 +348,7 @@ def _gamma_norm(shape: Array) -> Array:
 class InverseGaussian(Family):
     """Inverse Gaussian distributions."""
 
-    def variance(self, mu: Array) -> Array:
-        """Return V(mu)."""
-        return mu**3
-
-    def variance_slope(self, mu: Array) -> Array:
-        """Return the derivative of V."""
-        return 3.0 * mu * mu
+    power = 3.0
 
     def deviance(self, y: Array, mu: Array) -> Array:
         """Return the unit deviance of each response."""
@@ -251,3 +358,354 @@ class InverseGaussian(Family):
         """Return the probabilities of each response and those beyond."""
         law = invgauss(mu / size, scale=size)
         return Tails(law.cdf(y), law.sf(y), np.zeros_like(y))
+
+
+@dataclass(frozen=True)
+class Counts(Family):
+    """Families of counts: N y has a distribution on whole numbers."""
+
+    dispersed = False
+    zeros = True
+
+    def moments(self, mu: Array, size: Array, order: float) -> Moments:
+        """Return expectations under weights of an order, by sums over the counts."""
+        laws = self.laws(mu, size)
+        return joined([sum_moments(self, y, mass, m, s, order) for _, y, mass, m, s in laws])
+
+    def interpolated(self, mu: Array, size: Array, order: float) -> Moments:
+        """Return the expectations of many rows with few sizes, from sums at a lattice of means.
+
+        In units of the standard deviation they are smooth functions of the logarithm of the mean,
+        or of the odds.
+        """
+        at, found = self.coordinate(mu), np.empty((len(mu), 4))
+        for value in np.unique(size):
+            rows = size == value
+            first, last = np.floor(at[rows].min() / STEP), np.ceil(at[rows].max() / STEP)
+            knots = STEP * np.arange(first - MARGIN, last + MARGIN + 1)
+            means = self.from_coordinate(knots)
+            sums = self.moments(means, np.full_like(means, value), order)
+            unit = np.sqrt(self.variance(means) / value)
+            smooth = np.c_[sums.mass, sums.first / unit, sums.second / unit**2, sums.deviance]
+            found[rows] = CubicSpline(knots, smooth)(at[rows])
+        mass, first, second, deviance = found.T
+        unit = np.sqrt(self.variance(mu) / size)
+        return Moments(mass, first * unit, second * unit**2, deviance)
+
+    def laws(self, mu: Array, size: Array) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
+        """Yield the distributions of the responses of blocks of rows.
+
+        Each has the rows, their responses and probabilities, shape (b, m), and means and sizes,
+        shape (b, 1).
+        """
+        low, high = self.count_range(size * mu, size)
+        width = int(min((high - low).max() + 1, ONE_BY_ONE + N_NODES))
+        step = max(1, BLOCK // width)
+        for i in range(0, len(mu), step):
+            rows = slice(i, i + step)
+            nodes, steps = count_nodes(low[rows], high[rows])
+            m, s = mu[rows, None], size[rows, None]
+            yield rows, nodes / s, steps * np.exp(self.log_pmf(nodes, s * m, s)), m, s
+
+    def tail(self, y: Array, mu: Array, size: Array) -> Array:
+        """Return the probability of a deviance at least as large as each row's, shape (n,)."""
+        return row_map(self._tail, y, mu, size, tail=())
+
+    def _tail(self, y: Array, mu: Array, size: Array) -> Array:
+        parts = []
+        for rows, nodes, mass, m, _ in self.laws(mu, size):
+            least = self.deviance(y[rows, None], m) * (1.0 - TIES)
+            parts.append(np.sum(mass * (self.deviance(nodes, m) >= least), axis=-1))
+        return np.minimum(np.concatenate(parts), 1.0)
+
+    def tails(self, y: Array, mu: Array, size: Array) -> Tails | None:
+        """Return the probabilities of each response and those beyond."""
+        count, mean = y * size, mu * size
+        mass = np.exp(self.log_pmf(count, mean, size))
+        return Tails(*self.count_tails(count, mean, size), mass)
+
+    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the probabilities of at most and of at least so many."""
+        raise NotImplementedError
+
+    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the least and the largest count that have a probability worth a term."""
+        reach = REACH * np.sqrt(size * self.variance(mean / size))
+        low = np.floor(np.maximum(mean - reach, 0.0))
+        return low, np.ceil(mean + reach + MORE + self.long_tail(mean, size))
+
+    def long_tail(self, mean: Array, size: Array) -> Array | float:
+        """Return by how much the largest count is further out than of a Poisson distribution."""
+        return 0.0
+
+    def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
+        """Return the log-probabilities of counts, given their means."""
+        raise NotImplementedError
+
+    def coordinate(self, mu: Array) -> Array:
+        """Return a coordinate of the means in which expectations are smooth."""
+        return np.log(mu)
+
+    def from_coordinate(self, at: Array) -> Array:
+        """Return the means of coordinates."""
+        return np.exp(at)
+
+    def near_means(self, y: Array, size: Array) -> Array:
+        """Return means near the responses at which every link is finite."""
+        return y + (y == 0) * 0.25 / size
+
+    def kept_kinds(self, y: Array) -> list[np.ndarray]:
+        """Return the rows that are not zero."""
+        return [y > 0]
+
+
+@dataclass(frozen=True)
+class Poisson(Counts):
+    """Poisson distributions."""
+
+    power = 1.0
+
+    def deviance(self, y: Array, mu: Array) -> Array:
+        """Return the unit deviance of each response."""
+        return 2.0 * (xlogy(y, y / mu) - (y - mu))
+
+    def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
+        """Return the log-probabilities of counts, given their means."""
+        return xlogy(count, mean) - mean - gammaln(count + 1.0)
+
+    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the probabilities of at most and of at least so many."""
+        return gammaincc(count + 1.0, mean), gammainc(count, mean)
+
+
+@dataclass(frozen=True)
+class DispersedPoisson(Poisson):
+    """Poisson distributions in units of an unknown dispersion."""
+
+    dispersed = True
+
+    def tails(self, y: Array, mu: Array, size: Array) -> None:
+        """Return nothing: responses are not counts."""
+
+
+@dataclass(frozen=True)
+class Binomial(Counts):
+    """Shares of successes; the size is the number of trials."""
+
+    def variance(self, mu: Array) -> Array:
+        """Return V(mu)."""
+        return mu * (1.0 - mu)
+
+    def variance_slope(self, mu: Array) -> Array:
+        """Return the derivative of V."""
+        return 1.0 - 2.0 * mu
+
+    def deviance(self, y: Array, mu: Array) -> Array:
+        """Return the unit deviance of each response."""
+        rest = 1.0 - y
+        return 2.0 * (xlogy(y, y / mu) + xlogy(rest, rest / (1.0 - mu)))
+
+    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the least and the largest count that have a probability worth a term."""
+        low, high = super().count_range(mean, size)
+        return np.maximum(low - MORE, 0.0), np.minimum(high, np.maximum(np.round(size), 1.0))
+
+    def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
+        """Return the log-probabilities of counts, given their means."""
+        trials = np.maximum(np.round(size), 1.0)
+        p, rest = mean / size, trials - count
+        choices = gammaln(trials + 1.0) - gammaln(count + 1.0) - gammaln(rest + 1.0)
+        return choices + xlogy(count, p) + xlog1py(rest, -p)
+
+    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the probabilities of at most and of at least so many."""
+        trials = np.maximum(np.round(size), 1.0)
+        p, rest = mean / size, np.maximum(trials - count, 0.0)
+        return _beta_law(rest, count + 1.0, 1.0 - p), _beta_law(count, rest + 1.0, p)
+
+    def coordinate(self, mu: Array) -> Array:
+        """Return the log-odds of the means."""
+        return logit(mu)
+
+    def from_coordinate(self, at: Array) -> Array:
+        """Return the means of log-odds."""
+        return expit(at)
+
+    def mean_bounds(self, y: Array) -> tuple[float, float]:
+        """Return the least and the largest probability that is computed with."""
+        return LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY
+
+    def at_edge(self, mu: Array, low: float, high: float) -> np.ndarray:
+        """Tell which probabilities are 0 or 1 but for their bounds, shape (n,)."""
+        return np.minimum(mu, 1.0 - mu) <= NEAR_EDGE * LEAST_PROBABILITY
+
+    def near_means(self, y: Array, size: Array) -> Array:
+        """Return probabilities near the shares that are not 0 or 1."""
+        return (y * size + 0.5) / (size + 1.0)
+
+    def kept_kinds(self, y: Array) -> list[np.ndarray]:
+        """Return the rows with a success, and those with a failure."""
+        return [y > 0, y < 1]
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(Counts):
+    """Negative binomial distributions with variance mu + alpha mu^2.
+
+    Parameters
+    ----------
+    alpha : float
+        Positive.
+    """
+
+    alpha: float = 1.0
+
+    def variance(self, mu: Array) -> Array:
+        """Return V(mu)."""
+        return mu * (1.0 + self.alpha * mu)
+
+    def variance_slope(self, mu: Array) -> Array:
+        """Return the derivative of V."""
+        return 1.0 + 2.0 * self.alpha * mu
+
+    def deviance(self, y: Array, mu: Array) -> Array:
+        """Return the unit deviance of each response."""
+        # Near y = mu the two terms cancel, and rounding may leave less than nothing.
+        log_ratio = np.log1p(self.alpha * (y - mu) / (1.0 + self.alpha * mu))
+        return np.maximum(2.0 * (xlogy(y, y / mu) - (y + 1.0 / self.alpha) * log_ratio), 0.0)
+
+    def long_tail(self, mean: Array, size: Array) -> Array | float:
+        """Return by how much the largest count is further out than of a Poisson distribution."""
+        return FAINT / np.log1p(size / (self.alpha * mean))
+
+    def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
+        """Return the log-probabilities of counts, given their means."""
+        shape = size / self.alpha
+        ways = gammaln(count + shape) - gammaln(shape) - gammaln(count + 1.0)
+        return ways - shape * np.log1p(mean / shape) + xlogy(count, mean / (mean + shape))
+
+    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+        """Return the probabilities of at most and of at least so many."""
+        shape = size / self.alpha
+        p = mean / (mean + shape)
+        return _beta_law(shape, count + 1.0, 1.0 - p), _beta_law(count, shape, p)
+
+
+def _beta_law(a: Array, b: Array, x: Array) -> Array:
+    """Return the distribution function of a beta variable, which is zero itself for a = 0."""
+    return np.where(a > 0, betainc(np.where(a > 0, a, 1.0), b, x), 1.0)
+
+
+@dataclass(frozen=True)
+class Tweedie(Family):
+    """Compound Poisson distributions with variance mu^p, 1 < p < 2.
+
+    Parameters
+    ----------
+    power : float
+        The power p of the variance.
+    """
+
+    power: float = 1.5
+    zeros = True
+
+    def deviance(self, y: Array, mu: Array) -> Array:
+        """Return the unit deviance of each response."""
+        one, two = 1.0 - self.power, 2.0 - self.power
+        found = y**two / (one * two) - y * mu**one / one + mu**two / two
+        return np.maximum(2.0 * found, 0.0)
+
+    def near_means(self, y: Array, size: Array) -> Array:
+        """Return means near the responses at which every link is finite."""
+        return y + (y == 0) * 0.1 * max(float(y.mean()), np.finfo(float).tiny)
+
+    def kept_kinds(self, y: Array) -> list[np.ndarray]:
+        """Return the rows that are not zero."""
+        return [y > 0]
+
+    def moments(self, mu: Array, size: Array, order: float) -> Moments:
+        """Return expectations under weights of an order: the atom, and an integral."""
+        jumps = self.jumps(mu, size)
+        found = super().moments(mu, size, order)
+        few = np.flatnonzero(jumps < MANY_JUMPS)
+        if len(few):
+            top = float(jumps[few].max())
+            most = int(top + JUMP_REACH * np.sqrt(top) + MORE_JUMPS)
+            step = max(1, BLOCK // (COMPOUND_NODES * most))
+            blocks = [few[i : i + step] for i in range(0, len(few), step)]
+            parts = joined([self._integrals(mu[b], size[b], order, most) for b in blocks])
+            for column, part in zip(found, parts, strict=True):
+                column[few] = part
+        return found
+
+    def jumps(self, mu: Array, size: Array) -> Array:
+        """Return the expected number of gamma variables in a sum, shape (n,)."""
+        two = 2.0 - self.power
+        return size * mu**two / two
+
+    def _integrals(self, mu: Array, size: Array, order: float, most: int) -> Moments:
+        """Return the expectations of a block of rows, with sums of up to `most` jumps."""
+        shape = (2.0 - self.power) / (self.power - 1.0)
+        jumps = self.jumps(mu, size)[:, None]
+        scale = ((self.power - 1.0) * mu ** (self.power - 1.0) / size)[:, None]
+        spread = np.sqrt(self.variance(mu) / size)[:, None]
+        top = mu[:, None] + REACH * spread + FAINT * scale
+        # The density of one jump has a pole at zero where its shape is below one.
+        bend = max(1.0, 2.0 / shape)
+        unit, rule = np.polynomial.legendre.leggauss(COMPOUND_NODES)
+        t = 0.5 * (unit + 1.0)
+        y = top * t**bend
+        steps = top * bend * t ** (bend - 1.0) * 0.5 * rule
+        count = np.arange(1.0, most + 1.0)
+        ways = -jumps + xlogy(count, jumps) - gammaln(count + 1.0) - gammaln(shape * count)
+        ratio = y / scale
+        log_terms = shape * count * np.log(ratio)[:, :, None] - ratio[:, :, None]
+        density = np.exp(ways[:, None, :] + log_terms).sum(axis=-1) / y
+        values = np.concatenate([np.zeros_like(jumps), y], axis=1)
+        mass = np.concatenate([np.exp(-jumps), steps * density], axis=1)
+        return sum_moments(self, values, mass, mu[:, None], size[:, None], order)
+
+
+def count_nodes(low: Array, high: Array) -> tuple[Array, Array]:
+    """Return counts from `low` to `high` and their weights in a sum, shape (n, m) each.
+
+    The first are whole numbers of weight one. Where there are more than a few, those further on
+    stand for several: nodes of a Gauss-Legendre rule in the logarithm of the rest of the range.
+    """
+    span = int((high - low).max())
+    step = np.arange(min(span, ONE_BY_ONE + N_NODES - 1) + 1.0)
+    long = high - low >= len(step)
+    last = np.where(long, ONE_BY_ONE - 1.0, len(step) - 1.0)[:, None]
+    nodes = low[:, None] + step
+    weights = np.where((step <= last) & (nodes <= high[:, None]), 1.0, 0.0)
+    if long.any():
+        unit, rule = np.polynomial.legendre.leggauss(N_NODES)
+        start = np.log(low[long] + ONE_BY_ONE - 0.5)
+        half = 0.5 * (np.log(high[long] + 0.5) - start)[:, None]
+        far = np.exp(start[:, None] + half * (1.0 + unit))
+        nodes[long, ONE_BY_ONE:], weights[long, ONE_BY_ONE:] = far, half * rule * far
+    return np.minimum(nodes, high[:, None]), weights
+
+
+def sum_moments(
+    family: Family, y: Array, mass: Array, mu: Array, size: Array, order: float
+) -> Moments:
+    """Return expectations over responses y (n, m) that have probabilities `mass`.
+
+    `mu` and `size` have shape (n, 1).
+    """
+    scaled = size * family.deviance(y, mu)
+    tilted = mass * np.exp(-0.5 * (order - 1.0) * scaled)
+    off = y - mu
+    pulled = tilted * off
+    return Moments(
+        tilted.sum(axis=-1),
+        pulled.sum(axis=-1),
+        np.einsum("nm,nm->n", pulled, off),
+        np.einsum("nm,nm->n", tilted, scaled),
+    )
+
+
+def joined(parts: list[Moments]) -> Moments:
+    """Return the expectations of blocks of rows as one."""
+    return Moments(*(np.concatenate(column) for column in zip(*parts, strict=True)))

@@ -18,9 +18,7 @@ from rrmstats.laws.counts import (
 )
 from rrmstats.laws.positive import Cluster, Dispersed, WideAround
 from rrmstats.laws.rows import Rows
-from rrmstats.losses.counts import Binomial, Counts, NegativeBinomial
-from rrmstats.losses.families import Family
-from rrmstats.losses.means import MeanFunction
+from rrmstats.losses.families import Binomial, Counts, Family, MeanFunction, NegativeBinomial
 
 
 def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rrmstats.core.block_array import aligned, row_reduce
-from rrmstats.core.consistency import second_moment_ratio, untilted_variance
+from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
@@ -16,21 +16,19 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.rows import Rows
-from rrmstats.losses.counts import Binomial, Counts
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.deviance_fits import (
+from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
+from rrmstats.losses.family_laws import laws_of_family
+from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
+from rrmstats.losses.tilted_rows import (
+    Sample,
+    TiltedCounts,
     TiltedFit,
+    TiltedRows,
     budget_dispersion,
     dispersion_fit,
     tilted_fit,
 )
-from rrmstats.losses.families import Family, Gaussian
-from rrmstats.losses.family_laws import laws_of_family
-from rrmstats.losses.means import MeanFunction
-from rrmstats.losses.noise import robust_order
-from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
-from rrmstats.losses.tilted_counts import TiltedCounts
-from rrmstats.losses.tilted_rows import Sample, TiltedRows
 
 # Weight, relative to equal ones, from which a row with a mean at the boundary counts.
 HAS_WEIGHT = 0.1
@@ -45,8 +43,7 @@ class GeneralizedProblem(DevianceProblem):
     >>> from rrmstats.core import minimize
     >>> rng = np.random.default_rng(0)
     >>> from rrmstats.losses import GeneralizedProblem
-    >>> from rrmstats.losses.counts import Poisson
-    >>> from rrmstats.losses.means import Link, MeanFunction
+    >>> from rrmstats.losses.families import Link, MeanFunction, Poisson
     >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
     >>> problem = GeneralizedProblem(
     ...     counts, np.ones((55, 1)), Poisson(), MeanFunction(Link.log()),

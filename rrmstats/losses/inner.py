@@ -12,7 +12,6 @@ from rrmstats.core.sandwich import relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
-from rrmstats.losses.cutoffs import precision_order, scatter_cutoff
 from rrmstats.losses.explained_scatter import consistent_scatter, explained_moves
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.matrices import unit_spread
@@ -24,7 +23,13 @@ from rrmstats.losses.scatter_starts import (
     some_rows,
 )
 from rrmstats.losses.subspace import SubspaceProblem
-from rrmstats.losses.tilted_scatter import tilted_moves, tilted_order, tilts
+from rrmstats.losses.tilted_scatter import (
+    precision_order,
+    scatter_cutoff,
+    tilted_moves,
+    tilted_order,
+    tilts,
+)
 
 # Rows that may always be bad: less than one is none.
 LEAST_BAD = 0.5

@@ -17,10 +17,8 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import Moves
-from rrmstats.losses.law_fits import law_fit
-from rrmstats.losses.likelihood_batches import batch_fits, batch_slices
-from rrmstats.losses.likelihood_laws import Likelihood
-from rrmstats.losses.likelihood_rows import LawRows, LawSample
+from rrmstats.losses.likelihood_laws import Likelihood, batch_fits, batch_slices
+from rrmstats.losses.likelihood_rows import LawRows, LawSample, law_fit
 from rrmstats.losses.numerical import (
     IMPROVING_STEPS,
     SUBSET_STEPS,
@@ -28,7 +26,6 @@ from rrmstats.losses.numerical import (
     with_infinite_losses,
 )
 from rrmstats.losses.predictor_laws import laws_of_likelihood, rows_of_likelihood
-from rrmstats.losses.tilted_laws import TiltedLaws
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
@@ -124,27 +121,7 @@ class LikelihoodProblem(NumericalProblem):
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows."""
         part = None if self.likelihood.part is None else self.likelihood.part(rows)
-        return LikelihoodProblem(self._restricted(rows) if part is None else part)
-
-    def _restricted(self, rows: np.ndarray) -> Likelihood:
-        """Return the likelihood of some rows at the cost of the whole, without a law."""
-        whole, largest = self.likelihood, self._rows_largest[rows]
-        scores, hessian = whole.scores, whole.hessian
-        return replace(
-            whole,
-            n_obs=len(rows),
-            log_likelihood=lambda theta: whole.log_likelihood(theta)[rows],
-            scores=None if scores is None else lambda theta: scores(theta)[rows],
-            hessian=None
-            if hessian is None
-            else lambda theta, weights: hessian(theta, self._spread(rows, weights)),
-            largest=None if whole.largest is None else lambda y: largest,
-            endog=whole.endog[rows],
-            law=None,
-            kinds=self._part_kinds(rows),
-            closed=None,
-            part=None,
-        )
+        return super().take(rows) if part is None else LikelihoodProblem(part)
 
     def sample(self, setting: Setting) -> LawSample:
         """Return the rows with what a fit was asked for."""
@@ -229,11 +206,11 @@ class LikelihoodProblem(NumericalProblem):
         if not self.corrected or not rates.any():
             return super().untilted(estimate, rates)
         found, sample = estimate.solution, self.sample(estimate.setting)
-        laws = TiltedLaws(sample, found.theta, rates, found.weights)
-        theta, root = laws.coefficients()
+        rows, root = law_fit(sample.weighed(found.theta, rates))
         found = replace(found, converged=found.converged and root)
-        told = self._estimate(found, estimate.setting, sample.at(theta, 1.0), estimate.raw_params)
-        return Untilted(told, *laws.moves(theta))
+        plain = sample.at(rows.theta, 1.0)
+        told = self._estimate(found, estimate.setting, plain, estimate.raw_params)
+        return Untilted(told, *rows.moves())
 
     def _estimate(
         self, solution: Solution, setting: Setting, rows: LawRows | None, raw: Array

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from scipy.special import betaincinv, expit
 
 from rrmstats.core.entropy import Array
-
-if TYPE_CHECKING:
-    from rrmstats.losses.predictors import PredictorLikelihood
+from rrmstats.core.newton import damped_newton
+from rrmstats.losses.kernels import CountKernel, Kernel
+from rrmstats.losses.numerical import defined_losses, without_held
 
 # Counts that are taken one by one; beyond, cells grow by this factor each.
 ONE_BY_ONE, GROWTH = 150, 1.04
@@ -19,9 +21,14 @@ ONE_BY_ONE, GROWTH = 150, 1.04
 REACH, MORE = 9.0, 25.0
 # Nodes of a quadrature over probabilities, and how far out they go.
 N_NODES, FARTHEST = 60, 3.0
-# Steps of a golden section, which shrink an interval by 0.618 each.
-GOLDEN_STEPS = 45
-GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+# Logarithm of a probability that is not worth a term, and how often sums are lengthened for it.
+FAINT, LENGTHENED = -30.0, 8
+# Change of a linear predictor or dispersion that is large for any of them.
+LARGE_CHANGE = 10.0
+# Entries of the arrays that a batch works on.
+BLOCK = 1_000_000
+# Steps of a fit to all rows, whose end is not exact.
+OWN_STEPS = 100
 
 
 class Law(Protocol):
@@ -132,6 +139,22 @@ def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:
     return low + middles[:, None], widths[:, None]
 
 
+def counts_worth_a_term(
+    mean: Array, variance: Array, log_pmf: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """Return counts that stand for all of a law, and the logarithms of for how many each.
+
+    The range grows until the probability of its end is FAINT.
+    """
+    spread = np.where(np.isfinite(variance), np.sqrt(variance), 1.0 + mean)
+    for _ in range(LENGTHENED):
+        y, width = count_cells(mean, spread)
+        if not (log_pmf(y[-1]) > FAINT).any():
+            break
+        spread = 2.0 * spread
+    return y, np.log(width)
+
+
 def probability_nodes() -> tuple[Array, Array]:
     """Return probabilities in (0, 1) and their weights in a mean over them, shape (m,) each.
 
@@ -152,31 +175,179 @@ def probability_nodes() -> tuple[Array, Array]:
     return at, weight / weight.sum()
 
 
-def highest(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Return the largest values of functions with one peak each, by golden sections.
+@dataclass(frozen=True, eq=False)
+class PredictorLikelihood:
+    """Log-likelihoods of rows, given predictors that are linear in parts of the parameters.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    endog : ndarray, shape (n,)
+    designs : tuple of ndarray, shape (n, k_j) each
+        Designs of the predictors; parameters come in their order.
+    offsets : tuple of ndarray, shape (n,), or 0 each
+
+    All may have a batch of subsets of rows in front, with one theta for each.
+    """
+
+    kernel: Kernel
+    endog: Array
+    designs: tuple[Array, ...]
+    offsets: tuple[Any, ...]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return np.cumsum([0, *(design.shape[-1] for design in self.designs)]).tolist()
+
+    def predictors(self, theta: Array) -> tuple[Array, ...]:
+        """Return the predictors of the rows at theta (..., k), shape (..., n) each."""
+        found = []
+        for j, design in enumerate(self.designs):
+            own = theta[..., self._ends[j] : self._ends[j + 1]]
+            linear = own @ design.T if design.ndim == 2 else (design @ own[..., None])[..., 0]
+            found.append(linear + self.offsets[j])
+        return tuple(found)
+
+    def subsets(self, rows: np.ndarray) -> PredictorLikelihood:
+        """Return the likelihood of a batch of subsets of rows, shape (b, r)."""
+        return PredictorLikelihood(
+            self.kernel,
+            self.endog[rows],
+            tuple(design[rows] for design in self.designs),
+            tuple(off[rows] if np.ndim(off) else off for off in self.offsets),
+        )
+
+    @property
+    def longest_units(self) -> Array:
+        """Changes of the parameters that change a predictor by much whatever it is, shape (k,)."""
+        size = np.sqrt(np.concatenate([(z**2).mean(axis=0) for z in self.designs]))
+        return LARGE_CHANGE / np.where(size > 0, size, 1.0)
+
+    @cached_property
+    def jacobian(self) -> Array:
+        """Derivatives of the predictors in the parameters, shape (q, n, k)."""
+        found = np.zeros((len(self.designs), len(self.endog), self._ends[-1]))
+        for j, design in enumerate(self.designs):
+            found[j, :, self._ends[j] : self._ends[j + 1]] = design
+        return found
+
+    def log_likelihood(self, theta: Array) -> Array:
+        """Return the log-likelihoods of the rows, shape (..., n)."""
+        return self.log_density(theta, self.endog)
+
+    def log_density(self, theta: Array, y: Array) -> Array:
+        """Return the log-likelihoods of responses that broadcast with the rows."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.kernel.log_density(y, *self.predictors(theta)))
+
+    def scores(self, theta: Array) -> Array:
+        """Return the scores of the rows, shape (..., n, k)."""
+        with np.errstate(all="ignore"):
+            slopes = self.kernel.slopes(self.endog, *self.predictors(theta))
+        parts = [s[..., None] * z for s, z in zip(slopes, self.designs, strict=True)]
+        return np.concatenate(parts, axis=-1)
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array]:
+        """Return the slopes in the predictors (q, m, n), and the derivatives of these."""
+        with np.errstate(all="ignore"):
+            return self.kernel.slopes(y, *self.predictors(theta)), self.jacobian
+
+
+class CountLaw(PredictorLikelihood):
+    """The law of counts, whose kernel is a `CountKernel`."""
+
+    kernel: CountKernel
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return counts that stand for all, and the logarithms of for how many each."""
+        with np.errstate(all="ignore"):
+            predictors = self.predictors(theta)
+            mean, variance = np.broadcast_arrays(*self.kernel.moments(*predictors))
+            return counts_worth_a_term(
+                mean, variance, lambda y: self.kernel.log_density(y, *predictors)
+            )
+
+
+class ShareLaw(PredictorLikelihood):
+    """The law of shares, whose kernel is a `BetaKernel`."""
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return shares, and the logarithms of what their densities count."""
+        at, weight = probability_nodes()
+        with np.errstate(all="ignore"):
+            logit_mean, log_precision = self.predictors(theta)
+            precision = np.exp(log_precision)
+            a, b = expit(logit_mean) * precision, expit(-logit_mean) * precision
+            y = np.asarray(betaincinv(a, b, at[:, None]))
+            return y, np.log(weight)[:, None] - self.log_density(theta, y)
+
+
+class LabelLaw(PredictorLikelihood):
+    """The law of labels 0 and 1."""
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return both labels, shape (2, 1), each of which counts once."""
+        labels = np.array([[0.0], [1.0]])
+        return labels, np.zeros_like(labels)
+
+
+#: Laws whose likelihood has a closed form.
+ClosedLaw: TypeAlias = CountLaw | ShareLaw | LabelLaw
+
+
+def batch_fits(
+    form: PredictorLikelihood,
+    largest: Array,
+    weights: Array,
+    theta: Array,
+    lower: Array,
+    steps: int,
+) -> Array:
+    """Return parameters of lower weighted loss, after a few steps, shape (b, k).
+
+    The outer products of the scores serve for Hessians.
 
     Parameters
     ----------
-    function : callable
-        Takes an array of the shape of `low` and returns one.
-    low, high : ndarray
-        Bounds within which the peaks lie.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrmstats.losses.likelihood_laws import highest
-    >>> peaks = np.array([1.0, 2.5])
-    >>> highest(lambda t: peaks - (t - peaks) ** 2, np.zeros(2), np.full(2, 9.0)).round(6)
-    array([1. , 2.5])
+    form : PredictorLikelihood
+    largest : ndarray, shape (n,) or (b, n)
+        Largest log-likelihoods of the rows.
+    weights : ndarray, shape (b, n)
+    theta : ndarray, shape (b, k)
+        Where to start.
+    lower : ndarray, shape (k,)
+        Least values of the parameters.
+    steps : int
+        Number of steps at most.
     """
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(GOLDEN_STEPS):
-        up = at_right > at_left
-        low, high = np.where(up, left, low), np.where(up, high, right)
-        new = np.where(up, low + GOLDEN * (high - low), high - GOLDEN * (high - low))
-        at_new = function(new)
-        left, right = np.where(up, right, new), np.where(up, new, left)
-        at_left, at_right = np.where(up, at_right, at_new), np.where(up, at_new, at_left)
-    return np.maximum(at_left, at_right)
+
+    def value(at: Array) -> Array:
+        with np.errstate(all="ignore"):
+            losses = defined_losses(largest - form.log_likelihood(at))
+        return np.where(weights > 0, weights * losses, 0.0).sum(axis=-1)
+
+    def slopes(at: Array) -> tuple[Array, Array]:
+        scores = form.scores(at)
+        scores[~np.isfinite(scores)] = 0.0
+        pulled = weights[..., None] * scores
+        gradient = -pulled.sum(axis=-2)
+        hessian = np.swapaxes(pulled, -1, -2) @ scores
+        return without_held(gradient, hessian, (at <= lower) & (gradient > 0))
+
+    def retract(at: Array, step: Array) -> Array:
+        return np.maximum(at + step, lower)
+
+    return damped_newton(value, slopes, retract, theta, steps)
+
+
+def own_fit(form: PredictorLikelihood, start: Array, lower: Array) -> Array:
+    """Return the parameters of largest likelihood near a start, shape (k,)."""
+    n = form.endog.shape[-1]
+    weights = np.full((1, n), 1.0 / n)
+    return batch_fits(form, np.zeros(n), weights, start[None], lower, OWN_STEPS)[0]
+
+
+def batch_slices(n_fits: int, n_obs: int, n_params: int) -> list[slice]:
+    """Return parts of a batch whose arrays fit in memory."""
+    size = max(1, BLOCK // (n_obs * n_params))
+    return [slice(i, i + size) for i in range(0, n_fits, size)]

@@ -13,17 +13,20 @@ parameters would give weights that resist less.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from rrmstats.core.consistency import bad_share
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
+from rrmstats.core.newton import damped_root
 from rrmstats.core.setting import Setting
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.likelihood_laws import Law, Likelihood
-from rrmstats.losses.noise import share_factor
+from rrmstats.losses.numerical import without_held
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)
@@ -39,6 +42,12 @@ BLOCK = 400_000
 NEAR = 0.05
 # Losses that differ by this are ties.
 TIES = 1e-9
+# Longest step, in units of the parameters in which the mean loss bends by one.
+LONGEST = 2.0
+# Size of the last step in standard errors, and one that has converged for all purposes.
+STEP_TOL, SETTLED = 1e-7, 1e-3
+MOST_STEPS = 60
+HALVINGS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +78,21 @@ class LawSample:
         """Number of observations that the rows stand for."""
         return self.setting.wnobs(self.likelihood.n_obs)
 
-    def taken(self, good: float) -> float:
-        """Return parameters per good row, given the share of the good."""
-        return len(self.unit) / max(self.total * good, 1.0)
-
-    def at(self, theta: Array, order: float, anchor: Array | None = None) -> LawRows:
+    def at(self, theta: Array, order: Any, anchor: Array | None = None) -> LawRows:
         """Return the rows under weights of an order."""
         return LawRows(self, theta, order, anchor, self.nodes(theta))
+
+    def weighed(self, raw: Array, rates: Array) -> LawRows:
+        """Return the rows under weights of groups, which are frequency weights already.
+
+        Parameters
+        ----------
+        raw : ndarray, shape (k,)
+            Parameters of least risk, at which the rows had their losses.
+        rates : ndarray, shape (n,)
+            The weight of a row is proportional to ``exp(-rates * losses)``.
+        """
+        return LawRows(self, raw, 1.0 + rates, raw, self.nodes(raw), counted=True)
 
     def nodes(self, theta: Array) -> Nodes:
         """Return the responses over which expectations are sums at theta and near it."""
@@ -121,40 +138,36 @@ class Nodes:
             yield Nodes(self.y[part], self.log_count[part], self.largest[part])
 
 
+@dataclass(frozen=True, eq=False)
 class LawRows:
     """Rows under weights of an order at some parameters.
 
-    Parameters
+    Attributes
     ----------
     sample : LawSample
     theta : ndarray, shape (k,)
-    order : float
-    anchor : ndarray, shape (k,), optional
+    order : float, or ndarray, shape (n,)
+    anchor : ndarray, shape (k,), or None
         Parameters at which the weights are taken; None means `theta`.
     nodes : Nodes
         Responses over which expectations are sums.
+    counted : bool
+        Whether the weights are frequency weights already.
     """
 
-    def __init__(
-        self, sample: LawSample, theta: Array, order: float, anchor: Array | None, nodes: Nodes
-    ) -> None:
-        self.sample, self.theta, self.order, self.anchor = sample, theta, order, anchor
-        self.nodes = nodes
+    sample: LawSample
+    theta: Array
+    order: Any
+    anchor: Array | None
+    nodes: Nodes
+    counted: bool = False
 
     def shifted(self, step: Array) -> LawRows:
         """Return the rows a step away, at least at the lower bounds of the parameters."""
         theta, lower = self.theta + step, self.sample.likelihood.lower
         theta = theta if lower is None else np.maximum(theta, lower)
         near = float(np.abs(step / self.sample.unit).max()) < NEAR
-        return self.moved(theta) if near else self.sample.at(theta, self.order, self.anchor)
-
-    def moved(self, theta: Array) -> LawRows:
-        """Return the rows at parameters nearby, under weights of the same order and anchor."""
-        return LawRows(self.sample, theta, self.order, self.anchor, self.nodes)
-
-    def reordered(self, order: float) -> LawRows:
-        """Return the rows under weights of another order at their own parameters."""
-        return LawRows(self.sample, self.theta, order, None, self.nodes)
+        return replace(self, theta=theta, nodes=self.nodes if near else self.sample.nodes(theta))
 
     @property
     def _weighing(self) -> Array:
@@ -174,6 +187,8 @@ class LawRows:
     @cached_property
     def weights(self) -> Array:
         """Weights of the rows, shape (n,)."""
+        if self.counted:
+            return np.ones(self.sample.likelihood.n_obs)
         return np.exp(-(self.order - 1.0) * self._losses_at(self._weighing))
 
     @cached_property
@@ -283,7 +298,7 @@ class LawRows:
     def observed_bread(self) -> Array:
         """Minus the derivative of the equation, shape (k, k)."""
         at = inside(self.theta, self.sample.unit, self.sample.likelihood.lower)
-        slope = -differences(lambda t: self.moved(t).pull, at, self.sample.unit)
+        slope = -differences(lambda t: replace(self, theta=t).pull, at, self.sample.unit)
         return 0.5 * (slope + slope.T)
 
     @cached_property
@@ -302,11 +317,6 @@ class LawRows:
         values, vectors = np.linalg.eigh(root @ observed @ root.T)
         axes = vectors.T @ root
         return (axes.T / np.clip(values, *BREAD)) @ axes
-
-    @cached_property
-    def expected_influence(self) -> Array:
-        """Influence functions of theta with the expected bread, shape (n, k)."""
-        return self.scores @ (self._root.T @ self._root)
 
     def influence(self, raw: Array | None = None, log_lambda: Array | None = None) -> Array:
         """Return the influence functions of theta, with HC3's factors: it moves by the sum.
@@ -333,26 +343,30 @@ class LawRows:
     @cached_property
     def _anchor_slopes(self) -> tuple[Array, Array]:
         """Derivatives of the equation in the anchor (k, k) and in ln(lambda) (k,)."""
-        sample, theta, order = self.sample, self.theta, self.order
 
         def pull(weighing: Array, log_lambda: float) -> Array:
-            tilt = (order - 1.0) * float(np.exp(-log_lambda))
-            return LawRows(sample, theta, 1.0 + tilt, weighing, self.nodes).pull
+            order = 1.0 + (self.order - 1.0) * float(np.exp(-log_lambda))
+            return replace(self, order=order, anchor=weighing).pull
 
-        by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, sample.unit)
+        by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, self.sample.unit)
         by_lambda = differences(
             lambda at: pull(self._weighing, float(at[0])), np.zeros(1), np.ones(1)
         )[0]
         return np.nan_to_num(by_anchor), np.nan_to_num(by_lambda)
 
+    def moves(self) -> tuple[Array, Array, Array]:
+        """Return how theta moves with the rows (n, k), the anchor (k, k) and ln(lambda) (k,)."""
+        inverse = self._root.T @ self._root
+        used = (self.sample.mass > 0)[:, None]
+        by_anchor, by_lambda = self._anchor_slopes
+        by_row = self.sample.total * np.where(used, self.scores, 0.0)
+        return by_row @ inverse, by_anchor @ inverse, by_lambda @ inverse
+
     def step(self) -> tuple[Array, float]:
         """Return a step of scoring, and its size in standard errors."""
         pull, bread, lower = self.pull, self.bread, self.sample.likelihood.lower
         if lower is not None:
-            held = (self.theta <= lower) & (pull < 0)
-            free = ~held
-            pull = np.where(free, pull, 0.0)
-            bread = np.where(np.outer(free, free), bread, np.diag(held))
+            pull, bread = without_held(pull, bread, (self.theta <= lower) & (pull < 0))
         root = inverse_root(bread)
         scaled = root @ pull
         return root.T @ scaled, float(np.sqrt(scaled @ scaled))
@@ -362,15 +376,12 @@ class LawRows:
         """Weights over their expectations, shape (n,): mean one at good rows, zero at bad ones."""
         return self.weights / self.moments[0]
 
-    def good(self, factor: float = 1.0) -> float:
-        """Return the share of good rows, at least what the budget leaves."""
-        found = float(self.sample.mass @ self.ratio) / self.sample.total / factor
-        return float(np.clip(found, 1.0 - self.sample.setting.eps_bar, 1.0))
-
     def bad_share(self) -> float:
         """Return the estimated share of bad rows, at most eps_bar."""
-        taken = self.sample.taken(self.good())
-        return 1.0 - self.good(share_factor(taken, self.order, self.order))
+        sample = self.sample
+        ratio = float(sample.mass @ self.ratio) / sample.total
+        eps_bar = sample.setting.eps_bar
+        return bad_share(ratio, len(self.theta), sample.total, self.order, eps_bar)
 
     def share_error(self) -> float:
         """Return the standard error of the share of good rows."""
@@ -394,3 +405,31 @@ class LawRows:
                 chance = np.exp(some.log_count + density)
             found += np.where(far & np.isfinite(chance), chance, 0.0).sum(axis=0)
         return np.minimum(found, 1.0)
+
+
+def law_fit(rows: LawRows) -> tuple[LawRows, bool]:
+    """Return the rows at the consistent parameters of their order, and whether they are a root.
+
+    Parameters
+    ----------
+    rows : LawRows
+        The rows where to start.
+    """
+    unit = rows.sample.unit
+
+    def moved(at: LawRows, step: Array) -> LawRows:
+        return _within(at, np.clip(step, -LONGEST * unit, LONGEST * unit))
+
+    rows, size = damped_root(rows, LawRows.step, moved, STEP_TOL, MOST_STEPS)
+    return rows, size < SETTLED
+
+
+def _within(rows: LawRows, step: Array) -> LawRows:
+    """Return the rows a step away, or part of it, where the rows with weight are defined."""
+    used = rows.weights * rows.sample.mass > 0
+    for _ in range(HALVINGS):
+        moved = rows.shifted(step)
+        if np.isfinite(moved.losses[used]).all() and np.isfinite(moved.bread).all():
+            return moved
+        step = 0.5 * step
+    return rows

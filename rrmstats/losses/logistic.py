@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.special import expit
@@ -15,10 +15,8 @@ from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import FIT_STEPS, LinearProblem
 from rrmstats.core.newton import damped_newton
 from rrmstats.core.problem import SmoothProblem
-from rrmstats.losses.row_means import mean_and_error
+from rrmstats.core.sandwich import mean_and_error
 
-# Fraction of its rows that a class keeps at least under the weights.
-KEPT_FRACTION = 0.1
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.
 MIDDLE_MAX = 40.0
@@ -149,22 +147,13 @@ class LogisticProblem(LinearProblem):
         plain._thinned = self._thinned
         return plain
 
-    def admissible(self, weights: Array, base: Array) -> np.ndarray:
-        """Tell which weights keep both classes.
-
-        Where a class is rarer than eps_bar the least risk of all leaves it out, and predicts the
-        other for every row.
-        """
-        return keeps_both(weights @ self.endog, base @ self.endog)
-
-    @property
+    @cached_property
     def row_kinds(self) -> Array:
-        """The labels of 1, shape (n, 1)."""
-        return self.endog[:, None]
+        """The labels of each class, shape (n, 2).
 
-    def keeps(self, kept: Array, base: Array) -> bool:
-        """Tell whether the weight of the labels of 1, shape (1,), leaves both classes."""
-        return bool(keeps_both(kept, base)[0])
+        Where a class is rarer than eps_bar, the least risk of all would leave it out.
+        """
+        return np.column_stack([self.endog, 1.0 - self.endog])
 
     @property
     def subset_size(self) -> int:
@@ -188,11 +177,6 @@ class LogisticProblem(LinearProblem):
     def with_rows(self) -> Callable[..., LogisticProblem]:
         """A function that makes the problem of other rows."""
         return partial(LogisticProblem, alpha=self.alpha, ridge=self.ridge)
-
-
-def keeps_both(ones: Array, rate: Array) -> np.ndarray:
-    """Tell whether both classes keep enough, from the weight of ones and their rate."""
-    return (ones >= KEPT_FRACTION * rate) & (1 - ones >= KEPT_FRACTION * (1 - rate))
 
 
 def bounded_entropy(signs: Array, eta: Array, alpha: float) -> Array:

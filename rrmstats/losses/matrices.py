@@ -1,12 +1,13 @@
-"""Weighted moments, matrix roots and units of multivariate data."""
+"""Medians, weighted moments, matrix roots, units and dimensions of multivariate data."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from rrmstats.core.block_array import smallest
+from rrmstats.core.block_array import aligned, in_blocks, smallest, taken
+from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
-from rrmstats.losses.medians import thinned
+from rrmstats.core.frames import median_of
 
 # Variances below this, for data in units of their spread, are those of a hyperplane.
 FLAT = 1e-22
@@ -16,6 +17,11 @@ DEFINITE = 1e-12
 FARTHEST = 1e60
 # A normal standard deviation, in units of the median absolute deviation.
 MAD_UNIT = 1.4826022185056018
+# Rows that tell the middle and the spread of many more.
+THINNED_ROWS = 10_000
+# Rounding of data far from the origin hides dimensions; what is wider than this part of the data
+# is none.
+MOST_ROUNDING = 1e-8
 
 
 def root_values(scatter: Array) -> tuple[Array, Array]:
@@ -86,3 +92,67 @@ def mahalanobis(data: Array, mean: Array, cov: Array) -> Array:
 def lengths(rows: Array) -> Array:
     """Return the lengths of rows (n, d), shape (n,)."""
     return np.sqrt(np.einsum("nd,nd->n", rows, rows))
+
+
+def thinned(*arrays: Array) -> tuple[Array, ...]:
+    """Return about THINNED_ROWS rows of arrays, evenly spaced; all rows of small ones."""
+    n = len(arrays[0])
+    step = max(1, n // THINNED_ROWS)
+    if in_blocks(*arrays) is None:
+        return tuple(array[::step] for array in arrays)
+    return taken(np.arange(0, n, step), *arrays)
+
+
+def weighted_median(values: Array, weights: Array) -> Array:
+    """Return the medians of columns, shape (...), of values of shape (n, ...).
+
+    Rows in memory or in blocks, whose columns come to memory one after the other.
+    """
+    if in_blocks(values, weights) is None:
+        return median_of(values, weights)
+    if values.ndim > 1:
+        return np.array([weighted_median(values[:, j], weights) for j in range(values.shape[1])])
+    return median_of(*taken(np.arange(len(values)), values, weights))
+
+
+def spanned(data: Array, used: Array, demean: bool, enough: int) -> int:
+    """Return the number of dimensions that rows span, or one that is at least `enough`.
+
+    Neither units of columns nor rows far out hide a dimension.
+
+    Parameters
+    ----------
+    data : ndarray or BlockArray, shape (n, d)
+    used : ndarray or BlockArray, shape (n,)
+        Zero for rows that do not count, one for the others.
+    demean : bool
+        Whether directions between rows count, and not those from the origin.
+    enough : int
+        A number of dimensions at which some of the rows suffice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.losses.matrices import spanned
+    >>> line = np.outer(np.arange(9.0), [1, 2, 3]) + 5
+    >>> spanned(line, np.ones(9), True, 2), spanned(line, np.ones(9), False, 2)
+    (1, 2)
+    """
+    center, unit = unit_spread(data)
+    if not demean:
+        center, unit = np.zeros_like(center), np.maximum(unit, np.abs(center))
+    some = np.unique(np.linspace(0, len(data) - 1, 2 * (enough + 2)).astype(int))
+    few, few_used = taken(some, data, aligned(used, in_blocks(data)))
+    found = _rank(few, few_used, center, unit, demean)
+    return found if found >= enough else _rank(data, used, center, unit, demean)
+
+
+def _rank(data: Array, used: Array, center: Array, unit: Array, demean: bool) -> int:
+    """Return the dimension of rows in given units, each of them of length one."""
+    rows = (data - center) / unit
+    size = np.hypot(lengths(rows), 1.0 if demean else 0.0)
+    weights = used / np.maximum(size, np.finfo(float).tiny)
+    factor = triangle(rows, weights, size**0 if demean else None)
+    singular = np.linalg.svd(factor, compute_uv=False)
+    rounding = 8 * len(unit) * np.finfo(float).eps * max(1.0, np.max(np.abs(center / unit)))
+    return int((singular > min(rounding, MOST_ROUNDING) * singular[0]).sum()) - demean

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.optimize import minimize as scipy_minimize
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.frames import typical_spread
+from rrmstats.core.newton import damped_newton
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -42,11 +44,6 @@ MOST_SUBSETS = 60
 FIT_STEPS, SUBSET_STEPS, IMPROVING_STEPS = 60, 15, 2
 # Least curvature of a direction, relative to the largest, where some curvature is negative.
 LEAST_CURVATURE = 1e-3
-# Predicted decrease, relative to the value, at which a fit stops.
-DECREASE_TOL = 1e-18
-# What rounding may add to a value, relative to it.
-VALUE_NOISE = 1e-14
-HALVINGS = 25
 # What an infinite loss counts as: a step to where all are is then no error, but no step either.
 BEYOND = 1e100
 
@@ -66,9 +63,6 @@ class FunctionLoss(Problem):
     kinds : sequence of ndarray, optional
         Masks of rows, each of which weights must keep a part of, such as the labels of one class.
     """
-
-    #: Share of its rows that each kind keeps at least under the weights.
-    kept_fraction = 0.1
 
     def __init__(
         self,
@@ -90,8 +84,7 @@ class FunctionLoss(Problem):
 
     def _row_losses(self, theta: Array) -> Array:
         with np.errstate(all="ignore"):
-            found = np.asarray(self._losses(theta), dtype=float)
-        return np.where(np.isnan(found) | (found > BEYOND), BEYOND, found)
+            return defined_losses(np.asarray(self._losses(theta), dtype=float))
 
     def value(self, theta: Array, weights: Array) -> float:
         """Return the weighted loss at one theta; rows without weight play no part."""
@@ -151,12 +144,10 @@ class FunctionLoss(Problem):
         lower = self.value(found.x, weights) < self.value(theta, weights)
         return np.asarray(found.x if lower else theta, dtype=float)
 
-    def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
-        """Tell which weights keep some rows of each kind."""
-        if not self.kinds:
-            return None
-        kept = [weights @ kind >= self.kept_fraction * (base @ kind) for kind in self.kinds]
-        return np.logical_and.reduce(kept)
+    @cached_property
+    def row_kinds(self) -> Array | None:
+        """The rows of each kind, shape (n, m)."""
+        return np.column_stack(self.kinds).astype(float) if self.kinds else None
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
@@ -169,21 +160,18 @@ class FunctionLoss(Problem):
 
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows, at the cost of the whole."""
-        return FunctionLoss(
+        return FunctionLoss(*self._of_rows(rows))
+
+    def _of_rows(self, rows: np.ndarray) -> tuple[Any, ...]:
+        """Return the arguments of a problem of some rows."""
+        given = self._weighted_fit is not None
+        return (
             lambda theta: self._losses(theta)[rows],
             self.start,
             len(rows),
-            self._part_fit(rows),
-            self._part_kinds(rows),
+            (lambda weights: self._given_fit(self._spread(rows, weights))) if given else None,
+            tuple(kind[rows] for kind in self.kinds if kind[rows].any()),
         )
-
-    def _part_fit(self, rows: np.ndarray) -> WeightedFit | None:
-        if self._weighted_fit is None:
-            return None
-        return lambda weights: self._given_fit(self._spread(rows, weights))
-
-    def _part_kinds(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(kind[rows] for kind in self.kinds if kind[rows].any())
 
     def _spread(self, rows: np.ndarray, weights: Array) -> Array:
         """Return weights of some rows as weights of all, shape (n,)."""
@@ -204,6 +192,11 @@ class FunctionLoss(Problem):
     def second_step(self, first: Estimate) -> Estimate:
         """Return the first step: nothing is known of the distribution of the losses."""
         return first
+
+
+def defined_losses(found: Array) -> Array:
+    """Return losses, BEYOND where they are infinite or not defined."""
+    return np.where(np.isnan(found) | (found > BEYOND), BEYOND, found)
 
 
 def with_infinite_losses(solution: Solution) -> Solution:
@@ -295,10 +288,8 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
     ) -> tuple[Array, Array, Array]:
         """Return the derivatives of the concentrated risk in the parameters that can move."""
         gradient, hessian, drift = super().concentrated(theta, losses, weights, lambda_)
-        for i, held in enumerate((theta <= self.lower) & (gradient > 0)):
-            gradient[i], hessian[i] = without_held(gradient[i], hessian[i], held)
-            drift[i, held] = 0.0
-        return gradient, hessian, drift
+        held = (theta <= self.lower) & (gradient > 0)
+        return *without_held(gradient, hessian, held), np.where(held, 0.0, drift)
 
     def rough_hessian(self, theta: Array, weights: Array) -> Array:
         """Return what serves for the Hessian far from the end, where steps need not be exact."""
@@ -312,43 +303,25 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
 
     def _searched_fit(self, weights: Array, theta: Array, steps: int) -> Array:
         """Return parameters of lower weighted loss, after at most `steps` Newton steps."""
-        here, used = self.value(theta, weights), weights > 0
-        for _ in range(steps):
-            gradient: Array = weights[used] @ self.gradients(theta)[used]
-            curvature = self.hessian if steps == FIT_STEPS else self.rough_hessian
-            held = (theta <= self.lower) & (gradient > 0)
-            gradient, bend = without_held(gradient, curvature(theta, weights), held)
-            step = -_curbed_solution(bend, gradient)
-            decrease = -float(gradient @ step)
-            if not decrease > DECREASE_TOL * abs(here):
-                break
-            theta, new = self._shortened(weights, theta, step, here)
-            if new is None:
-                break
-            here = new
-        return theta
+        used = weights > 0
+        curvature = self.hessian if steps == FIT_STEPS else self.rough_hessian
 
-    def _shortened(
-        self, weights: Array, theta: Array, step: Array, here: float
-    ) -> tuple[Array, float | None]:
-        """Return the end of the longest part of a step that does not raise the value."""
-        for _ in range(HALVINGS):
-            trial = self.retract(theta, step)
-            new = self.value(trial, weights)
-            if new <= here + VALUE_NOISE * abs(here):
-                return trial, new
-            step = 0.5 * step
-        return theta, None
+        def slopes(at: Array) -> tuple[Array, Array]:
+            gradient: Array = weights[used] @ self.gradients(at[0])[used]
+            held = (at[0] <= self.lower) & (gradient > 0)
+            gradient, bend = without_held(gradient, curvature(at[0], weights), held)
+            return gradient[None], curbed(bend)[None]
+
+        def value(at: Array) -> Array:
+            return np.array([self.value(at[0], weights)])
+
+        return damped_newton(value, slopes, self.retract, theta[None], steps)[0]
 
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows, at the cost of the whole."""
         given, hessian = self._gradients, self._hessian
         return NumericalProblem(
-            lambda theta: self._losses(theta)[rows],
-            self.start,
-            len(rows),
-            self._part_fit(rows),
-            self._part_kinds(rows),
+            *self._of_rows(rows),
             gradients=None if given is None else lambda theta: given(theta)[rows],
             hessian=None
             if hessian is None
@@ -371,24 +344,25 @@ SECOND_UNITS = 1e-3
 
 
 def without_held(gradient: Array, hessian: Array, held: np.ndarray) -> tuple[Array, Array]:
-    """Return a gradient and a Hessian in which some parameters are held at their bounds."""
+    """Return gradients (..., k) and Hessians in which some parameters are held at their bounds."""
     if not held.any():
         return gradient, hessian
-    free = ~held
-    return np.where(free, gradient, 0.0), np.where(np.outer(free, free), hessian, np.diag(held))
+    either = held[..., :, None] | held[..., None, :]
+    kept = np.where(either, held[..., None] * np.eye(held.shape[-1]), hessian)
+    return np.where(held, 0.0, gradient), kept
 
 
-def _curbed_solution(hessian: Array, gradient: Array) -> Array:
-    """Return the solution of a Newton system whose directions of negative curvature are turned.
+def curbed(hessian: Array) -> Array:
+    """Return a Hessian whose directions of negative curvature are turned, shape (k, k).
 
-    Zero where the system has entries that are not finite.
+    Zero where it has entries that are not finite.
     """
-    if not (np.isfinite(hessian).all() and np.isfinite(gradient).all()):
-        return np.zeros_like(gradient)
+    if not np.isfinite(hessian).all():
+        return np.zeros_like(hessian)
     size = np.sqrt(np.abs(np.diag(hessian)))
     size[size == 0] = 1.0
     values, vectors = np.linalg.eigh(hessian / np.outer(size, size))
     least = LEAST_CURVATURE if values[0] < 0 else float(np.finfo(float).eps) * len(size)
     most = float(np.abs(values).max())
     values = np.maximum(np.abs(values), least * (most if most > 0 else 1.0 / least))
-    return vectors @ ((vectors.T @ (gradient / size)) / values) / size
+    return (vectors * values) @ vectors.T * np.outer(size, size)

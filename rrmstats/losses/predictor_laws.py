@@ -11,13 +11,11 @@ from rrmstats.laws.choice import BadRows, Laws
 from rrmstats.laws.counts import WideCounts
 from rrmstats.laws.likelihood import KernelRows, WholeRows, unpredicted
 from rrmstats.laws.rows import Rows
-from rrmstats.losses.counts import Poisson
+from rrmstats.losses.families import Link, MeanFunction, Poisson
 from rrmstats.losses.family_laws import bad_counts, laws_of_family
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.kernels import PoissonKernel, ZeroInflatedKernel
-from rrmstats.losses.likelihood_laws import Likelihood
-from rrmstats.losses.means import Link, MeanFunction
-from rrmstats.losses.predictors import CountLaw, PredictorLikelihood
+from rrmstats.losses.likelihood_laws import CountLaw, Likelihood, PredictorLikelihood
 
 
 def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:

@@ -27,11 +27,19 @@ from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.losses.curvature import reset_pvalue
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
-from rrmstats.losses.regression_errors import Scores, step_scores
-from rrmstats.losses.residual_flags import residual_cutoffs, scale_freedom
-from rrmstats.losses.residuals import FittedRows, Noise, eps_hat_error, first_noise, tilted
+from rrmstats.losses.residuals import (
+    FittedRows,
+    Noise,
+    Scores,
+    eps_hat_error,
+    first_noise,
+    first_scores,
+    reset_pvalue,
+    residual_cutoffs,
+    scale_freedom,
+    tilted,
+)
 from rrmstats.losses.squares import SquaresProblem
 
 # Risks of two ends of descents, relative to them, that are one minimum; ends to start from.
@@ -276,7 +284,7 @@ class RegressionEstimate(Estimate):
         if self.noise.scale == 0:
             zeros, k = 0.0 * self.solution.weights, self.problem.n_params
             return Scores(zeros, zeros, np.zeros((k, k)))
-        return step_scores(self._rows, self.solution.theta, self.noise.order, self.noise)
+        return first_scores(self._rows, self.noise)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,10 +12,8 @@ from rrmstats.core.points import Points, evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
-from rrmstats.losses.matrices import FLAT, root_values
-from rrmstats.losses.medians import thinned
-from rrmstats.losses.moment_problem import MomentProblem
-from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.matrices import FLAT, root_values, thinned
+from rrmstats.losses.scatter import MomentProblem, ScatterProblem
 from rrmstats.losses.tilted_scatter import tilted_order
 
 #: A location (1, d), or none (0, d) where it is known to be zero, and a scatter (d, d).

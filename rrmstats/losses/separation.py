@@ -11,8 +11,7 @@ from rrmstats.losses.logistic import LogisticProblem
 
 # Objective of the linear program, relative to its unit, that counts as zero.
 ZERO = 1e-7
-# Rows of a linear program where all lie in blocks, and those added to it that it leaves on the
-# wrong side.
+# Rows of a first linear program, and those added to it that it leaves on the wrong side.
 PROGRAM_ROWS, ADDED_ROWS = 10_000, 1_000
 
 
@@ -29,11 +28,7 @@ def separable(problem: LogisticProblem, rows: np.ndarray) -> bool:
     rows : ndarray of bool, shape (n,)
         The rows in question.
     """
-    signed = problem.signs[:, None] * problem.exog
-    if problem.blocks is None:
-        signed = signed[rows]
-        return _direction(signed, np.abs(signed).max(axis=0), signed.mean(axis=0)) is not None
-    signed = np.where(rows[:, None], signed, 0.0)
+    signed = np.where(rows[:, None], problem.signs[:, None] * problem.exog, 0.0)
     unit, total = np.abs(signed).max(axis=0), signed.mean(axis=0)
     used = signed[:: max(1, problem.n_obs // PROGRAM_ROWS)]
     while True:

@@ -8,9 +8,7 @@ from functools import partial
 import numpy as np
 
 from rrmstats.core.block_array import blocked
-from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
-from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import LinearProblem
 
 
@@ -85,8 +83,7 @@ class SquaresProblem(LinearProblem):
 
     def determined_fit(self, drawn: np.ndarray) -> Array:
         """Return the exact fit to the first independent rows of a random order, shape (k,)."""
-        rows = drawn[independent_rows(self.exog[drawn])]
-        return exact_fit(self.exog[rows], self.endog[rows])
+        return self.independent_fit(drawn, self.endog)
 
     @property
     def with_rows(self) -> Callable[..., SquaresProblem]:

@@ -7,13 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_map, taken
+from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import sign_frame
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
 from rrmstats.losses.matrices import weighted_scatter
-from rrmstats.losses.moment_problem import MomentProblem
-from rrmstats.losses.scatter import NEWTON_MAX
+from rrmstats.losses.scatter import NEWTON_MAX, MomentProblem
 
 
 class SubspaceProblem(MomentProblem):
@@ -156,10 +155,6 @@ class SubspaceProblem(MomentProblem):
     def with_rows(self) -> Callable[..., SubspaceProblem]:
         """A function that makes the problem of other rows."""
         return partial(SubspaceProblem, q=self.q, demean=self.demean)
-
-    def take(self, rows: np.ndarray) -> SubspaceProblem:
-        """Return the problem restricted to some rows."""
-        return self.with_rows(*taken(rows, self.data))
 
 
 def losses_of(data: Array, make: Callable[..., SubspaceProblem], theta: Array) -> Array:

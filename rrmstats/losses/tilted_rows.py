@@ -1,4 +1,4 @@
-"""Rows of a generalized linear model under weights of an order, and what the model expects.
+"""Rows of a generalized linear model under weights of an order, and fits at a fixed order.
 
 Weights ``w = exp(-(a - 1) D / 2)`` of order a, with D the deviance over the dispersion, tilt the
 law of good rows. The mean score under the tilted law, c = E(w u) / E(w), is known at each row, so
@@ -14,16 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned
+from rrmstats.core.block_array import aligned, row_map, row_reduce
+from rrmstats.core.consistency import bad_share, scale_factor, share_factor
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
+from rrmstats.core.newton import damped_root
+from rrmstats.core.sandwich import mean_and_error
 from rrmstats.core.setting import Setting
-from rrmstats.losses.counts import Counts
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.families import Moments
-from rrmstats.losses.lattices import MANY_ROWS, different
-from rrmstats.losses.noise import scale_factor, share_factor
-from rrmstats.losses.row_means import mean_and_error
+from rrmstats.losses.families import MANY_ROWS, Counts, Family, Moments
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)
@@ -31,6 +30,21 @@ BREAD = (0.5, 2.0)
 LEAST_SLOPE = 0.05
 # Leverage past which a row's influence is not raised further.
 LEVERAGE_MAX = 0.9
+# Longest step of a linear predictor, in the root mean square over the rows with weight.
+LONGEST = 1.0
+# Size of the last step in standard errors, in units of the tolerance, and at least.
+STEP_SIZE, LEAST_STEP = 100.0, 1e-9
+# Steps of a fit: they converge in a few, and a fit that does not never will.
+MOST_STEPS = 100
+# Under weights of groups: the same, the size of the last in the linear predictor, and one that has
+# converged for all purposes.
+COUNTS_STEPS, COUNTS_TOL, COUNTS_SETTLED = 200, 1e-11, 1e-6
+# Change of a log dispersion, and of a fit in standard errors, that has converged for all purposes.
+SETTLED = 1e-4
+# Change of the log dispersion below which steps are lengthened to about Newton's.
+NEAR = 0.05
+# Accuracy, number and longest of the steps of a root in the log dispersion.
+ROOT_TOL, ROOT_MAXITER, FARTHEST_STEP = 1e-10, 100, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,25 +66,17 @@ class Sample:
         return aligned(self.setting.counts(self.problem.n_obs), self.problem.blocks)
 
     @cached_property
-    def n_sizes(self) -> int | None:
-        """Number of different sizes, where expectations ask for it."""
+    def interpolates(self) -> bool:
+        """Whether rows of few sizes are so many that expectations are interpolated."""
         problem = self.problem
         if not isinstance(problem.family, Counts):
-            return None
-        return different(problem.var_weights, problem.n_obs // MANY_ROWS)
+            return False
+        return problem.n_obs > MANY_ROWS * len(row_reduce(np.unique, _union, problem.var_weights))
 
     @property
     def total(self) -> float:
         """Number of observations that the rows stand for."""
         return self.setting.wnobs(self.problem.n_obs)
-
-    def taken(self, good: float) -> float:
-        """Return parameters per good row, given the share of the good."""
-        return self.problem.n_params / max(self.total * good, 1.0)
-
-    def gram(self, weights: Array) -> Array:
-        """Return the Gram matrix of the design under weights (n,), shape (k, k)."""
-        return self.problem.products([weights], [], [])[0][0]
 
     def at(self, theta: Array, dispersion: float, order: float) -> TiltedRows:
         """Return the rows under weights of an order."""
@@ -82,32 +88,44 @@ class Totals(NamedTuple):
 
     Attributes
     ----------
-    ratio, weight, deviance : float
-        Of the weights over their expectations, of the weights, and of weights times deviances.
+    ratio, deviance : float
+        Of the weights over their expectations, and of weights times deviances.
     wanted : float
         Of weights times the deviances that the model expects under them.
     pulled : float
         Of `ratio` times the deviances.
-    inverse : float
-        Of one over the expected weights.
     """
 
     ratio: float
-    weight: float
     deviance: float
     wanted: float
     pulled: float
-    inverse: float
 
 
 class Products(NamedTuple):
-    """Sums of a row's products, of rows in blocks: see the properties of the same names."""
+    """Sums of which a step is made.
+
+    Attributes
+    ----------
+    bread : ndarray, shape (k, k)
+        Minus the expected derivative of the equation at rows with weight. Under the model
+        ``E(w u (u - c))`` is the expected derivative, and ``w / E(w)`` has mean one at good rows
+        and is zero at bad ones.
+    observed_bread : ndarray, shape (k, k)
+        Minus the derivative of the equation.
+    gram : ndarray, shape (k, k)
+        Gram matrix of the design under the weights.
+    pull : ndarray, shape (k,)
+        Sum of the scores.
+    weight : float
+        Sum of the weights.
+    """
 
     bread: Array
     observed_bread: Array
     gram: Array
     pull: Array
-    totals: Totals
+    weight: float
 
 
 class TiltedRows:
@@ -123,7 +141,6 @@ class TiltedRows:
     def __init__(self, sample: Sample, theta: Array, dispersion: float, order: float) -> None:
         self.sample, self.theta = sample, theta
         self.dispersion, self.order = dispersion, order
-        self._products: Products | None = None
         problem = sample.problem
         self.eta = problem.predictor(theta)
         self.mu = problem.mean.mean(self.eta + problem.offset)
@@ -143,43 +160,36 @@ class TiltedRows:
     @cached_property
     def moments(self) -> Moments:
         """Expectations under the model."""
-        family, sizes = self.sample.problem.family, self.sample.n_sizes
-        return family.moments(self.mu, self.size, self.order, sizes)
+        columns = row_map(
+            moment_columns, self.mu, self.size, tail=(4,), family=self.sample.problem.family,
+            order=self.order, interpolates=self.sample.interpolates,
+        )  # fmt: skip
+        return Moments(*(columns[:, i] for i in range(4)))
 
     @cached_property
     def totals(self) -> Totals:
         """Sums over the rows."""
-        if self._products is not None:
-            return self._products.totals
-        return Totals(*self.sample.problem.products([], [], self._values)[2])
-
-    @property
-    def _values(self) -> list[Array]:
-        """What `totals` are the sums of."""
-        mass, moments = self.sample.mass, self.moments
-        pull, share = mass * self.weights, mass * self.ratio
-        return [
+        moments, share = self.moments, self.sample.mass * self.ratio
+        pull = self.sample.mass * self.weights
+        values = [
             share,
-            pull,
             pull * self.deviance,
             pull * (moments.deviance / moments.mass),
             share * self.deviance,
-            mass / moments.mass,
         ]
+        return Totals(*self.sample.problem.products([], [], values)[2])
 
-    def _found(self) -> Products:
-        """Return all sums that a step needs, in one pass over rows in blocks."""
-        if self._products is None:
-            mass = self.sample.mass
-            pull = mass * self.weights
-            grams, (moment,), totals = self.sample.problem.products(
-                [pull * self.spread, mass * self._observed, pull],
-                [mass * self.scores],
-                self._values,
-            )
-            bread, observed, gram = grams
-            self._products = Products(bread, observed, gram, moment, Totals(*totals))
-        return self._products
+    @cached_property
+    def products(self) -> Products:
+        """Sums of which a step is made, in one pass over rows in blocks."""
+        mass = self.sample.mass
+        weights = mass * self.weights
+        (bread, observed, gram), (pull,), (weight,) = self.sample.problem.products(
+            [weights * self.spread, mass * self._observed, weights],
+            [mass * self.scores],
+            [weights],
+        )
+        return Products(bread, observed, gram, pull, weight)
 
     @cached_property
     def _scores(self) -> tuple[Array, Array, Array]:
@@ -211,28 +221,6 @@ class TiltedRows:
         second = self._per_response**2 * self.moments.second / self.moments.mass
         return np.maximum(second - self.center**2, 0.0)
 
-    @cached_property
-    def bread(self) -> Array:
-        """Minus the expected derivative of the equation at rows with weight, shape (k, k).
-
-        Under the model ``E(w u (u - c))`` is the expected derivative, and ``w / E(w)`` has mean
-        one at good rows and is zero at bad ones.
-        """
-        if self._in_blocks:
-            return self._found().bread
-        return self.sample.gram(self.sample.mass * self.weights * self.spread)
-
-    @cached_property
-    def observed_bread(self) -> Array:
-        """Minus the derivative of the equation, shape (k, k)."""
-        if self._in_blocks:
-            return self._found().observed_bread
-        return self.sample.gram(self.sample.mass * self._observed)
-
-    @property
-    def _in_blocks(self) -> bool:
-        return self.sample.problem.blocks is not None
-
     @property
     def _observed(self) -> Array:
         """Minus the derivative of each score in the linear predictor, shape (n,)."""
@@ -249,8 +237,8 @@ class TiltedRows:
     @cached_property
     def _relative_bread(self) -> tuple[Array, Array]:
         """Eigenvalues of the observed bread in units of the expected one, and the axes."""
-        root = inverse_root(self.bread)
-        values, vectors = np.linalg.eigh(root @ self.observed_bread @ root.T)
+        root = inverse_root(self.products.bread)
+        values, vectors = np.linalg.eigh(root @ self.products.observed_bread @ root.T)
         return values, vectors.T @ root
 
     @cached_property
@@ -273,15 +261,18 @@ class TiltedRows:
         """Weights over their expectations, shape (n,): mean one at good rows, zero at bad ones."""
         return self.weights / self.moments.mass
 
-    def good(self, factor: float = 1.0) -> float:
-        """Return the share of good rows, at least what the budget leaves."""
-        found = self.totals.ratio / self.sample.total / factor
-        return float(np.clip(found, 1.0 - self.sample.setting.eps_bar, 1.0))
+    @property
+    def params_per_row(self) -> float:
+        """Parameters per good row; of these there are as many as the budget leaves at least."""
+        sample = self.sample
+        good = np.clip(self.totals.ratio / sample.total, 1.0 - sample.setting.eps_bar, 1.0)
+        return sample.problem.n_params / max(sample.total * float(good), 1.0)
 
     def bad_share(self) -> float:
         """Return the estimated share of bad rows, at most eps_bar."""
-        taken = self.sample.taken(self.good())
-        return 1.0 - self.good(share_factor(taken, self.order, self.order))
+        sample = self.sample
+        ratio, eps_bar = self.totals.ratio / sample.total, sample.setting.eps_bar
+        return bad_share(ratio, sample.problem.n_params, sample.total, self.order, eps_bar)
 
     def share_error(self) -> float:
         """Return the standard error of the share of good rows."""
@@ -295,26 +286,14 @@ class TiltedRows:
         Newton's in directions in which the derivative has the sign that is expected, else that of
         scoring.
         """
-        pull = self._pull
         values, axes = self._relative_bread
-        scaled = axes @ pull / np.where(values > LEAST_SLOPE, values, 1.0)
+        scaled = axes @ self.products.pull / np.where(values > LEAST_SLOPE, values, 1.0)
         return axes.T @ scaled, float(np.sqrt(scaled @ scaled))
-
-    @property
-    def _pull(self) -> Array:
-        """Sum of the scores, shape (k,)."""
-        if self._in_blocks:
-            return self._found().pull
-        return (self.sample.mass * self.scores) @ self.sample.problem.exog
 
     def product(self, step: Array, other: Array) -> float:
         """Return the mean, under the weights, of how far two steps move linear predictors."""
-        if self._in_blocks:
-            found = float(step @ self._found().gram @ other)
-        else:
-            moved = self.sample.problem.predictor(step) * self.sample.problem.predictor(other)
-            found = float((self.sample.mass * self.weights) @ moved)
-        return found / max(self.totals.weight, float(np.finfo(float).tiny))
+        tiny = float(np.finfo(float).tiny)
+        return float(step @ self.products.gram @ other) / max(self.products.weight, tiny)
 
     def log_growth(self, fitted: float) -> float:
         """Return the change of the log dispersion in one step of its fixed point.
@@ -325,11 +304,229 @@ class TiltedRows:
             Order of the fit that left the residuals.
         """
         found, wanted = self.totals.deviance, self.totals.wanted
-        factor = scale_factor(self.sample.taken(self.good()), self.order, fitted)
+        factor = scale_factor(self.params_per_row, self.order, fitted)
         return float(np.log(factor * found / wanted))
 
     def least_share(self, fitted: float) -> float:
         """Return the least mean of `ratio` that the budget allows."""
         left = 1.0 - self.sample.setting.eps_bar
-        factor = share_factor(self.sample.taken(self.good()), self.order, fitted)
+        factor = share_factor(self.params_per_row, self.order, fitted)
         return min(left * factor, 1.0)
+
+
+def moment_columns(
+    mu: Array, size: Array, family: Family, order: float, interpolates: bool
+) -> Array:
+    """Return the expectations of rows in memory as columns, shape (n, 4)."""
+    if interpolates and isinstance(family, Counts):
+        return np.column_stack(family.interpolated(mu, size, order))
+    return np.column_stack(family.moments(mu, size, order))
+
+
+def _union(parts: list[Array | None]) -> Array | None:
+    found = [part for part in parts if part is not None]
+    return np.unique(np.concatenate(found)) if found else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TiltedFit:
+    """Parameters and dispersion of an order.
+
+    Attributes
+    ----------
+    rows : TiltedRows
+        The rows at both.
+    converged : bool
+    """
+
+    rows: TiltedRows
+    converged: bool
+
+
+def tilted_fit(sample: Sample, theta: Array, dispersion: float, order: float) -> TiltedFit:
+    """Return the consistent fit of an order at a dispersion, from a start theta (k,)."""
+    tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
+    rows, change, length = sample.at(theta, dispersion, order), np.inf, 1.0
+    before: Array = np.zeros_like(theta)
+    for _ in range(min(MOST_STEPS, sample.setting.maxiter)):
+        step, size = rows.step()
+        reach = float(np.sqrt(rows.product(step, step)))
+        last, change = change, size
+        # Steps that turn back overshoot; those that do not, cross where the equation is flat.
+        over = change > 0.9 * last and rows.product(step, before) < 0
+        length, before = max(0.5 * length, 0.05) if over else min(1.0, 1.5 * length), step
+        factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
+        theta = theta + factor * step
+        rows = sample.at(theta, dispersion, order)
+        if change < tol:
+            break
+    return TiltedFit(rows, change < max(tol, SETTLED))
+
+
+def grown(rows: TiltedRows, fitted: float) -> float:
+    """Return the change of the log dispersion, which never ends below what the budget allows."""
+    growth = rows.log_growth(fitted)
+    if growth >= 0:
+        return growth
+    least, sample = rows.least_share(fitted), rows.sample
+    after = sample.at(rows.theta, rows.dispersion * float(np.exp(growth)), rows.order)
+    if after.totals.ratio / sample.total >= least:
+        return growth
+    found = budget_dispersion(sample, rows.theta, rows.order, least, rows.dispersion)
+    return float(np.log(found / rows.dispersion))
+
+
+def budget_dispersion(
+    sample: Sample, theta: Array, order: float, good: float, start: float
+) -> float:
+    """Return the dispersion at which the weights leave exactly a share of good rows.
+
+    The root of ``log(mean(w / E(w))) = log(good)`` in the log dispersion.
+    """
+    low, high, at = -np.inf, np.inf, float(np.log(start))
+    for _ in range(ROOT_MAXITER):
+        rows = sample.at(theta, float(np.exp(at)), order)
+        totals, tiny = rows.totals, float(np.finfo(float).tiny)
+        gap = float(np.log(max(totals.ratio / sample.total, tiny) / good))
+        if abs(gap) < ROOT_TOL or high - low < ROOT_TOL:
+            break
+        low, high = (at, high) if gap < 0 else (low, at)
+        pulled = totals.pulled / max(totals.ratio, tiny)
+        step = -gap / max(0.5 * (order - 1.0) * pulled, 0.1)
+        at += float(np.clip(step, -FARTHEST_STEP, FARTHEST_STEP))
+        if not low < at < high:
+            at = 0.5 * (low + high) if np.isfinite(low) and np.isfinite(high) else at
+    return float(np.exp(at))
+
+
+def dispersion_fit(
+    sample: Sample, theta: Array, order: float, start: float, lambda_: float
+) -> tuple[float, bool]:
+    """Return the dispersion of an order around parameters, and whether it converged.
+
+    Parameters
+    ----------
+    sample : Sample
+    theta : ndarray, shape (k,)
+        Parameters of a first step.
+    order, start : float
+    lambda_ : float
+        Temperature of the first step's weights, in units of half the deviance.
+    """
+    dispersion, change = start, np.inf
+    tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
+    for _ in range(sample.setting.maxiter):
+        rows = sample.at(theta, dispersion, order)
+        growth = grown(rows, 1.0 + dispersion / lambda_)
+        last, change = change, abs(growth)
+        length = order if change < min(NEAR, last) else 1.0
+        dispersion *= float(np.exp(length * growth))
+        if change < tol:
+            break
+    return dispersion, change < SETTLED
+
+
+class TiltedMoments(NamedTuple):
+    """Expectations under the tilted law, each of shape (n,).
+
+    Attributes
+    ----------
+    mean, variance : ndarray
+        Of the responses.
+    with_deviance : ndarray
+        Covariance of the responses and half their unit deviances.
+    """
+
+    mean: Array
+    variance: Array
+    with_deviance: Array
+
+
+class TiltedCounts:
+    """Rows of a family of counts under weights that their groups were given.
+
+    The weight of a row is proportional to ``exp(-rate * loss)``, with the loss at the parameters
+    of least risk. That tilts the law of a good row at the true parameters, and the mean of the
+    tilted law is what its response has on average. The parameters at which it does are consistent.
+
+    Parameters
+    ----------
+    problem : DevianceProblem
+        Its family is one of counts.
+    theta : ndarray, shape (k,)
+        Parameters of least risk, at which the rows had their losses.
+    rates : ndarray, shape (n,)
+    weights : ndarray, shape (n,)
+        Weights, summing to one.
+    dispersion : float
+    """
+
+    def __init__(
+        self,
+        problem: DevianceProblem,
+        theta: Array,
+        rates: Array,
+        weights: Array,
+        dispersion: float,
+    ) -> None:
+        assert isinstance(problem.family, Counts)
+        self.problem, self.family = problem, problem.family
+        self.theta, self.weights = theta, weights
+        self.size, self.decay = problem.var_weights / dispersion, rates * problem.var_weights
+        self.raw_mu, raw_slope = self._means(theta)
+        self._raw_pull = self.decay * raw_slope / self.family.variance(self.raw_mu)
+
+    def _means(self, theta: Array) -> tuple[Array, Array]:
+        """Return the means of the rows and their slopes in the linear predictor."""
+        eta = self.problem.predictor(theta) + self.problem.offset
+        return self.problem.mean.mean(eta), self.problem.mean.slopes(eta)[0]
+
+    def moments(self, mu: Array) -> TiltedMoments:
+        """Return expectations under the tilted laws of rows with means `mu`."""
+        parts = []
+        for rows, y, mass, _, _ in self.family.laws(mu, self.size):
+            deviance = 0.5 * self.family.deviance(y, self.raw_mu[rows, None])
+            tilted = mass * np.exp(-self.decay[rows, None] * deviance)
+            tilted /= tilted.sum(axis=1, keepdims=True)
+            mean = np.einsum("nm,nm->n", tilted, y)
+            off = tilted * (y - mean[:, None])
+            parts.append(
+                (mean, np.einsum("nm,nm->n", off, y), np.einsum("nm,nm->n", off, deviance))
+            )
+        return TiltedMoments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _equation(self, theta: Array) -> tuple[Array, Array, TiltedMoments]:
+        """Return change of a score with its response, scores and moments at parameters."""
+        mu, slope = self._means(theta)
+        per_response = self.size * slope / self.family.variance(mu)
+        told = self.moments(mu)
+        return per_response, per_response * (self.problem.endog - told.mean), told
+
+    def coefficients(self) -> tuple[Array, bool]:
+        """Return the parameters that solve the weighted equation, and whether they do."""
+
+        def step(theta: Array) -> tuple[Array, float]:
+            per_response, scores, told = self._equation(theta)
+            pull = (self.weights * scores) @ self.problem.exog
+            found = self._inverse(per_response, told) @ pull
+            size = float(np.sqrt(self.weights @ self.problem.predictor(found) ** 2))
+            return found * min(1.0, LONGEST / max(size, COUNTS_TOL)), size
+
+        theta, size = damped_root(self.theta, step, np.add, COUNTS_TOL, COUNTS_STEPS)
+        return theta, size < COUNTS_SETTLED
+
+    def _gram(self, weights: Array) -> Array:
+        return self.problem.gram(self.weights * weights, np.empty((0, len(weights))))[0]
+
+    def _inverse(self, per_response: Array, told: TiltedMoments) -> Array:
+        """Return the inverse of the expected derivative of the equation, shape (k, k)."""
+        return np.linalg.pinv(self._gram(per_response**2 * told.variance), hermitian=True)
+
+    def moves(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Return how parameters move with the rows (n, k), theta (k, k) and ln(lambda) (k,)."""
+        per_response, scores, told = self._equation(theta)
+        inverse = self._inverse(per_response, told)
+        exog = self.problem.exog
+        by_theta = -self._gram(per_response * told.variance * self._raw_pull) @ inverse
+        by_log_lambda = -(self.weights * per_response * self.decay * told.with_deviance) @ exog
+        return scores[:, None] * (exog @ inverse), by_theta, by_log_lambda @ inverse

@@ -27,7 +27,7 @@ from rrmstats.losses.kernels import (
     ProbitKernel,
     ZeroInflatedKernel,
 )
-from rrmstats.losses.predictors import ClosedLaw, CountLaw, LabelLaw, ShareLaw
+from rrmstats.losses.likelihood_laws import ClosedLaw, CountLaw, LabelLaw, ShareLaw
 
 # Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
 LEAST_ALPHA = 1e-6

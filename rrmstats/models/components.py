@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsProblem
-from rrmstats.losses.matrices import MAD_UNIT
-from rrmstats.losses.medians import weighted_median
-from rrmstats.losses.spans import spanned
+from rrmstats.losses.matrices import MAD_UNIT, spanned, weighted_median
 from rrmstats.models.base import RRMModel
 from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.descriptions import counted, same_signature

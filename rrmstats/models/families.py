@@ -13,16 +13,20 @@ from statsmodels.genmod.families import links
 from statsmodels.tools.sm_exceptions import ModelWarning
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.compound import Tweedie
-from rrmstats.losses.counts import (
+from rrmstats.losses.families import (
     Binomial,
     Counts,
     DispersedPoisson,
+    Family,
+    Gamma,
+    Gaussian,
+    InverseGaussian,
+    Link,
+    MeanFunction,
     NegativeBinomial,
     Poisson,
+    Tweedie,
 )
-from rrmstats.losses.families import Family, Gamma, Gaussian, InverseGaussian
-from rrmstats.losses.means import Link, MeanFunction
 from rrmstats.results.bound import caller_level
 
 # How far a count may be from a whole number, relative to it, by rounding.

@@ -23,9 +23,7 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
-from rrmstats.losses.likelihood_batches import own_fit
-from rrmstats.losses.likelihood_laws import Likelihood
-from rrmstats.losses.predictors import ClosedLaw
+from rrmstats.losses.likelihood_laws import ClosedLaw, Likelihood, own_fit
 from rrmstats.models.closed_forms import closed_form, lower_bounds, ordered_scores, rough_start
 from rrmstats.models.response_laws import CLASSES, kinds_of, law_of
 from rrmstats.models.saturation import largest_of

@@ -10,8 +10,7 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
-from rrmstats.losses.likelihood_laws import Law, count_cells, probability_nodes
-from rrmstats.losses.predictors import FAINT, LENGTHENED
+from rrmstats.losses.likelihood_laws import Law, counts_worth_a_term, probability_nodes
 
 if TYPE_CHECKING:
     from rrmstats.models.likelihood_parts import ModelFunctions
@@ -72,15 +71,11 @@ class FrozenLaw:
                 at, weight = probability_nodes()
                 y = np.asarray(law.ppf(np.broadcast_to(at[:, None], (len(at), n))), dtype=float)
                 return y, np.log(weight)[:, None] - law.logpdf(y)
-            mean = np.broadcast_to(np.asarray(law.mean(), dtype=float), (n,))
-            spread = np.sqrt(np.broadcast_to(np.asarray(law.var(), dtype=float), (n,)))
-            spread = np.where(np.isfinite(spread), spread, 1.0 + mean)
-            for _ in range(LENGTHENED):
-                y, width = count_cells(mean, spread)
-                if not (np.asarray(law.logpmf(y[-1])) > FAINT).any():
-                    break
-                spread = 2.0 * spread
-            return y, np.log(width)
+            mean, variance = (
+                np.broadcast_to(np.asarray(each, dtype=float), (n,))
+                for each in (law.mean(), law.var())
+            )
+            return counts_worth_a_term(mean, variance, law.logpmf)
 
 
 def is_discrete(law: Any) -> bool:

@@ -34,7 +34,6 @@ from statsmodels.othermod.betareg import BetaModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.kernels import GeneralizedPoissonKernel, NegativeBinomialKernel
-from rrmstats.losses.likelihood_laws import highest
 from rrmstats.models.closed_forms import has_alpha, variance_power
 
 Largest = Callable[[Array], Array]
@@ -44,6 +43,9 @@ AROUND = 6.0
 # Logits of a mean where its search starts and ends; number of its steps, and size of the last.
 START_LOGIT, FARTHEST_LOGIT = 5.0, 40.0
 BETA_STEPS, BETA_TOL = 30, 1e-6
+# Steps of a golden section, which shrink an interval by 0.618 each.
+GOLDEN_STEPS = 45
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
 def largest_of(model: Any, theta: Array) -> Largest | None:
@@ -158,3 +160,33 @@ def largest_beta(y: Array, precision: Array) -> Array:
 def _trigamma(x: Array) -> Array:
     """Return the slope of digamma by differences: scipy's polygamma takes five times as long."""
     return (digamma(1.0001 * x) - digamma(0.9999 * x)) / (0.0002 * x)
+
+
+def highest(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Return the largest values of functions with one peak each, by golden sections.
+
+    Parameters
+    ----------
+    function : callable
+        Takes an array of the shape of `low` and returns one.
+    low, high : ndarray
+        Bounds within which the peaks lie.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.models.saturation import highest
+    >>> peaks = np.array([1.0, 2.5])
+    >>> highest(lambda t: peaks - (t - peaks) ** 2, np.zeros(2), np.full(2, 9.0)).round(6)
+    array([1. , 2.5])
+    """
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(GOLDEN_STEPS):
+        up = at_right > at_left
+        low, high = np.where(up, left, low), np.where(up, high, right)
+        new = np.where(up, low + GOLDEN * (high - low), high - GOLDEN * (high - low))
+        at_new = function(new)
+        left, right = np.where(up, right, new), np.where(up, new, left)
+        at_left, at_right = np.where(up, at_right, at_new), np.where(up, at_new, at_left)
+    return np.maximum(at_left, at_right)

@@ -17,8 +17,7 @@ from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.component_moves import flat_rows
 from rrmstats.losses.components import ComponentsEstimate
-from rrmstats.losses.matrices import MAD_UNIT, lengths
-from rrmstats.losses.medians import weighted_median
+from rrmstats.losses.matrices import MAD_UNIT, lengths, weighted_median
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import different_rows
 from rrmstats.core.setting import MAXITER, TOL
-from rrmstats.losses.spans import spanned
+from rrmstats.losses.matrices import spanned
 from rrmstats.models.bounds import EPS_BAR_MAX
 from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.components import RRMPCA

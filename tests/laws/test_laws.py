@@ -17,10 +17,17 @@ from rrmstats.laws.counts import (
 from rrmstats.laws.likelihood import KernelRows, unpredicted
 from rrmstats.laws.mixture import GoodRows
 from rrmstats.laws.positive import Cluster, Dispersed, WideAround
-from rrmstats.losses.counts import Binomial, NegativeBinomial, Poisson
-from rrmstats.losses.families import Gamma, Gaussian, InverseGaussian
+from rrmstats.losses.families import (
+    Binomial,
+    Gamma,
+    Gaussian,
+    InverseGaussian,
+    Link,
+    MeanFunction,
+    NegativeBinomial,
+    Poisson,
+)
 from rrmstats.losses.kernels import NegativeBinomialKernel
-from rrmstats.losses.means import Link, MeanFunction
 
 LOG = MeanFunction(Link.log())
 LOGIT = MeanFunction(

@@ -14,13 +14,19 @@ from rrmstats.core.estimate import take_steps
 from rrmstats.core.points import evaluate
 from rrmstats.core.setting import Setting
 from rrmstats.losses.classification import ClassificationProblem
-from rrmstats.losses.compound import Tweedie
-from rrmstats.losses.counts import Binomial, NegativeBinomial, Poisson
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.families import Gamma, Gaussian
+from rrmstats.losses.families import (
+    Binomial,
+    Gamma,
+    Gaussian,
+    Link,
+    MeanFunction,
+    NegativeBinomial,
+    Poisson,
+    Tweedie,
+)
 from rrmstats.losses.generalized import GeneralizedProblem
 from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.means import Link, MeanFunction
 from rrmstats.losses.separation import separable
 
 RTOL = 1e-8

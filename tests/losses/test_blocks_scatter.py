@@ -12,7 +12,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.losses.component_moves import flat_rows
 from rrmstats.losses.components import ComponentsProblem
 from rrmstats.losses.covariance import CovarianceProblem
-from rrmstats.losses.medians import weighted_median
+from rrmstats.losses.matrices import weighted_median
 
 TOL = 1e-8
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import beta, nbinom, norm, poisson
 
-from rrmstats.losses.likelihood_laws import count_cells, highest, probability_nodes
+from rrmstats.losses.likelihood_laws import count_cells, probability_nodes
 
 
 @pytest.mark.parametrize("mean", [0.01, 0.7, 12.0, 300.0, 1e5])
@@ -37,9 +37,3 @@ def test_nodes_integrate_over_continuous_laws():
     assert_allclose([weight @ z, weight @ z**2, weight @ z**4], [0.0, 1.0, 3.0], atol=1e-6)
     share = beta.ppf(at, 0.7, 2.0)
     assert_allclose(weight @ np.log(share), beta(0.7, 2.0).expect(np.log), rtol=1e-6)
-
-
-def test_highest_finds_each_peak():
-    peaks = np.array([-3.0, 0.1, 8.0])
-    found = highest(lambda t: -((t - peaks) ** 2) + peaks, np.full(3, -10.0), np.full(3, 10.0))
-    assert_allclose(found, peaks, atol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rrmstats.losses.medians import weighted_median
+from rrmstats.losses.matrices import weighted_median
 
 
 @pytest.mark.parametrize("n", [7, 8, 31])

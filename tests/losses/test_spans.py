@@ -5,7 +5,7 @@ import pytest
 
 from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.losses.spans import spanned
+from rrmstats.losses.matrices import spanned
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3, 5])

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 from rrmstats import RRMGLM
 from rrmstats.core.setting import Setting
 from rrmstats.experiments.samples import RESPONSE_PARAMS, dirty_responses
-from rrmstats.losses.deviance_fits import dispersion_fit, tilted_fit
-from rrmstats.losses.tilted_rows import Sample
+from rrmstats.losses.tilted_rows import Sample, dispersion_fit, tilted_fit
 
 F, L = sm.families, sm.families.links
 FAMILIES = {
@@ -44,7 +43,7 @@ def test_the_observed_bread_is_minus_the_derivative(name):
             for move in step * np.eye(4)
         ]
     ) / (2 * step)
-    found = sample.at(theta, dispersion, 1.8).observed_bread
+    found = sample.at(theta, dispersion, 1.8).products.observed_bread
     assert_allclose(found, numeric.T, rtol=1e-4, atol=1e-4 * np.abs(numeric).max())
 
 
@@ -61,7 +60,11 @@ def test_the_true_parameters_solve_the_equation(name, order):
     standard = terms.mean(axis=0) / (terms.std(axis=0) / 200)
     assert (np.abs(standard) < 4).all()
     assert abs(rows.ratio.mean() - 1) < 4 * rows.ratio.std() / 200
-    assert_allclose(rows.bread, rows.observed_bread, atol=0.05 * np.abs(rows.bread).max())
+    assert_allclose(
+        rows.products.bread,
+        rows.products.observed_bread,
+        atol=0.05 * np.abs(rows.products.bread).max(),
+    )
 
 
 def test_small_counts_need_the_correction():
@@ -85,7 +88,9 @@ def test_influence_functions_are_derivatives_in_the_rows_weights(name):
     dispersion = 0.25 if name == "gamma" else 1.0
     fit = tilted_fit(sample, start, dispersion, 1.5)
     rows = fit.rows
-    moved = sample.problem.exog @ np.linalg.inv(rows.observed_bread) * rows.scores[:, None]
+    moved = (
+        sample.problem.exog @ np.linalg.inv(rows.products.observed_bread) * rows.scores[:, None]
+    )
     for row in (20, 40, 149):
         ends = []
         for by in (0.01, -0.01):
@@ -111,4 +116,6 @@ def test_the_dispersion_of_good_rows(kind):
     assert settled
     assert_allclose(found, 0.25, rtol=0.1)
     rows = sample.at(np.array(RESPONSE_PARAMS["gamma"]), found, 1.7)
-    assert_allclose(1 - rows.good(), 0.0 if kind == "clean" else 0.1, atol=0.03)
+    assert_allclose(
+        1 - rows.totals.ratio / sample.total, 0.0 if kind == "clean" else 0.1, atol=0.03
+    )

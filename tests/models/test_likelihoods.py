@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 
 import rrmstats
 from rrmstats import RRMLogit
+from rrmstats.models.saturation import highest
 
 from .likelihood_models import BAD, LABELS, MODELS, WITHOUT_LAW, NormalModel, sample
 
@@ -322,3 +323,9 @@ def test_likelihoods_that_are_no_numbers_are_refused(kind, message):
     exog, data = sample()
     with pytest.raises(ValueError, match=message):
         rrmstats.robustify(kind(data["number"], exog), 0.1)
+
+
+def test_highest_finds_each_peak():
+    peaks = np.array([-3.0, 0.1, 8.0])
+    found = highest(lambda t: -((t - peaks) ** 2) + peaks, np.full(3, -10.0), np.full(3, 10.0))
+    assert_allclose(found, peaks, atol=1e-12)

@@ -10,11 +10,9 @@ from rrmstats.core import minimize
 from rrmstats.core.descent import Descent
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.experiments.samples import logistic_labels, one_sided_outliers, shifted_cluster
-from rrmstats.losses.counts import Poisson
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.families import Gamma
+from rrmstats.losses.families import Gamma, Link, MeanFunction, Poisson
 from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.means import Link, MeanFunction
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.squares import SquaresProblem
 from rrmstats.losses.subspace import SubspaceProblem

@@ -79,7 +79,6 @@ def test_the_covariance_in_blocks_is_that_of_the_influence(
     whole = influence_covariance(estimate.influence(), estimate.base, estimate.wnobs)
     for rows in (7, 4096):
         monkeypatch.setattr("rrmstats.core.linear.CHUNK", rows)
-        monkeypatch.setattr("rrmstats.losses.regression_errors.CHUNK", rows)
         assert_allclose(estimate.covariance(), whole, rtol=1e-10, atol=1e-10 * whole.max())
     assert_allclose(res.cov_params(), whole, rtol=1e-10, atol=1e-10 * whole.max())
 

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from rrmstats.core.consistency import order_efficiency
-from rrmstats.losses.noise import (
+from rrmstats.core.consistency import (
+    order_efficiency,
     residual_factor,
     scale_factor,
     scale_shortfall,
