@@ -49,7 +49,7 @@ WORDS = {
     "beta": ("short",),
     "laplace": ("heavy",),
     "t3": ("heavy",),
-    "growing": ("growing",),
+    "growing": ("growing", "changing"),
     "growing with the mean": ("growing",),
     "lognormal": ("skew", "one-sided", "cluster"),
 }
