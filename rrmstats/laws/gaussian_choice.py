@@ -42,6 +42,9 @@ TOL = 1e-4
 SIDE_STEPS = 3
 # Degrees of freedom from which Student fits start.
 DEGREES = (1.5, 4.0, 12.0)
+# Shapes of generalized normal noise: tails shorter than normal ones, up to nearly uniform noise,
+# and heavier ones, up to Laplace noise.
+SHORT_SHAPES, HEAVY_SHAPES = (2.0, 40.0), (1.0, 2.0)
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
 # less than this part of the rows that must be good; see also `Rows.refuses`.
 LEAST_GOOD = 0.75
@@ -130,26 +133,57 @@ def best_of_kind(rows: Rows, mixtures: Mixtures, kind: Kind, count: int) -> list
     return found
 
 
-def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
-    """Return the classical fit with noise of a generalized normal distribution of shape > 2.
+def tail_gain(rows: Rows, coef: Array, plain: Mixtures, shapes: tuple[float, float]) -> float:
+    """Return what noise of a generalized normal distribution adds to the log-likelihood.
 
-    Both distributions are compared at the scale that fits the residuals best.
+    To that of the classical fit, each distribution with the scale that fits its residuals best.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of one dimension.
+    coef : ndarray, shape (k, 1)
+        The fit with that noise.
+    plain : Mixtures
+        The classical fit.
+    shapes : tuple of float
+        Least and largest shape: 1 has the tails of a Laplace distribution, 2 normal ones.
     """
-    resid = np.abs(rows.data - rows.fitted(plain.coef)[0])[:, 0]
     n, counts = rows.total, rows.counts
-    z = resid / np.sqrt(counts @ resid**2 / n)
 
-    def log_likelihood(shape: float) -> float:
-        unit = (shape * float(counts @ z**shape) / n) ** (1 / shape)
+    def log_likelihood(resid: Array, shape: float) -> float:
+        unit = (shape * float(counts @ resid**shape) / n) ** (1 / shape)
         return float(n * (np.log(shape) - np.log(2 * unit) - gammaln(1 / shape) - 1 / shape))
 
+    classical, resid = (
+        np.abs(rows.data - rows.fitted(each)[0])[:, 0] for each in (plain.coef, coef[None])
+    )
+    size = np.sqrt(counts @ classical**2 / n)
     found = minimize_scalar(
-        lambda log_shape: -log_likelihood(np.exp(log_shape)),
-        bounds=(np.log(2), np.log(40)), method="bounded",
+        lambda log_shape: -log_likelihood(resid / size, np.exp(log_shape)),
+        bounds=np.log(shapes), method="bounded",
     )  # fmt: skip
-    gain = np.full(1, max(-float(found.fun) - log_likelihood(2.0), 0.0))
+    return -float(found.fun) - log_likelihood(classical / size, 2.0)
+
+
+def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
+    """Return the classical fit with tails shorter than normal ones."""
+    gain = np.full(1, max(tail_gain(rows, plain.coef[0], plain, SHORT_SHAPES), 0.0))
     number = np.array([NUMBER[SHORT]])
     return replace(plain, kind=number, gain=gain, log_likelihood=plain.log_likelihood + gain)
+
+
+def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures:
+    """Return fits with Student noise, with the likelihood of tails that fit better.
+
+    Laplace noise has a peak that Student's distribution lacks; its fits serve both.
+    """
+    gain = [
+        plain.log_likelihood[0] + tail_gain(rows, coef, plain, HEAVY_SHAPES) - likelihood
+        for coef, likelihood in zip(heavy.coef, heavy.log_likelihood, strict=True)
+    ]
+    found = np.maximum(gain, 0.0)
+    return replace(heavy, gain=found, log_likelihood=heavy.log_likelihood + found)
 
 
 def heavy_tails(rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float) -> Mixtures:
@@ -230,7 +264,8 @@ def compared(
     parts = [plain]
     if rows.dim == 1:
         parts.append(short_tails(rows, plain))
-    parts.append(heavy_tails(rows, every, eps_bar))
+    heavy = heavy_tails(rows, every, eps_bar)
+    parts.append(with_laplace_tails(rows, heavy, plain) if rows.dim == 1 else heavy)
     bad = contaminated(rows, every, eps_bar)
     parts.append(bad)
     if rows.dim == 1 and len(rows.whole.middle):
