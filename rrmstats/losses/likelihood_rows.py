@@ -44,8 +44,9 @@ NEAR = 0.05
 TIES = 1e-9
 # Longest step, in units of the parameters in which the mean loss bends by one.
 LONGEST = 2.0
-# Size of the last step in standard errors, and one that has converged for all purposes.
-STEP_TOL, SETTLED = 1e-7, 1e-3
+# Size of the last step in standard errors, also under weights of groups, and one that has
+# converged for all purposes.
+STEP_TOL, GROUPS_TOL, SETTLED = 1e-7, 1e-8, 1e-3
 MOST_STEPS = 60
 HALVINGS = 12
 
@@ -420,7 +421,8 @@ def law_fit(rows: LawRows) -> tuple[LawRows, bool]:
     def moved(at: LawRows, step: Array) -> LawRows:
         return _within(at, np.clip(step, -LONGEST * unit, LONGEST * unit))
 
-    rows, size = damped_root(rows, LawRows.step, moved, STEP_TOL, MOST_STEPS)
+    tol = GROUPS_TOL if rows.counted else STEP_TOL
+    rows, size = damped_root(rows, LawRows.step, moved, tol, MOST_STEPS)
     return rows, size < SETTLED
 
 
