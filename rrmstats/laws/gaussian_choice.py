@@ -48,6 +48,8 @@ SHORT_SHAPES, HEAVY_SHAPES = (2.0, 40.0), (1.0, 2.0)
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
 # less than this part of the rows that must be good; see also `Rows.refuses`.
 LEAST_GOOD = 0.75
+# Difference in BIC that is strong evidence (Kass and Raftery, 1995).
+STRONG = 6.0
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
 # Places of the kinds with a cluster.
@@ -308,17 +310,19 @@ def in_order(
     """Return explanations in the order in which they are to be believed.
 
     By BIC, but that two lines through one cloud of rows explain much and tell none of them apart,
-    and so does a second cluster among the good rows. These therefore come after bad rows of
-    another kind whose classification likelihood is larger (ICL; Biernacki, Celeux and Govaert,
-    2000): BIC less the entropy of which rows are bad.
+    and so does a second cluster among the good rows. Where such an explanation is best, the
+    evidence for it must be strong, and where the next one has bad rows too, its classification
+    likelihood must be larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of
+    which rows are bad.
     """
     ranked = sorted(explanations, key=lambda each: each.bic(wnobs))
-    if ranked[0].bad not in DIVIDING:
-        return ranked
-    rival = next((each for each in ranked[1:] if each.bad not in DIVIDING), None)
-    if rival is None or rival.bad is Bad.NONE or rival.icl(wnobs) >= ranked[0].icl(wnobs):
-        return ranked
-    return [rival, *(each for each in ranked if each is not rival)]
+    best = ranked[0]
+    rival = next((each for each in ranked if each.bad not in DIVIDING), best)
+    weak = best.bic(wnobs) > rival.bic(wnobs) - STRONG
+    unsure = rival.bad is not Bad.NONE and rival.icl(wnobs) < best.icl(wnobs)
+    if weak or unsure:
+        return [rival, *(each for each in ranked if each is not rival)]
+    return ranked
 
 
 def best_explanation(
