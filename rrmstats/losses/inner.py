@@ -110,7 +110,7 @@ class InnerScatter:
         exog = ones_column(problem.data, int(problem.demean))
         starts = scatter_candidates(problem, self.solution, counted)
         good = float(self.setting.spread(n) @ kept)
-        left = max(1 - (1 - self.setting.eps_bar) / good, LEAST_BAD / n)
+        left = max(1 - (1 - self.setting.eps_bar) / good, LEAST_BAD / self.setting.wnobs(n))
         rows = explained_gaussian(
             problem, replace(counted, eps_bar=left), problem.data, exog, starts
         )

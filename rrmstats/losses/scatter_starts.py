@@ -23,6 +23,8 @@ Candidate = tuple[Array, Array]
 SAME_END = 1e-4
 # Minima to start from, and entries of their scatters in all: many variables have few of them.
 MOST_ENDS, MOST_ENTRIES = 6, 5000
+# Rows per variable from which the first axis of the signs is worth a start.
+ROWS_PER_VARIABLE = 10
 
 
 def scatter_candidates(
@@ -98,10 +100,9 @@ def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
     scores = (data - center) @ axes
     scores -= median_of(scores, counts) * demean
     variances = np.maximum(typical_spread(scores, counts) ** 2, FLAT)
-    found = [
-        middle(rows, data, counts, np.sum(scores**2 / variances, axis=1), 0.5),
-        middle(rows, data, counts, scores[:, 0] ** 2, 1 - eps_bar),
-    ]
+    found = [middle(rows, data, counts, np.sum(scores**2 / variances, axis=1), 0.5)]
+    if rows.total > ROWS_PER_VARIABLE * rows.dim:
+        found.append(middle(rows, data, counts, scores[:, 0] ** 2, 1 - eps_bar))
     if rows.total > 2 * rows.dim:
         along = fourth_moment_axes(data, counts, demean)
         for axis in (0, -1):
