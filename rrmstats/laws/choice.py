@@ -125,7 +125,7 @@ def fit_of(
     starts = []
     for theta in candidates:
         at = mixture.start(rows.endog, rows.size, rows.predictors(theta))
-        fit = Fit(rows, mixture, theta, at, lower)
+        fit = fitted(Fit(rows, mixture, theta, at, lower), held=True)
         starts.append(fitted(fit, SCREENING_STEPS, 0.0) if len(candidates) > 1 else fit)
     starts.sort(key=lambda fit: -fit.log_likelihood)
     ends = [fitted(fit, target=target) for fit in starts[: FINALISTS if mixture.sloped else 1]]

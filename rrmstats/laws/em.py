@@ -90,11 +90,10 @@ class Fit:
         at = self.mixture.bounded(self.at.like(self.at.flat() + by_others))
         return Fit(self.rows, self.mixture, theta, at, self.lower)
 
-    def stepped(self) -> Fit:
-        """Return the fit after one step of EM."""
+    def stepped(self, held: bool = False) -> Fit:
+        """Return the fit after one step of EM; theta may be held."""
         rows, found = self.rows, self.found
-        mass = rows.mass * found.good
-        theta = self.theta + self._theta_step(mass)
+        theta = self.theta if held else self.theta + self._theta_step(rows.mass * found.good)
         if self.lower is not None:
             theta = np.maximum(theta, self.lower)
         mixture, at = self.mixture.updated(
@@ -133,7 +132,11 @@ def _without(bread: Array, held: np.ndarray) -> Array:
 
 
 def fitted(
-    fit: Fit, steps: int = MOST_STEPS, enough: float = ENOUGH, target: float = -np.inf
+    fit: Fit,
+    steps: int = MOST_STEPS,
+    enough: float = ENOUGH,
+    target: float = -np.inf,
+    held: bool = False,
 ) -> Fit:
     """Return a fit after steps of EM, as long as they raise the likelihood by enough.
 
@@ -141,7 +144,7 @@ def fitted(
     target of `bic_gain`.
     """
     for left in range(steps - 1, -1, -1):
-        new = fit.stepped()
+        new = fit.stepped(held)
         if not new.log_likelihood > -np.inf:
             break
         gain = new.log_likelihood - fit.log_likelihood

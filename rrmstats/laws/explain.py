@@ -19,6 +19,8 @@ from rrmstats.laws.stack import Moves, moves, rooted
 
 # Rows on which an explanation is chosen; it is then solved on all of them.
 MOST_ROWS = 100_000
+# Steps of EM towards the fit to counts above zero, from which others start.
+TRUNCATED_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +80,21 @@ def explained_rows(
 
 
 def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:
-    """Return the maximum likelihood fit to responses other than zeros, where these may lie."""
+    """Return the fit to counts above zero, whatever made zeros of others, where these may lie.
+
+    It is that of a distribution without zeros: as many are added to each count as it stands for.
+    """
     some = np.flatnonzero(rows.endog != 0)
     if not any(bad.zeros for bad in laws.bad) or len(some) in (0, len(rows.endog)):
         return []
-    part = rows.take(some)
-    return [fit_of(part, laws.mixture(part, 0.0, None, False), candidates[:1], laws.lower).theta]
+    part = rows.take(np.concatenate([some, some]))
+    part = replace(part, endog=np.where(np.arange(2 * len(some)) < len(some), part.endog, 0.0))
+    fit = fit_of(part, laws.mixture(part, 0.0, None, False), candidates[:1], laws.lower)
+    for _ in range(TRUNCATED_STEPS):
+        zero = np.exp(fit.found.rows.log_density[len(some) :])
+        mass = part.mass[: len(some)] * np.stack([np.ones(len(some)), zero / (1.0 - zero)])
+        fit = replace(fit, rows=replace(part, mass=mass.ravel())).stepped()
+    return [fit.theta]
 
 
 def _good(mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array) -> Array:
