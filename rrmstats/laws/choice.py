@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +12,6 @@ from rrmstats.core.explanations import Bad, Explained, best_of_each
 from rrmstats.laws.em import Fit, fitted
 from rrmstats.laws.mixture import BadLaw, GoodLaw, Mixture
 from rrmstats.laws.rows import Rows
-
-# Steps after which the candidates of an explanation are compared.
-SCREENING_STEPS = 3
-# Candidates that are then fitted, where the share of bad rows depends on the center: with 30 % of
-# false zeros at the largest means one leads to a wrong end in 4 samples of 50, two in 1.
-FINALISTS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,32 +101,34 @@ class Choice:
     def explained(self, best: Fit) -> Explained:
         """Return what is told of the choice, given the chosen fit at its root."""
         chosen = best.explanation()
-        others = [fit.explanation() for fit in self.fits if fit is not self.best]
+        others = [each for fit in self.fits if (each := fit.explanation()).name != chosen.name]
         total = best.rows.total
         return Explained(
             explanations=best_of_each([chosen, *others], total), chosen=chosen, wnobs=total
         )
 
 
-def fit_of(
-    rows: Rows,
-    mixture: Mixture,
-    candidates: Sequence[Array],
-    lower: Array | None = None,
-    target: float = -np.inf,
-) -> Fit:
-    """Return the best fit of an explanation from candidates of theta; see `fitted`."""
-    starts = []
+def fits_of(
+    rows: Rows, mixture: Mixture, candidates: Sequence[Array], lower: Array | None = None
+) -> list[Fit]:
+    """Return the fits of an explanation from candidates of theta, the likeliest first.
+
+    The other parameters are fitted to theta before it moves.
+    """
+    fits = []
     for theta in candidates:
         at = mixture.start(rows.endog, rows.size, rows.predictors(theta))
-        fit = fitted(Fit(rows, mixture, theta, at, lower), held=True)
-        starts.append(fitted(fit, SCREENING_STEPS, 0.0) if len(candidates) > 1 else fit)
-    starts.sort(key=lambda fit: -fit.log_likelihood)
-    ends = [fitted(fit, target=target) for fit in starts[: FINALISTS if mixture.sloped else 1]]
-    return max(ends, key=lambda fit: fit.log_likelihood)
+        fits.append(fitted(fitted(Fit(rows, mixture, theta, at, lower), held=True)))
+    return sorted(fits, key=lambda fit: -fit.log_likelihood)
 
 
-def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) -> Choice:
+def choose(
+    rows: Rows,
+    laws: Laws,
+    candidates: Sequence[Array],
+    eps_bar: float,
+    agrees: Callable[[Array], bool],
+) -> Choice:
     """Return the fits of all explanations, and the one that Schwarz's criterion prefers.
 
     Parameters
@@ -144,24 +140,37 @@ def choose(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) 
         Parameters to start from, those of maximum likelihood first.
     eps_bar : float
         Largest share of bad rows.
+    agrees : callable
+        Tell whether theta may be that of the good rows. Where an explanation without bad rows is
+        preferred of which that is not true, one with bad rows takes its place that is likelier,
+        before Schwarz's penalty, and of which it is true.
     """
-    plain = fit_of(rows, laws.mixture(rows, eps_bar, None, False), candidates[:1], laws.lower)
-    starts = [plain.theta, *candidates[1:]]
-    found: dict[int, Fit] = {}
-    target = plain.bic_gain
-    for i, bad in enumerate(laws.bad):
-        if all(part in found and found[part].bic_gain > plain.bic_gain for part in bad.parts):
-            near = _near([found[part] for part in bad.parts], starts)
-            mixture = laws.mixture(rows, eps_bar, bad, False)
-            found[i] = fit_of(rows, mixture, near, laws.lower, target)
-            target = max(target, found[i].bic_gain)
-    fits = [plain, *found.values()]
+
+    def fits(bad: BadRows | None, near: Sequence[Array], wider: bool = False) -> list[Fit]:
+        return fits_of(rows, laws.mixture(rows, eps_bar, bad, wider), near, laws.lower)
+
+    plain = fits(None, candidates[:1])
+    starts, least = [plain[0].theta, *candidates[1:]], plain[0].bic_gain
+    found: list[list[Fit]] = []
+    for bad in laws.bad:
+        parts = [found[i][0] for i in bad.parts if found[i]]
+        tried = len(parts) == len(bad.parts) and all(fit.bic_gain > least for fit in parts)
+        found.append(fits(bad, _near(parts, starts)) if tried else [])
+    every = plain + [fit for each in found for fit in each]
     if laws.wider is not None:
-        fits.append(_wider(plain, laws, None, eps_bar, target))
-        best = max(found, key=lambda i: found[i].bic_gain)
-        if found[best].bic_gain > plain.bic_gain:
-            fits.append(_wider(found[best], laws, laws.bad[best], eps_bar, target))
-    return Choice(tuple(fits), max(fits, key=lambda fit: fit.bic_gain))
+        every += fits(None, [plain[0].theta], wider=True)
+        best, bad = max(
+            ((each[0], bad) for each, bad in zip(found, laws.bad, strict=True) if each),
+            key=lambda pair: pair[0].bic_gain,
+        )
+        if best.bic_gain > least:
+            every += fits(bad, [best.theta], wider=True)
+    every.sort(key=lambda fit: -fit.bic_gain)
+    best = every[0]
+    if best.mixture.bad is Bad.NONE and not agrees(best.theta):
+        likelier = [fit for fit in every if fit.log_likelihood > best.log_likelihood]
+        best = next((fit for fit in likelier if agrees(fit.theta)), best)
+    return Choice(tuple(every), best)
 
 
 def _near(parts: Sequence[Fit], starts: Sequence[Array]) -> list[Array]:
@@ -169,9 +178,3 @@ def _near(parts: Sequence[Fit], starts: Sequence[Array]) -> list[Array]:
     if len(parts) > 1:
         return [max(parts, key=lambda fit: fit.log_likelihood).theta]
     return [*(fit.theta for fit in parts), *starts]
-
-
-def _wider(fit: Fit, laws: Laws, bad: BadRows | None, eps_bar: float, target: float) -> Fit:
-    """Return the explanation of a fit with good rows that vary more."""
-    mixture = laws.mixture(fit.rows, eps_bar, bad, True)
-    return fit_of(fit.rows, mixture, [fit.theta], laws.lower, target)

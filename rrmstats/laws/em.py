@@ -131,24 +131,13 @@ def _without(bread: Array, held: np.ndarray) -> Array:
     return np.where(held[:, None] | held, np.diag(np.where(held, 1.0, 0.0)), bread)
 
 
-def fitted(
-    fit: Fit,
-    steps: int = MOST_STEPS,
-    enough: float = ENOUGH,
-    target: float = -np.inf,
-    held: bool = False,
-) -> Fit:
-    """Return a fit after steps of EM, as long as they raise the likelihood by enough.
-
-    They end too where all steps that are left, were they as good as the last, would not reach a
-    target of `bic_gain`.
-    """
-    for left in range(steps - 1, -1, -1):
+def fitted(fit: Fit, steps: int = MOST_STEPS, enough: float = ENOUGH, held: bool = False) -> Fit:
+    """Return a fit after steps of EM, as long as they change the likelihood by enough."""
+    for _ in range(steps):
         new = fit.stepped(held)
         if not new.log_likelihood > -np.inf:
             break
-        gain = new.log_likelihood - fit.log_likelihood
-        fit = new
-        if abs(gain) < enough or fit.bic_gain + left * max(gain, 0.0) < target:
+        gain, fit = new.log_likelihood - fit.log_likelihood, new
+        if abs(gain) < enough:
             break
     return fit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,7 +11,8 @@ import numpy as np
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Explained
-from rrmstats.laws.choice import Laws, choose, fit_of
+from rrmstats.core.search import Solution
+from rrmstats.laws.choice import Laws, choose, fits_of
 from rrmstats.laws.em import Fit
 from rrmstats.laws.mixture import Mixture, Parameters
 from rrmstats.laws.rows import Rows
@@ -19,6 +20,8 @@ from rrmstats.laws.stack import Moves, moves, rooted
 
 # Rows on which an explanation is chosen; it is then solved on all of them.
 MOST_ROWS = 100_000
+# Risks of two ends of descents, relative to them, that are one minimum; ends to start from.
+SAME_END, MOST_ENDS = 1e-4, 8
 # Steps of EM towards the fit to counts above zero, from which others start.
 TRUNCATED_STEPS = 20
 
@@ -51,7 +54,11 @@ class ExplainedRows:
 
 
 def explained_rows(
-    rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
+    rows: Rows,
+    laws: Laws,
+    candidates: Sequence[Array],
+    eps_bar: float,
+    agrees: Callable[[Array], bool],
 ) -> ExplainedRows:
     """Return the best explanation of rows, in memory or in blocks.
 
@@ -63,12 +70,15 @@ def explained_rows(
         Parameters to start from, those of maximum likelihood first.
     eps_bar : float
         Largest share of bad rows.
+    agrees : callable
+        Tell whether theta may be that of the good rows; see `choose`.
     """
     n = len(rows.endog)
     some = rows
     if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
-    choice = choose(some, laws, [*candidates, *_without_zeros(some, laws, candidates)], eps_bar)
+    starts = [*candidates, *_without_zeros(some, laws, candidates)]
+    choice = choose(some, laws, starts, eps_bar, agrees)
     best, converged = rooted(choice.best)
     told = choice.explained(best)
     if some is not rows:
@@ -77,6 +87,17 @@ def explained_rows(
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=1.0 - good, eps=moved.share)
     return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
+
+
+def distinct_ends(found: Solution) -> list[Array]:
+    """Return other ends of a search than its minimum, the lowest first."""
+    ends, seen = [], [found.risk]
+    for i in np.argsort(found.final_risks, kind="stable"):
+        risk = float(found.final_risks[i])
+        if np.isfinite(risk) and all(abs(risk - other) > SAME_END * other for other in seen):
+            seen.append(risk)
+            ends.append(found.ends[i])
+    return ends[:MOST_ENDS]
 
 
 def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:
@@ -89,7 +110,7 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
         return []
     part = rows.take(np.concatenate([some, some]))
     part = replace(part, endog=np.where(np.arange(2 * len(some)) < len(some), part.endog, 0.0))
-    fit = fit_of(part, laws.mixture(part, 0.0, None, False), candidates[:1], laws.lower)
+    fit = fits_of(part, laws.mixture(part, 0.0, None, False), candidates[:1], laws.lower)[0]
     for _ in range(TRUNCATED_STEPS):
         zero = np.exp(fit.found.rows.log_density[len(some) :])
         mass = part.mass[: len(some)] * np.stack([np.ones(len(some)), zero / (1.0 - zero)])

@@ -14,7 +14,7 @@ from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.explain import explained_rows
+from rrmstats.laws.explain import distinct_ends, explained_rows
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.counts import Binomial, Counts
 from rrmstats.losses.deviance import DevianceProblem
@@ -101,8 +101,9 @@ class GeneralizedProblem(DevianceProblem):
         found = explained_rows(
             rows,
             laws_of_family(self.family, self.mean, rows),
-            (self.weighted_fit(first.setting.spread(self.n_obs)), first.fit.rows.theta),
+            self._candidates(first),
             first.setting.eps_bar,
+            lambda theta: first.agrees(self.design.to_params(theta)),
         )
         fit = found.fit
         sample = Sample(self, first.setting)
@@ -132,6 +133,11 @@ class GeneralizedProblem(DevianceProblem):
             boundary=boundary,
             moves=found.moves.theta,
         )
+
+    def _candidates(self, first: GeneralizedEstimate) -> list[Array]:
+        """Return parameters to start from: of maximum likelihood, and the ends of the search."""
+        most_likely = self.weighted_fit(first.setting.spread(self.n_obs))
+        return [most_likely, first.fit.rows.theta, *distinct_ends(first.solution)]
 
     @property
     def _is_regression(self) -> bool:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import f as f_distribution
 from scipy.stats import t
 
 from rrmstats.core.consistency import (
@@ -35,9 +34,6 @@ from rrmstats.losses.residual_flags import residual_cutoffs, scale_freedom
 from rrmstats.losses.residuals import FittedRows, Noise, eps_hat_error, first_noise, tilted
 from rrmstats.losses.squares import SquaresProblem
 
-# Level at which an explanation differs from the first step by more than chance: one clean sample
-# in so many would lose its best explanation.
-AGREEMENT = 1e-4
 # Risks of two ends of descents, relative to them, that are one minimum; ends to start from.
 SAME_END, MOST_CANDIDATES = 1e-4, 8
 
@@ -212,18 +208,6 @@ class RegressionEstimate(Estimate):
         """
         precise = self.wnobs * (1 - self.eps_hat) * order_efficiency(self.noise.order)
         return max(precise - self.problem.n_params, 1.0)
-
-    def agrees(self, params: Array) -> bool:
-        """Tell whether other parameters differ from these by no more than chance.
-
-        The first step is consistent for the good rows whatever the bad ones are like, and more
-        precise estimates differ from it by less than its own errors.
-        """
-        gap = params - self.params
-        variance = self.covariance()
-        statistic = float(gap @ np.linalg.pinv(variance, hermitian=True) @ gap)
-        k = self.problem.n_params
-        return bool(f_distribution.sf(statistic / k, k, self.inference_freedom) > AGREEMENT)
 
     def residual_cutoffs(self, level: float) -> Array:
         """Return the size of a residual that a good row exceeds with probability 1 - level.

@@ -43,8 +43,9 @@ def explained(res):
     problem = first.problem
     rows = problem.law_rows(first.setting)
     laws = laws_of_family(problem.family, problem.mean, rows)
-    starts = (problem.weighted_fit(first.setting.spread(len(rows.endog))), first.fit.rows.theta)
-    return explained_rows(rows, laws, starts, first.setting.eps_bar)
+    return explained_rows(
+        rows, laws, problem._candidates(first), first.setting.eps_bar, lambda theta: True
+    )
 
 
 @pytest.mark.parametrize(("family", "kind"), WANTED)
