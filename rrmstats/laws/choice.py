@@ -118,7 +118,8 @@ def fits_of(
     fits = []
     for theta in candidates:
         at = mixture.start(rows.endog, rows.size, rows.predictors(theta))
-        fits.append(fitted(fitted(Fit(rows, mixture, theta, at, lower), held=True)))
+        fit = Fit(rows, mixture, np.concatenate([theta, at]), lower)
+        fits.append(fitted(fitted(fit, held=True)))
     return sorted(fits, key=lambda fit: -fit.log_likelihood)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from rrmstats.core.explanations import Explained
 from rrmstats.core.search import Solution
 from rrmstats.laws.choice import Laws, choose, fits_of
 from rrmstats.laws.em import Fit
-from rrmstats.laws.mixture import Mixture, Parameters
+from rrmstats.laws.mixture import Mixture
 from rrmstats.laws.rows import Rows
 from rrmstats.laws.stack import Moves, moves, rooted
 
@@ -83,7 +84,7 @@ def explained_rows(
     told = choice.explained(best)
     if some is not rows:
         best, converged = rooted(replace(best, rows=rows))
-    good = rows.map(partial(_good, best.mixture, best.at), best.theta)
+    good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=1.0 - good, eps=moved.share)
     return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
@@ -118,8 +119,8 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
     return [fit.theta]
 
 
-def _good(mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array) -> Array:
-    return mixture.probabilities(endog, size, predictors, at).good
+def _good(mixture: Mixture, endog: Array, size: Array, predictors: Array, *designs: Any) -> Array:
+    return mixture.probabilities(endog, size, predictors).good
 
 
 def _squares(mass: Array, values: Array) -> float:

@@ -107,7 +107,7 @@ class GeneralizedProblem(DevianceProblem):
         )
         fit = found.fit
         sample = Sample(self, first.setting)
-        at = sample.at(fit.theta, float(fit.at.good[0]) if self.family.dispersed else 1.0, 1.0)
+        at = sample.at(fit.theta, float(fit.others[0]) if self.family.dispersed else 1.0, 1.0)
         weights = rows.mass * found.good
         solution = first.solution.continued(
             fit.theta,

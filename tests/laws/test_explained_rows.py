@@ -90,14 +90,14 @@ def test_equations_are_solved_and_their_derivatives_right(family, kind):
     now = stacked(fit)
     errors = np.sqrt(np.abs(np.diag(now.inverse)))
     assert np.abs(np.where(now.free, now.pull, 0.0) * errors).max() < 1e-6
-    k = len(fit.theta)
     for j in np.flatnonzero(now.free):
         step = np.zeros(len(now.pull))
-        step[j] = 1e-6 * max(1.0, abs(np.r_[fit.theta, fit.at.flat()][j]))
-        high, low = fit.moved(step[:k], step[k:]), fit.moved(-step[:k], -step[k:])
-        slope = (stacked(high).pull - stacked(low).pull) / (2 * step[j])
+        step[j] = 1e-6 * max(1.0, abs(fit.params[j]))
+        high, low = stacked(fit.moved(step)), stacked(fit.moved(-step))
+        slope = (high.pull - low.pull) / (2 * step[j])
         size = np.abs(now.jacobian[:, j]).max()
         assert_allclose(now.jacobian[:, j], slope, atol=1e-4 * size)
+        assert_allclose(now.share_slopes[j], (high.share - low.share) / (2 * step[j]), atol=1e-3)
 
 
 @pytest.mark.parametrize(("family", "kind"), [("poisson", "low at the top"), ("gamma", "high")])
