@@ -8,39 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad, Explained, best_of_each
-from rrmstats.laws.em import Fit, fitted
-from rrmstats.laws.mixture import BadLaw, GoodLaw, Mixture
+from rrmstats.laws.em import TINY, Fit, fitted
+from rrmstats.laws.mixture import NO_BAD_ROWS, BadRows, GoodLaw, Mixture
 from rrmstats.laws.rows import Rows
-
-
-@dataclass(frozen=True, eq=False)
-class BadRows:
-    """What bad rows may look like.
-
-    Attributes
-    ----------
-    kind : Bad
-    n_extra : int
-        Number of parameters.
-    apart, wide : BadLaw or None
-    sloped : bool
-        Whether the share of rows apart depends on the center of the good ones.
-    parts : tuple of int
-        Simpler ones before it: it is tried only where each of these is better than none.
-    """
-
-    kind: Bad
-    n_extra: int
-    apart: BadLaw | None = None
-    wide: BadLaw | None = None
-    sloped: bool = False
-    parts: tuple[int, ...] = ()
-
-    @property
-    def zeros(self) -> bool:
-        """Whether zeros may be false."""
-        return self.kind in (Bad.FALSE_ZEROS, Bad.WIDE_AND_ZEROS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,46 +36,11 @@ class Laws:
     lower: Array | None = None
     divisible: bool = True
 
-    def mixture(self, rows: Rows, eps_bar: float, bad: BadRows | None, wider: bool) -> Mixture:
-        """Return an explanation of rows, without bad ones where none are given."""
+    def mixture(self, rows: Rows, eps_bar: float, bad: BadRows, wider: bool = False) -> Mixture:
+        """Return an explanation of rows."""
         good = self.wider if wider and self.wider is not None else self.good
-        if bad is None:
-            return Mixture(good, Bad.NONE, int(wider), eps_bar, rows.total)
-        middle = float(np.log(max(float(np.mean(rows.size * rows.endog)), np.finfo(float).tiny)))
-        return Mixture(
-            good,
-            bad.kind,
-            bad.n_extra + int(wider),
-            eps_bar,
-            rows.total,
-            bad.apart,
-            bad.wide,
-            bad.sloped,
-            middle if bad.sloped else 0.0,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The fits of all explanations, and the one chosen.
-
-    Attributes
-    ----------
-    fits : tuple of Fit
-    best : Fit
-    """
-
-    fits: tuple[Fit, ...]
-    best: Fit
-
-    def explained(self, best: Fit) -> Explained:
-        """Return what is told of the choice, given the chosen fit at its root."""
-        chosen = best.explanation()
-        others = [each for fit in self.fits if (each := fit.explanation()).name != chosen.name]
-        total = best.rows.total
-        return Explained(
-            explanations=best_of_each([chosen, *others], total), chosen=chosen, wnobs=total
-        )
+        middle = float(np.log(max(float(np.mean(rows.size * rows.endog)), TINY)))
+        return Mixture(good, bad, eps_bar, rows.total, middle)
 
 
 def fits_of(
@@ -129,8 +64,8 @@ def choose(
     candidates: Sequence[Array],
     eps_bar: float,
     agrees: Callable[[Array], bool],
-) -> Choice:
-    """Return the fits of all explanations, and the one that Schwarz's criterion prefers.
+) -> tuple[Fit, list[Fit]]:
+    """Return the fit of the explanation that Schwarz's criterion prefers, and all fits.
 
     Parameters
     ----------
@@ -147,10 +82,10 @@ def choose(
         before Schwarz's penalty, and of which it is true.
     """
 
-    def fits(bad: BadRows | None, near: Sequence[Array], wider: bool = False) -> list[Fit]:
+    def fits(bad: BadRows, near: Sequence[Array], wider: bool = False) -> list[Fit]:
         return fits_of(rows, laws.mixture(rows, eps_bar, bad, wider), near, laws.lower)
 
-    plain = fits(None, candidates[:1])
+    plain = fits(NO_BAD_ROWS, candidates[:1])
     starts, least = [plain[0].theta, *candidates[1:]], plain[0].bic_gain
     found: list[list[Fit]] = []
     for bad in laws.bad:
@@ -159,19 +94,16 @@ def choose(
         found.append(fits(bad, _near(parts, starts)) if tried else [])
     every = plain + [fit for each in found for fit in each]
     if laws.wider is not None:
-        every += fits(None, [plain[0].theta], wider=True)
-        best, bad = max(
-            ((each[0], bad) for each, bad in zip(found, laws.bad, strict=True) if each),
-            key=lambda pair: pair[0].bic_gain,
-        )
+        every += fits(NO_BAD_ROWS, [plain[0].theta], wider=True)
+        best = max((each[0] for each in found if each), key=lambda fit: fit.bic_gain)
         if best.bic_gain > least:
-            every += fits(bad, [best.theta], wider=True)
+            every += fits(best.mixture.bad, [best.theta], wider=True)
     every.sort(key=lambda fit: -fit.bic_gain)
     best = every[0]
-    if best.mixture.bad is Bad.NONE and not agrees(best.theta):
+    if best.mixture.bad is NO_BAD_ROWS and not agrees(best.theta):
         likelier = [fit for fit in every if fit.log_likelihood > best.log_likelihood]
         best = next((fit for fit in likelier if agrees(fit.theta)), best)
-    return Choice(tuple(every), best)
+    return best, every
 
 
 def _near(parts: Sequence[Fit], starts: Sequence[Array]) -> list[Array]:

@@ -63,16 +63,16 @@ class Fit:
 
     @property
     def bic_gain(self) -> float:
-        """Log-likelihood less Schwarz's penalty."""
-        return self.log_likelihood - 0.5 * self.mixture.n_extra * float(np.log(self.rows.total))
+        """Log-likelihood less Schwarz's penalty, up to a constant."""
+        return self.log_likelihood - 0.5 * len(self.others) * float(np.log(self.rows.total))
 
-    def explanation(self) -> Explanation:
-        """Return what is told of the fit."""
+    def explanation(self, n_plain: int) -> Explanation:
+        """Return what is told of the fit; plain good rows have so many parameters of their own."""
         return Explanation(
             good=self.mixture.good.kind,
-            bad=self.mixture.bad,
+            bad=self.mixture.bad.kind,
             log_likelihood=self.log_likelihood,
-            n_extra=self.mixture.n_extra,
+            n_extra=len(self.others) - n_plain,
             eps=float(self.rows.mass @ self.found.bad_share) / self.rows.total,
             prob_bad=1.0 - self.found.good,
         )

@@ -11,11 +11,11 @@ import numpy as np
 
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Explained
+from rrmstats.core.explanations import Bad, Explained, best_of_each
 from rrmstats.core.search import Solution
 from rrmstats.laws.choice import Laws, choose, fits_of
 from rrmstats.laws.em import Fit
-from rrmstats.laws.mixture import Mixture
+from rrmstats.laws.mixture import NO_BAD_ROWS, Mixture
 from rrmstats.laws.rows import Rows
 from rrmstats.laws.stack import Moves, moves, rooted
 
@@ -79,15 +79,25 @@ def explained_rows(
     if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
     starts = [*candidates, *_without_zeros(some, laws, candidates)]
-    choice = choose(some, laws, starts, eps_bar, agrees)
-    best, converged = rooted(choice.best)
-    told = choice.explained(best)
+    best, fits = choose(some, laws, starts, eps_bar, agrees)
+    best, converged = rooted(best)
+    told = _explained(best, fits, len(laws.good.bounds[0]))
     if some is not rows:
         best, converged = rooted(replace(best, rows=rows))
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=1.0 - good, eps=moved.share)
     return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
+
+
+def _explained(best: Fit, fits: Sequence[Fit], n_plain: int) -> Explained:
+    """Return what is told of the chosen fit, at its root, and of all."""
+    chosen, total = best.explanation(n_plain), best.rows.total
+    every = [fit.explanation(n_plain) for fit in fits]
+    others = [each for each in every if each.name != chosen.name]
+    return Explained(
+        explanations=best_of_each([chosen, *others], total), chosen=chosen, wnobs=total
+    )
 
 
 def distinct_ends(found: Solution) -> list[Array]:
@@ -107,11 +117,12 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
     It is that of a distribution without zeros: as many are added to each count as it stands for.
     """
     some = np.flatnonzero(rows.endog != 0)
-    if not any(bad.zeros for bad in laws.bad) or len(some) in (0, len(rows.endog)):
+    zeros = any(bad.kind is Bad.FALSE_ZEROS for bad in laws.bad)
+    if not zeros or len(some) in (0, len(rows.endog)):
         return []
     part = rows.take(np.concatenate([some, some]))
     part = replace(part, endog=np.where(np.arange(2 * len(some)) < len(some), part.endog, 0.0))
-    fit = fits_of(part, laws.mixture(part, 0.0, None, False), candidates[:1], laws.lower)[0]
+    fit = fits_of(part, laws.mixture(part, 0.0, NO_BAD_ROWS), candidates[:1], laws.lower)[0]
     for _ in range(TRUNCATED_STEPS):
         zero = np.exp(fit.found.rows.log_density[len(some) :])
         mass = part.mass[: len(some)] * np.stack([np.ones(len(some)), zero / (1.0 - zero)])

@@ -176,23 +176,41 @@ class Probabilities(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class BadRows:
+    """What bad rows may look like.
+
+    Attributes
+    ----------
+    kind : Bad
+    apart, wide : BadLaw or None
+    sloped : bool
+        Whether the share of rows apart depends on the center of the good ones.
+    parts : tuple of int
+        Simpler ones before it: it is tried only where each of these is better than none.
+    """
+
+    kind: Bad
+    apart: BadLaw | None = None
+    wide: BadLaw | None = None
+    sloped: bool = False
+    parts: tuple[int, ...] = ()
+
+
+NO_BAD_ROWS = BadRows(Bad.NONE)
+
+
+@dataclass(frozen=True, eq=False)
 class Mixture:
     """An explanation of rows, as a distribution.
 
     Attributes
     ----------
     good : GoodLaw
-    bad : Bad
-        The name of what bad rows are like.
-    n_extra : int
-        Parameters besides theta and those that plain good rows have.
+    bad : BadRows
     eps_bar : float
         Largest share of bad rows.
     total : float
         Number of observations.
-    apart, wide : BadLaw or None
-    sloped : bool
-        Whether the share of rows apart depends on the center of the good ones.
     middle : float
         Logarithm of a center at which the odds to be apart are their constant.
     full : bool
@@ -200,14 +218,10 @@ class Mixture:
     """
 
     good: GoodLaw
-    bad: Bad
-    n_extra: int
+    bad: BadRows
     eps_bar: float
     total: float
-    apart: BadLaw | None = None
-    wide: BadLaw | None = None
-    sloped: bool = False
-    middle: float = 0.0
+    middle: float
     full: bool = False
 
     def log_centers(self, rows: GoodRows) -> Array:
@@ -217,13 +231,13 @@ class Mixture:
     @cached_property
     def _bounds(self) -> list[Bounds]:
         """Least and largest values of each of the `Parameters`."""
-        none, odds = NO_BOUNDS, np.array([FARTHEST, STEEPEST])[: 1 + self.sloped]
+        none, odds = NO_BOUNDS, np.array([FARTHEST, STEEPEST])[: 1 + self.bad.sloped]
         return [
             self.good.bounds,
-            none if self.apart is None else (-odds, odds),
-            none if self.apart is None else self.apart.bounds,
-            none if self.wide is None else (np.array([LEAST_SHARE]), np.array([self.eps_bar])),
-            none if self.wide is None else self.wide.bounds,
+            none if self.bad.apart is None else (-odds, odds),
+            none if self.bad.apart is None else self.bad.apart.bounds,
+            none if self.bad.wide is None else (np.array([LEAST_SHARE]), np.array([self.eps_bar])),
+            none if self.bad.wide is None else self.bad.wide.bounds,
         ]
 
     @cached_property
@@ -246,37 +260,37 @@ class Mixture:
         none = np.zeros(len(endog))
         z = e = none
         parts = [rows.log_density]
-        if self.wide is not None:
+        if self.bad.wide is not None:
             e = at.share[0]
             parts[0] = parts[0] + np.log1p(-e)
-            parts.append(np.log(e) + self.wide.log_density(endog, size, rows, at.wide))
-        if self.apart is not None:
-            odds = at.odds[0] + (at.odds[1] * self.log_centers(rows) if self.sloped else 0.0)
+            parts.append(np.log(e) + self.bad.wide.log_density(endog, size, rows, at.wide))
+        if self.bad.apart is not None:
+            odds = at.odds[0] + (at.odds[1] * self.log_centers(rows) if self.bad.sloped else 0.0)
             z = expit(odds)
             parts = [part + log_expit(-odds) for part in parts]
-            parts.append(log_expit(odds) + self.apart.log_density(endog, size, rows, at.apart))
+            parts.append(log_expit(odds) + self.bad.apart.log_density(endog, size, rows, at.apart))
         density = np.logaddexp.reduce(parts)
         shares = [np.exp(part - density) for part in parts]
-        apart = shares.pop() if self.apart is not None else none
-        wide = shares.pop() if self.wide is not None else none
+        apart = shares.pop() if self.bad.apart is not None else none
+        wide = shares.pop() if self.bad.wide is not None else none
         return Probabilities(density, shares[0], apart, wide, z, e, rows, at)
 
     def equations(self, endog: Array, size: Array, found: Probabilities) -> Array:
         """Return the equations of the parameters, shape (m, n)."""
         rows, at = found.rows, found.at
         own: list[Array] = [*(found.good * rows.own + rows.rest)]
-        if self.apart is not None:
+        if self.bad.apart is not None:
             off = found.apart - found.z
             own.append(found.bad_share - self.eps_bar if self.full else off)
-            if self.sloped:
+            if self.bad.sloped:
                 prior = at.odds[1] / (PRIOR_SD**2 * self.total)
                 own.append(off * self.log_centers(rows) - prior)
-            own += [*(found.apart * self.apart.equations(endog, size, rows, at.apart))]
-        if self.wide is not None:
+            own += [*(found.apart * self.bad.apart.equations(endog, size, rows, at.apart))]
+        if self.bad.wide is not None:
             more = found.wide - found.e * (1.0 - found.apart)
-            alone = self.full and self.apart is None
+            alone = self.full and self.bad.apart is None
             own.append(found.bad_share - self.eps_bar if alone else more)
-            own += [*(found.wide * self.wide.equations(endog, size, rows, at.wide))]
+            own += [*(found.wide * self.bad.wide.equations(endog, size, rows, at.wide))]
         return np.array(own).reshape(len(own), len(endog))
 
     def start(self, endog: Array, size: Array, predictors: Array) -> Array:
@@ -287,11 +301,11 @@ class Mixture:
             rows = self.good.rows(endog, size, predictors, own)
         share = max(min(START_SHARE, 0.25 * self.eps_bar), LEAST_SHARE)
         found = [good]
-        if self.apart is not None:
-            odds = np.array([logit(share), 0.0])[: 1 + self.sloped]
-            found += [odds, self.apart.start(endog, rows)]
-        if self.wide is not None:
-            found += [np.array([share]), self.wide.start(endog, rows)]
+        if self.bad.apart is not None:
+            odds = np.array([logit(share), 0.0])[: 1 + self.bad.sloped]
+            found += [odds, self.bad.apart.start(endog, rows)]
+        if self.bad.wide is not None:
+            found += [np.array([share]), self.bad.wide.start(endog, rows)]
         return np.clip(np.concatenate(found), *self.bounds)
 
     def updated(
@@ -301,17 +315,17 @@ class Mixture:
         rows, at = found.rows, self.parted(own)
         good = self.good.updated(at.good, mass * found.good, rows)
         odds, apart, share, wide = at[1:]
-        if self.apart is not None:
+        if self.bad.apart is not None:
             odds = self._new_odds(odds, mass, found)
-            apart = self.apart.updated(apart, mass * found.apart, endog, size, rows)
-        if self.wide is not None:
+            apart = self.bad.apart.updated(apart, mass * found.apart, endog, size, rows)
+        if self.bad.wide is not None:
             share = np.array([mass @ found.wide / (mass @ (1.0 - found.apart))])
-            wide = self.wide.updated(wide, mass * found.wide, endog, size, rows)
+            wide = self.bad.wide.updated(wide, mass * found.wide, endog, size, rows)
         return self._within(Parameters(good, odds, apart, share, wide), mass, rows)
 
     def _new_odds(self, odds: Array, mass: Array, found: Probabilities) -> Array:
         """Return the odds to be apart after a step of their logistic regression."""
-        if not self.sloped:
+        if not self.bad.sloped:
             share = np.clip(mass @ found.apart / self.total, LEAST_SHARE, 1.0 - LEAST_SHARE)
             return np.array([logit(share)])
         at = np.stack([np.ones(len(mass)), self.log_centers(found.rows)])
@@ -336,11 +350,11 @@ class Mixture:
     def _within(self, at: Parameters, mass: Array, rows: GoodRows) -> tuple[Mixture, Array]:
         """Return parameters whose share of bad rows is at most `eps_bar`."""
         at = self.parted(np.clip(np.concatenate(at), *self.bounds))
-        e = at.share[0] if self.wide is not None else 0.0
-        slope = at.odds[1] * self.log_centers(rows) if self.sloped else np.zeros(len(mass))
+        e = at.share[0] if self.bad.wide is not None else 0.0
+        slope = at.odds[1] * self.log_centers(rows) if self.bad.sloped else np.zeros(len(mass))
 
         def share(shift: float, e: float) -> float:
-            if self.apart is None:
+            if self.bad.apart is None:
                 return e
             z = float(mass @ expit(at.odds[0] + slope - shift)) / self.total
             return z + (1.0 - z) * e
@@ -348,7 +362,7 @@ class Mixture:
         found = share(0.0, e)
         full = found > self.eps_bar
         own = self if full == self.full else replace(self, full=full)
-        if full and self.apart is not None:
+        if full and self.bad.apart is not None:
             e *= self.eps_bar / found
             low, high = 0.0, 2.0 * FARTHEST
             for _ in range(60):
