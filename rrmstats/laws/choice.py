@@ -52,9 +52,12 @@ def fits_of(
     """
     fits = []
     for theta in candidates:
-        at = mixture.start(rows.endog, rows.size, rows.predictors(theta))
-        fit = Fit(rows, mixture, np.concatenate([theta, at]), lower)
-        fits.append(fitted(fitted(fit, held=True)))
+        starts = mixture.starts(rows.endog, rows.size, rows.predictors(theta))
+        held = [
+            fitted(Fit(rows, mixture, np.concatenate([theta, start]), lower), held=True)
+            for start in starts
+        ]
+        fits.append(fitted(max(held, key=lambda fit: fit.log_likelihood)))
     return sorted(fits, key=lambda fit: -fit.log_likelihood)
 
 

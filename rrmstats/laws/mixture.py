@@ -92,7 +92,7 @@ class BadLaw(Protocol):
         """Least and largest parameters, shape (m,) each."""
 
     def start(self, endog: Array, rows: GoodRows) -> Array:
-        """Return its parameters to start from, shape (m,)."""
+        """Return its parameters to start from, shape (m,), or (s, m) for several starts."""
 
     def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows at parameters (m, n), shape (n,)."""
@@ -293,8 +293,8 @@ class Mixture:
             own += [*(found.wide * self.bad.wide.equations(endog, size, rows, at.wide))]
         return np.array(own).reshape(len(own), len(endog))
 
-    def start(self, endog: Array, size: Array, predictors: Array) -> Array:
-        """Return parameters to start from, at predictors (q, n), shape (m,)."""
+    def starts(self, endog: Array, size: Array, predictors: Array) -> Array:
+        """Return parameters to start from, at predictors (q, n), shape (s, m)."""
         good = self.good.start(endog, size, predictors)
         with np.errstate(all="ignore"):
             own = np.repeat(good[:, None], len(endog), axis=1)
@@ -306,7 +306,9 @@ class Mixture:
             found += [odds, self.bad.apart.start(endog, rows)]
         if self.bad.wide is not None:
             found += [np.array([share]), self.bad.wide.start(endog, rows)]
-        return np.clip(np.concatenate(found), *self.bounds)
+        n_starts = max(len(np.atleast_2d(part)) for part in found)
+        each = [np.broadcast_to(part, (n_starts, np.shape(part)[-1])) for part in found]
+        return np.clip(np.concatenate(each, axis=1), *self.bounds)
 
     def updated(
         self, own: Array, mass: Array, endog: Array, size: Array, found: Probabilities

@@ -180,6 +180,8 @@ def moves(fit: Fit) -> Moves:
     found, share = rows.map(kernel, fit.params, (len(inverse) + 1,)), now.share / rows.total
     by_theta = np.column_stack([inverse[:k], np.zeros(k)])
     eps = found @ np.append(now.share_slopes @ inverse, 1.0) - share
+    if fit.mixture.full:  # the share is its bound, whatever the rows are
+        eps = 0.0 * eps
     return Moves(rows.total * (found @ by_theta.T), eps, now.free[:k], share)
 
 
