@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,14 +61,8 @@ def fits_of(
     return sorted(fits, key=lambda fit: -fit.log_likelihood)
 
 
-def choose(
-    rows: Rows,
-    laws: Laws,
-    candidates: Sequence[Array],
-    eps_bar: float,
-    agrees: Callable[[Array], bool],
-) -> tuple[Fit, list[Fit]]:
-    """Return the fit of the explanation that Schwarz's criterion prefers, and all fits.
+def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) -> list[Fit]:
+    """Return the fits of all explanations, that which Schwarz's criterion prefers first.
 
     Parameters
     ----------
@@ -79,10 +73,6 @@ def choose(
         Parameters to start from, those of maximum likelihood first.
     eps_bar : float
         Largest share of bad rows.
-    agrees : callable
-        Tell whether theta may be that of the good rows. Where an explanation without bad rows is
-        preferred of which that is not true, one with bad rows takes its place that is likelier,
-        before Schwarz's penalty, and of which it is true.
     """
 
     def fits(bad: BadRows, near: Sequence[Array], wider: bool = False) -> list[Fit]:
@@ -101,12 +91,7 @@ def choose(
         best = max((each[0] for each in found if each), key=lambda fit: fit.bic_gain)
         if best.bic_gain > least:
             every += fits(best.mixture.bad, [best.theta], wider=True)
-    every.sort(key=lambda fit: -fit.bic_gain)
-    best = every[0]
-    if best.mixture.bad is NO_BAD_ROWS and not agrees(best.theta):
-        likelier = [fit for fit in every if fit.log_likelihood > best.log_likelihood]
-        best = next((fit for fit in likelier if agrees(fit.theta)), best)
-    return best, every
+    return sorted(every, key=lambda fit: -fit.bic_gain)
 
 
 def _near(parts: Sequence[Fit], starts: Sequence[Array]) -> list[Array]:

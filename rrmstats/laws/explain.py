@@ -13,7 +13,7 @@ from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, best_of_each
 from rrmstats.core.search import Solution
-from rrmstats.laws.choice import Laws, choose, fits_of
+from rrmstats.laws.choice import Laws, all_fits, fits_of
 from rrmstats.laws.em import Fit
 from rrmstats.laws.mixture import NO_BAD_ROWS, Mixture
 from rrmstats.laws.rows import Rows
@@ -72,15 +72,20 @@ def explained_rows(
     eps_bar : float
         Largest share of bad rows.
     agrees : callable
-        Tell whether theta may be that of the good rows; see `choose`.
+        Tell whether theta may be that of the good rows. Where an explanation without bad rows is
+        preferred of which that is not true, one with bad rows takes its place that is likelier,
+        before Schwarz's penalty, and of which it is true.
     """
     n = len(rows.endog)
     some = rows
     if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
     starts = [*candidates, *_without_zeros(some, laws, candidates)]
-    best, fits = choose(some, laws, starts, eps_bar, agrees)
-    best, converged = rooted(best)
+    fits = all_fits(some, laws, starts, eps_bar)
+    best, converged = _best(fits)
+    if best.mixture.bad is NO_BAD_ROWS and not agrees(best.theta):
+        likelier = [fit for fit in fits if fit.log_likelihood > best.log_likelihood]
+        best, converged = _best([fit for fit in likelier if agrees(fit.theta)] or [best])
     told = _explained(best, fits, len(laws.good.bounds[0]))
     if some is not rows:
         best, converged = rooted(replace(best, rows=rows))
@@ -88,6 +93,21 @@ def explained_rows(
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=1.0 - good, eps=moved.share)
     return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
+
+
+def _best(fits: Sequence[Fit]) -> tuple[Fit, bool]:
+    """Return the root that is best among those that fits in their order lead to.
+
+    The first where none is a root, which is then told.
+    """
+    best: Fit | None = None
+    for fit in fits:
+        if best is not None and fit.bic_gain <= best.bic_gain:
+            break
+        root, converged = rooted(fit)
+        if converged and (best is None or root.bic_gain > best.bic_gain):
+            best = root
+    return (fits[0], False) if best is None else (best, True)
 
 
 def _explained(best: Fit, fits: Sequence[Fit], n_plain: int) -> Explained:
