@@ -72,9 +72,10 @@ def explained_rows(
     eps_bar : float
         Largest share of bad rows.
     agrees : callable
-        Tell whether theta may be that of the good rows. Where an explanation without bad rows is
-        preferred of which that is not true, one with bad rows takes its place that is likelier,
-        before Schwarz's penalty, and of which it is true.
+        Tell whether theta may be that of the good rows. Where none are bad by the explanation that
+        is preferred, and that is not true of it, one with bad rows takes its place that is
+        likelier, before Schwarz's penalty, and of which it is true. (Where rows vary more than
+        the model has it, the first step tells nothing.)
     """
     n = len(rows.endog)
     some = rows
@@ -83,7 +84,8 @@ def explained_rows(
     starts = [*candidates, *_without_zeros(some, laws, candidates)]
     fits = all_fits(some, laws, starts, eps_bar)
     best, converged = _best(fits)
-    if best.mixture.bad is NO_BAD_ROWS and not agrees(best.theta):
+    plain = best.mixture.bad is NO_BAD_ROWS and best.mixture.good is laws.good
+    if plain and not agrees(best.theta):
         likelier = [fit for fit in fits if fit.log_likelihood > best.log_likelihood]
         best, converged = _best([fit for fit in likelier if agrees(fit.theta)] or [best])
     told = _explained(best, fits, len(laws.good.bounds[0]))
