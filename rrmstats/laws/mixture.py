@@ -1,9 +1,9 @@
 """Rows as the paper has them: good with a share 1 - eps, bad otherwise.
 
-A row is apart (a false zero, or in a cluster) with probability z; otherwise it is wide with
-probability e, and else good. Its density is ``(1 - z) ((1 - e) p + e q) + z h``. The equations of
-its parameters weigh each row by its probability to be good, so that bad rows play no part in
-those of theta, and any equation that good rows solve on average is solved by the mixture.
+Bad rows are of one kind or of two: a row is of the first with probability z, otherwise of the
+second with probability e, and else good. Its density is ``z h + (1 - z) (e q + (1 - e) p)``. The
+equations of its parameters weigh each row by its probability to be good, so that bad rows play no
+part in those of theta, and any equation that good rows solve on average is solved by the mixture.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rrmstats.core.explanations import Bad, Good
 LEAST_SHARE = 1e-6
 # Share of bad rows of each kind from which a fit starts.
 START_SHARE = 0.05
-# Bounds of the logarithm of the odds of a row to be apart, and of its slope.
+# Bounds of the logarithm of the odds of a row to be bad, and of its slope.
 STEEPEST, FARTHEST = 20.0, 30.0
 # Standard deviation of a normal prior of the slope, which keeps it finite where centers tell rows
 # apart from others without error. By `benchmarks/glm.py --part zeros` errors with 30 % of false
@@ -122,28 +122,19 @@ class NoParameters:
         return np.zeros((0, len(endog)))
 
 
-class Parameters(NamedTuple):
-    """Parameters of a mixture, each of shape (m,), or (m, n) where they are those of rows.
+class Part(NamedTuple):
+    """Parameters of bad rows of one kind, shape (m,) each, or (m, n) where they are those of rows.
 
     Attributes
     ----------
-    good : ndarray
-        Those of the good rows.
     odds : ndarray
-        Log-odds to be apart: none, a constant, or one and their slope in the log of the center.
-    apart : ndarray
-        Those of rows apart.
-    share : ndarray
-        Share of wide rows among those that are not apart, or none.
-    wide : ndarray
-        Those of wide rows.
+        Log-odds of rows to be so: a constant, and maybe their slope in the log of the center.
+    own : ndarray
+        Parameters of their distribution.
     """
 
-    good: Array
     odds: Array
-    apart: Array
-    share: Array
-    wide: Array
+    own: Array
 
 
 class Probabilities(NamedTuple):
@@ -152,27 +143,32 @@ class Probabilities(NamedTuple):
     Attributes
     ----------
     log_density : ndarray
-    good, apart, wide : ndarray
-        Probability of each row to be so, given its response.
-    z, e : ndarray
-        The same before it is known.
+    good : ndarray
+        Probability of each row to be good, given its response.
+    bad : ndarray, shape (c, n)
+        Probability to be bad of each kind.
+    z : ndarray, shape (c, n)
+        The same before it is known, given that the row is of no kind before.
     rows : GoodRows
-    at : Parameters
+    at : list of Part
     """
 
     log_density: Array
     good: Array
-    apart: Array
-    wide: Array
+    bad: Array
     z: Array
-    e: Array
     rows: GoodRows
-    at: Parameters
+    at: list[Part]
 
     @property
     def bad_share(self) -> Array:
         """Share of bad rows at each row's predictors."""
-        return self.z + (1.0 - self.z) * self.e
+        return 1.0 - np.prod(1.0 - self.z, axis=0)
+
+    @property
+    def left(self) -> Array:
+        """Probability of each row not to be of a kind before, shape (c, n)."""
+        return 1.0 - np.cumsum(self.bad, axis=0) + self.bad
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,16 +178,16 @@ class BadRows:
     Attributes
     ----------
     kind : Bad
-    apart, wide : BadLaw or None
+    laws : tuple of BadLaw
+        One for each kind.
     sloped : bool
-        Whether the share of rows apart depends on the center of the good ones.
+        Whether the share of the first depends on the center of the good rows.
     parts : tuple of int
         Simpler ones before it: it is tried only where each of these is better than none.
     """
 
     kind: Bad
-    apart: BadLaw | None = None
-    wide: BadLaw | None = None
+    laws: tuple[BadLaw, ...] = ()
     sloped: bool = False
     parts: tuple[int, ...] = ()
 
@@ -212,7 +208,7 @@ class Mixture:
     total : float
         Number of observations.
     middle : float
-        Logarithm of a center at which the odds to be apart are their constant.
+        Logarithm of a center at which the odds to be bad are their constant.
     full : bool
         Whether bad rows are as many as `eps_bar` allows, and no more because of it.
     """
@@ -224,21 +220,14 @@ class Mixture:
     middle: float
     full: bool = False
 
-    def log_centers(self, rows: GoodRows) -> Array:
-        """Return what the odds to be apart may depend on, shape (n,)."""
-        return np.log(np.maximum(rows.center, np.finfo(float).tiny)) - self.middle
-
     @cached_property
     def _bounds(self) -> list[Bounds]:
-        """Least and largest values of each of the `Parameters`."""
-        none, odds = NO_BOUNDS, np.array([FARTHEST, STEEPEST])[: 1 + self.bad.sloped]
-        return [
-            self.good.bounds,
-            none if self.bad.apart is None else (-odds, odds),
-            none if self.bad.apart is None else self.bad.apart.bounds,
-            none if self.bad.wide is None else (np.array([LEAST_SHARE]), np.array([self.eps_bar])),
-            none if self.bad.wide is None else self.bad.wide.bounds,
-        ]
+        """Least and largest values: of the good rows, and of odds and parameters of each kind."""
+        found = [self.good.bounds]
+        for j, law in enumerate(self.bad.laws):
+            odds = np.array([FARTHEST, STEEPEST])[: 1 + (self.bad.sloped and j == 0)]
+            found += [(-odds, odds), law.bounds]
+        return found
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -246,52 +235,49 @@ class Mixture:
         low, high = zip(*self._bounds, strict=True)
         return np.concatenate(low), np.concatenate(high)
 
-    def parted(self, values: Array) -> Parameters:
-        """Return parameters (m,) or (m, n) by what they belong to."""
+    def parted(self, values: Array) -> tuple[Array, list[Part]]:
+        """Return parameters (m,) or (m, n): of the good rows, and of each kind of bad ones."""
         ends = np.cumsum([len(low) for low, _ in self._bounds])[:-1]
-        return Parameters(*np.split(values, ends))
+        good, *rest = np.split(values, ends)
+        return good, [Part(*rest[j : j + 2]) for j in range(0, len(rest), 2)]
+
+    def log_centers(self, rows: GoodRows) -> Array:
+        """Return what the odds to be bad may depend on, shape (n,)."""
+        return np.log(np.maximum(rows.center, np.finfo(float).tiny)) - self.middle
+
+    def _odds(self, odds: Array, rows: GoodRows) -> Array:
+        """Return the log-odds of rows, shape (n,)."""
+        return odds[0] + (odds[1] * self.log_centers(rows) if len(odds) > 1 else 0.0)
 
     def probabilities(self, endog: Array, size: Array, predictors: Array) -> Probabilities:
         """Return the rows at predictors (q + m, n), the last of which are the parameters."""
         q = len(predictors) - len(self.bounds[0])
-        at = self.parted(predictors[q:])
+        own, at = self.parted(predictors[q:])
         with np.errstate(all="ignore"):
-            rows = self.good.rows(endog, size, predictors[:q], at.good)
-        none = np.zeros(len(endog))
-        z = e = none
-        parts = [rows.log_density]
-        if self.bad.wide is not None:
-            e = at.share[0]
-            parts[0] = parts[0] + np.log1p(-e)
-            parts.append(np.log(e) + self.bad.wide.log_density(endog, size, rows, at.wide))
-        if self.bad.apart is not None:
-            odds = at.odds[0] + (at.odds[1] * self.log_centers(rows) if self.bad.sloped else 0.0)
-            z = expit(odds)
-            parts = [part + log_expit(-odds) for part in parts]
-            parts.append(log_expit(odds) + self.bad.apart.log_density(endog, size, rows, at.apart))
+            rows = self.good.rows(endog, size, predictors[:q], own)
+        odds = np.array([self._odds(part.odds, rows) for part in at]).reshape(len(at), len(endog))
+        left, parts = np.zeros(len(endog)), []
+        for law, part, one in zip(self.bad.laws, at, odds, strict=True):
+            parts.append(left + log_expit(one) + law.log_density(endog, size, rows, part.own))
+            left = left + log_expit(-one)
+        parts.append(left + rows.log_density)
         density = np.logaddexp.reduce(parts)
-        shares = [np.exp(part - density) for part in parts]
-        apart = shares.pop() if self.bad.apart is not None else none
-        wide = shares.pop() if self.bad.wide is not None else none
-        return Probabilities(density, shares[0], apart, wide, z, e, rows, at)
+        found = np.exp(np.array(parts) - density)
+        return Probabilities(density, found[-1], found[:-1], expit(odds), rows, at)
 
     def equations(self, endog: Array, size: Array, found: Probabilities) -> Array:
         """Return the equations of the parameters, shape (m, n)."""
-        rows, at = found.rows, found.at
-        own: list[Array] = [*(found.good * rows.own + rows.rest)]
-        if self.bad.apart is not None:
-            off = found.apart - found.z
-            own.append(found.bad_share - self.eps_bar if self.full else off)
-            if self.bad.sloped:
-                prior = at.odds[1] / (PRIOR_SD**2 * self.total)
-                own.append(off * self.log_centers(rows) - prior)
-            own += [*(found.apart * self.bad.apart.equations(endog, size, rows, at.apart))]
-        if self.bad.wide is not None:
-            more = found.wide - found.e * (1.0 - found.apart)
-            alone = self.full and self.bad.apart is None
-            own.append(found.bad_share - self.eps_bar if alone else more)
-            own += [*(found.wide * self.bad.wide.equations(endog, size, rows, at.wide))]
-        return np.array(own).reshape(len(own), len(endog))
+        rows, off = found.rows, found.bad - found.z * found.left
+        own: list[Array] = [found.good * rows.own + rows.rest]
+        for j, (law, part) in enumerate(zip(self.bad.laws, found.at, strict=True)):
+            own.append(
+                found.bad_share[None] - self.eps_bar if self.full and j == 0 else off[j : j + 1]
+            )
+            if len(part.odds) > 1:
+                prior = part.odds[1:] / (PRIOR_SD**2 * self.total)
+                own.append(off[j] * self.log_centers(rows) - prior)
+            own.append(found.bad[j] * law.equations(endog, size, rows, part.own))
+        return np.concatenate(own)
 
     def starts(self, endog: Array, size: Array, predictors: Array) -> Array:
         """Return parameters to start from, at predictors (q, n), shape (s, m)."""
@@ -301,11 +287,8 @@ class Mixture:
             rows = self.good.rows(endog, size, predictors, own)
         share = max(min(START_SHARE, 0.25 * self.eps_bar), LEAST_SHARE)
         found = [good]
-        if self.bad.apart is not None:
-            odds = np.array([logit(share), 0.0])[: 1 + self.bad.sloped]
-            found += [odds, self.bad.apart.start(endog, rows)]
-        if self.bad.wide is not None:
-            found += [np.array([share]), self.bad.wide.start(endog, rows)]
+        for law, (low, _) in zip(self.bad.laws, self._bounds[1::2], strict=True):
+            found += [np.array([logit(share), 0.0])[: len(low)], law.start(endog, rows)]
         n_starts = max(len(np.atleast_2d(part)) for part in found)
         each = [np.broadcast_to(part, (n_starts, np.shape(part)[-1])) for part in found]
         return np.clip(np.concatenate(each, axis=1), *self.bounds)
@@ -314,34 +297,31 @@ class Mixture:
         self, own: Array, mass: Array, endog: Array, size: Array, found: Probabilities
     ) -> tuple[Mixture, Array]:
         """Return the parameters after a step, and whether bad rows are too many."""
-        rows, at = found.rows, self.parted(own)
-        good = self.good.updated(at.good, mass * found.good, rows)
-        odds, apart, share, wide = at[1:]
-        if self.bad.apart is not None:
-            odds = self._new_odds(odds, mass, found)
-            apart = self.bad.apart.updated(apart, mass * found.apart, endog, size, rows)
-        if self.bad.wide is not None:
-            share = np.array([mass @ found.wide / (mass @ (1.0 - found.apart))])
-            wide = self.bad.wide.updated(wide, mass * found.wide, endog, size, rows)
-        return self._within(Parameters(good, odds, apart, share, wide), mass, rows)
+        rows, (good, at) = found.rows, self.parted(own)
+        new = [self.good.updated(good, mass * found.good, rows)]
+        for j, (law, part) in enumerate(zip(self.bad.laws, at, strict=True)):
+            if len(part.odds) > 1:
+                odds = self._sloped_odds(part.odds, mass, found)
+            else:
+                share = mass @ found.bad[j] / (mass @ found.left[j])
+                odds = logit(np.clip([share], LEAST_SHARE, 1.0 - LEAST_SHARE))
+            new += [odds, law.updated(part.own, mass * found.bad[j], endog, size, rows)]
+        return self._within(np.clip(np.concatenate(new), *self.bounds), mass, rows)
 
-    def _new_odds(self, odds: Array, mass: Array, found: Probabilities) -> Array:
-        """Return the odds to be apart after a step of their logistic regression."""
-        if not self.bad.sloped:
-            share = np.clip(mass @ found.apart / self.total, LEAST_SHARE, 1.0 - LEAST_SHARE)
-            return np.array([logit(share)])
-        at = np.stack([np.ones(len(mass)), self.log_centers(found.rows)])
+    def _sloped_odds(self, odds: Array, mass: Array, found: Probabilities) -> Array:
+        """Return the odds to be bad of the first kind after steps of their logistic regression."""
+        at, bad = np.stack([np.ones(len(mass)), self.log_centers(found.rows)]), found.bad[0]
         limits, prior = np.array([FARTHEST, STEEPEST]), np.array([0.0, PRIOR_SD**-2])
 
         def value(odds: Array) -> float:
-            gain = mass @ (found.apart * (odds @ at) + log_expit(-odds @ at))
+            gain = mass @ (bad * (odds @ at) + log_expit(-odds @ at))
             return float(gain - 0.5 * prior @ odds**2)
 
         for _ in range(ODDS_STEPS):
             z = expit(odds @ at)
             spread = (mass * z * (1.0 - z) * at) @ at.T + np.diag(prior + LEAST_SHARE)
-            pull, best = at @ (mass * (found.apart - z)) - prior * odds, value(odds)
-            step = np.linalg.solve(spread, pull)
+            step = np.linalg.solve(spread, at @ (mass * (bad - z)) - prior * odds)
+            best = value(odds)
             for length in 0.5 ** np.arange(HALVINGS):
                 new = np.clip(odds + length * step, -limits, limits)
                 if value(new) >= best:
@@ -349,27 +329,20 @@ class Mixture:
                     break
         return odds
 
-    def _within(self, at: Parameters, mass: Array, rows: GoodRows) -> tuple[Mixture, Array]:
+    def _within(self, own: Array, mass: Array, rows: GoodRows) -> tuple[Mixture, Array]:
         """Return parameters whose share of bad rows is at most `eps_bar`."""
-        at = self.parted(np.clip(np.concatenate(at), *self.bounds))
-        e = at.share[0] if self.bad.wide is not None else 0.0
-        slope = at.odds[1] * self.log_centers(rows) if self.bad.sloped else np.zeros(len(mass))
+        parts = self.parted(own)[1]
+        odds = np.array([self._odds(part.odds, rows) + np.zeros(len(mass)) for part in parts])
 
-        def share(shift: float, e: float) -> float:
-            if self.bad.apart is None:
-                return e
-            z = float(mass @ expit(at.odds[0] + slope - shift)) / self.total
-            return z + (1.0 - z) * e
+        def share(shift: float) -> float:
+            return 1.0 - float(mass @ np.prod(expit(shift - odds), axis=0)) / self.total
 
-        found = share(0.0, e)
-        full = found > self.eps_bar
-        own = self if full == self.full else replace(self, full=full)
-        if full and self.bad.apart is not None:
-            e *= self.eps_bar / found
+        full = len(parts) > 0 and share(0.0) > self.eps_bar
+        if full:
             low, high = 0.0, 2.0 * FARTHEST
             for _ in range(60):
                 middle = 0.5 * (low + high)
-                low, high = (middle, high) if share(middle, e) > self.eps_bar else (low, middle)
-            at.odds[0] -= high
-            at.share[:] = e
-        return own, np.concatenate(at)
+                low, high = (middle, high) if share(middle) > self.eps_bar else (low, middle)
+            for part in parts:  # views of all parameters
+                part.odds[0] -= high
+        return self if full == self.full else replace(self, full=full), own

@@ -30,7 +30,7 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         good = PlainCounts(family, mean)
         if isinstance(family, Binomial):
             if float(np.max(rows.size)) < 2.0:  # labels vary as much as they can
-                return Laws(good, None, (BadRows(Bad.WIDE, wide=EitherLabel()),))
+                return Laws(good, None, (BadRows(Bad.WIDE, (EitherLabel(),)),))
             return Laws(good, OverdispersedShares(mean), bad_shares())
         given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
         return Laws(good, OverdispersedCounts(mean, given), bad_counts())
@@ -40,9 +40,9 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         Dispersed(family, mean, rows.n_params, rows.total),
         None,
         (
-            BadRows(Bad.WIDE, wide=wide),
-            BadRows(Bad.CLUSTER, apart=cluster),
-            BadRows(Bad.WIDE_AND_CLUSTER, apart=cluster, wide=wide, parts=(0, 1)),
+            BadRows(Bad.WIDE, (wide,)),
+            BadRows(Bad.CLUSTER, (cluster,)),
+            BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), parts=(0, 1)),
         ),
     )
 
@@ -50,18 +50,18 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
 def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
     """Return what bad counts may look like."""
     wide, cluster, false = WideCounts(), CountCluster(), FalseZeros()
-    far = (BadRows(Bad.WIDE, wide=wide), BadRows(Bad.CLUSTER, wide=cluster))
+    far = (BadRows(Bad.WIDE, (wide,)), BadRows(Bad.CLUSTER, (cluster,)))
     if not zeros:
         return far
     both = Bad.WIDE_AND_ZEROS
     return (
         *far,
-        BadRows(Bad.FALSE_ZEROS, apart=false),
-        BadRows(Bad.FALSE_ZEROS, apart=false, sloped=True, parts=(2,)),
-        BadRows(both, apart=false, wide=wide, parts=(0, 2)),
-        BadRows(both, apart=false, wide=wide, sloped=True, parts=(0, 3)),
-        BadRows(both, apart=false, wide=cluster, parts=(1, 2)),
-        BadRows(both, apart=false, wide=cluster, sloped=True, parts=(1, 3)),
+        BadRows(Bad.FALSE_ZEROS, (false,)),
+        BadRows(Bad.FALSE_ZEROS, (false,), sloped=True, parts=(2,)),
+        BadRows(both, (false, wide), parts=(0, 2)),
+        BadRows(both, (false, wide), sloped=True, parts=(0, 3)),
+        BadRows(both, (false, cluster), parts=(1, 2)),
+        BadRows(both, (false, cluster), sloped=True, parts=(1, 3)),
     )
 
 
@@ -69,7 +69,7 @@ def bad_shares() -> tuple[BadRows, ...]:
     """Return what bad counts of successes may look like."""
     wide, false = AnyShare(), FalseZeros()
     return (
-        BadRows(Bad.WIDE, wide=wide),
-        BadRows(Bad.FALSE_ZEROS, apart=false),
-        BadRows(Bad.FALSE_ZEROS, apart=false, sloped=True, parts=(1,)),
+        BadRows(Bad.WIDE, (wide,)),
+        BadRows(Bad.FALSE_ZEROS, (false,)),
+        BadRows(Bad.FALSE_ZEROS, (false,), sloped=True, parts=(1,)),
     )

@@ -49,9 +49,9 @@ def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
     if isinstance(form, CountLaw):
         return _count_laws(form, rows, likelihood.lower)
     if _are_counts(y):
-        bad = (BadRows(Bad.WIDE, wide=WideCounts()),)
+        bad = (BadRows(Bad.WIDE, (WideCounts(),)),)
     else:
-        bad = (BadRows(Bad.WIDE, wide=unpredicted(y, rows.mass)),)
+        bad = (BadRows(Bad.WIDE, (unpredicted(y, rows.mass),)),)
     if form is not None:
         return Laws(KernelRows(form.kernel.log_density, form.kernel.slopes), None, bad)
     scores = likelihood.scores
