@@ -21,7 +21,7 @@ for (i in seq_len(runs) - 1) {
     x <- data[, -1]
     errors <- c(
       size_of_error(function() glmrob(y ~ x, poisson, method = "Mqle")),
-      size_of_error(function() glmrob(y ~ x, poisson, method = "Mqle", weights.on.x = "robCov")),
+      size_of_error(function() glmrob(y ~ x, poisson, method = "Mqle", weights.on.x = list(covMcd))),
       size_of_error(function() glmrob(y ~ x, poisson, method = "MT"))
     )
   } else if (family == "gamma") {
@@ -29,21 +29,21 @@ for (i in seq_len(runs) - 1) {
     x <- data[, -1]
     errors <- c(
       size_of_error(function() glmrob(y ~ x, Gamma("log"), method = "Mqle")),
-      size_of_error(function() glmrob(y ~ x, Gamma("log"), method = "Mqle", weights.on.x = "robCov"))
+      size_of_error(function() glmrob(y ~ x, Gamma("log"), method = "Mqle", weights.on.x = list(covMcd)))
     )
   } else if (family == "binomial") {
     y <- data[, 1:2]
     x <- data[, -(1:2)]
     errors <- c(
       size_of_error(function() glmrob(y ~ x, binomial, method = "Mqle")),
-      size_of_error(function() glmrob(y ~ x, binomial, method = "Mqle", weights.on.x = "robCov"))
+      size_of_error(function() glmrob(y ~ x, binomial, method = "Mqle", weights.on.x = list(covMcd)))
     )
   } else {
     y <- data[, 1]
     x <- data[, -1]
     errors <- c(
       size_of_error(function() glmrob(y ~ x, binomial, method = "Mqle")),
-      size_of_error(function() glmrob(y ~ x, binomial, method = "Mqle", weights.on.x = "robCov")),
+      size_of_error(function() glmrob(y ~ x, binomial, method = "Mqle", weights.on.x = list(covMcd))),
       size_of_error(function() glmrob(y ~ x, binomial, method = "BY")),
       size_of_error(function() glmrob(y ~ x, binomial, method = "WBY"))
     )

@@ -6,7 +6,6 @@ grows, and counts that vary more than Poisson ones.
 """
 
 import argparse
-import inspect
 import os
 import subprocess
 import tempfile
@@ -119,21 +118,7 @@ def likelihood(cell: Cell, endog: np.ndarray, exog: np.ndarray) -> np.ndarray:
 
 
 def fitted(cell: Cell, endog: np.ndarray, exog: np.ndarray) -> Any:
-    model = RRMGLM(endog, exog, cell.eps_bar, family=FAMILIES[cell.family])
-    return two_steps(model)
-
-
-def two_steps(model: Any) -> Any:
-    """Fit by two steps, with or without the option `steps`."""
-    if "steps" in inspect.signature(model.fit).parameters:
-        return model.fit(steps=2)
-    return model.fit()
-
-
-def explanation_of(res: Any) -> str:
-    """Return the name of the explanation that was chosen, "" where there is none."""
-    chosen = getattr(res, "explanation", "")
-    return str(getattr(chosen, "name", chosen)).partition(":")[0]
+    return RRMGLM(endog, exog, cell.eps_bar, family=FAMILIES[cell.family]).fit()
 
 
 def errors(cell: Cell, seed: int) -> dict[str, float]:
@@ -149,7 +134,7 @@ def errors(cell: Cell, seed: int) -> dict[str, float]:
         "two steps": two.params,
     }
     if cell.family == "labels":
-        params["RRMLogit"] = two_steps(RRMLogit(endog, exog, cell.eps_bar)).params
+        params["RRMLogit"] = RRMLogit(endog, exog, cell.eps_bar).fit().params
     found = {name: float(np.linalg.norm(p - cell.truth)) for name, p in params.items()}
     return found | {"eps_hat": two.eps_hat, "flagged": float(np.mean(two.outliers()))}
 
@@ -255,7 +240,7 @@ def zeros(cell: Cell, seed: int) -> dict[str, float]:
     return found | {
         "eps_hat": two.eps_hat,
         "warned": float(bool(told) or not stable),
-        "told as zeros": float("zeros" in explanation_of(two)),
+        "told as zeros": float("zeros" in two.explanation.name),
     }
 
 
@@ -273,7 +258,7 @@ def overdispersion(cell: Cell, seed: int) -> dict[str, float]:
     found = {name: float(np.linalg.norm(p - cell.truth)) for name, p in params.items()}
     return found | {
         "eps_hat": two.eps_hat,
-        "told as overdispersed": float("overdispersed" in explanation_of(two)),
+        "told as overdispersed": float("overdispersed" in two.explanation.name),
     }
 
 
@@ -329,7 +314,7 @@ def consistency_table(seed: int) -> list[dict[str, str]]:
             for n in (1_000, 10_000, 100_000):
                 cell = Cell(family, "clean", n, 0.0, eps_bar)
                 endog, exog = draw(cell, seed)
-                res = RRMGLM(endog, exog, eps_bar, family=FAMILIES[family]).fit()
+                res = RRMGLM(endog, exog, eps_bar, family=FAMILIES[family]).fit(steps=1)
                 for name, params in (("raw", res.raw_params), ("consistent", res.params)):
                     line[f"{name}, n = {n:,}"] = f"{np.abs(params - cell.truth).max():.4f}"
             lines.append(line)
@@ -342,9 +327,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100, help="samples of each cell")
     parser.add_argument("--coverage-runs", type=int, default=200, help="samples for coverage")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--seed", type=int, default=313_000, help="seed of the first sample")
+    parser.add_argument("--seed", type=int, default=727_000, help="seed of the first sample")
     parser.add_argument("--only", default="", help="cells such as 'poisson clean' to run alone")
-    parser.add_argument("--zeros-runs", type=int, default=30, help="samples with many zeros")
+    parser.add_argument("--zeros-runs", type=int, default=100, help="samples with many zeros")
     parser.add_argument("--part", choices=PARTS, help="one of the tables alone")
     parser.add_argument("--peers", action="store_true", help="run glmrob and store its errors")
     args = parser.parse_args()

@@ -75,9 +75,9 @@ def glm(
     >>> import rrmstats, statsmodels.api as sm
     >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
     >>> family = sm.families.Gamma(sm.families.links.Log())
-    >>> res = rrmstats.glm("log_light ~ log_te", stars, eps_bar=0.2, family=family).fit(steps=1)
-    >>> bool(res.params["log_te"] > 0)
-    True
+    >>> res = rrmstats.glm("log_light ~ log_te", stars, eps_bar=0.2, family=family).fit()
+    >>> res.explanation.name, bool(res.params["log_te"] > 0)
+    ('cluster', True)
     """
     given = only_given(
         eps_bar_max=eps_bar_max,

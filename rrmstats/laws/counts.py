@@ -10,7 +10,7 @@ from scipy.special import betaln, digamma, gammaln, xlogy
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Good
-from rrmstats.laws.mixture import NO_BOUNDS, Bounds, GoodRows
+from rrmstats.laws.mixture import Bounds, GoodRows, NoParameters
 
 # Overdispersion, as a correlation or as what alpha adds to the variance, that counts as none.
 LEAST_DISPERSION = 1e-4
@@ -49,16 +49,12 @@ def _one(values: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class PlainCounts:
+class PlainCounts(NoParameters):
     """Counts of an exponential family, whose variance is what the mean says."""
 
     family: CountFamily
     mean: Mean
     kind: ClassVar[Good] = Good.PLAIN
-
-    def start(self, endog: Array, size: Array, predictors: Array) -> Array:
-        """Return no parameters."""
-        return np.zeros(0)
 
     def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n)."""
@@ -72,17 +68,8 @@ class PlainCounts:
             size * mu,
             np.sqrt(size * variance),
             np.zeros((0, len(endog))),
-            np.zeros(0),
+            np.zeros((0, len(endog))),
         )
-
-    def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
-        """Return no parameters."""
-        return own
-
-    @property
-    def bounds(self) -> Bounds:
-        """No bounds: there are no parameters."""
-        return NO_BOUNDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +107,7 @@ class OverdispersedCounts:
             m,
             np.sqrt(1.0 / weight),
             _one(-shape_slope(y, m, shape) * shape / alpha),
-            np.zeros(1),
+            np.zeros((1, len(endog))),
         )
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
@@ -162,7 +149,7 @@ class OverdispersedShares:
             trials * p,
             np.sqrt(variance),
             _one((both - p * up - (1.0 - p) * down) / rho**2),
-            np.zeros(1),
+            np.zeros((1, len(endog))),
         )
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
@@ -182,27 +169,6 @@ def _scored(own: Array, mass: Array, scores: Array) -> Array:
     step = float(mass @ scores) / spread if spread > 0 else 0.0
     limit = float(np.log(LARGEST_FACTOR))
     return own * np.exp(np.clip(step, -limit, limit))
-
-
-class Fixed:
-    """A distribution of bad rows without parameters."""
-
-    def start(self, endog: Array, rows: GoodRows) -> Array:
-        """Return no parameters."""
-        return np.zeros(0)
-
-    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
-        """Return no equations."""
-        return np.zeros((0, len(endog)))
-
-    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
-        """Return no parameters."""
-        return own
-
-    @property
-    def bounds(self) -> Bounds:
-        """No bounds: there are no parameters."""
-        return NO_BOUNDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +217,7 @@ def log_lomax(count: Array, scale: Array | float) -> Array:
     return np.log(scale) - np.log(count + scale) - np.log(count + scale + 1.0)
 
 
-class EitherLabel(Fixed):
+class EitherLabel(NoParameters):
     """Labels 0 and 1, one as likely as the other."""
 
     def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
@@ -278,7 +244,7 @@ class AnyShare:
         """Return the equations of the shapes."""
         trials = np.maximum(np.round(size), 1.0)
         y = np.clip(size * endog, 0.0, trials)
-        both = digamma(own.sum()) - digamma(trials + own.sum())
+        both = digamma(own.sum(axis=0)) - digamma(trials + own.sum(axis=0))
         up = digamma(y + own[0]) - digamma(own[0]) + both
         down = digamma(trials - y + own[1]) - digamma(own[1]) + both
         return np.stack([up, down])
@@ -286,11 +252,9 @@ class AnyShare:
     def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
         """Return the shapes after a step of their fixed point (Minka's)."""
         trials = np.maximum(np.round(size), 1.0)
-        y = np.clip(size * endog, 0.0, trials)
         both = float(mass @ (digamma(trials + own.sum()) - digamma(own.sum())))
-        up = float(mass @ (digamma(y + own[0]) - digamma(own[0])))
-        down = float(mass @ (digamma(trials - y + own[1]) - digamma(own[1])))
-        return own * np.array([up, down]) / max(both, LEAST_DISPERSION)
+        pull = self.equations(endog, size, rows, own) @ mass
+        return own * (1.0 + pull / max(both, LEAST_DISPERSION))
 
     @property
     def bounds(self) -> Bounds:
@@ -344,7 +308,7 @@ def shape_slope(count: Array, mean: Array | float, shape: Array | float) -> Arra
     return log + (mean - count) / (mean + shape)
 
 
-class FalseZeros(Fixed):
+class FalseZeros(NoParameters):
     """Zeros whatever the predictors are."""
 
     def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Explanation
-from rrmstats.laws.mixture import Mixture, Parameters, Probabilities
+from rrmstats.laws.mixture import Mixture, Probabilities
 from rrmstats.laws.rows import Rows, design_gram, design_sums
 
 # Gain of the log-likelihood in one step below which an explanation is known well enough to be
@@ -28,25 +28,32 @@ class Fit:
     ----------
     rows : Rows
     mixture : Mixture
-    theta : ndarray, shape (k,)
-    at : Parameters
-        The others.
+    params : ndarray, shape (k + m,)
+        Theta, then the parameters of the mixture.
     lower : ndarray, shape (k,), or None
         Least values of theta.
     """
 
     rows: Rows
     mixture: Mixture
-    theta: Array
-    at: Parameters
+    params: Array
     lower: Array | None = None
+
+    @property
+    def theta(self) -> Array:
+        """Parameters of the model, shape (k,)."""
+        return self.params[: self.rows.n_params]
+
+    @property
+    def others(self) -> Array:
+        """Parameters of the mixture, shape (m,)."""
+        return self.params[self.rows.n_params :]
 
     @cached_property
     def found(self) -> Probabilities:
         """Densities of rows in memory, and their probabilities to be good."""
         rows = self.rows
-        predictors = rows.predictors(self.theta)
-        return self.mixture.probabilities(rows.endog, rows.size, predictors, self.at)
+        return self.mixture.probabilities(rows.endog, rows.size, rows.predictors(self.params))
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -56,96 +63,71 @@ class Fit:
 
     @property
     def bic_gain(self) -> float:
-        """Log-likelihood less Schwarz's penalty."""
-        return self.log_likelihood - 0.5 * self.mixture.n_extra * float(np.log(self.rows.total))
+        """Log-likelihood less Schwarz's penalty, up to a constant."""
+        return self.log_likelihood - 0.5 * len(self.others) * float(np.log(self.rows.total))
 
-    @property
-    def eps(self) -> float:
-        """Share of bad rows."""
-        return float(self.rows.mass @ self.found.bad_share) / self.rows.total
-
-    def explanation(self) -> Explanation:
-        """Return what is told of the fit."""
+    def explanation(self, n_plain: int) -> Explanation:
+        """Return what is told of the fit; plain good rows have so many parameters of their own."""
         return Explanation(
             good=self.mixture.good.kind,
-            bad=self.mixture.bad,
+            bad=self.mixture.bad.kind,
             log_likelihood=self.log_likelihood,
-            n_extra=self.mixture.n_extra,
-            eps=self.eps,
+            n_extra=len(self.others) - n_plain,
+            eps=float(self.rows.mass @ self.found.bad_share) / self.rows.total,
             prob_bad=1.0 - self.found.good,
         )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        """Least and largest values of all parameters, theta first."""
+        """Least and largest values of all parameters."""
         low, high = self.mixture.bounds
-        free = np.full(len(self.theta), np.inf)
+        free = np.full(self.rows.n_params, np.inf)
         least = -free if self.lower is None else self.lower
         return np.concatenate([least, low]), np.concatenate([free, high])
 
-    def moved(self, by_theta: Array, by_others: Array) -> Fit:
-        """Return the fit at other parameters."""
-        theta = self.theta + by_theta
-        theta = theta if self.lower is None else np.maximum(theta, self.lower)
-        at = self.mixture.bounded(self.at.like(self.at.flat() + by_others))
-        return Fit(self.rows, self.mixture, theta, at, self.lower)
+    def moved(self, step: Array) -> Fit:
+        """Return the fit at other parameters, within their bounds."""
+        return replace(self, params=np.clip(self.params + step, *self.bounds))
 
-    def stepped(self) -> Fit:
-        """Return the fit after one step of EM."""
+    def stepped(self, held: bool = False) -> Fit:
+        """Return the fit after one step of EM; theta may be held."""
         rows, found = self.rows, self.found
-        mass = rows.mass * found.good
-        theta = self.theta + self._theta_step(mass)
-        if self.lower is not None:
-            theta = np.maximum(theta, self.lower)
-        mixture, at = self.mixture.updated(
-            self.at, rows.mass, rows.endog, rows.size, found, rows.predictors(theta)
+        step = np.zeros(len(self.params))
+        if not held:
+            step[: rows.n_params] = self._theta_step(rows.mass * found.good)
+        mixture, others = self.mixture.updated(
+            self.others, rows.mass, rows.endog, rows.size, found
         )
-        return Fit(rows, mixture, theta, at, self.lower)
+        step[rows.n_params :] = others - self.others
+        return replace(self.moved(step), mixture=mixture)
 
     def _theta_step(self, mass: Array) -> Array:
         """Return a step towards the weighted fit, at most as long as is safe."""
         good, designs = self.found.rows, self.rows.designs
-        slopes, information = mass * good.slopes, mass * good.information
-        if not (mass > 0).all():
-            slopes[:, mass == 0], information[..., mass == 0] = 0.0, 0.0
+        slopes = np.where(mass > 0, mass * good.slopes, 0.0)
+        information = np.where(mass > 0, mass * good.information, 0.0)
         pull, bread = design_sums(designs, slopes), design_gram(designs, information)
         if self.lower is not None:
             held = (self.theta <= self.lower) & (pull <= 0)
-            pull, bread = np.where(held, 0.0, pull), _without(bread, held)
-        step = np.linalg.lstsq(self._definite(bread, mass), pull, rcond=None)[0]
-        longest = np.sqrt((self.rows.changes(step) ** 2 @ mass).max() / max(mass.sum(), TINY))
-        return step * min(1.0, LONGEST / max(float(longest), TINY))
-
-    def _definite(self, bread: Array, mass: Array) -> Array:
-        """Return a matrix, or the outer products of the slopes where it is not definite."""
+            pull = np.where(held, 0.0, pull)
+            bread = np.where(held[:, None] | held, np.diag(1.0 * held), bread)
         try:
             np.linalg.cholesky(bread)
-        except np.linalg.LinAlgError:
-            slopes = self.found.rows.slopes
-            outer = np.where(mass > 0, mass * slopes[:, None] * slopes[None], 0.0)
-            return design_gram(self.rows.designs, outer)
-        return bread
+        except np.linalg.LinAlgError:  # the outer products of the slopes take its place
+            bread = design_gram(designs, np.where(mass > 0, slopes[:, None] * good.slopes, 0.0))
+        step = np.linalg.lstsq(bread, pull, rcond=None)[0]
+        change = self.rows.predictors(step) - self.rows.predictors(0.0 * step)
+        longest = np.sqrt((change**2 @ mass).max() / max(mass.sum(), TINY))
+        return step * min(1.0, LONGEST / max(float(longest), TINY))
 
 
-def _without(bread: Array, held: np.ndarray) -> Array:
-    """Return a matrix in which some parameters stay where they are."""
-    return np.where(held[:, None] | held, np.diag(np.where(held, 1.0, 0.0)), bread)
-
-
-def fitted(
-    fit: Fit, steps: int = MOST_STEPS, enough: float = ENOUGH, target: float = -np.inf
-) -> Fit:
-    """Return a fit after steps of EM, as long as they raise the likelihood by enough.
-
-    They end too where all steps that are left, were they as good as the last, would not reach a
-    target of `bic_gain`.
-    """
-    for left in range(steps - 1, -1, -1):
-        new = fit.stepped()
+def fitted(fit: Fit, steps: int = MOST_STEPS, enough: float = ENOUGH, held: bool = False) -> Fit:
+    """Return a fit after steps of EM, as long as they change the likelihood by enough."""
+    for _ in range(steps):
+        new = fit.stepped(held)
         if not new.log_likelihood > -np.inf:
             break
-        gain = new.log_likelihood - fit.log_likelihood
-        fit = new
-        if abs(gain) < enough or fit.bic_gain + left * max(gain, 0.0) < target:
+        gain, fit = new.log_likelihood - fit.log_likelihood, new
+        if abs(gain) < enough:
             break
     return fit

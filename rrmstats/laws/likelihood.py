@@ -10,7 +10,7 @@ import numpy as np
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Good
-from rrmstats.laws.mixture import NO_BOUNDS, Bounds, GoodRows
+from rrmstats.laws.mixture import Bounds, GoodRows, NoParameters
 from rrmstats.laws.positive import LOG_PI
 
 # Change of a predictor over which second derivatives are differences.
@@ -19,27 +19,8 @@ DELTA = 1e-4
 CAUCHY_STEPS = 50
 
 
-class _WithoutOwn:
-    """Good rows whose parameters are all in theta."""
-
-    kind: ClassVar[Good] = Good.PLAIN
-
-    def start(self, endog: Array, size: Array, predictors: Array) -> Array:
-        """Return no parameters."""
-        return np.zeros(0)
-
-    def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
-        """Return no parameters."""
-        return own
-
-    @property
-    def bounds(self) -> Bounds:
-        """No bounds: there are no parameters."""
-        return NO_BOUNDS
-
-
 @dataclass(frozen=True, eq=False)
-class KernelRows(_WithoutOwn):
+class KernelRows(NoParameters):
     """Rows whose log-density is a function of the response and a few predictors.
 
     Attributes
@@ -50,6 +31,7 @@ class KernelRows(_WithoutOwn):
         Function of the predictors that returns means and variances.
     """
 
+    kind: ClassVar[Good] = Good.PLAIN
     log_density: Callable[..., Array]
     slopes: Callable[..., Array]
     moments: Callable[..., tuple[Array, Array]] | None = None
@@ -71,7 +53,7 @@ class KernelRows(_WithoutOwn):
             center,
             spread,
             np.zeros((0, len(endog))),
-            np.zeros(0),
+            np.zeros((0, len(endog))),
         )
 
     def _information(self, endog: Array, predictors: Array) -> Array:
@@ -90,7 +72,7 @@ class KernelRows(_WithoutOwn):
 
 
 @dataclass(frozen=True, eq=False)
-class WholeRows(_WithoutOwn):
+class WholeRows(NoParameters):
     """Rows whose log-likelihoods only the whole of a model tells, as functions of theta.
 
     The predictors are the parameters, the same for all rows.
@@ -101,6 +83,7 @@ class WholeRows(_WithoutOwn):
         Functions of theta (k,) that return (n,) and (n, k).
     """
 
+    kind: ClassVar[Good] = Good.PLAIN
     log_likelihood: Callable[[Array], Array]
     scores: Callable[[Array], Array]
 
@@ -118,7 +101,7 @@ class WholeRows(_WithoutOwn):
             ones,
             ones,
             np.zeros((0, len(endog))),
-            np.zeros(0),
+            np.zeros((0, len(endog))),
         )
 
 

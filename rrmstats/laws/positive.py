@@ -176,10 +176,11 @@ class Cluster(_Around):
     """Bad rows in a cluster: normal with a mean and a variance, at least that of good rows."""
 
     def start(self, endog: Array, rows: GoodRows) -> Array:
-        """Return the middle of the distances of rows that are far."""
+        """Return the middle of the distances of rows that are far, above and below, (2, 2)."""
         off = self.distances(endog, rows)[0][endog != 0]
-        far = off[off**2 > FAR]
-        return np.array([float(np.median(far)) if len(far) else 3.0, 1.0])
+        sides = [sign * off[(sign * off > 0) & (off**2 > FAR)] for sign in (1.0, -1.0)]
+        above, below = (float(np.median(far)) if len(far) else 3.0 for far in sides)
+        return np.array([[above, 1.0], [-below, 1.0]])
 
     def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows; zeros are in no cluster of a log scale."""

@@ -1,4 +1,7 @@
-"""Rows with a few predictors, each linear in a part of the parameters: sums and maps over them."""
+"""Rows with a few predictors, each linear in a part of the parameters: sums and maps over them.
+
+Parameters beyond those of the designs are predictors too, the same for all rows.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,6 @@ import numpy as np
 
 from rrmstats.core.block_array import blocked, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
-
-#: Function of responses (n,), sizes (n,) and predictors (q, n).
-RowFunction = Callable[[Array, Array, Array], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Rows:
 
     @property
     def n_params(self) -> int:
-        """Number of parameters."""
+        """Number of parameters of the designs."""
         return sum(design.shape[1] for design in self.designs)
 
     @property
@@ -63,72 +63,53 @@ class Rows:
         """Whether the rows lie in blocks."""
         return blocked(self.endog)
 
-    def predictors(self, theta: Array) -> Array:
-        """Return the predictors of rows in memory, shape (q, n)."""
-        return _predictors(theta, self.designs, self.offsets)
+    def predictors(self, params: Array) -> Array:
+        """Return the predictors of rows in memory, shape (p, n)."""
+        return _predictors(params, self.designs, self.offsets)[0]
 
-    def changes(self, step: Array) -> Array:
-        """Return how far a step of theta moves the predictors of rows in memory, (q, n)."""
-        return _predictors(step, self.designs, (0.0,) * len(self.designs))
-
-    def map(self, function: RowFunction, theta: Array, tail: tuple[int, ...] = ()) -> Array:
-        """Return a function of each row, shape (n, *tail)."""
-        kernel = partial(_mapped, function, theta, len(self.designs))
-        found: Array = row_map(kernel, *self._arrays[1:], tail=tail)
-        return found
-
-    def map_designs(
-        self, kernel: Callable[..., Array], theta: Array, tail: tuple[int, ...]
+    def map(
+        self, kernel: Callable[..., Array], params: Array, tail: tuple[int, ...] = ()
     ) -> Array:
-        """Return a function of each row, of endog, size, predictors and designs, (n, *tail)."""
-        made = partial(_mapped_designs, kernel, theta, len(self.designs))
+        """Return a function of each row's endog, size, predictors and designs, (n, *tail)."""
+        made = partial(_mapped, kernel, params, len(self.designs))
         found: Array = row_map(made, *self._arrays[1:], tail=tail)
         return found
 
-    def sums(self, kernel: Callable[..., Any], theta: Array) -> Any:
+    def sums(self, kernel: Callable[..., Any], params: Array) -> Any:
         """Return sums over rows: those of a kernel of mass, endog, size, predictors, designs."""
-        return row_sums(partial(_summed, kernel, theta, len(self.designs)), *self._arrays)
+        return row_sums(partial(_summed, kernel, params, len(self.designs)), *self._arrays)
 
 
 def _predictors(
-    theta: Array, designs: tuple[Array, ...], offsets: tuple[Array | float, ...]
-) -> Array:
-    found, end = np.empty((len(designs), len(designs[0]))), 0
-    for j, (design, offset) in enumerate(zip(designs, offsets, strict=True)):
+    params: Array, designs: tuple[Array, ...], offsets: tuple[Array, ...]
+) -> tuple[Array, tuple[Array, ...]]:
+    """Return the predictors (p, n) and the designs of all of them."""
+    n, end = len(designs[0]), 0
+    found = []
+    for design, offset in zip(designs, offsets, strict=True):
         start, end = end, end + design.shape[1]
-        found[j] = design @ theta[start:end] + offset
-    return found
+        found.append(design @ params[start:end] + offset)
+    found += [np.full(n, value) for value in params[end:]]
+    return np.array(found), (*designs, *(np.ones((n, 1)),) * len(params[end:]))
 
 
-def _mapped(function: RowFunction, theta: Array, q: int, *arrays: Array) -> Any:
+def _mapped(kernel: Callable[..., Array], params: Array, q: int, *arrays: Array) -> Array:
     endog, size, *rest = arrays
-    return function(endog, size, _predictors(theta, tuple(rest[:q]), tuple(rest[q:])))
+    return kernel(endog, size, *_predictors(params, tuple(rest[:q]), tuple(rest[q:])))
 
 
-def _mapped_designs(kernel: Callable[..., Array], theta: Array, q: int, *arrays: Array) -> Array:
-    endog, size, *rest = arrays
-    designs = tuple(rest[:q])
-    return kernel(endog, size, _predictors(theta, designs, tuple(rest[q:])), designs)
-
-
-def _summed(kernel: Callable[..., Any], theta: Array, q: int, *arrays: Array) -> Any:
+def _summed(kernel: Callable[..., Any], params: Array, q: int, *arrays: Array) -> Any:
     mass, endog, size, *rest = arrays
-    designs = tuple(rest[:q])
-    return kernel(mass, endog, size, _predictors(theta, designs, tuple(rest[q:])), designs)
+    return kernel(mass, endog, size, *_predictors(params, tuple(rest[:q]), tuple(rest[q:])))
 
 
 def design_sums(designs: tuple[Array, ...], values: Array) -> Array:
-    """Return the sums of the designs' rows times values (..., q, n), shape (..., k)."""
-    if len(designs) == 1:
-        return values[..., 0, :] @ designs[0]
-    parts = [values[..., j, :] @ design for j, design in enumerate(designs)]
-    return np.concatenate(parts, axis=-1)
+    """Return the sums of the designs' rows times values (q, n), shape (k,)."""
+    return np.concatenate([one @ design for one, design in zip(values, designs, strict=True)])
 
 
 def design_gram(designs: tuple[Array, ...], weights: Array) -> Array:
     """Return the Gram matrix of the designs under weights (q, q, n), shape (k, k)."""
-    if len(designs) == 1:
-        return designs[0].T @ (weights[0, 0][:, None] * designs[0])
     return np.block(
         [
             [left.T @ (weights[i, j][:, None] * right) for j, right in enumerate(designs)]
@@ -139,5 +120,5 @@ def design_gram(designs: tuple[Array, ...], weights: Array) -> Array:
 
 def design_rows(designs: tuple[Array, ...], values: Array) -> Array:
     """Return the designs' rows times values (q, n), shape (n, k)."""
-    parts = [values[j][:, None] * design for j, design in enumerate(designs)]
+    parts = [one[:, None] * design for one, design in zip(values, designs, strict=True)]
     return np.concatenate(parts, axis=1)

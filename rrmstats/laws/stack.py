@@ -1,7 +1,7 @@
 """The stacked equations of an explanation: its last steps and its influence functions.
 
-Equations and their derivatives are sums over rows of functions of a row's predictors and of a few
-common parameters, so that differences in each of these make the whole Jacobian.
+Equations and shares of bad rows are sums over rows of functions of a row's predictors, among
+which are the parameters of the mixture, so that differences in each of these make all derivatives.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.laws.em import Fit, fitted
-from rrmstats.laws.mixture import Mixture, Parameters
+from rrmstats.laws.mixture import Mixture, Probabilities
 from rrmstats.laws.rows import design_gram, design_rows, design_sums
 
-# Change of a predictor or parameter over which derivatives are differences, relative to its size.
+# Change of a predictor over which derivatives are differences, relative to its size.
 DELTA = 1e-5
-# Size of a parameter from which changes of it are relative.
-SMALL = 1e-3
+# Sizes of predictors and of parameters of a mixture from which changes of them are relative.
+ONE, SMALL = 1.0, 1e-3
 # Size of the last step in standard errors, and the steps that there may be.
 STEP_TOL, MOST_STEPS = 1e-9, 30
-# Largest relative change of a parameter besides theta in one step.
+# Largest relative change of a parameter of the mixture in one step.
 LONGEST = 0.7
 # Steps of EM where Newton's method leads nowhere, and how often both are tried.
 STEPS_BETWEEN, MOST_ROUNDS = 30, 4
@@ -31,86 +31,48 @@ STEPS_BETWEEN, MOST_ROUNDS = 30, 4
 LEVERAGE_MAX = 0.9
 
 
-class RowEquations(NamedTuple):
-    """Equations of rows.
-
-    Attributes
-    ----------
-    slopes : ndarray, shape (q, n)
-        Those of the predictors, times the probability to be good.
-    others : ndarray, shape (m, n)
-        Those of the other parameters.
-    """
-
-    slopes: Array
-    others: Array
-
-
-def row_equations(
-    mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array
-) -> RowEquations:
-    """Return the equations of rows at predictors (q, n)."""
-    found = mixture.probabilities(endog, size, predictors, at)
+def _functions(
+    mixture: Mixture, endog: Array, size: Array, predictors: Array
+) -> tuple[Array, Probabilities]:
+    """Return the equations of rows, their shares of bad rows last, (p + 1, n)."""
+    found = mixture.probabilities(endog, size, predictors)
     slopes = np.where(found.good > 0, found.good * found.rows.slopes, 0.0)
     with np.errstate(all="ignore"):
-        others = mixture.equations(endog, size, found, at)
-    return RowEquations(slopes, np.where(np.isfinite(others), others, 0.0))
+        others = mixture.equations(endog, size, found)
+    others = np.where(np.isfinite(others), others, 0.0)
+    return np.concatenate([slopes, others, found.bad_share[None]]), found
 
 
-def _changes(
-    mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array
-) -> tuple[list[RowEquations], list[RowEquations]]:
-    """Return the derivatives of the equations in each predictor and each other parameter."""
-    by_predictor, by_other = [], []
-    flat = at.flat()
-    for j, one in enumerate(predictors):
-        step = np.zeros_like(predictors)
-        step[j] = DELTA * np.maximum(np.abs(one), 1.0)
-        high = row_equations(mixture, at, endog, size, predictors + step)
-        low = row_equations(mixture, at, endog, size, predictors - step)
-        by_predictor.append(_ratio(high, low, 2.0 * step[j]))
-    for j, value in enumerate(flat):
-        change = np.zeros_like(flat)
-        change[j] = DELTA * max(abs(value), SMALL)
-        high = row_equations(mixture, at.like(flat + change), endog, size, predictors)
-        low = row_equations(mixture, at.like(flat - change), endog, size, predictors)
-        by_other.append(_ratio(high, low, 2.0 * float(change[j])))
-    return by_predictor, by_other
-
-
-def _ratio(high: RowEquations, low: RowEquations, step: Array | float) -> RowEquations:
-    return RowEquations((high.slopes - low.slopes) / step, (high.others - low.others) / step)
+def _information(found: Probabilities) -> Array:
+    """Return the information of rows on their predictors, were the good ones known, (q, q, n)."""
+    return np.where(found.good > 0, found.good * found.rows.information, 0.0)
 
 
 def _sums(
     mixture: Mixture,
-    at: Parameters,
     mass: Array,
     endog: Array,
     size: Array,
     predictors: Array,
     designs: tuple[Array, ...],
-) -> tuple[Array, Array, Array]:
-    """Return the equations (k + m,), their Jacobian, and the information on theta (k, k)."""
-    here = row_equations(mixture, at, endog, size, predictors)
-    by_predictor, by_other = _changes(mixture, at, endog, size, predictors)
-    pull = np.concatenate([design_sums(designs, mass * here.slopes), here.others @ mass])
-    bends = np.array([change.slopes for change in by_predictor]).swapaxes(0, 1)
-    upper = design_gram(designs, mass * bends)
-    right = [design_sums(designs, mass * change.slopes) for change in by_other]
-    below = np.array([change.others for change in by_predictor]).swapaxes(0, 1)
-    left = design_sums(designs, mass * below)
-    corner = [change.others @ mass for change in by_other]
-    m, k = len(corner), len(upper)
-    jacobian = np.zeros((k + m, k + m))
-    jacobian[:k, :k] = upper
-    if m:
-        jacobian[:k, k:], jacobian[k:, :k] = np.transpose(right), left
-        jacobian[k:, k:] = np.transpose(corner)
-    found = mixture.probabilities(endog, size, predictors, at)
-    used = found.good > 0
-    information = np.where(used, mass * found.good * found.rows.information, 0.0)
-    return pull, jacobian, design_gram(designs, information)
+) -> tuple[Array, Array, Array, float, Array]:
+    """Return the sums of `Stack`."""
+    here, found = _functions(mixture, endog, size, predictors)
+    q = len(found.rows.slopes)
+    slopes = np.empty((len(here), len(predictors), len(endog)))
+    for j, one in enumerate(predictors):
+        step = np.zeros_like(predictors)
+        step[j] = DELTA * np.maximum(np.abs(one), ONE if j < q else SMALL)
+        high = _functions(mixture, endog, size, predictors + step)[0]
+        low = _functions(mixture, endog, size, predictors - step)[0]
+        slopes[:, j] = (high - low) / (2.0 * step[j])
+    return (
+        design_sums(designs, mass * here[:-1]),
+        design_gram(designs, mass * slopes[:-1]),
+        design_gram(designs[:q], mass * _information(found)),
+        float(here[-1] @ mass),
+        design_sums(designs, mass * slopes[-1]),
+    )
 
 
 class Stack(NamedTuple):
@@ -122,6 +84,10 @@ class Stack(NamedTuple):
     jacobian : ndarray, shape (k + m, k + m)
     information : ndarray, shape (k, k)
         On theta, were the good rows known.
+    share : float
+        The sum of the shares of bad rows.
+    share_slopes : ndarray, shape (k + m,)
+        Its derivatives.
     free : ndarray, shape (k + m,)
         Which parameters no bound holds.
     """
@@ -129,6 +95,8 @@ class Stack(NamedTuple):
     pull: Array
     jacobian: Array
     information: Array
+    share: float
+    share_slopes: Array
     free: np.ndarray
 
     @property
@@ -144,44 +112,33 @@ class Stack(NamedTuple):
 
 def stacked(fit: Fit) -> Stack:
     """Return the equations of a fit, in one pass over the rows."""
-    kernel = partial(_sums, fit.mixture, fit.at)
-    pull, jacobian, information = fit.rows.sums(kernel, fit.theta)
+    pull, jacobian, information, share, slopes = fit.rows.sums(
+        partial(_sums, fit.mixture), fit.params
+    )
     low, high = fit.bounds
-    where = np.concatenate([fit.theta, fit.at.flat()])
-    held = ((where <= low) & (pull <= 0)) | ((where >= high) & (pull >= 0))
-    return Stack(pull, jacobian, information, ~held)
+    held = ((fit.params <= low) & (pull <= 0)) | ((fit.params >= high) & (pull >= 0))
+    return Stack(pull, jacobian, information, share, slopes, ~held)
 
 
 def polished(fit: Fit) -> tuple[Fit, bool]:
     """Return the root of the stacked equations near a fit, and whether it is one."""
-    last, start = np.inf, fit
+    last, start, k = np.inf, fit, len(fit.theta)
     for _ in range(MOST_STEPS):
         now = stacked(fit)
         step = now.inverse @ np.where(now.free, now.pull, 0.0)
-        size = _size(fit, now, step)
+        unit = np.abs(fit.others) + SMALL
+        errors = max(float(step[:k] @ now.information @ step[:k]), 0.0) ** 0.5
+        size = max(errors, float(np.abs(step[k:] / unit).max(initial=0.0)))
         if not np.isfinite(size):
             break
-        moved = fit.moved(*_shortened(fit, step, size, size > last))
+        # A step that is longer than the last is halved.
+        step *= 0.5 if size > last else 1.0
+        step[:k] *= 1.0 / max(size, 1.0)
+        step[k:] = np.clip(step[k:], -LONGEST * unit, LONGEST * unit)
+        fit, last = fit.moved(step), size
         if size < STEP_TOL:
-            return moved, True
-        fit, last = moved, size
+            return fit, True
     return start, False
-
-
-def _shortened(fit: Fit, step: Array, size: float, turned: bool) -> tuple[Array, Array]:
-    """Return a step of theta and one of the others, none longer than is safe."""
-    k, most = len(fit.theta), LONGEST * (np.abs(fit.at.flat()) + SMALL)
-    length = min(1.0, 1.0 / size) * (0.5 if turned else 1.0)
-    return length * step[:k], np.clip((0.5 if turned else 1.0) * step[k:], -most, most)
-
-
-def _size(fit: Fit, now: Stack, step: Array) -> float:
-    """Return the size of a step: in standard errors of theta, or relative for the others."""
-    k, others = len(fit.theta), fit.at.flat()
-    square = float(step[:k] @ now.information @ step[:k])
-    by_theta = float(np.sqrt(max(square, 0.0)))
-    relative = np.abs(step[k:]) / (np.abs(others) + SMALL)
-    return max(by_theta, float(relative.max(initial=0.0)), float(np.finfo(float).tiny))
 
 
 def rooted(fit: Fit) -> tuple[Fit, bool]:
@@ -218,71 +175,31 @@ class Moves(NamedTuple):
 def moves(fit: Fit) -> Moves:
     """Return the influence functions of a fit, at a root of its equations."""
     now, rows, k = stacked(fit), fit.rows, len(fit.theta)
-    inverse = now.inverse
-    eps, slopes = rows.sums(partial(_share_sums, fit.mixture, fit.at), fit.theta)
-    eps, by_all = float(eps) / rows.total, slopes @ inverse
-    root = inverse_root(now.information)
-    kernel = partial(_row_moves, fit.mixture, fit.at, root.T @ root)
-    equations = rows.map_designs(kernel, fit.theta, (len(inverse),))
-    share = rows.map(partial(_bad_share, fit.mixture, fit.at), fit.theta)
-    theta = rows.total * (equations @ inverse[:k].T)
-    return Moves(theta, share - eps + equations @ by_all, now.free[:k], eps)
+    root, inverse = inverse_root(now.information), now.inverse
+    kernel = partial(_row_moves, fit.mixture, root.T @ root)
+    found, share = rows.map(kernel, fit.params, (len(inverse) + 1,)), now.share / rows.total
+    by_theta = np.column_stack([inverse[:k], np.zeros(k)])
+    eps = found @ np.append(now.share_slopes @ inverse, 1.0) - share
+    if fit.mixture.full:  # the share is its bound, whatever the rows are
+        eps = 0.0 * eps
+    return Moves(rows.total * (found @ by_theta.T), eps, now.free[:k], share)
 
 
 def _row_moves(
     mixture: Mixture,
-    at: Parameters,
     inverse: Array,
     endog: Array,
     size: Array,
     predictors: Array,
     designs: tuple[Array, ...],
 ) -> Array:
-    """Return the equations of rows, those of theta with the factors of HC3, shape (n, k + m)."""
-    here = row_equations(mixture, at, endog, size, predictors)
-    found = mixture.probabilities(endog, size, predictors, at)
-    weights = np.where(found.good > 0, found.good * found.rows.information, 0.0)
-    leverage = np.zeros(len(endog))
-    ends = np.cumsum([0, *(design.shape[1] for design in designs)])
-    for i, left in enumerate(designs):
-        for j, right in enumerate(designs):
+    """Return the functions of rows, those of theta with the factors of HC3, (n, k + m + 1)."""
+    here, found = _functions(mixture, endog, size, predictors)
+    weights, q = _information(found), len(found.rows.slopes)
+    leverage, ends = 0.0, np.cumsum([0, *(design.shape[1] for design in designs[:q])])
+    for i, left in enumerate(designs[:q]):
+        for j, right in enumerate(designs[:q]):
             part = inverse[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
-            leverage += weights[i, j] * np.einsum("na,ab,nb->n", left, part, right)
-    factor = 1.0 / (1.0 - np.clip(leverage, 0.0, LEVERAGE_MAX))
-    return np.hstack([design_rows(designs, here.slopes * factor), here.others.T])
-
-
-def _bad_share(
-    mixture: Mixture, at: Parameters, endog: Array, size: Array, predictors: Array
-) -> Array:
-    return mixture.probabilities(endog, size, predictors, at).bad_share
-
-
-def _share_sums(
-    mixture: Mixture,
-    at: Parameters,
-    mass: Array,
-    endog: Array,
-    size: Array,
-    predictors: Array,
-    designs: tuple[Array, ...],
-) -> tuple[float, Array]:
-    """Return the sum of the shares of bad rows, and its derivatives in all parameters."""
-
-    def share(moved: Array, others: Array) -> Array:
-        return _bad_share(mixture, at.like(others), endog, size, moved)
-
-    flat = at.flat()
-    slopes, others = np.zeros(predictors.shape), np.zeros(len(flat))
-    for j, one in enumerate(predictors):
-        step = np.zeros_like(predictors)
-        step[j] = DELTA * np.maximum(np.abs(one), 1.0)
-        slopes[j] = share(predictors + step, flat) - share(predictors - step, flat)
-        slopes[j] /= 2.0 * step[j]
-    for j, value in enumerate(flat):
-        change = np.zeros_like(flat)
-        change[j] = DELTA * max(abs(value), SMALL)
-        found = share(predictors, flat + change) - share(predictors, flat - change)
-        others[j] = float(mass @ found) / (2.0 * float(change[j]))
-    total = float(mass @ share(predictors, flat))
-    return total, np.concatenate([design_sums(designs, mass * slopes), others])
+            leverage = leverage + weights[i, j] * np.einsum("na,ab,nb->n", left, part, right)
+    here[:q] /= 1.0 - np.clip(leverage, 0.0, LEVERAGE_MAX)
+    return np.column_stack([design_rows(designs, here[:-1]), here[-1]])

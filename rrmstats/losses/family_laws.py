@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rrmstats.core.explanations import Bad
-from rrmstats.laws.choice import BadRows, Laws
+from rrmstats.laws.choice import Laws
 from rrmstats.laws.counts import (
     AnyShare,
     CountCluster,
@@ -16,6 +16,7 @@ from rrmstats.laws.counts import (
     PlainCounts,
     WideCounts,
 )
+from rrmstats.laws.mixture import BadRows
 from rrmstats.laws.positive import Cluster, Dispersed, WideAround
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.families import Binomial, Counts, Family, MeanFunction, NegativeBinomial
@@ -27,7 +28,7 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         good = PlainCounts(family, mean)
         if isinstance(family, Binomial):
             if float(np.max(rows.size)) < 2.0:  # labels vary as much as they can
-                return Laws(good, None, (BadRows(Bad.WIDE, 1, wide=EitherLabel()),))
+                return Laws(good, None, (BadRows(Bad.WIDE, (EitherLabel(),)),))
             return Laws(good, OverdispersedShares(mean), bad_shares())
         given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
         return Laws(good, OverdispersedCounts(mean, given), bad_counts())
@@ -37,9 +38,9 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         Dispersed(family, mean, rows.n_params, rows.total),
         None,
         (
-            BadRows(Bad.WIDE, 2 + zeros, wide=wide),
-            BadRows(Bad.CLUSTER, 3, apart=cluster),
-            BadRows(Bad.WIDE_AND_CLUSTER, 5 + zeros, apart=cluster, wide=wide, parts=(0, 1)),
+            BadRows(Bad.WIDE, (wide,)),
+            BadRows(Bad.CLUSTER, (cluster,)),
+            BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), parts=(0, 1)),
         ),
     )
 
@@ -47,18 +48,18 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
 def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
     """Return what bad counts may look like."""
     wide, cluster, false = WideCounts(), CountCluster(), FalseZeros()
-    far = (BadRows(Bad.WIDE, 2, wide=wide), BadRows(Bad.CLUSTER, 3, wide=cluster))
+    far = (BadRows(Bad.WIDE, (wide,)), BadRows(Bad.CLUSTER, (cluster,)))
     if not zeros:
         return far
     both = Bad.WIDE_AND_ZEROS
     return (
         *far,
-        BadRows(Bad.FALSE_ZEROS, 1, apart=false),
-        BadRows(Bad.FALSE_ZEROS, 2, apart=false, sloped=True, parts=(2,)),
-        BadRows(both, 3, apart=false, wide=wide, parts=(0, 2)),
-        BadRows(both, 4, apart=false, wide=wide, sloped=True, parts=(0, 3)),
-        BadRows(both, 4, apart=false, wide=cluster, parts=(1, 2)),
-        BadRows(both, 5, apart=false, wide=cluster, sloped=True, parts=(1, 3)),
+        BadRows(Bad.FALSE_ZEROS, (false,)),
+        BadRows(Bad.FALSE_ZEROS, (false,), sloped=True, parts=(2,)),
+        BadRows(both, (false, wide), parts=(0, 2)),
+        BadRows(both, (false, wide), sloped=True, parts=(0, 3)),
+        BadRows(both, (false, cluster), parts=(1, 2)),
+        BadRows(both, (false, cluster), sloped=True, parts=(1, 3)),
     )
 
 
@@ -66,7 +67,7 @@ def bad_shares() -> tuple[BadRows, ...]:
     """Return what bad counts of successes may look like."""
     wide, false = AnyShare(), FalseZeros()
     return (
-        BadRows(Bad.WIDE, 3, wide=wide),
-        BadRows(Bad.FALSE_ZEROS, 1, apart=false),
-        BadRows(Bad.FALSE_ZEROS, 2, apart=false, sloped=True, parts=(1,)),
+        BadRows(Bad.WIDE, (wide,)),
+        BadRows(Bad.FALSE_ZEROS, (false,)),
+        BadRows(Bad.FALSE_ZEROS, (false,), sloped=True, parts=(1,)),
     )

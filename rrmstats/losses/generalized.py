@@ -14,7 +14,7 @@ from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.explain import explained_rows
+from rrmstats.laws.explain import distinct_ends, explained_rows
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
@@ -98,12 +98,13 @@ class GeneralizedProblem(DevianceProblem):
         found = explained_rows(
             rows,
             laws_of_family(self.family, self.mean, rows),
-            (self.weighted_fit(first.setting.spread(self.n_obs)), first.fit.rows.theta),
+            self._candidates(first),
             first.setting.eps_bar,
+            lambda theta: first.agrees(self.design.to_params(theta)),
         )
         fit = found.fit
         sample = Sample(self, first.setting)
-        at = sample.at(fit.theta, float(fit.at.good[0]) if self.family.dispersed else 1.0, 1.0)
+        at = sample.at(fit.theta, float(fit.others[0]) if self.family.dispersed else 1.0, 1.0)
         weights = rows.mass * found.good
         solution = first.solution.continued(
             fit.theta,
@@ -129,6 +130,11 @@ class GeneralizedProblem(DevianceProblem):
             boundary=boundary,
             moves=found.moves.theta,
         )
+
+    def _candidates(self, first: GeneralizedEstimate) -> list[Array]:
+        """Return parameters to start from: of maximum likelihood, and the ends of the search."""
+        most_likely = self.weighted_fit(first.setting.spread(self.n_obs))
+        return [most_likely, first.fit.rows.theta, *distinct_ends(first.solution)]
 
     @property
     def _is_regression(self) -> bool:

@@ -7,9 +7,10 @@ import numpy as np
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad
 from rrmstats.core.setting import Setting
-from rrmstats.laws.choice import BadRows, Laws
+from rrmstats.laws.choice import Laws
 from rrmstats.laws.counts import WideCounts
 from rrmstats.laws.likelihood import KernelRows, WholeRows, unpredicted
+from rrmstats.laws.mixture import BadRows
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.families import Link, MeanFunction, Poisson
 from rrmstats.losses.family_laws import bad_counts, laws_of_family
@@ -46,9 +47,9 @@ def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
     if isinstance(form, CountLaw):
         return _count_laws(form, rows, likelihood.lower)
     if _are_counts(y):
-        bad = (BadRows(Bad.WIDE, 2, wide=WideCounts()),)
+        bad = (BadRows(Bad.WIDE, (WideCounts(),)),)
     else:
-        bad = (BadRows(Bad.WIDE, 3, wide=unpredicted(y, rows.mass)),)
+        bad = (BadRows(Bad.WIDE, (unpredicted(y, rows.mass),)),)
     if form is not None:
         return Laws(KernelRows(form.kernel.log_density, form.kernel.slopes), None, bad)
     scores = likelihood.scores

@@ -171,9 +171,12 @@ def test_rows_very_far_out(cls):
 
 
 @pytest.mark.parametrize("eps_bar", [0.1, 0.3])
-def test_one_model_in_two_classes_has_one_answer(eps_bar):
+@pytest.mark.parametrize("dirty", [False, True])
+def test_one_model_in_two_classes_has_one_answer(eps_bar, dirty):
     """A generalized linear model with Gaussian responses is a linear regression."""
     data = frame()
+    if dirty:
+        data.loc[BAD, "y"] += 15
     exog = sm.add_constant(data[["x", "z"]])
     plain = rrmstats.RRMOLS(data.y, exog, eps_bar).fit()
     general = rrmstats.RRMGLM(data.y, exog, eps_bar, family=sm.families.Gaussian()).fit()
