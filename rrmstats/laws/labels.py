@@ -8,10 +8,9 @@ A label that was 1 is flipped with probability :math:`f_1`, one that was 0 with 
 With steepness b = 0 labels flip at random, by class. With b > 0 they flip where the model is sure
 of them. Without flips it is logistic regression.
 
-Coefficients of predictors in units of their spread have a standard logistic prior each, worth one
-label of either kind (the log-F(2, 2) prior of Greenland and Mansournia, 2015), so that fits stay
-finite where labels are separated; that of the constant is flat. Shares of flipped labels have
-Jeffreys' prior between 0 and their bound.
+Coefficients of predictors in units of their spread have Cauchy priors, so that fits stay finite
+where labels are separated; that of the constant is flat. Shares of flipped labels have Jeffreys'
+prior between 0 and their bound.
 """
 
 from __future__ import annotations
@@ -34,6 +33,9 @@ TINY = 1e-300
 CONVERGED, HIDDEN = 1e-12, 1e-7
 # Smallest curvature, relative to that of the parameters one by one, that a step relies on.
 FLAT = 1e-8
+# Scale of the Cauchy prior of a slope whose predictor has standard deviation one: the default of
+# Gelman, Jakulin, Pittau and Su (2008), which is 2.5 for a standard deviation of one half.
+PRIOR_SCALE = 1.25
 # Leverage past which the influence of a row is not raised further.
 LEVERAGE_MAX = 0.99
 
@@ -266,7 +268,7 @@ class LabelFit:
             self.eps,
             law.total,
         )
-        pull = (1.0 - 2.0 * odds_shares(law.units @ self.theta)[0]) @ law.units
+        pull = log_priors(law.units @ self.theta)[1] @ law.units
         return moved[:, :k], moved[:, k], self.variance[:k, :k] @ pull
 
     def prob_bad(self) -> Array:
@@ -334,10 +336,9 @@ class FlippedLabels:
         (log_likelihood, *flipped), gradients, hessians = row_sums(
             _sums, self.endog, self.exog, self.counts, self.odds(z, fixed)
         )
-        p, q = odds_shares(self.units @ z[:k])
-        log_prior = float(np.log(np.maximum(p * q, TINY)).sum())
-        gradients[0, :k] += (q - p) @ self.units
-        hessians[0, :k, :k] -= weighted_gram(self.units, 2.0 * p * q)
+        log_prior, pull, curvature = log_priors(self.units @ z[:k])
+        gradients[0, :k] += pull @ self.units
+        hessians[0, :k, :k] += weighted_gram(self.units, curvature)
         ways = np.reshape(self.flips.ways, (2, -1)).T / self.total
         shares, slopes = ways @ np.array(flipped), ways @ gradients[1:]
         curvatures = np.tensordot(ways, hessians[1:], 1)
@@ -390,6 +391,13 @@ def _with_log(
     slope = slope / share
     added = curvature / share - np.outer(slope, slope)
     return value + 0.5 * np.log(share), gradient + 0.5 * slope, hessian + 0.5 * added
+
+
+def log_priors(slopes: Array) -> tuple[float, Array, Array]:
+    """Return the logarithm of the prior of slopes (m,), up to a constant, and its derivatives."""
+    size = PRIOR_SCALE**2 + slopes**2
+    first, second = -2.0 * slopes / size, 2.0 * (slopes**2 - PRIOR_SCALE**2) / size**2
+    return float(-np.log(size / PRIOR_SCALE**2).sum()), first, second
 
 
 def uphill(gradient: Array, hessian: Array) -> Array:

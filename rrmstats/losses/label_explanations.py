@@ -22,10 +22,11 @@ from rrmstats.laws.labels import (
     LabelFit,
 )
 
-# Share of clean samples in which label noise may be chosen, and the part that this choice may add
-# to the variance of their coefficients; see `noise_price`. `python benchmarks/dirty_labels.py
-# --calibrate` prints what other costs do to clean labels and to those flipped at random.
-LEVEL, COST = 0.05, 0.1
+# Share of clean samples in which label noise may be chosen, and the bound on what this choice may
+# add to the variance of their coefficients; see `noise_price`. `python benchmarks/dirty_labels.py
+# --calibrate` prints the errors at several costs: at this one no clean sample is called noisy, at
+# the next some are, and half as much raises the error of labels flipped at random by a sixth.
+LEVEL, COST = 0.05, 0.2
 # Steepness of flips where the model is sure: the first one tried, and the range in which it is
 # doubled or halved as long as the likelihood rises. Below 1 sure labels are no more likely to be
 # both flipped and seen than others; past the largest a flip is a matter of a threshold.
