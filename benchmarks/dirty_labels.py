@@ -149,6 +149,8 @@ def peer_errors(cell: Cell, runs: int, seed: int) -> dict[str, float]:
     means = {}
     for name, estimates in found.items():
         kept = [params for params in estimates if not np.isnan(params).any()]
+        if not kept:
+            continue
         means[name] = float(np.mean([(params - cell.params)[1:] ** 2 for params in kept]))
     return means
 

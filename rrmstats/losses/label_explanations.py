@@ -39,7 +39,8 @@ TRIAL_STEPS = 3
 START_SIZE = 2.0
 # Shares of the rows, the most central ones, whose fits are starts.
 CENTRAL_SHARES = (0.25, 0.5, 0.75)
-ENDS = (BOTH_ENDS, ONES, ZEROS)
+# Variants of label noise, and the ends at which the model is sure.
+NOISE, ENDS = (ONE_RATE, BY_CLASS), (BOTH_ENDS, ONES, ZEROS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +83,9 @@ def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[L
     none = plain.fit(np.zeros(plain.n_coef))
     starts = [none.theta, _bounded(plain, theta), *central_fits(plain, columns)]
     found = [_explanation(none, Bad.NONE, 0.0)]
-    for flips in (ONE_RATE, BY_CLASS):
+    for flips in NOISE:
         fit = best_fit(replace(plain, flips=flips), starts)
-        found.append(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit)))
+        found.append(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit), len(NOISE)))
     steep = steepest_fit(plain, starts)
     price = steep.law.flips.n_params * float(np.log(plain.total))
     found.append(_explanation(steep, Bad.UNLIKELY_LABELS, price, len(ENDS) * N_STEEPNESS))
@@ -92,7 +93,7 @@ def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[L
 
 
 def _explanation(fit: LabelFit, bad: Bad, price: float, variants: int = 1) -> LabelExplanation:
-    """Return an explanation, the best of so many variants that are as likely beforehand."""
+    """Return an explanation: one of so many variants that share its probability beforehand."""
     told = Explanation(
         good=Good.PLAIN,
         bad=bad,
@@ -112,8 +113,10 @@ def variance_of_choice(found: Sequence[LabelExplanation]) -> Array:
     cover coefficients that flips may have shrunk without being noticed.
     """
     chosen, k = found[0].fit, found[0].fit.law.n_coef
-    weights = softmax([each.log_evidence for each in found])
-    added = np.zeros((k, k))
+    log_evidence, added = np.array([each.log_evidence for each in found]), np.zeros((k, k))
+    if np.isneginf(log_evidence).all():  # no fit has converged
+        return added
+    weights = softmax(log_evidence)
     for weight, each in zip(weights[1:], found[1:], strict=True):
         values, axes = np.linalg.eigh(each.fit.variance[:k, :k] - chosen.variance[:k, :k])
         away = each.fit.theta - chosen.theta
