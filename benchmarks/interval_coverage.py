@@ -198,8 +198,8 @@ that there are no intervals, are left out. With r runs a coverage of 0.95 is kno
 Intervals of two steps are conditional on the explanation that was chosen. For linear
 regression they keep their promise all the same. Those of logistic regression allow for the
 explanations that were not chosen: they are longer than they need to be on clean labels, and too
-short where many labels were flipped at random and nothing shows it. Slopes of skewed noise are not biased, but at a large `eps_bar`
-few rows decide them.
+short where many labels were flipped at random and nothing shows it. Slopes of skewed noise are
+not biased, but at a large `eps_bar` few rows decide them.
 
 Made by `python benchmarks/interval_coverage.py --runs {runs}`.
 
