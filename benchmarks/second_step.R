@@ -32,6 +32,11 @@ methods <- list(
       control <- glmrobMqle.control(maxit = 200)
       coef(glmrob(d[, 1] ~ x, family = binomial, weights.on.x = "robCov", control = control))
     },
+    covMcd = function(d) {
+      x <- d[, -(1:2)]
+      control <- glmrobMqle.control(maxit = 200)
+      coef(glmrob(d[, 1] ~ x, family = binomial, weights.on.x = "covMcd", control = control))
+    },
     BY = function(d) {
       x <- d[, -(1:2)]
       coef(glmrob(d[, 1] ~ x, family = binomial, method = "BY"))

@@ -6,8 +6,11 @@ A label that was 1 is flipped with probability :math:`f_1`, one that was 0 with 
           \mathrm{logit} f_1 = u_1 + b x'\beta, \quad \mathrm{logit} f_0 = u_0 - b x'\beta.
 
 With steepness b = 0 labels flip at random, by class. With b > 0 they flip where the model is sure
-of them. Without flips it is logistic regression. All of them are fitted with Jeffreys' prior for
-the coefficients, and for each rate of flips: that of a share between 0 and its bound.
+of them. Without flips it is logistic regression.
+
+Coefficients of predictors in units of their spread have Cauchy priors, so that fits stay finite
+where labels are separated; that of the constant is flat. Shares of flipped labels have Jeffreys'
+prior between 0 and their bound.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
@@ -27,14 +31,11 @@ TINY = 1e-300
 # Expected gain of a step, in units of the log-likelihood, at which a fit has converged; and the
 # one below which rounding may hide it.
 CONVERGED, HIDDEN = 1e-12, 1e-7
-# Smallest eigenvalue of a Hessian of unit diagonal that counts as positive.
-CONCAVE = 1e-8
-# Levenberg's damping: where it begins, and its growth and decline.
-DAMPING, HARDER, SOFTER = 1e-2, 5.0, 0.1
-# Part of what flips that move with the coefficients tell about these that errors count: a steep
-# threshold lies among few rows, and all of it would make coefficients look better known than they
-# are. Calibrated by the coverage of intervals in benchmarks/dirty_labels.py.
-COUNTED = 0.5
+# Smallest curvature, relative to that of the parameters one by one, that a step relies on.
+FLAT = 1e-8
+# Scale of the Cauchy prior of a slope whose predictor has standard deviation one: the default of
+# Gelman, Jakulin, Pittau and Su (2008), which is 2.5 for a standard deviation of one half.
+PRIOR_SCALE = 1.25
 # Leverage past which the influence of a row is not raised further.
 LEVERAGE_MAX = 0.99
 
@@ -66,9 +67,47 @@ class Flips:
 
 
 NO_FLIPS = Flips(((), ()))
-ONE_RATE = Flips(((1.0,), (1.0,)))
-BY_CLASS = Flips(((1.0, 0.0), (0.0, 1.0)))
 BOTH_ENDS, ONES, ZEROS = ((1.0,), (1.0,)), ((1.0,), (0.0,)), ((0.0,), (1.0,))
+ONE_RATE, BY_CLASS = Flips(BOTH_ENDS), Flips(((1.0, 0.0), (0.0, 1.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Odds:
+    """Log-odds of labels and of their flips: what the rows have in common.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (k,)
+        Coefficients.
+    rates : ndarray, shape (d,)
+    flips : Flips
+    fixed : bool
+        Whether derivatives take the flips not to move with the coefficients.
+    """
+
+    theta: Array
+    rates: Array
+    flips: Flips
+    fixed: bool
+
+    def of(self, endog: Array, exog: Array) -> Flipped:
+        """Return the probabilities of some rows."""
+        eta, steepness = exog @ self.theta, self.flips.steepness
+        one, zero = (
+            float(np.dot(way, self.rates)) if any(way) else -np.inf for way in self.flips.ways
+        )
+        p, q = odds_shares(eta)
+        f1, g1 = odds_shares(one + steepness * eta)
+        f0, g0 = odds_shares(zero - steepness * eta)
+        seen = np.maximum([g1 * p + f0 * q, f1 * p + g0 * q], TINY)
+        return Flipped(p, q, f1, g1, f0, g0, *np.where(endog == 1, seen, seen[::-1]))
+
+    @property
+    def chain(self) -> Array:
+        """Derivatives of the log-odds of labels and flips in eta and rates, (1 + d, 3)."""
+        drift = 0.0 if self.fixed else self.flips.steepness
+        ways = np.reshape(self.flips.ways, (2, -1)).T
+        return np.vstack([[1.0, drift, -drift], np.insert(ways, 0, 0.0, axis=1)])
 
 
 class Flipped(NamedTuple):
@@ -93,6 +132,32 @@ class Flipped(NamedTuple):
     label: Array
     other: Array
 
+    def flip_slopes(self, chain: Array) -> tuple[Array, Array]:
+        """Return derivatives of the probabilities f1 p and f0 q of flips, in eta and rates.
+
+        Shapes (2, 1 + d, n) and (2, 1 + d, 1 + d, n).
+        """
+        p, q, f1, g1, f0, g0, *_ = self
+        firsts, seconds = np.zeros((2, 3, len(p))), np.zeros((2, 3, 3, len(p)))
+        for i, (f, g, own, sign) in enumerate([(f1, g1, p, 1.0), (f0, g0, q, -1.0)]):
+            a = 1 + i
+            firsts[i, 0], firsts[i, a] = sign * f * p * q, f * g * own
+            seconds[i, 0, 0], seconds[i, a, a] = sign * f * p * q * (q - p), f * g * (g - f) * own
+            seconds[i, 0, a] = seconds[i, a, 0] = sign * f * g * p * q
+        return (
+            np.einsum("ai,sin->san", chain, firsts),
+            np.einsum("ai,sijn,bj->sabn", chain, seconds, chain, optimize=True),
+        )
+
+    def label_slopes(self, endog: Array, flips: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Return derivatives of ln P(label), shapes (1 + d, n) and (1 + d, 1 + d, n)."""
+        first, second = (each[1] - each[0] for each in flips)
+        first[0] += self.p * self.q
+        second[0, 0] += self.p * self.q * (self.q - self.p)
+        signed = np.where(endog == 1, 1.0, -1.0) / self.label
+        first, second = signed * first, signed * second
+        return first, second - first[:, None] * first
+
 
 class Value(NamedTuple):
     """A law at some parameters.
@@ -102,25 +167,28 @@ class Value(NamedTuple):
     z : ndarray, shape (k + d,)
         Coefficients and rates.
     penalized : float
-        Log-likelihood with the prior; minus infinity where the share exceeds its bound.
-    log_likelihood : float
-    information : ndarray, shape (k, k)
-        Of true labels.
-    log_prior : float
-        Jeffreys' prior of the coefficients: half the logarithm of its determinant.
+        Log-likelihood with the priors; minus infinity where the share exceeds its bound.
+    log_likelihood, log_prior : float
+        Of the labels, and of the coefficients.
+    gradient, hessian : ndarray, shapes (k + d,) and (k + d, k + d)
+        Derivatives of `penalized`.
     shares : ndarray, shape (d,)
         Expected share of the rows that each rate flips.
+    share_slopes : ndarray, shape (d, k + d)
+        Its derivatives.
     """
 
     z: Array
     penalized: float
     log_likelihood: float
-    information: Array
     log_prior: float
+    gradient: Array
+    hessian: Array
     shares: Array
+    share_slopes: Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LabelFit:
     """The end of a fit.
 
@@ -145,6 +213,68 @@ class LabelFit:
         """Expected share of flipped labels."""
         return float(self.value.shares.sum())
 
+    @cached_property
+    def variance(self) -> Array:
+        """Covariance of coefficients and rates under the law, shape (k + d, k + d).
+
+        Flips do not move with the coefficients in it: a steep threshold lies among few rows, and
+        what they tell would make coefficients look better known than they are.
+        """
+        fixed = self.law.value(self.value.z, fixed=True)
+        return np.linalg.pinv(-fixed.hessian, hermitian=True)
+
+    @property
+    def log_evidence(self) -> float:
+        """Logarithm of the probability of the labels, up to what all kinds of flips share.
+
+        By Laplace's method, in coefficients and the logistic coordinates of the shares, where
+        Jeffreys' prior is Dirichlet's with exponents one half.
+        """
+        at, d, eps_bar = self.value, self.law.flips.n_rates, self.law.eps_bar
+        sign, curvature = np.linalg.slogdet(-at.hessian)
+        if not self.converged or sign <= 0:
+            return -np.inf
+        parts = np.log(np.append(at.shares, eps_bar - self.eps) / eps_bar).sum() if d else 0.0
+        by_rates = np.linalg.slogdet(at.share_slopes[:, self.law.n_coef :] / eps_bar)[1]
+        constant = gammaln(0.5 * (d + 1)) - 0.5 * np.log(np.pi) + 0.5 * d * np.log(2.0)
+        fitted = at.log_likelihood + at.log_prior
+        return float(fitted + constant - 0.5 * parts + by_rates - 0.5 * curvature)
+
+    def influence(self) -> tuple[Array, Array, Array]:
+        """Return influence functions of coefficients and of the share, and the prior's shift.
+
+        An estimate moves by the sum of its influence functions over the rows. Flips move in them
+        as in `variance`, and residuals have HC3's factors.
+
+        Returns
+        -------
+        moves : ndarray, shape (n, k)
+            Of the coefficients.
+        share_moves : ndarray, shape (n,)
+            Of the share of flipped labels.
+        shift : ndarray, shape (k,)
+            How far the prior moved the coefficients, to first order.
+        """
+        law, k = self.law, self.law.n_coef
+        at = law.value(self.value.z, fixed=True)
+        to_share = self.variance @ at.share_slopes.sum(axis=0)
+        moved = row_map(
+            _influence,
+            law.endog,
+            law.exog,
+            law.odds(at.z, fixed=True),
+            self.variance,
+            np.column_stack([self.variance[:, :k], to_share]),
+            self.eps,
+            law.total,
+        )
+        pull = log_priors(law.units @ self.theta)[1] @ law.units
+        return moved[:, :k], moved[:, k], self.variance[:k, :k] @ pull
+
+    def prob_bad(self) -> Array:
+        """Return the probability of each row that its label was flipped, shape (n,)."""
+        return row_map(_prob_bad, self.law.endog, self.law.exog, self.law.odds(self.value.z))
+
 
 @dataclass(frozen=True, eq=False)
 class FlippedLabels:
@@ -157,6 +287,8 @@ class FlippedLabels:
     exog : ndarray or BlockArray, shape (n, k)
     counts : ndarray or BlockArray, shape (n,)
         How often each row counts.
+    units : ndarray, shape (m, k)
+        Takes coefficients to those of predictors in units of their spread, which have priors.
     eps_bar : float
         Bound on the share of flipped labels.
     flips : Flips
@@ -167,14 +299,16 @@ class FlippedLabels:
     --------
     >>> import numpy as np
     >>> from rrmstats.laws.labels import NO_FLIPS, FlippedLabels
-    >>> law = FlippedLabels(np.array([0.0, 1, 1, 1]), np.ones((4, 1)), np.ones(4), 0.1, NO_FLIPS)
-    >>> bool(np.isclose(law.fit(np.zeros(1)).theta[0], np.log(3.5 / 1.5)))
+    >>> labels, one = np.array([0.0, 1, 1, 1]), np.ones((4, 1))
+    >>> law = FlippedLabels(labels, one, np.ones(4), np.zeros((1, 1)), 0.1, NO_FLIPS)
+    >>> bool(np.isclose(law.fit(np.zeros(1)).theta[0], np.log(3)))
     True
     """
 
     endog: Array
     exog: Array
     counts: Array
+    units: Array
     eps_bar: float
     flips: Flips
     steps: int = 1000
@@ -189,213 +323,92 @@ class FlippedLabels:
         """Number of observations that the rows stand for."""
         return float(self.counts.sum())
 
-    @cached_property
-    def _spread_rates(self) -> Array:
-        """Take coefficients and d rates to coefficients and both log-odds, (k + 2, k + d)."""
-        k, d = self.n_coef, self.flips.n_rates
-        spread = np.zeros((k + 2, k + d))
-        spread[:k, :k] = np.eye(k)
-        spread[k:, k:] = np.reshape(self.flips.ways, (2, d))
-        return spread
+    def odds(self, z: Array, fixed: bool = False) -> Odds:
+        """Return the log-odds that coefficients and rates stand for."""
+        return Odds(z[: self.n_coef], z[self.n_coef :], self.flips, fixed)
 
-    def offsets(self, z: Array) -> tuple[float, float]:
-        """Return the log-odds of a flip of a 1, and of a 0, at even odds of the label."""
-        rates = z[self.n_coef :]
-        found = [float(np.dot(way, rates)) if any(way) else -np.inf for way in self.flips.ways]
-        return found[0], found[1]
+    def value(self, z: Array, fixed: bool = False) -> Value:
+        """Return the penalized log-likelihood at coefficients and rates, and its derivatives.
 
-    def value(self, z: Array) -> Value:
-        """Return the log-likelihood and its prior at coefficients and rates."""
-        log_likelihood, information, by_class = row_sums(
-            _values, self.endog, self.exog, self.counts, *self._arguments(z)
-        )
-        with np.errstate(divide="ignore"):  # singular: no start, or no way to go
-            sign, log_det = np.linalg.slogdet(information)
-        shares = by_class @ np.reshape(self.flips.ways, (2, -1)) / self.total
-        room = 1.0 - float(shares.sum()) / self.eps_bar if len(shares) else 1.0
-        penalized = -np.inf
-        if sign > 0 and room > 0 and (shares > 0).all():
-            prior = log_det + np.log(shares).sum() + np.log(room)
-            penalized = float(log_likelihood + 0.5 * prior)
-        return Value(
-            z, penalized, float(log_likelihood), information, 0.5 * float(log_det), shares
-        )
-
-    def _arguments(self, z: Array) -> tuple[Array, float, float, float]:
-        return (z[: self.n_coef], *self.offsets(z), self.flips.steepness)
-
-    def slopes(
-        self, at: Value, expected: bool = False, drift: float | None = None
-    ) -> tuple[Array, Array]:
-        """Return the gradient (k + d,) of `penalized`, and minus its Hessian (k + d, k + d).
-
-        That of the prior is approximate: hat values are fixed, and the logarithms of the shares
-        have no curvature. `expected` takes the expected one of the log-likelihood; `drift` is how
-        the log-odds of flips move with the predictor, by default their steepness.
+        With `fixed` they take the flips not to move with the coefficients.
         """
-        inverse = np.linalg.inv(at.information)
-        score, hessian, by_class = row_sums(
-            _slopes,
-            self.endog,
-            self.exog,
-            self.counts,
-            *self._arguments(at.z),
-            inverse,
-            self.flips.steepness if drift is None else drift,
-            expected,
+        k = self.n_coef
+        (log_likelihood, *flipped), gradients, hessians = row_sums(
+            _sums, self.endog, self.exog, self.counts, self.odds(z, fixed)
         )
-        spread, k = self._spread_rates, self.n_coef
-        gradient, hessian = spread.T @ score, spread.T @ hessian @ spread
-        if self.flips.n_rates:
-            shares = spread[k:, k:].T @ by_class @ spread / self.total
-            room = self.eps_bar - float(at.shares.sum())
-            toward = shares.sum(axis=0) / room
-            gradient = gradient + 0.5 * ((1.0 / at.shares) @ shares - toward)
-            hessian = hessian + 0.5 * np.outer(toward, toward)
-        return gradient, hessian
+        log_prior, pull, curvature = log_priors(self.units @ z[:k])
+        gradients[0, :k] += pull @ self.units
+        hessians[0, :k, :k] += weighted_gram(self.units, curvature)
+        ways = np.reshape(self.flips.ways, (2, -1)).T / self.total
+        shares, slopes = ways @ np.array(flipped), ways @ gradients[1:]
+        curvatures = np.tensordot(ways, hessians[1:], 1)
+        found = log_likelihood + log_prior, gradients[0], hessians[0]
+        for each in zip(shares, slopes, curvatures, strict=True):
+            found = _with_log(*found, *each)
+        if len(shares):
+            room = self.eps_bar - shares.sum()
+            found = _with_log(*found, room, -slopes.sum(axis=0), -curvatures.sum(axis=0))
+        return Value(
+            z, float(found[0]), float(log_likelihood), log_prior, *found[1:], shares, slopes
+        )
 
     def fit(self, start: Array, steps: int | None = None) -> LabelFit:
         """Return the maximum of the penalized likelihood near coefficients and rates.
+
+        Newton's method, uphill also where the likelihood is not concave, with halved steps.
 
         Parameters
         ----------
         start : ndarray, shape (k + d,)
         steps : int, optional
-            Newton steps, if fewer than usual. The expected Hessian takes over where it is not
-            positive, and damping where a step does not climb.
+            Newton steps, if fewer than usual.
         """
-        here, damping, climbed = self.value(start), 0.0, None
-        correction: Array = np.zeros((len(start), len(start)))
+        here = self.value(start)
         for _ in range(self.steps if steps is None else min(steps, self.steps)):
             if not np.isfinite(here.penalized):
                 break
-            gradient, hessian = self.slopes(here)
-            if climbed is not None:
-                correction = corrected(correction, hessian, *climbed, gradient)
-            step = damped(gradient, hessian + correction, damping)
-            if step is None:
-                step, correction = damped(gradient, hessian, damping), 0.0 * correction
-            if step is None:
-                gradient, hessian = self.slopes(here, expected=True)
-            ahead, step, damping = self._climb(here, gradient, hessian, step, damping)
-            gain = float(gradient @ step)
-            if ahead is None:
-                return LabelFit(self, here, gain <= HIDDEN)
-            here, climbed = ahead, (step, gradient)
+            step = uphill(here.gradient, here.hessian)
+            gain = float(here.gradient @ step)
+            while True:
+                ahead = self.value(here.z + step)
+                if ahead.penalized > here.penalized or gain <= CONVERGED:
+                    break
+                if gain <= HIDDEN:
+                    return LabelFit(self, here, True)
+                step, gain = 0.5 * step, 0.5 * gain
+            here = ahead
             if gain <= CONVERGED:
                 return LabelFit(self, here, True)
         return LabelFit(self, here, False)
 
-    def _climb(
-        self, here: Value, gradient: Array, hessian: Array, step: Array | None, damping: float
-    ) -> tuple[Value | None, Array, float]:
-        """Return the end of a step that climbs, if there is one, the step, and its damping."""
-        while True:
-            if step is None:
-                step = damped(gradient, hessian, damping, floor=True)
-                assert step is not None
-            gain = float(gradient @ step)
-            ahead = self.value(here.z + step)
-            if ahead.penalized > here.penalized or gain <= CONVERGED:
-                return ahead, step, SOFTER * damping if damping > DAMPING else 0.0
-            if not gain > HIDDEN:
-                return None, step, damping
-            damping, step = max(HARDER * damping, DAMPING), None
 
-    def prob_bad(self, at: Value) -> Array:
-        """Return the probability of each row that its label was flipped, shape (n,)."""
-        return row_map(_prob_bad, self.endog, self.exog, *self._arguments(at.z))
-
-    def bread(self, at: Value) -> Array:
-        """Return the inverse of minus the Hessian, shape (k + d, k + d).
-
-        The observed one where it is positive; flips move with the coefficients in part, see
-        COUNTED.
-        """
-        drift = COUNTED * self.flips.steepness
-        _, hessian = self.slopes(at, drift=drift)
-        if damped(np.ones(len(hessian)), hessian, 0.0) is None:
-            _, hessian = self.slopes(at, expected=True, drift=drift)
-        return np.linalg.pinv(hessian, hermitian=True)
-
-    def influence(self, at: Value) -> tuple[Array, Array, Array]:
-        """Return influence functions of coefficients and of the share, and the prior's shift.
-
-        An estimate moves by the sum of its influence functions over the rows. Flips move in them
-        as in `bread`, and residuals have HC3's factors.
-
-        Returns
-        -------
-        moves : ndarray, shape (n, k)
-            Of the coefficients.
-        share_moves : ndarray, shape (n,)
-            Of the share of flipped labels.
-        shift : ndarray, shape (k,)
-            How far Jeffreys' prior moved the coefficients, to first order.
-        """
-        k, spread, bread = self.n_coef, self._spread_rates, self.bread(at)
-        pull, by_class = row_sums(
-            _pulls,
-            self.endog,
-            self.exog,
-            self.counts,
-            *self._arguments(at.z),
-            np.linalg.inv(at.information),
-        )
-        shares = by_class.sum(axis=0) @ spread / self.total
-        moved = row_map(
-            _influence,
-            self.endog,
-            self.exog,
-            *self._arguments(at.z),
-            spread @ np.column_stack([bread[:, :k], bread @ shares]),
-            spread @ bread @ spread.T,
-            float(at.shares.sum()),
-            self.total,
-        )
-        return moved[:, :k], moved[:, k], bread[:k, :k] @ pull
+def _with_log(
+    value: float, gradient: Array, hessian: Array, share: float, slope: Array, curvature: Array
+) -> tuple[float, Array, Array]:
+    """Return a function and its derivatives with half the logarithm of a share added."""
+    if not share > 0:
+        return -np.inf, gradient, hessian
+    slope = slope / share
+    added = curvature / share - np.outer(slope, slope)
+    return value + 0.5 * np.log(share), gradient + 0.5 * slope, hessian + 0.5 * added
 
 
-def damped(gradient: Array, hessian: Array, damping: float, floor: bool = False) -> Array | None:
-    """Return Newton's step with Levenberg's damping; None where a Hessian is not positive.
+def log_priors(slopes: Array) -> tuple[float, Array, Array]:
+    """Return the logarithm of the prior of slopes (m,), up to a constant, and its derivatives."""
+    size = PRIOR_SCALE**2 + slopes**2
+    first, second = -2.0 * slopes / size, 2.0 * (slopes**2 - PRIOR_SCALE**2) / size**2
+    return float(-np.log(size / PRIOR_SCALE**2).sum()), first, second
 
-    With `floor` its eigenvalues are raised to what counts as positive.
+
+def uphill(gradient: Array, hessian: Array) -> Array:
+    """Return Newton's step to a maximum, with the sizes of all curvatures.
+
+    They are those of parameters in units of their own curvature, and FLAT at least.
     """
-    diagonal = np.abs(np.diag(hessian))
-    unit = np.sqrt(np.maximum(diagonal, TINY))
-    if not np.isfinite(hessian).all():
-        return np.zeros_like(gradient) if floor else None
-    scaled = hessian / np.outer(unit, unit) + damping * np.eye(len(unit))
-    values, vectors = np.linalg.eigh(scaled)
-    if values[0] < CONCAVE:
-        if not floor:
-            return None
-        values = np.maximum(values, CONCAVE)
-    return np.asarray(vectors @ (vectors.T @ (gradient / unit) / values) / unit)
-
-
-def corrected(
-    correction: Array, hessian: Array, step: Array, before: Array, gradient: Array
-) -> Array:
-    """Return what a Hessian lacks, as the change of gradients along a step tells.
-
-    The symmetric update of rank one, so that ``(hessian + correction) @ step`` is the change.
-    """
-    lacking = before - gradient - (hessian + correction) @ step
-    along = float(lacking @ step)
-    if abs(along) <= CONCAVE * float(np.linalg.norm(lacking) * np.linalg.norm(step)):
-        return correction
-    return correction + np.outer(lacking, lacking) / along
-
-
-def flipped(endog: Array, eta: Array, one: float, zero: float, steepness: float) -> Flipped:
-    """Return the probabilities of rows at linear predictors."""
-    p, q = odds_shares(eta)
-    f1, g1 = odds_shares(one + steepness * eta)
-    f0, g0 = odds_shares(zero - steepness * eta)
-    one_seen, zero_seen = (np.maximum(g1 * p + f0 * q, TINY), np.maximum(f1 * p + g0 * q, TINY))
-    label, other = np.where(endog == 1, (one_seen, zero_seen), (zero_seen, one_seen))
-    return Flipped(p, q, f1, g1, f0, g0, label, other)
+    unit = np.sqrt(np.maximum(np.abs(np.diag(hessian)), TINY))
+    curvatures, axes = np.linalg.eigh(hessian / np.outer(unit, unit))
+    size = np.maximum(np.abs(curvatures), FLAT)
+    return np.asarray(axes @ (axes.T @ (gradient / unit) / size) / unit)
 
 
 def odds_shares(log_odds: Array) -> tuple[Array, Array]:
@@ -407,128 +420,37 @@ def odds_shares(log_odds: Array) -> tuple[Array, Array]:
     return np.where(positive, large, small), np.where(positive, small, large)
 
 
-def _values(
-    endog: Array, exog: Array, counts: Array, theta: Array, one: float, zero: float, steep: float
-) -> tuple[Array, ...]:
-    """Return log-likelihood, information of true labels, and flips by class; sums over rows."""
-    at = flipped(endog, exog @ theta, one, zero, steep)
-    information = weighted_gram(exog, counts * at.p * at.q)
-    by_class = np.array([counts @ (at.f1 * at.p), counts @ (at.f0 * at.q)])
-    return counts @ np.log(at.label), information, by_class
+def _sums(endog: Array, exog: Array, counts: Array, odds: Odds) -> tuple[Array, Array, Array]:
+    """Return sums over rows: log-likelihood, log-prior of weight `pull`, and flips by class.
+
+    With the derivatives of penalized log-likelihood and flips: shapes (4,), (3, k + d) and
+    (3, k + d, k + d).
+    """
+    at = odds.of(endog, exog)
+    flips = at.flip_slopes(odds.chain)
+    first, second = at.label_slopes(endog, flips)
+    firsts = counts * np.concatenate([first[None], flips[0]])
+    seconds = counts * np.concatenate([second[None], flips[1]])
+    gradients = np.column_stack([firsts[:, 0] @ exog, firsts[:, 1:].sum(axis=-1)])
+    cross = seconds[:, 1:, 0] @ exog
+    grams = np.array([weighted_gram(exog, each) for each in seconds[:, 0, 0]])
+    hessians = np.block([[grams, cross.swapaxes(1, 2)], [cross, seconds[:, 1:, 1:].sum(axis=-1)]])
+    values = np.stack([np.log(at.label), at.f1 * at.p, at.f0 * at.q])
+    return values @ counts, gradients, hessians
 
 
-def _prob_bad(
-    endog: Array, exog: Array, theta: Array, one: float, zero: float, steep: float
-) -> Array:
-    at = flipped(endog, exog @ theta, one, zero, steep)
+def _prob_bad(endog: Array, exog: Array, odds: Odds) -> Array:
+    at = odds.of(endog, exog)
     return np.where(endog == 1, at.f0 * at.q, at.f1 * at.p) / at.label
 
 
-def _firsts(at: Flipped, endog: Array, drift: float) -> Array:
-    """Return derivatives of ln P(label) in the predictor and both log-odds, shape (3, n)."""
-    by_one, by_zero = -at.f1 * at.g1 * at.p, at.f0 * at.g0 * at.q
-    by_eta = (at.g1 - at.f0) * at.p * at.q + drift * (by_one - by_zero)
-    return np.where(endog == 1, 1.0, -1.0) / at.label * np.stack([by_eta, by_one, by_zero])
-
-
-def _seconds(at: Flipped, endog: Array, drift: float) -> Array:
-    """Return second derivatives of P(label) over P(label), shape (3, 3, n)."""
-    spread, r1, r0 = at.p * at.q, at.f1 * at.g1, at.f0 * at.g0
-    one_one, zero_zero = -r1 * (at.g1 - at.f1) * at.p, r0 * (at.g0 - at.f0) * at.q
-    eta_one, eta_zero = -r1 * spread + drift * one_one, -r0 * spread - drift * zero_zero
-    eta_eta = (at.g1 - at.f0) * spread * (at.q - at.p) + drift * (
-        drift * (one_one + zero_zero) + 2.0 * spread * (r0 - r1)
-    )
-    none = np.zeros_like(spread)
-    rows = [[eta_eta, eta_one, eta_zero], [eta_one, one_one, none], [eta_zero, none, zero_zero]]
-    return np.where(endog == 1, 1.0, -1.0) / at.label * np.array(rows)
-
-
-def _expected(at: Flipped, firsts: Array) -> Array:
-    """Return the expected information of each row, shape (3, 3, n)."""
-    return firsts[:, None] * firsts[None, :] * (at.label / at.other)
-
-
-def _slopes(
-    endog: Array,
-    exog: Array,
-    counts: Array,
-    theta: Array,
-    one: float,
-    zero: float,
-    steep: float,
-    inverse: Array,
-    drift: float,
-    expected: bool,
-) -> tuple[Array, Array, Array]:
-    """Return score and Hessian with Jeffreys' prior, and slopes of flips by class.
-
-    In the coefficients and both log-odds of flips: shapes (k + 2,), (k + 2, k + 2), (2, k + 2).
-    """
-    k = exog.shape[1]
-    at = flipped(endog, exog @ theta, one, zero, steep)
-    firsts = _firsts(at, endog, drift)
-    if expected:
-        seconds = _expected(at, firsts)
-    else:
-        seconds = firsts[:, None] * firsts[None, :] - _seconds(at, endog, drift)
-    seconds *= counts
-    hat = counts * at.p * at.q * np.einsum("ni,ni->n", exog @ inverse, exog)
-    score = np.empty(k + 2)
-    score[:k] = (counts * firsts[0] + hat * (0.5 - at.p)) @ exog
-    score[k:] = firsts[1:] @ counts
-    hessian = np.empty((k + 2, k + 2))
-    hessian[:k, :k] = weighted_gram(exog, seconds[0, 0] + hat * at.p * at.q)
-    hessian[k:, :k] = seconds[0, 1:] @ exog
-    hessian[:k, k:] = hessian[k:, :k].T
-    hessian[k:, k:] = seconds[1:, 1:].sum(axis=-1)
-    return score, hessian, _flip_slopes(at, exog, counts, drift)
-
-
-def _flip_slopes(at: Flipped, exog: Array, counts: Array, drift: float) -> Array:
-    """Return how the numbers of flipped ones and zeros move, shape (2, k + 2)."""
-    k = exog.shape[1]
-    by_one, by_zero = at.f1 * at.g1 * at.p, at.f0 * at.g0 * at.q
-    spread = at.p * at.q
-    slopes = np.zeros((2, k + 2))
-    slopes[0, :k] = (counts * (at.f1 * spread + drift * by_one)) @ exog
-    slopes[1, :k] = -(counts * (at.f0 * spread + drift * by_zero)) @ exog
-    slopes[0, k], slopes[1, k + 1] = counts @ by_one, counts @ by_zero
-    return slopes
-
-
-def _pulls(
-    endog: Array,
-    exog: Array,
-    counts: Array,
-    theta: Array,
-    one: float,
-    zero: float,
-    steep: float,
-    inverse: Array,
-) -> tuple[Array, Array]:
-    """Return the pull of Jeffreys' prior (k,), and slopes of flips by class (2, k + 2)."""
-    at = flipped(endog, exog @ theta, one, zero, steep)
-    hat = counts * at.p * at.q * np.einsum("ni,ni->n", exog @ inverse, exog)
-    return (hat * (0.5 - at.p)) @ exog, _flip_slopes(at, exog, counts, COUNTED * steep)
-
-
 def _influence(
-    endog: Array,
-    exog: Array,
-    theta: Array,
-    one: float,
-    zero: float,
-    steep: float,
-    moves: Array,
-    bread: Array,
-    eps: float,
-    total: float,
+    endog: Array, exog: Array, odds: Odds, bread: Array, moves: Array, eps: float, total: float
 ) -> Array:
     """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
-    at = flipped(endog, exog @ theta, one, zero, steep)
-    firsts = _firsts(at, endog, COUNTED * steep)
-    scores = np.column_stack([firsts[0][:, None] * exog, firsts[1], firsts[2]])
+    at = odds.of(endog, exog)
+    first, _ = at.label_slopes(endog, at.flip_slopes(odds.chain))
+    scores = np.column_stack([first[0][:, None] * exog, first[1:].T])
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
     leverage = np.minimum(information * at.label / at.other, LEVERAGE_MAX)
     moved = (scores / (1.0 - leverage)[:, None]) @ moves

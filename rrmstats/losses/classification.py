@@ -11,12 +11,18 @@ from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good
+from rrmstats.core.frames import clipped_spread
 from rrmstats.core.linear import weighted_gram
-from rrmstats.core.sandwich import minimum_influence, relative_weights
+from rrmstats.core.sandwich import Dependence, minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.labels import NO_FLIPS, FlippedLabels, LabelFit
-from rrmstats.losses.label_explanations import LabelExplanation, explain_labels, explained
+from rrmstats.losses.label_explanations import (
+    LabelExplanation,
+    explain_labels,
+    explained,
+    variance_of_choice,
+)
 from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
 from rrmstats.losses.separation import separable
 
@@ -83,14 +89,16 @@ class ClassificationProblem(LogisticProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.setting.eps_bar == 0:
             return first.unflipped()
+        back = self.design.to_params(np.eye(self.n_params))
         eps_bar, steps = first.setting.eps_bar, first.setting.maxiter
-        law = FlippedLabels(self.endog, self.exog, first.mass, eps_bar, NO_FLIPS, steps)
+        law = FlippedLabels(self.endog, self.exog, first.mass, back, eps_bar, NO_FLIPS, steps)
         some, columns = self._deciding_rows(law)
-        found = explain_labels(some, columns, first.theta)
+        units = clipped_spread(columns, some.counts)[:, None] * back
+        found = explain_labels(replace(some, units=units), columns, first.theta)
         best = found[0].fit
-        whole = replace(law, flips=best.law.flips)
+        whole = replace(law, units=units, flips=best.law.flips)
         best = replace(best, law=whole) if len(columns) == self.n_obs else whole.fit(best.value.z)
-        return self._of_fit(first, best, found, some.total)
+        return self._of_fit(first, best, found)
 
     def _deciding_rows(self, law: FlippedLabels) -> tuple[FlippedLabels, Array]:
         """Return rows in memory, evenly spaced where there are many, and their columns."""
@@ -106,12 +114,11 @@ class ClassificationProblem(LogisticProblem):
         first: ClassificationEstimate,
         fit: LabelFit,
         found: list[LabelExplanation],
-        decided: float,
     ) -> ClassificationEstimate:
         """Return the estimate of a fit to all rows, the best of those found."""
-        bad = fit.law.prob_bad(fit.value)
+        bad, decided = fit.prob_bad(), found[0].fit.law.total
         chosen = replace(found[0].told, eps=fit.eps, prob_bad=bad)
-        moves, share_moves, shift = fit.law.influence(fit.value)
+        moves, share_moves, shift = fit.influence()
         params = self.design.to_params(fit.theta)
         spread = first.setting.spread(self.n_obs)
         kept = (1.0 - bad) * spread
@@ -135,6 +142,7 @@ class ClassificationProblem(LogisticProblem):
             identified=first.identified or not separable(self, bad <= FLAGGED),
             row_influence=moves,
             shift=shift,
+            added_variance=variance_of_choice(found) * (decided / fit.law.total),
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -153,7 +161,7 @@ class ClassificationProblem(LogisticProblem):
             return Untilted(unknown, np.full((self.n_obs, len(estimate.params)), np.nan))
         params = self.design.to_params(beta)
         told = replace(estimate, params=params, theta=beta, fitted=beta)
-        back = np.eye(self.n_params) if self.design.back is None else self.design.back
+        back = self.design.to_params(np.eye(self.n_params))
         by_row, by_theta, by_log_lambda = (part @ back.T for part in fit.moves(beta))
         return Untilted(told, by_row, by_theta, by_log_lambda)
 
@@ -175,7 +183,9 @@ class ClassificationEstimate(Estimate):
     row_influence : ndarray, shape (n, k), or None
         Influence functions of `theta` in a second step, whose sum it moves by; None in the first.
     shift : ndarray, shape (k,), or None
-        How far Jeffreys' prior moved `theta`.
+        How far the prior moved `theta`.
+    added_variance : ndarray, shape (k, k), or None
+        Variance of `theta` that the choice of an explanation adds; see `variance_of_choice`.
     """
 
     problem: ClassificationProblem
@@ -185,6 +195,7 @@ class ClassificationEstimate(Estimate):
     separated: bool = False
     row_influence: Array | None = None
     shift: Array | None = None
+    added_variance: Array | None = None
 
     @property
     def mass(self) -> Array:
@@ -239,6 +250,14 @@ class ClassificationEstimate(Estimate):
         influence = self._first_step() if moves is None else self.wnobs * moves
         back = self.problem.design.back
         return influence if back is None else influence @ back.T
+
+    def covariance(self, dependence: Dependence | None = None) -> Array:
+        """Return the covariance of `params`, with what the choice of an explanation adds."""
+        covariance = super().covariance(dependence)
+        if self.added_variance is None:
+            return covariance
+        back = self.problem.design.to_params(np.eye(len(self.theta)))
+        return covariance + back @ self.added_variance @ back.T
 
     def _first_step(self) -> Array:
         """Return the influence functions of the first step.

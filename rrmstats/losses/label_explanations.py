@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import chdtri, expit
+from scipy.special import chdtri, expit, softmax
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
@@ -20,31 +20,32 @@ from rrmstats.laws.labels import (
     FlippedLabels,
     Flips,
     LabelFit,
-    Value,
 )
 
-# Largest increase of the variance of coefficients, on clean labels, that the choice of label
-# noise may cost, and the share of clean samples in which it may be chosen. Calibrated by
-# benchmarks/dirty_labels.py: clean labels cost at most 1.05 times maximum likelihood.
-COST, LEVEL = 0.2, 0.05
+# Share of clean samples in which label noise may be chosen, and the bound on what this choice may
+# add to the variance of their coefficients; see `noise_price`. `python benchmarks/dirty_labels.py
+# --calibrate` prints the errors at several costs: at this one no clean sample is called noisy, at
+# the next some are, and half as much raises the error of labels flipped at random by a sixth.
+LEVEL, COST = 0.05, 0.2
 # Steepness of flips where the model is sure: the first one tried, and the range in which it is
 # doubled or halved as long as the likelihood rises. Below 1 sure labels are no more likely to be
 # both flipped and seen than others; past the largest a flip is a matter of a threshold.
-STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
+STEEPNESS, STEEPNESS_RANGE, N_STEEPNESS = 4.0, (1.0, 16.0), 5
 # Shares of flips at which fits start, in units of eps_bar.
 START_SHARES = (0.5, 0.1)
 # Newton steps that show which start leads highest.
 TRIAL_STEPS = 3
 # Largest linear predictor, in the median row, of coefficients that fits start from.
 START_SIZE = 2.0
-# Shares of the rows, the most central ones, whose fits are starts, and the number of starts that
-# are tried.
-CENTRAL_SHARES, TRIALS = (0.25, 0.5, 0.75), 2
+# Shares of the rows, the most central ones, whose fits are starts.
+CENTRAL_SHARES = (0.25, 0.5, 0.75)
+# Variants of label noise, and the ends at which the model is sure.
+NOISE, ENDS = (ONE_RATE, BY_CLASS), (BOTH_ENDS, ONES, ZEROS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelExplanation:
-    """A fit, what it says about the rows, and what its flexibility is charged with.
+    """A fit, and what it says about the rows.
 
     Attributes
     ----------
@@ -52,25 +53,19 @@ class LabelExplanation:
     told : Explanation
     price : float
         Twice the gain in log-likelihood, with the prior of the coefficients, that it has to show.
-    prior_change : float
-        Logarithm of Jeffreys' prior of the coefficients, less that without flips.
+    log_evidence : float
+        Logarithm of the probability of the labels.
     """
 
     fit: LabelFit
     told: Explanation
     price: float
-    prior_change: float
+    log_evidence: float
 
     @property
     def cost(self) -> float:
-        """The criterion of the choice; the smallest is best.
-
-        Besides the likelihood, the prior: coefficients that grow lose information. The mean over
-        them counts once for each rate, and for location and size of the linear predictor.
-        """
-        value, law = self.fit.value, self.fit.law
-        directions = (law.flips.n_rates + 2) / law.n_coef
-        return self.price - 2.0 * (value.log_likelihood + directions * self.prior_change)
+        """The criterion of the choice; the smallest is best."""
+        return self.price - 2.0 * (self.fit.value.log_likelihood + self.fit.value.log_prior)
 
 
 def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[LabelExplanation]:
@@ -87,26 +82,46 @@ def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[L
     """
     none = plain.fit(np.zeros(plain.n_coef))
     starts = [none.theta, _bounded(plain, theta), *central_fits(plain, columns)]
-    found = [_explanation(none, none, Bad.NONE, 0.0)]
-    for flips in (ONE_RATE, BY_CLASS):
+    found = [_explanation(none, Bad.NONE, 0.0)]
+    for flips in NOISE:
         fit = best_fit(replace(plain, flips=flips), starts)
-        found.append(_explanation(none, fit, Bad.LABEL_NOISE, noise_price(none, fit)))
+        found.append(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit), len(NOISE)))
     steep = steepest_fit(plain, starts)
     price = steep.law.flips.n_params * float(np.log(plain.total))
-    found.append(_explanation(none, steep, Bad.UNLIKELY_LABELS, price))
+    found.append(_explanation(steep, Bad.UNLIKELY_LABELS, price, len(ENDS) * N_STEEPNESS))
     return sorted(found, key=lambda each: each.cost)
 
 
-def _explanation(none: LabelFit, fit: LabelFit, bad: Bad, price: float) -> LabelExplanation:
+def _explanation(fit: LabelFit, bad: Bad, price: float, variants: int = 1) -> LabelExplanation:
+    """Return an explanation: one of so many variants that share its probability beforehand."""
     told = Explanation(
         good=Good.PLAIN,
         bad=bad,
         log_likelihood=fit.value.log_likelihood,
         n_extra=fit.law.flips.n_params,
         eps=fit.eps,
-        prob_bad=fit.law.prob_bad(fit.value),
+        prob_bad=fit.prob_bad(),
     )
-    return LabelExplanation(fit, told, price, fit.value.log_prior - none.value.log_prior)
+    return LabelExplanation(fit, told, price, fit.log_evidence - float(np.log(variants)))
+
+
+def variance_of_choice(found: Sequence[LabelExplanation]) -> Array:
+    """Return the variance of coefficients that the choice of the first adds, shape (k, k).
+
+    Each other explanation adds its distance, squared, and what its own variance is larger, as
+    probable as the labels make it (Bayesian model averaging around the chosen one). So intervals
+    cover coefficients that flips may have shrunk without being noticed.
+    """
+    chosen, k = found[0].fit, found[0].fit.law.n_coef
+    log_evidence, added = np.array([each.log_evidence for each in found]), np.zeros((k, k))
+    if np.isneginf(log_evidence).all():  # no fit has converged
+        return added
+    weights = softmax(log_evidence)
+    for weight, each in zip(weights[1:], found[1:], strict=True):
+        values, axes = np.linalg.eigh(each.fit.variance[:k, :k] - chosen.variance[:k, :k])
+        away = each.fit.theta - chosen.theta
+        added += weight * ((axes * np.maximum(values, 0.0)) @ axes.T + np.outer(away, away))
+    return added
 
 
 def explained(chosen: Explanation, found: Sequence[LabelExplanation], wnobs: float) -> Explained:
@@ -120,34 +135,21 @@ def explained(chosen: Explanation, found: Sequence[LabelExplanation], wnobs: flo
 def noise_price(none: LabelFit, noise: LabelFit) -> float:
     r"""Return the gain from which label noise is chosen.
 
-    With it the coefficients have a variance :math:`1 + r` times as large as without; see
-    `variance_increase`. On clean labels the gain is at most a :math:`\chi^2_d` variable, and zero
-    in half of the samples, since rates are not negative. So choosing noise where the gain exceeds
-    c costs a part of the variance of at most :math:`r P(\chi^2_{d + 2} > c) / 2`. The price is
-    the c where that is COST, and where noise is chosen in a share LEVEL of the samples.
+    With d rates the coefficients have a variance :math:`1 + r` times as large as without, in the
+    mean over them. On clean labels the gain is at most a :math:`\chi^2_d` variable, and zero in
+    half of the samples, since rates are not negative. Choosing noise where it exceeds c therefore
+    adds a part of at most :math:`r P(\chi^2_{d + 2} > c) / 2` to the variance. The price is the
+    c where that is COST, and where noise is chosen in a share LEVEL of the samples at most.
     """
-    d = noise.law.flips.n_rates
-    increase = variance_increase(none, noise)
+    k, d = none.law.n_coef, noise.law.flips.n_rates
+    increase = float(np.trace(-none.value.hessian @ noise.variance[:k, :k])) / k - 1.0
     bounded = chdtri(d + 2, 2.0 * COST / increase) if increase > 2.0 * COST else 0.0
     return max(float(bounded), float(chdtri(d, 2.0 * LEVEL)))
 
 
-def variance_increase(none: LabelFit, noise: LabelFit) -> float:
-    """Return how much larger variances with unknown rates of noise are, relative to those without.
-
-    The mean over coefficients.
-    """
-    k = none.law.n_coef
-    variance = noise.law.bread(noise.value)[:k, :k]
-    return float(np.trace(none.value.information @ variance)) / k - 1.0
-
-
 def steepest_fit(plain: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
     """Return the best fit of flips where the model is sure, at one end or both."""
-    fits = [
-        best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), starts)
-        for ways in (BOTH_ENDS, ONES, ZEROS)
-    ]
+    fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), starts) for ways in ENDS]
     best = max(fits, key=lambda fit: fit.value.penalized)
     return max((climb(best, factor) for factor in (2.0, 0.5)), key=lambda fit: fit.value.penalized)
 
@@ -166,19 +168,18 @@ def climb(fit: LabelFit, factor: float) -> LabelFit:
 
 def best_fit(law: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
     """Return the fit from the start that leads highest in a few steps."""
-    values = sorted((start_rates(law, theta) for theta in starts), key=lambda at: -at.penalized)
-    trials = [law.fit(at.z, TRIAL_STEPS) for at in values[:TRIALS]]
+    trials = [law.fit(start_rates(law, theta), TRIAL_STEPS) for theta in starts]
     best = max(trials, key=lambda fit: fit.value.penalized)
     return best if best.converged else law.fit(best.value.z)
 
 
-def start_rates(law: FlippedLabels, theta: Array) -> Value:
-    """Return a law at coefficients, with the best of several rates."""
+def start_rates(law: FlippedLabels, theta: Array) -> Array:
+    """Return coefficients with the best of several rates, shape (k + d,)."""
     eta = law.exog @ theta
     shares = law.eps_bar * np.array(START_SHARES)
     rates = thresholds(law, eta, shares) if law.flips.steepness else constant(law, eta, shares)
     values = [law.value(np.r_[theta, rate]) for rate in rates]
-    return max(values, key=lambda value: value.penalized)
+    return max(values, key=lambda value: value.penalized).z
 
 
 def constant(law: FlippedLabels, eta: Array, shares: Array) -> Array:

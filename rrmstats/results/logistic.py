@@ -30,8 +30,9 @@ class RRMLogitResults(RRMResults):
     """Results of a logistic regression; see `RRMResults` for what all models share.
 
     The second step fits explanations of the labels and chooses among them: none are flipped
-    (maximum likelihood with Firth's penalty), they are flipped at random, by class, or where the
-    model is sure of them. Its `lambda_` is that of the first step.
+    (maximum likelihood with weak Cauchy priors of the slopes), they are flipped at random, by
+    class, or where the model is sure of them. Its standard errors allow for the explanations that
+    were not chosen, as probable as the labels make them. Its `lambda_` is that of the first step.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class RRMLogitResults(RRMResults):
         """P-value of the test that the two steps estimate the same; 1 where there is one.
 
         The second is efficient where the labels that it trusts are right, and the first is
-        consistent either way (Hausman's test). What Jeffreys' prior moved is no evidence. NaN
+        consistent either way (Hausman's test). What the prior moved is no evidence. NaN
         where a step identifies only the direction.
         """
         estimate, first = self._estimate, self._estimate.first

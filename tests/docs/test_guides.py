@@ -92,10 +92,11 @@ def test_logistic_regression():
     assert (gap < 1.3 * found["res"].bse).all()
     odds = np.exp(found["res"].conf_int().loc["clump_thickness"])
     assert odds[0] > 2 and np.exp(found["res"].params["clump_thickness"]) < 3
-    # wrong labels shrink coefficients, one step takes back a part, two steps do not
+    # wrong labels shrink coefficients, one step takes back a part, two steps more of it
     right, wrong, one, two = (fit.params.drop("Intercept") for fit in found["fits"].values())
     assert (wrong < one).all() and (one < right).all()
-    assert np.allclose(two, wrong, atol=0.02)
+    assert ((two - right).abs() < (one - right).abs()).all()
+    assert found["fits"]["two steps, wrong labels"].explanation.name == "label noise"
     assert len(found["wrong"]) == 34 and len(found["noisy"]) == 683
     suspects = found["fits"]["one step, wrong labels"].weight_table(34).index
     assert len(set(suspects) & set(found["wrong"])) > 17

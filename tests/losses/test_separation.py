@@ -58,17 +58,19 @@ def test_a_budget_far_above_the_share_of_wrong_labels_finds_the_same_plane(seed)
     assert_array_equal(np.flatnonzero(fit.weights < 1e-6), np.arange(95, 100))
 
 
-def test_vaso_may_have_two_labels_that_are_wrong():
-    """Without them a hyperplane nearly separates the labels: the evidence is even."""
+def test_vaso_may_have_labels_that_are_wrong():
+    """Of 39 labels none is called wrong, but errors allow for it."""
     res = real("vaso", 0.1).fit()
     assert res.identified
     assert np.isfinite(res.bse).all()
     assert np.isnan(res.first_step.bse).all()
     explained = res._estimate.explained
     bics = dict(zip((each.name for each in explained.explanations), explained.bics, strict=True))
-    assert abs(bics["label noise"]) < 2
-    (noise,) = (each for each in explained.explanations if each.name == "label noise")
-    assert list(np.flatnonzero(noise.prob_bad > 0.5)) == [3, 17]
+    assert explained.chosen.name == "none"
+    assert 0 < bics["label noise"] < 6
+    estimate = res._estimate
+    conditional = np.sqrt(np.diag(estimate.covariance_of(estimate.influence())))
+    assert (res.bse > 1.02 * conditional).all()
     assert "cannot be checked against it" in " ".join(str(res.summary()).split())
     assert np.isnan(res.steps_pvalue)
 
