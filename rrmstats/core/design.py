@@ -200,15 +200,16 @@ def inverse_root(gram: Array) -> Array:
 
 
 def standardizing(exog: Array) -> Array:
-    """Return A such that the columns of ``exog @ A`` have size one, shape (k, k).
+    """Return A such that the columns of ``exog @ A`` have size one in most rows, shape (k, k).
 
     Where a column is constant the others are centered by it, so that the condition does not depend
-    on where they are measured from.
+    on where they are measured from. Centers and sizes are medians, which few rows far away do not
+    change; columns that are constant in most rows have their root mean square.
 
     Parameters
     ----------
     exog : ndarray, shape (n, k)
-        Rows from which means and sizes are taken.
+        Rows from which centers and sizes are taken.
 
     Examples
     --------
@@ -224,8 +225,10 @@ def standardizing(exog: Array) -> Array:
     found = np.eye(k)
     if len(constant):
         others = np.arange(k) != constant[0]
-        found[constant[0], others] = -mean[others] / mean[constant[0]]
-    size = np.sqrt(((exog @ found) ** 2).mean(axis=0))
+        found[constant[0], others] = -np.median(exog[:, others], axis=0) / mean[constant[0]]
+    columns = np.abs(exog @ found)
+    size = np.median(columns, axis=0)
+    size = np.where(size > 0, size, np.sqrt((columns**2).mean(axis=0)))
     return found / np.where(size > 0, size, 1.0)
 
 

@@ -332,7 +332,7 @@ def best_explanation(
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.
 
-    The best one that converges is chosen, and the best of all where none does.
+    The best one that converges is chosen, unless there is strong evidence for one that does not.
 
     Parameters
     ----------
@@ -341,14 +341,15 @@ def best_explanation(
     """
     ranked = compared(rows, candidates, eps_bar)
     tried = []
-    for best in in_order(ranked, rows.total):
-        mixture, settled = polished(rows, best.mixture, eps_bar)
+    for each in in_order(ranked, rows.total):
+        if tried and (tried[-1][2] or each.bic(rows.total) > tried[0][0].bic(rows.total) + STRONG):
+            break
+        mixture, settled = polished(rows, each.mixture, eps_bar)
         if len(sound(rows, mixture, eps_bar)):
-            tried.append((best, mixture, settled))
-            if settled:
-                break
-    else:
-        best, mixture, settled = tried[0] if tried else (best, mixture, settled)
+            tried.append((each, mixture, settled))
+    if not tried:
+        tried.append((each, mixture, settled))
+    best, mixture, settled = next((found for found in tried if found[2]), tried[0])
     others = [each for each in ranked if each is not best]
     chosen = explanation(rows, mixture)
     explained = Explained(

@@ -22,6 +22,7 @@ from rrmstats.laws.gaussian import (
     LOG_2PI,
     MOST_DF,
     MOST_FEATURE,
+    NO_MASS,
     Mixtures,
     Rows,
     df_scores,
@@ -457,17 +458,19 @@ class Equations:
     def change(self, step: Array) -> float:
         """Return the size of a step: the largest change of a parameter in units of the noise.
 
-        Those of coefficients are the changes of what they predict.
+        Those of coefficients are the changes of what they predict. Those of the place of bad rows
+        are relative to their distance from the fit, where that is larger than the noise.
         """
         rows, d = self.rows, self.rows.dim
         fit, line = self.place("coef"), self.place("center")
         sizes = [np.abs(np.delete(step, np.r_[fit, line])).max(initial=0.0)]
         bad = rows.counts * self.shared.apart
-        for block, mass in ((fit, rows.counts * self.good), (line, bad)):
+        far = np.sqrt(bad @ (self.center**2).sum(axis=1) / max(bad.sum(), NO_MASS))
+        for block, mass, unit in ((fit, rows.counts * self.good, 1.0), (line, bad, max(far, 1.0))):
             if block.stop > block.start:
                 factors = next(b.factors for b in self.blocks if self.place(b.name) == block)
                 predicted = factors @ step[block].reshape(d, -1).T
-                sizes.append(np.sqrt(mass @ (predicted**2).sum(axis=1) / mass.sum()))
+                sizes.append(np.sqrt(mass @ (predicted**2).sum(axis=1) / mass.sum()) / unit)
         return float(max(sizes))
 
 
