@@ -202,22 +202,29 @@ class Rows:
         return coef, (self.counts[:, None] * resid).T @ resid / free
 
     @cached_property
-    def unit_information(self) -> float:
-        """Logarithm of the information of one row on the coefficients, in the classical fit."""
+    def _unit(self) -> tuple[Array, float]:
+        """Gram matrix (k, k) of one row, and ln det of the scatter of the classical fit."""
         scatter = ridged(self.classical[1][None])
-        return float(self.information(self.counts[None] / self.total, scatter)[0])
+        log_det = self.squares(np.zeros((1, 1, self.dim)), scatter)[1]
+        return self.grams(self.counts[None] / self.total, RIDGE)[0], float(log_det[0])
 
-    def information(self, weights: Array, scatter: Array) -> Array:
-        """Return ln det of the information on the coefficients, shape (b,).
+    def coefficient_costs(self, weights: Array, scatter: Array) -> Array:
+        """Return ``ln det(I + I_1) - ln det I_1`` of the information on coefficients, shape (b,).
+
+        I is that of rows with weights, I_1 that of one row of the classical fit. It is exact in
+        one dimension, and where the scatter is in proportion to that of the classical fit.
 
         Parameters
         ----------
         weights : ndarray, shape (b, n)
         scatter : ndarray, shape (b, d, d)
         """
+        unit, unit_det = self._unit
         log_det = self.squares(np.zeros((len(weights), 1, self.dim)), scatter)[1]
-        gram = np.linalg.slogdet(self.grams(weights, RIDGE))[1]
-        return np.asarray(self.freedom * gram - self.n_coef * log_det)
+        relative = np.exp((log_det - unit_det) / self.freedom)[:, None, None]
+        gram = self.grams(weights, 0.0) + relative * unit
+        gained = np.linalg.slogdet(gram)[1] - np.linalg.slogdet(unit)[1]
+        return np.asarray(self.freedom * gained - self.n_coef * (log_det - unit_det))
 
     @cached_property
     def _plain_variance(self) -> float:
@@ -404,8 +411,8 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
 
     ln n for each, as in BIC, but for the coefficients: the likelihood is integrated over these
     with a prior as informative as one row of the classical fit, :math:`N(0, I_1^{-1})`. By
-    Laplace's method they cost :math:`\ln\det I - \ln\det I_1`, where I is their information
-    in the mixture: k ln n without bad rows, and more where the noise is smaller. Few rows that fit
+    Laplace's method they cost :math:`\ln\det(I + I_1) - \ln\det I_1`, where I is their information
+    in the mixture: about k ln n without bad rows, and more where the noise is smaller. Few rows that fit
     well therefore do not win by their small noise alone, as in restricted maximum likelihood.
 
     BIC is the logarithm of a Bayes factor with a prior that knows as much as one row. For a
@@ -421,10 +428,9 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     two = _HAS_TWO[kind][:, None]
     around = np.where(two, apart + wide, apart * ~line[:, None]) / mixtures.size[:, None]
     around += np.where(two, 0.0, wide * (1 + d) / (3 + d) / mixtures.spread[:, None])
-    found = rows.information(mass * (good + around), mixtures.scatter) - rows.unit_information
+    found = rows.coefficient_costs(mass * (good + around), mixtures.scatter)
     if line.any():
-        bad = rows.information((mass * apart)[line], mixtures.scatter[line])
-        found[line] += bad - rows.unit_information
+        found[line] += rows.coefficient_costs((mass * apart)[line], mixtures.scatter[line])
     found += np.log(rows.total) * mixtures.n_extra(rows) - 2 * np.log(2) * _N_ONE_SIDED[kind]
     return np.asarray(found)
 
