@@ -412,8 +412,8 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     ln n for each, as in BIC, but for the coefficients: the likelihood is integrated over these
     with a prior as informative as one row of the classical fit, :math:`N(0, I_1^{-1})`. By
     Laplace's method they cost :math:`\ln\det(I + I_1) - \ln\det I_1`, where I is their information
-    in the mixture: about k ln n without bad rows, and more where the noise is smaller. Few rows that fit
-    well therefore do not win by their small noise alone, as in restricted maximum likelihood.
+    in the mixture: about k ln n without bad rows, and more where the noise is smaller. Few rows
+    that fit well do not win by their small noise alone, as in restricted maximum likelihood.
 
     BIC is the logarithm of a Bayes factor with a prior that knows as much as one row. For a
     parameter with one side it is twice as dense, which is worth 2 ln 2.
