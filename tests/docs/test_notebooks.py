@@ -83,6 +83,10 @@ def test_the_regression_report_finds_the_wrong_numbers(monkeypatch):
     assert low < 0 < high  # "the flipper seems not to matter"
     assert book["res"].stability.stable
     assert book["jump"].eps_bar_to <= book["res"].eps_bar
+    # a path starts second steps from all minima that it follows, as a fit does
+    again = book["path"].at(book["res"].eps_bar)
+    assert again.explanation == book["res"].explanation
+    assert again.params.sub(book["res"].params).abs().max() < 1e-3
     assert f"eps_bar = {book['res'].eps_bar:g}" in " ".join(book["paragraph"].split())
 
 
