@@ -87,10 +87,10 @@ class StepResults(RowResults):
     def explanations(self) -> pd.DataFrame | None:
         """The explanations that the second step compared; None where there are none.
 
-        One row per explanation, the one chosen and then by BIC: its name, `log_likelihood`, `bic` less
-        that of "none", the share `eps` of bad rows, `n_bad`, the number of rows that are more
-        likely bad than good (of groups, where these have the weights), and whether it was
-        `chosen`.
+        One row per explanation, the one chosen and then the others by BIC: its name,
+        `log_likelihood`, `bic` less that of "none" (of the best one, where "none" did not fit),
+        the share `eps` of bad rows, `n_bad`, the number of rows that are more likely bad than
+        good, and whether it was `chosen`.
         """
         explained = self._estimate.explained
         return None if explained is None else explanations_frame(explained, self._unit_counts)
