@@ -163,7 +163,7 @@ def tail_gain(rows: Rows, coef: Array, plain: Mixtures, shapes: tuple[float, flo
     size = np.sqrt(counts @ classical**2 / n)
     found = minimize_scalar(
         lambda log_shape: -log_likelihood(resid / size, np.exp(log_shape)),
-        bounds=np.log(shapes), method="bounded",
+        bounds=(np.log(shapes[0]), np.log(shapes[1])), method="bounded",
     )  # fmt: skip
     return -float(found.fun) - log_likelihood(classical / size, 2.0)
 

@@ -131,8 +131,8 @@ class RRMResults(BoundResults):
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
         if name == "prob_bad":
-            two = self.__dict__.get("steps") == 2
-            raise AttributeError(f"prob_bad {NO_PROBABILITIES if two else ONE_STEP}")
+            grouped = self.__dict__.get("_unit") == "group"
+            raise AttributeError(f"prob_bad {NO_PROBABILITIES if grouped else ONE_STEP}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:

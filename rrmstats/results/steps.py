@@ -26,7 +26,7 @@ from rrmstats.results.inference import Inference
 from rrmstats.results.rows import RowResults
 
 NO_PROBABILITIES = "is not known where groups have the weights; group_weights has these"
-ONE_STEP = "needs the second step, fit(steps=2), of a model that has one"
+ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step, fit(steps=2), wins them back."
 CONDITIONAL = "Intervals are conditional on this explanation; see explanations for the others."
