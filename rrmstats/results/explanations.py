@@ -45,6 +45,9 @@ BAD_ROWS = {
     Bad.LABEL_NOISE: "{share} of the labels are wrong, wherever the {unit} lie.",
     Bad.UNLIKELY_LABELS: "{share} of the labels are wrong, where the model is nearly sure.",
 }
+#: Kinds of bad rows that one row may be by itself, and how it is told.
+ALONE = (Bad.WIDE, Bad.CLUSTER, Bad.SCATTERED)
+ONE_BAD = "One of the {unit} ({share}) lies far from the others."
 #: What is added on the good rows, where there are bad ones.
 BESIDE_BAD_ROWS = {
     Good.PLAIN: "",
@@ -81,7 +84,7 @@ BY_FAMILY = {"Poisson": POISSON, "Binomial": BINOMIAL}
 #: Where no row may be bad.
 NOT_COMPARED = "No {unit} may be bad, since eps_bar is 0."
 #: Where the share of bad rows is that of the bound.
-AT_LEAST = "At least {share}"
+AT_LEAST = {"{share} of": "At least {share} of", "({share})": "(at least {share})"}
 AT_BOUND = "The share of bad rows is at its bound, eps_bar: more may be bad. Try a larger eps_bar."
 ANOTHER_MINIMUM = "The second step follows another minimum of the risk than the first."
 
@@ -159,13 +162,21 @@ def described(
     elif bad is Bad.NONE:
         text = wording.get(good, GOOD_ROWS[good])
     else:
-        text = wording.get(bad, BAD_ROWS[bad])
+        text = ONE_BAD if _one_is_bad(explanation) else wording.get(bad, BAD_ROWS[bad])
         beside = f" {wording[good]}" if good in wording and good is not Good.PLAIN else ""
         text += beside or BESIDE_BAD_ROWS[good]
         if eps_bar is not None and at_bound(explanation.eps, eps_bar):
-            text = text.replace("{share}", AT_LEAST)
+            for share, least in AT_LEAST.items():
+                text = text.replace(share, least)
     sentence = text.format(unit=unit, share=percent(explanation.eps))
     return ChosenExplanation(explanation.name, sentence)
+
+
+def _one_is_bad(explanation: Explanation) -> bool:
+    """Tell whether a single row is bad, by its flag and by the share."""
+    flagged = count_bad(explanation.prob_bad, None)
+    share = round(explanation.eps * len(explanation.prob_bad))
+    return explanation.bad in ALONE and flagged == share == 1
 
 
 def at_bound(share: float, eps_bar: float) -> bool:

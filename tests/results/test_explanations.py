@@ -200,6 +200,16 @@ def test_a_share_at_its_bound_is_a_lower_bound():
     assert "10 of 75 (at least 10 %)" in str(res.summary())
 
 
+def test_one_bad_row_is_no_cluster():
+    for bad in (Bad.WIDE, Bad.CLUSTER, Bad.SCATTERED):
+        found = explanation(Good.PLAIN, bad, np.r_[1.0, np.zeros(19)])
+        assert described(found).sentence == "One of the rows (5 %) lies far from the others."
+        least = described(found, eps_bar=0.05).sentence
+        assert least == "One of the rows (at least 5 %) lies far from the others."
+        more = replace(found, eps=0.2)
+        assert described(more).sentence.startswith("20 % of the rows")
+
+
 def test_nothing_is_claimed_where_no_row_may_be_bad():
     res = rrmstats.ols("y ~ x1 + x2 + x3", HBK, eps_bar=0).fit(stability=False)
     assert res.explanation.sentence == "No rows may be bad, since eps_bar is 0."
