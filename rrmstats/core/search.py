@@ -32,6 +32,8 @@ COMPARE_MARGIN = 0.1
 COMPARE_TOL, COMPARE_MAXITER = 1e-4, 50
 # Difference of risks, relative to them, that is rounding: at exact fits all of it.
 RISK_ROUNDING = 1e-12
+# Relative difference of the risks of two ends that are one minimum, and most ends to start from.
+SAME_END, MOST_ENDS = 1e-4, 8
 DEFAULT_SEED = 20200707
 
 
@@ -104,6 +106,24 @@ class Solution:
     def n_iter(self) -> int:
         """Iterations of the best descent."""
         return len(self.trace) - 1
+
+    def other_minima(self, unit: float | None = None) -> Array:
+        """Return the ends of descents at other risks than the least, the lowest first, (m, k).
+
+        Parameters
+        ----------
+        unit : float, optional
+            In which risks are compared; by default the least risk.
+        """
+        least = SAME_END * (self.risk if unit is None else unit)
+        places: list[int] = []
+        for i in np.argsort(self.final_risks, kind="stable"):
+            risks = [self.risk, *self.final_risks[places]]
+            if np.isfinite(self.final_risks[i]) and all(
+                abs(self.final_risks[i] - risk) > least for risk in risks
+            ):
+                places.append(int(i))
+        return self.ends[places[:MOST_ENDS]]
 
     def continued(
         self,

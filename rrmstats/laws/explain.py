@@ -12,7 +12,6 @@ import numpy as np
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, best_of_each
-from rrmstats.core.search import Solution
 from rrmstats.laws.choice import Laws, all_fits, fits_of
 from rrmstats.laws.em import Fit
 from rrmstats.laws.mixture import NO_BAD_ROWS, Mixture
@@ -21,8 +20,6 @@ from rrmstats.laws.stack import Moves, moves, rooted
 
 # Rows on which an explanation is chosen; it is then solved on all of them.
 MOST_ROWS = 100_000
-# Risks of two ends of descents, relative to them, that are one minimum; ends to start from.
-SAME_END, MOST_ENDS = 1e-4, 8
 # Steps of EM towards the fit to counts above zero, from which others start.
 TRUNCATED_STEPS = 20
 
@@ -120,17 +117,6 @@ def _explained(best: Fit, fits: Sequence[Fit], n_plain: int) -> Explained:
     return Explained(
         explanations=best_of_each([chosen, *others], total), chosen=chosen, wnobs=total
     )
-
-
-def distinct_ends(found: Solution) -> list[Array]:
-    """Return other ends of a search than its minimum, the lowest first."""
-    ends, seen = [], [found.risk]
-    for i in np.argsort(found.final_risks, kind="stable"):
-        risk = float(found.final_risks[i])
-        if np.isfinite(risk) and all(abs(risk - other) > SAME_END * other for other in seen):
-            seen.append(risk)
-            ends.append(found.ends[i])
-    return ends[:MOST_ENDS]
 
 
 def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:

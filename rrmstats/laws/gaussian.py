@@ -39,6 +39,8 @@ RIDGE, LINE_RIDGE = 1e-12, 1e-9
 LEAST_DF, MOST_DF = 1.0, 200.0
 # A row is far from the others in X, or from a fit, where one good row in so many is.
 FAR = 1e-3
+# Squared distance beyond which rows are as far as can be told.
+FARTHEST = 1e300
 # Variance, relative to the squared median distance of all rows, below which it is one of few rows.
 # It is 0.19 or more where half of the rows are good and normal: at the worst the median distance
 # is their 98 % quantile.
@@ -432,7 +434,8 @@ def squared_distances(resid: Array, scatter: Array) -> tuple[Array, Array]:
     if resid.shape[2] == 1:
         variance = np.maximum(scatter[:, 0, 0], np.finfo(float).tiny)
         with np.errstate(over="ignore"):  # rows at any distance
-            return resid[:, :, 0] ** 2 / variance[:, None], np.log(variance)
+            square = resid[:, :, 0] ** 2 / variance[:, None]
+        return np.minimum(square, FARTHEST), np.log(variance)
     root = np.linalg.cholesky(scatter)
     u = resid @ np.swapaxes(np.linalg.inv(root), 1, 2)
     return np.einsum("bnd,bnd->bn", u, u), 2 * np.log(np.einsum("bii->bi", root)).sum(axis=1)

@@ -14,7 +14,7 @@ from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.explain import distinct_ends, explained_rows
+from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
@@ -134,7 +134,7 @@ class GeneralizedProblem(DevianceProblem):
     def _candidates(self, first: GeneralizedEstimate) -> list[Array]:
         """Return parameters to start from: of maximum likelihood, and the ends of the search."""
         most_likely = self.weighted_fit(first.setting.spread(self.n_obs))
-        return [most_likely, first.fit.rows.theta, *distinct_ends(first.solution)]
+        return [most_likely, first.fit.rows.theta, *first.solution.other_minima()]
 
     @property
     def _is_regression(self) -> bool:

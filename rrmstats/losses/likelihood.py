@@ -15,7 +15,7 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.explain import distinct_ends, explained_rows
+from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import Moves
 from rrmstats.losses.likelihood_laws import Likelihood, batch_fits, batch_slices
 from rrmstats.losses.likelihood_rows import LawRows, LawSample, law_fit
@@ -173,7 +173,7 @@ class LikelihoodProblem(NumericalProblem):
             return replace(first, first=first, explained=told)
         rows = rows_of_likelihood(self.likelihood, setting)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)
-        starts = [self.start, first.params, *distinct_ends(first.solution)]
+        starts = [self.start, first.params, *first.solution.other_minima()]
         found = explained_rows(rows, laws, starts, setting.eps_bar, first.agrees)
         theta, weights = found.fit.theta, rows.mass * found.good
         solution = first.solution.continued(

@@ -42,11 +42,6 @@ from rrmstats.losses.residuals import (
 )
 from rrmstats.losses.squares import SquaresProblem
 
-# Risks of two ends of descents, relative to them, that are one minimum; ends to start from.
-SAME_END, MOST_CANDIDATES = 1e-4, 8
-# Bounds at which the search looks for candidates, in units of eps_bar.
-CANDIDATE_BOUNDS = (1.0, 0.5)
-
 
 class RegressionProblem(SquaresProblem):
     """Squared residuals of data of any scale and any rank, and their estimates.
@@ -148,27 +143,30 @@ class RegressionProblem(SquaresProblem):
     def _candidates(self, first: RegressionEstimate) -> list[tuple[Array, Array]]:
         """Return coefficients (k, 1) and variances (1, 1) to start from, the lowest first.
 
-        They are the minima that the search met, and those that it meets at smaller bounds.
+        They are the minima that the search met, and those that it meets at half the bound.
         """
         found, setting = first.solution, first.setting
         candidates = [(found.theta[:, None], np.array([[first.noise.scale]]))]
         if self.blocks is not None:
             return candidates
-        for part in CANDIDATE_BOUNDS:
-            at = replace(setting, eps_bar=part * setting.eps_bar)
-            met = found if part == 1 else global_minimum(self, at)
-            ends = evaluate(self, met.ends, at.budget(self.n_obs))
-            seen = [found.risk] if part == 1 else []
-            for i in np.argsort(ends.risk, kind="stable")[:MOST_CANDIDATES]:
-                risk, lambda_ = float(ends.risk[i]), float(ends.lambda_[i])
-                same = any(abs(risk - other) <= SAME_END * other for other in seen)
-                if same or not (0 < risk < np.inf and 0 < lambda_ < np.inf):
-                    continue
-                seen.append(risk)
-                end = replace(met, theta=ends.theta[i], losses=ends.losses[i], risk=risk,
-                              weights=ends.weights[i], lambda_=lambda_)  # fmt: skip
-                noise = first_noise(FittedRows.of(self, end, at))
-                candidates.append((noise.params[:, None], np.array([[noise.scale]])))
+        half = replace(setting, eps_bar=0.5 * setting.eps_bar)
+        other = global_minimum(self, half)
+        for at, met, ends in (
+            (setting, found, found.other_minima()),
+            (half, other, np.vstack([other.theta[None], other.other_minima()])),
+        ):
+            if not len(ends):
+                continue
+            points = evaluate(self, ends, at.budget(self.n_obs))
+            for i in np.flatnonzero((points.risk > 0) & np.isfinite(points.lambda_)):
+                end = replace(
+                    met, theta=points.theta[i], losses=points.losses[i],
+                    weights=points.weights[i], risk=float(points.risk[i]),
+                    lambda_=float(points.lambda_[i]),
+                )  # fmt: skip
+                if end.lambda_ > 0:
+                    noise = first_noise(FittedRows.of(self, end, at))
+                    candidates.append((noise.params[:, None], np.array([[noise.scale]])))
         return candidates
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:

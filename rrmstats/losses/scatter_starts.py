@@ -8,7 +8,7 @@ from scipy.stats import chi2
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import median_of, sign_frame, typical_spread
-from rrmstats.core.points import Points, evaluate
+from rrmstats.core.points import evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
@@ -19,10 +19,8 @@ from rrmstats.losses.tilted_scatter import tilted_order
 #: A location (1, d), or none (0, d) where it is known to be zero, and a scatter (d, d).
 Candidate = tuple[Array, Array]
 
-# Difference of two risks above the least possible, in units of the excess, of one minimum.
-SAME_END = 1e-4
-# Minima to start from, and entries of their scatters in all: many variables have few of them.
-MOST_ENDS, MOST_ENTRIES = 6, 5000
+# Entries of the scatters to start from in all: many variables have few starts.
+MOST_ENTRIES = 5000
 # Rows per variable from which the first axis of the signs is worth a start.
 ROWS_PER_VARIABLE = 10
 
@@ -72,18 +70,12 @@ def distinct_ends(
         In which risks are compared.
     """
     found = [(solution.theta, solution.lambda_)]
-    if problem.blocks is not None:
+    others = solution.other_minima(unit)[: MOST_ENTRIES // problem.dim**2]
+    if problem.blocks is not None or not len(others):
         return found
-    most = min(MOST_ENDS, MOST_ENTRIES // problem.dim**2)
-    ends: Points = evaluate(problem, solution.ends, setting.budget(problem.n_obs))
-    seen = [solution.risk]
-    for i in np.argsort(ends.risk, kind="stable"):
-        risk, lambda_ = float(ends.risk[i]), float(ends.lambda_[i])
-        same = any(abs(risk - other) <= SAME_END * unit for other in seen)
-        if len(found) <= most and not same and np.isfinite(risk) and 0 < lambda_ < np.inf:
-            seen.append(risk)
-            found.append((ends.theta[i], lambda_))
-    return found
+    lambdas = evaluate(problem, others, setting.budget(problem.n_obs)).lambda_
+    pairs = zip(others, lambdas, strict=True)
+    return found + [(theta, float(each)) for theta, each in pairs if 0 < each < np.inf]
 
 
 def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
