@@ -58,9 +58,9 @@ class Choice:
     def reason(self) -> str:
         """The choice in a sentence."""
         text = (
-            f"eps_bar = {self.eps_bar:g} was chosen automatically: an efficient fit gives up "
-            f"{max(self.share, 0.0):.1%} of the rows, and the margin for chance is "
-            f"{self.margin:.1%}"
+            f"eps_bar = {self.eps_bar:g} was chosen automatically: a fit with the bound "
+            f"{self.bound:g} leaves out {100 * max(self.share, 0.0):.1f} % of the rows, wholly or "
+            f"in part, and the margin for chance is {100 * self.margin:.1f} %"
         )
         if self.raised:
             text += ", raised until the fit agrees with more robust ones"

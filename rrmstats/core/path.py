@@ -250,10 +250,11 @@ def _solutions(
 ) -> list[Solution]:
     """Return the solutions on all rows from the minima that were followed on a part of them."""
     if branches.problem is problem:
-        lowest = [branches.known(i)[np.array([0])] for i in range(len(settings))]
+        # Higher minima too: second steps start from all of them.
+        minima = [branches.known(i) for i in range(len(settings))]
         return [
-            _solution(problem, setting, end.theta, end.lambda_)
-            for setting, end in zip(settings, lowest, strict=True)
+            _solution(problem, setting, ends.theta, ends.lambda_)
+            for setting, ends in zip(settings, minima, strict=True)
         ]
     found: list[Solution] = []
     places = [coordinate(setting.eps_bar) for setting in settings]

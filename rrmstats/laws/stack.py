@@ -34,10 +34,13 @@ LEVERAGE_MAX = 0.9
 def _functions(
     mixture: Mixture, endog: Array, size: Array, predictors: Array
 ) -> tuple[Array, Probabilities]:
-    """Return the equations of rows, their shares of bad rows last, (p + 1, n)."""
-    found = mixture.probabilities(endog, size, predictors)
-    slopes = np.where(found.good > 0, found.good * found.rows.slopes, 0.0)
+    """Return the equations of rows, their shares of bad rows last, (p + 1, n).
+
+    Differences may step out of the range of a parameter that is at its end.
+    """
     with np.errstate(all="ignore"):
+        found = mixture.probabilities(endog, size, predictors)
+        slopes = np.where(found.good > 0, found.good * found.rows.slopes, 0.0)
         others = mixture.equations(endog, size, found)
     others = np.where(np.isfinite(others), others, 0.0)
     return np.concatenate([slopes, others, found.bad_share[None]]), found

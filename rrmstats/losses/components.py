@@ -213,8 +213,9 @@ def joined(plane: Explained, inner: InnerScatter, prob_bad: Array, share: float)
     within = inner.rows.explained if isinstance(inner, ExplainedScatter) else None
     if plane.chosen.bad is Bad.NONE and within is not None and within.chosen.bad is not Bad.NONE:
         told = within
-    chosen = replace(told.chosen, prob_bad=prob_bad, eps=share)
-    others = [each for each in told.explanations if each.name != chosen.name]
+    # Rows within the subspace that are bad leave the noise off it as it was found.
+    chosen = replace(told.chosen, good=plane.chosen.good, prob_bad=prob_bad, eps=share)
+    others = [each for each in told.explanations if each.name != told.chosen.name]
     return replace(told, explanations=(chosen, *others), chosen=chosen, wnobs=plane.wnobs)
 
 

@@ -21,7 +21,7 @@ from rrmstats.results.bound import BoundResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
-from rrmstats.results.steps import ONE_STEP
+from rrmstats.results.steps import NO_PROBABILITIES, ONE_STEP
 from rrmstats.results.summary import bad_rows_text, make_summary, make_summary2
 from rrmstats.results.tables import Table
 
@@ -131,7 +131,8 @@ class RRMResults(BoundResults):
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
         if name == "prob_bad":
-            raise AttributeError(f"prob_bad {ONE_STEP}")
+            grouped = self.__dict__.get("_unit") == "group"
+            raise AttributeError(f"prob_bad {NO_PROBABILITIES if grouped else ONE_STEP}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 #: What the good rows are like, where there are no bad ones.
 GOOD_ROWS = {
     Good.PLAIN: "All {unit} follow the model.",
-    Good.SHORT_TAILS: ("No bad {unit}; the noise has shorter tails than the normal distribution."),
-    Good.HEAVY_TAILS: (
-        "No bad {unit}; the noise has heavier tails than the normal distribution (Student's t)."
-    ),
+    Good.SHORT_TAILS: "No bad {unit}; the noise has shorter tails than the normal distribution.",
+    Good.HEAVY_TAILS: "No bad {unit}; the noise has heavier tails than the normal distribution.",
     Good.GROWING_NOISE: "No bad {unit}; the size of the noise changes with the fitted values.",
     Good.CHANGING_NOISE: "No bad {unit}; the size of the noise changes with the predictors.",
     Good.OVERDISPERSED: (
@@ -47,13 +45,14 @@ BAD_ROWS = {
     Bad.LABEL_NOISE: "{share} of the labels are wrong, wherever the {unit} lie.",
     Bad.UNLIKELY_LABELS: "{share} of the labels are wrong, where the model is nearly sure.",
 }
+#: Kinds of bad rows that one row may be by itself, and how it is told.
+ALONE = (Bad.WIDE, Bad.CLUSTER, Bad.SCATTERED)
+ONE_BAD = "One of the {unit} ({share}) lies far from the others."
 #: What is added on the good rows, where there are bad ones.
 BESIDE_BAD_ROWS = {
     Good.PLAIN: "",
     Good.SHORT_TAILS: " The noise of the others has shorter tails than the normal distribution.",
-    Good.HEAVY_TAILS: (
-        " The noise of the others has heavier tails than the normal distribution (Student's t)."
-    ),
+    Good.HEAVY_TAILS: " The noise of the others has heavier tails than the normal distribution.",
     Good.GROWING_NOISE: " The size of the noise of the others changes with the fitted values.",
     Good.CHANGING_NOISE: " The size of the noise of the others changes with the predictors.",
     Good.OVERDISPERSED: (
@@ -64,6 +63,11 @@ BESIDE_BAD_ROWS = {
 #: Sentences of a model that differ from those of others.
 Wording = Mapping[Good | Bad, str]
 LABELS: Wording = {Good.PLAIN: "All labels follow the model."}
+VARIABLES: Wording = {
+    Good.HEAVY_TAILS: (
+        "No bad {unit}; their distribution has heavier tails than a normal distribution."
+    )
+}
 POISSON: Wording = {
     Good.OVERDISPERSED: (
         "The counts vary more than a Poisson distribution allows; use a negative binomial model."
@@ -77,6 +81,10 @@ BINOMIAL: Wording = {
 }
 #: By the name of statsmodels' family or model.
 BY_FAMILY = {"Poisson": POISSON, "Binomial": BINOMIAL}
+#: Where no row may be bad.
+NOT_COMPARED = "No {unit} may be bad, since eps_bar is 0."
+#: Where the share of bad rows is that of the bound.
+AT_LEAST = {"{share} of": "At least {share} of", "({share})": "(at least {share})"}
 AT_BOUND = "The share of bad rows is at its bound, eps_bar: more may be bad. Try a larger eps_bar."
 ANOTHER_MINIMUM = "The second step follows another minimum of the risk than the first."
 
@@ -118,7 +126,10 @@ class ChosenExplanation(str):
 
 
 def described(
-    explanation: Explanation, unit: str = "rows", wording: Wording | None = None
+    explanation: Explanation,
+    unit: str = "rows",
+    wording: Wording | None = None,
+    eps_bar: float | None = None,
 ) -> ChosenExplanation:
     """Return an explanation as a name and a sentence.
 
@@ -129,6 +140,8 @@ def described(
         What is good or bad: "rows" or "groups".
     wording : mapping, optional
         Sentences of the model that differ from those of others.
+    eps_bar : float, optional
+        The bound on the share of bad rows, which may be more than a share that is at it.
 
     Examples
     --------
@@ -144,14 +157,31 @@ def described(
     """
     good, bad = explanation.good, explanation.bad
     wording = wording or {}
-    if bad is Bad.NONE:
+    if eps_bar == 0:
+        text = NOT_COMPARED
+    elif bad is Bad.NONE:
         text = wording.get(good, GOOD_ROWS[good])
     else:
-        text = wording.get(bad, BAD_ROWS[bad])
+        text = ONE_BAD if _one_is_bad(explanation) else wording.get(bad, BAD_ROWS[bad])
         beside = f" {wording[good]}" if good in wording and good is not Good.PLAIN else ""
         text += beside or BESIDE_BAD_ROWS[good]
+        if eps_bar is not None and at_bound(explanation.eps, eps_bar):
+            for share, least in AT_LEAST.items():
+                text = text.replace(share, least)
     sentence = text.format(unit=unit, share=percent(explanation.eps))
     return ChosenExplanation(explanation.name, sentence)
+
+
+def _one_is_bad(explanation: Explanation) -> bool:
+    """Tell whether a single row is bad, by its flag and by the share."""
+    flagged = count_bad(explanation.prob_bad, None)
+    share = round(explanation.eps * len(explanation.prob_bad))
+    return explanation.bad in ALONE and flagged == share == 1
+
+
+def at_bound(share: float, eps_bar: float) -> bool:
+    """Tell whether the share of bad rows is as large as its bound allows."""
+    return eps_bar > 0 and share >= eps_bar * (1 - 1e-6)
 
 
 def percent(share: float) -> str:
@@ -174,9 +204,9 @@ def count_bad(prob_bad: Array, freq_weights: Array | None) -> float:
 
 
 def explanations_frame(explained: Explained, freq_weights: Array | None) -> pd.DataFrame:
-    """Return the explanations that were compared as a table, the smallest BIC first."""
+    """Return the explanations that were compared as a table: the chosen one, then by BIC."""
     rows = explained.explanations
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "explanation": [each.name for each in rows],
             "log_likelihood": [each.log_likelihood for each in rows],
@@ -186,3 +216,4 @@ def explanations_frame(explained: Explained, freq_weights: Array | None) -> pd.D
             "chosen": [each.name == explained.chosen.name for each in rows],
         }
     )
+    return table.sort_values(["chosen", "bic"], ascending=[False, True], ignore_index=True)

@@ -19,6 +19,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explanations import LABELS, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.pictures import drawn
 from rrmstats.results.prediction import ProbabilityPrediction
@@ -61,6 +62,10 @@ class RRMLogitResults(RRMResults):
     _estimate: ClassificationEstimate
     first_step: RRMLogitResults | None
     _title = "Robust Risk Minimization: Logistic Regression"
+    _conditional = (
+        "Standard errors allow for the explanations that were not chosen; see explanations for "
+        "these."
+    )
     _row_attrs = (
         *RRMResults._row_attrs,
         *("resid_response", "resid_generalized", "resid_pearson", "resid_dev"),
@@ -303,6 +308,10 @@ class RRMLogitResults(RRMResults):
         699
         """
         return row_sums(_label_table, self.model.endog, expit(self.fittedvalues) > threshold)
+
+    @property
+    def _wording(self) -> Wording:
+        return LABELS
 
     def _notes(self) -> list[str]:
         notes = super()._notes()

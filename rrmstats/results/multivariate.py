@@ -8,6 +8,7 @@ import pandas as pd
 
 from rrmstats.core.entropy import Array
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explanations import VARIABLES, Wording
 from rrmstats.results.labels import Labeled, LabeledTable, labeled, labeled_table
 
 WALD = "use wald_test() with restrictions on the parameters"
@@ -31,6 +32,10 @@ class MultivariateResults(RRMResults):
     def compare(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse: models of other variables are not nested."""
         raise NotImplementedError(f"models of several variables are not nested; {WALD}")
+
+    @property
+    def _wording(self) -> Wording:
+        return VARIABLES
 
     def _by_variable(self, values: Array) -> Labeled:
         return labeled(values, self.model.variable_index)

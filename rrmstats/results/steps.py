@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from rrmstats.results.explanations import (
     AT_BOUND,
     ChosenExplanation,
     Wording,
+    at_bound,
     count_bad,
     described,
     explanations_frame,
@@ -23,10 +25,11 @@ from rrmstats.results.explanations import (
 from rrmstats.results.inference import Inference
 from rrmstats.results.rows import RowResults
 
-ONE_STEP = "needs the second step, fit(steps=2), of a model that has one"
+NO_PROBABILITIES = "is not known where groups have the weights; group_weights has these"
+ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step, fit(steps=2), wins them back."
-CONDITIONAL = "Intervals are conditional on this explanation; explanations has the others."
+CONDITIONAL = "Intervals are conditional on this explanation; see explanations for the others."
 
 
 class StepResults(RowResults):
@@ -35,6 +38,7 @@ class StepResults(RowResults):
     _estimate: Estimate
     _inference: Inference
     eps_bar: float
+    _conditional: ClassVar[str] = CONDITIONAL
 
     def _set_steps(self, estimate: Estimate, inference: Inference) -> None:
         self._estimate, self._inference = estimate, inference
@@ -77,16 +81,16 @@ class StepResults(RowResults):
         explained = self._estimate.explained
         if explained is None:
             return None
-        return described(explained.chosen, f"{self._unit}s", self._wording)
+        return described(explained.chosen, f"{self._unit}s", self._wording, self.eps_bar)
 
     @cached_property
     def explanations(self) -> pd.DataFrame | None:
         """The explanations that the second step compared; None where there are none.
 
-        One row per explanation, the smallest BIC first: its name, `log_likelihood`, `bic` less
-        that of "none", the share `eps` of bad rows, `n_bad`, the number of rows that are more
-        likely bad than good (of groups, where these have the weights), and whether it was
-        `chosen`.
+        One row per explanation, the one chosen and then the others by BIC: its name,
+        `log_likelihood`, `bic` less that of "none" (of the best one, where "none" did not fit),
+        the share `eps` of bad rows, `n_bad`, the number of rows that are more likely bad than
+        good, and whether it was `chosen`.
         """
         explained = self._estimate.explained
         return None if explained is None else explanations_frame(explained, self._unit_counts)
@@ -122,9 +126,11 @@ class StepResults(RowResults):
             return []
         if self.explanation is None:
             return [FIRST_IS_KEPT]
-        notes = [f"{self.explanation.sentence} {CONDITIONAL}", FIRST_IS_KEPT]
+        if self.eps_bar == 0:
+            return [self.explanation.sentence]
+        notes = [f"{self.explanation.sentence} {self._conditional}", FIRST_IS_KEPT]
         if self._other_minimum:
             notes.append(ANOTHER_MINIMUM)
-        if self.eps_bar > 0 and self.eps_hat >= self.eps_bar * (1 - 1e-6):
+        if at_bound(self.eps_hat, self.eps_bar):
             notes.append(AT_BOUND)
         return notes

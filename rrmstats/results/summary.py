@@ -12,7 +12,7 @@ from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from rrmstats.core.block_array import taken
-from rrmstats.results.explanations import percent
+from rrmstats.results.explanations import at_bound, percent
 
 if TYPE_CHECKING:
     from rrmstats.results.base import RRMResults
@@ -75,6 +75,8 @@ def bad_rows_text(results: RRMResults) -> str:
     if np.isnan(results.eps_hat):
         return "n/a"
     share = f"{percent(results.eps_hat)}, se {percent(results.eps_hat_se)}"
+    if at_bound(results.eps_hat, results.eps_bar):
+        share = f"at least {percent(results.eps_hat)}"
     if results._bad_of_all is None:
         return share
     bad, total = results._bad_of_all

@@ -83,6 +83,10 @@ def test_the_regression_report_finds_the_wrong_numbers(monkeypatch):
     assert low < 0 < high  # "the flipper seems not to matter"
     assert book["res"].stability.stable
     assert book["jump"].eps_bar_to <= book["res"].eps_bar
+    # a path starts second steps from all minima that it follows, as a fit does
+    again = book["path"].at(book["res"].eps_bar)
+    assert again.explanation == book["res"].explanation
+    assert again.params.sub(book["res"].params).abs().max() < 1e-3
     assert f"eps_bar = {book['res'].eps_bar:g}" in " ".join(book["paragraph"].split())
 
 
@@ -91,23 +95,27 @@ def test_noisy_labels_are_found_where_there_is_no_doubt(monkeypatch):
     book = run("noisy_labels", monkeypatch)
     assert 0.35 < book["share_found"] < 1 and book["share_right"] > 0.9
     assert 0.3 < book["steps"].loc["found"].median() < 0.8
-    assert book["steps"].loc["flags right"].min() > 0.85
+    assert book["steps"].loc["flags right"].min() > 0.8
     assert abs(book["robust"].eps_hat - book["train"]["flipped"].mean()) < 0.05
-    assert not book["robust"].identified
+    assert book["robust"].explanation == "label noise"
+    assert book["robust"].identified and not book["robust"].first_step.identified
     flags = book["flags"][book["flipped"].index]
     assert book["likely"][flags].max() < book["likely"][~flags].median()
     slopes = {name: res.params.drop("Intercept") for name, res in book["fits"].items()}
     assert (slopes["likelihood"] < slopes["correct labels"]).all()
-    assert (slopes["correct labels"] < slopes["robust"]).all()  # "goes too far"
+    assert (slopes["likelihood"] < slopes["robust"]).all()
+    assert (slopes["robust"] < slopes["correct labels"]).all()  # "a little smaller"
     scores, curve = book["scores"], book["curve"]
     assert scores.loc["correct labels", "log loss"] < scores.loc["robust", "log loss"]
     assert scores.loc["robust", "log loss"] < 0.9 * scores.loc["likelihood", "log loss"]
     assert abs(scores.loc["robust", "error"] - scores.loc["likelihood", "error"]) < 0.02
     assert scores["AUC"].max() - scores["AUC"].min() < 0.01
     assert book["ratios"].median() < 0.85  # "in most of them"
-    better = (book["losses"].loc[[0, 0.05, 0.1]] > book["losses"].loc[0.15]).all()
-    assert better.mean() > 0.5
-    assert abs(curve["log loss"][0.05] / curve["log loss"][0] - 1) < 0.1  # "nothing is gained"
+    best = book["losses"].idxmin()
+    assert (best >= 0.1).mean() > 0.5
+    assert curve["log loss"][0.1] < curve["log loss"][0.05] < curve["log loss"][0]
+    assert book["losses"].loc[0.3].sub(book["losses"].loc[0.15]).abs().max() < 0.005
+    assert (book["steps"].loc["found"] == 0).any()  # "a split without a single label found"
     assert book["gaps"]["robust"] < 0.8 * book["gaps"]["likelihood"]
 
 

@@ -18,6 +18,7 @@ from rrmstats.results.explanations import (
     GOOD_ROWS,
     POISSON,
     described,
+    explanations_frame,
     percent,
 )
 
@@ -189,6 +190,56 @@ def test_sentences_name_the_distribution():
     both = explanation(Good.OVERDISPERSED, Bad.WIDE, np.full(10, 0.2))
     sentence = described(both, wording=POISSON).sentence
     assert sentence.startswith("20 % of the rows") and "negative binomial" in sentence
+
+
+def test_a_share_at_its_bound_is_a_lower_bound():
+    found = explanation(Good.PLAIN, Bad.CLUSTER, np.full(10, 0.2))
+    assert described(found, eps_bar=0.3).sentence.startswith("20 % of the rows form")
+    assert described(found, eps_bar=0.2).sentence.startswith("At least 20 % of the rows form")
+    res = rrmstats.ols("y ~ x1 + x2 + x3", HBK, eps_bar=0.1).fit()
+    assert "10 of 75 (at least 10 %)" in str(res.summary())
+
+
+def test_one_bad_row_is_no_cluster():
+    for bad in (Bad.WIDE, Bad.CLUSTER, Bad.SCATTERED):
+        found = explanation(Good.PLAIN, bad, np.r_[1.0, np.zeros(19)])
+        assert described(found).sentence == "One of the rows (5 %) lies far from the others."
+        least = described(found, eps_bar=0.05).sentence
+        assert least == "One of the rows (at least 5 %) lies far from the others."
+        more = replace(found, eps=0.2)
+        assert described(more).sentence.startswith("20 % of the rows")
+
+
+def test_nothing_is_claimed_where_no_row_may_be_bad():
+    res = rrmstats.ols("y ~ x1 + x2 + x3", HBK, eps_bar=0).fit(stability=False)
+    assert res.explanation.sentence == "No rows may be bad, since eps_bar is 0."
+    assert "second step" not in str(res.summary())
+
+
+def test_intervals_of_labels_allow_for_other_explanations():
+    cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+    res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+    words = " ".join(str(res.summary()).split())
+    assert "Standard errors allow for the explanations that were not chosen" in words
+    assert "conditional on this explanation" not in words
+
+
+def test_the_chosen_explanation_comes_first():
+    rows = [explanation(Good.PLAIN, bad, np.zeros(10)) for bad in (Bad.NONE, Bad.WIDE)]
+    ranked = [replace(each, log_likelihood=-float(i)) for i, each in enumerate(rows)]
+    table = explanations_frame(
+        Explained(explanations=tuple(ranked), chosen=ranked[1], wnobs=9), None
+    )
+    assert table["explanation"].tolist() == ["wide", "none"]
+    assert table["bic"].is_monotonic_decreasing
+
+
+def test_groups_have_no_probabilities():
+    data = HBK.assign(unit=np.arange(75) // 5)
+    res = rrmstats.ols("y ~ x1 + x2 + x3", data, eps_bar=0.25, groups="unit").fit()
+    assert res.steps == 2 and res.explanation is None
+    with pytest.raises(AttributeError, match="where groups have the weights; group_weights"):
+        _ = res.prob_bad
 
 
 @pytest.mark.parametrize(
