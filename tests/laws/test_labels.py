@@ -64,7 +64,7 @@ def test_derivatives_are_those_of_the_penalized_likelihood(flips):
 def test_fixed_flips_do_not_move_with_the_coefficients(flips):
     """With so many observations the priors play no part."""
     law, z = labels(flips, counts=np.full(200, 1e7)), parameters(flips)
-    at = law.odds(z).of(law.endog, law.exog)
+    at = law.odds(z).of(law.endog, law.exog, 0.0)
 
     def log_likelihood(theta):
         p = expit(law.exog @ theta)
@@ -80,7 +80,7 @@ def test_fixed_flips_do_not_move_with_the_coefficients(flips):
 def test_probabilities_of_both_labels_add_up_to_one(flips):
     eta = np.array([-30.0, -2.0, 0.0, 0.7, 40.0])
     law = FlippedLabels(np.ones(5), eta[:, None], np.ones(5), np.ones((1, 1)), 0.3, flips)
-    chance = law.odds(np.r_[1.0, parameters(flips)[3:]]).of(law.endog, law.exog)
+    chance = law.odds(np.r_[1.0, parameters(flips)[3:]]).of(law.endog, law.exog, 0.0)
     assert_allclose(chance.label + chance.other, 1.0)
     assert_allclose(chance.p, expit(eta))
 
