@@ -113,12 +113,14 @@ class Odds:
         f1, g1, f0, g0 = flips
         one, zero, is_one = g1 * p + f0 * q, f1 * p + g0 * q, endog == 1
         label, other = np.where(is_one, one, zero), np.where(is_one, zero, one)
-        return Flipped(p, q, *flips, np.maximum(label, TINY), np.maximum(other, TINY))
+        label, other = np.maximum(label, TINY), np.maximum(other, TINY)
+        return Flipped(p, q, f1, g1, f0, g0, label, other)
 
     def slopes(self, endog: Array, exog: Array, offset: Array | float) -> tuple[Flipped, Slopes]:
         """Return the probabilities of some rows, and derivatives of that of their labels."""
         at = self.of(endog, exog, offset)
-        return at, at.slopes(endog, self.flips.classes, 0.0 if self.fixed else self.flips.steepness)
+        drift = 0.0 if self.fixed else self.flips.steepness
+        return at, at.slopes(endog, self.flips.classes, drift)
 
 
 class Flipped(NamedTuple):
@@ -155,29 +157,29 @@ class Flipped(NamedTuple):
             How much the log-odds of flips move with those of the label.
         """
         p, q, f1, g1, f0, g0, label, _ = self
-        m, n, both = len(classes), len(p), p * q
+        m, n, is_one, both = len(classes), len(p), endog == 1, p * q
         flips, pairs = np.empty((m, 3, n)), np.empty((m, 3, n))
         first, second = np.empty((1 + m, n)), np.empty((1 + m, 1 + m, n))
-        signed = np.where(endog == 1, 1.0, -1.0) / label
-        by_eta, twice = both.copy(), both * (q - p)
-        for j, i in enumerate(classes):
-            f, g, flipped, turn, sign = (
-                (f1, g1, f1 * p, q + drift * g1, -1.0)
-                if i == 0
-                else (f0, g0, f0 * q, -p - drift * g0, 1.0)
-            )
-            flips[j] = flipped, flipped * turn, flipped * g
-            pairs[j, 0] = flipped * (turn**2 - both - drift**2 * f * g)
-            pairs[j, 1:] = flips[j, 2] * (turn + sign * drift * f), flips[j, 2] * (g - f)
-            by_eta += sign * flips[j, 1]
-            twice += sign * pairs[j, 0]
+        signed = np.where(is_one, 1.0, -1.0) / label
+        seen = np.zeros((2, 2, n))  # derivatives of the probabilities to see a 1, and a 0, in eta
+        for i, (f, g, own, slope) in enumerate([(f1, g1, p, q), (f0, g0, q, -p)]):
+            b = (1 - 2 * i) * drift if i in classes else 0.0
+            slope, bend = slope - b * f, both + b**2 * f * g
+            seen[i] += g * own * slope, g * own * (slope**2 - bend)
+            if i not in classes:
+                continue
+            j, sign, turn = classes.index(i), 2.0 * i - 1.0, slope + b
+            flips[j] = f * own, f * own * turn, f * own * g
+            pairs[j, 0] = flips[j, 0] * (turn**2 - bend)
+            pairs[j, 1:] = flips[j, 2] * (turn - b * f), flips[j, 2] * (g - f)
+            seen[1 - i] += flips[j, 1], pairs[j, 0]
             first[1 + j] = sign * signed * flips[j, 2]
             second[0, 1 + j], second[1 + j, 1 + j] = sign * signed * pairs[j, 1:]
-        first[0], second[0, 0] = signed * by_eta, signed * twice
-        for a in range(1 + m):
-            for b in range(a, 1 + m):
-                mixed = 0.0 if 0 < a < b else second[a, b]
-                second[a, b] = second[b, a] = mixed - first[a] * first[b]
+        first[0], second[0, 0] = np.where(is_one, *seen) / label
+        for i in range(1 + m):
+            for j in range(i, 1 + m):
+                mixed = 0.0 if 0 < i < j else second[i, j]
+                second[i, j] = second[j, i] = mixed - first[i] * first[j]
         return Slopes(first, second, flips, pairs)
 
 
@@ -416,7 +418,10 @@ class FlippedLabels:
         steps : int, optional
             Newton steps, if fewer than usual.
         """
-        here = self.value(start)
+        return self.fit_from(self.value(start), steps)
+
+    def fit_from(self, here: Value, steps: int | None = None) -> LabelFit:
+        """Return the maximum near parameters whose value is known; see `fit`."""
         for _ in range(self.steps if steps is None else min(steps, self.steps)):
             if not np.isfinite(here.penalized):
                 break

@@ -77,9 +77,7 @@ class ClassificationProblem(LogisticProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.setting.eps_bar == 0:
             return first.unflipped()
-        found = explained_labels(
-            self.plain, self.design, self.columns, first.setting, first.theta
-        )
+        found = explained_labels(self.plain, self.design, self.columns, first.setting, first.theta)
         theta = found.fit.theta
         params = self.design.to_params(theta)
         kept = (1.0 - found.explained.chosen.prob_bad) * first.setting.spread(self.n_obs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
+from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import distinct_ends, explained_rows
@@ -191,10 +193,7 @@ class GeneralizedProblem(DevianceProblem):
     @property
     def _is_labels(self) -> bool:
         """Whether responses are single labels, 0 or 1, whose log-odds are linear."""
-        some = np.array([0.1, 0.5, 0.8])
-        with np.errstate(all="ignore"):  # other links are not defined everywhere
-            same = np.allclose(self.mean.link.forward(some), logit(some), rtol=1e-12)
-        if not (isinstance(self.family, Binomial) and same):
+        if not (isinstance(self.family, Binomial) and is_logit(self.mean.link.forward)):
             return False
         labels = (self.endog == 0) | (self.endog == 1)
         return bool((labels & (self.var_weights == 1)).all())
@@ -319,6 +318,12 @@ def _joined_edges(parts: list[tuple[float, float] | None]) -> tuple[float, float
     return sum(total for total, _ in found), max(most for _, most in found)
 
 
+def is_logit(link: Callable[[Array], Array]) -> bool:
+    """Tell whether a link takes probabilities to their log-odds."""
+    some = np.array([0.1, 0.5, 0.8])
+    return bool(np.allclose(link(some), logit(some), rtol=1e-12))
+
+
 def first_order(dispersion: float, lambda_: float, eps_bar: float) -> float:
     """Return the order of a first step's weights, at most that of clean data.
 
@@ -391,6 +396,11 @@ class GeneralizedEstimate(Estimate):
             moves = np.zeros_like(moves)
         back = self.problem.design.back
         return moves if back is None else moves @ back.T
+
+    def covariance(self, dependence: Dependence | None = None) -> Array:
+        """Return the covariance of `params`; NaN where only their direction is identified."""
+        covariance = super().covariance(dependence)
+        return covariance if self.identified else np.full_like(covariance, np.nan)
 
     def tail(self) -> Array:
         """Return the probability of a deviance as large as each row's, shape (n,)."""

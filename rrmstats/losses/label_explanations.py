@@ -24,13 +24,14 @@ from rrmstats.laws.labels import (
     FlippedLabels,
     Flips,
     LabelFit,
+    Value,
 )
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.separation import separable
 
-# Rows on which fits of explanations are searched for, and those from which they are compared,
-# fitted anew; the best is fitted to all.
-SEARCH_ROWS, DECIDING_ROWS = 5_000, 100_000
+# Rows on which starts are tried, and those from which explanations are compared; the best of these
+# is fitted to all.
+TRIAL_ROWS, DECIDING_ROWS = 2_000, 100_000
 # Share of clean samples in which label noise may be chosen, and the bound on what this choice may
 # add to the variance of their coefficients; see `noise_price`. `python benchmarks/dirty_labels.py
 # --calibrate` prints the errors at several costs: at this one no clean sample is called noisy, at
@@ -188,8 +189,7 @@ def taken_rows(
 def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[LabelExplanation]:
     """Return the explanations of labels, the one to choose first.
 
-    Of many rows a sample tells where each of them has its best fit, which then moves to that of
-    all rows.
+    Of many rows a sample tells which starts to fit them from.
 
     Parameters
     ----------
@@ -200,17 +200,14 @@ def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[L
     theta : ndarray, shape (k,)
         Coefficients of the first step.
     """
-    few, few_columns = some_rows(plain, columns, SEARCH_ROWS)
-    none = few.fit(np.zeros(few.n_coef))
+    few, few_columns = some_rows(plain, columns, TRIAL_ROWS)
+    none = plain.fit(np.zeros(plain.n_coef))
     starts = [none.theta, _bounded(few, theta), *central_fits(few, few_columns)]
-    noisy = [best_fit(replace(few, flips=flips), starts) for flips in NOISE]
-    fits = [none, *noisy, steepest_fit(few, starts)]
-    if few is not plain:
-        fits = [replace(plain, flips=fit.law.flips).fit(fit.value.z) for fit in fits]
-    none, *noisy, steep = fits
     found = [_explanation(none, Bad.NONE, 0.0)]
-    for fit in noisy:
+    for flips in NOISE:
+        fit = best_fit(replace(plain, flips=flips), few, starts)
         found.append(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit), len(NOISE)))
+    steep = steepest_fit(plain, few, starts)
     price = steep.law.flips.n_params * float(np.log(plain.total))
     found.append(_explanation(steep, Bad.UNLIKELY_LABELS, price, len(ENDS) * N_STEEPNESS))
     return sorted(found, key=lambda each: each.cost)
@@ -263,9 +260,9 @@ def noise_price(none: LabelFit, noise: LabelFit) -> float:
     return max(float(bounded), float(chdtri(d, 2.0 * LEVEL)))
 
 
-def steepest_fit(plain: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
+def steepest_fit(plain: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
     """Return the best fit of flips where the model is sure, at one end or both."""
-    fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), starts) for ways in ENDS]
+    fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), few, starts) for ways in ENDS]
     best = max(fits, key=lambda fit: fit.value.penalized)
     return max((climb(best, factor) for factor in (2.0, 0.5)), key=lambda fit: fit.value.penalized)
 
@@ -282,20 +279,20 @@ def climb(fit: LabelFit, factor: float) -> LabelFit:
     return climb(other, factor) if other.value.penalized > fit.value.penalized else fit
 
 
-def best_fit(law: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
-    """Return the fit from the start that leads highest in a few steps."""
-    trials = [law.fit(start_rates(law, theta), TRIAL_STEPS) for theta in starts]
-    best = max(trials, key=lambda fit: fit.value.penalized)
-    return best if best.converged else law.fit(best.value.z)
+def best_fit(law: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
+    """Return the fit from the start that leads highest, on few of the rows, in a few steps."""
+    tried = replace(few, flips=law.flips)
+    trials = [tried.fit_from(start_rates(tried, theta), TRIAL_STEPS) for theta in starts]
+    return law.fit(max(trials, key=lambda fit: fit.value.penalized).value.z)
 
 
-def start_rates(law: FlippedLabels, theta: Array) -> Array:
-    """Return coefficients with the best of several rates, shape (k + d,)."""
+def start_rates(law: FlippedLabels, theta: Array) -> Value:
+    """Return the law at coefficients with the best of several rates."""
     eta = law.exog @ theta + law.offset
     shares = law.eps_bar * np.array(START_SHARES)
     rates = thresholds(law, eta, shares) if law.flips.steepness else constant(law, eta, shares)
     values = [law.value(np.r_[theta, rate]) for rate in rates]
-    return max(values, key=lambda value: value.penalized).z
+    return max(values, key=lambda value: value.penalized)
 
 
 def constant(law: FlippedLabels, eta: Array, shares: Array) -> Array:
