@@ -29,8 +29,8 @@ from rrmstats.laws.labels import (
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.separation import separable
 
-# Rows on which starts are tried (they only order the starts: fits are to all rows that decide), and
-# those from which explanations are compared; the best of these is fitted to all.
+# Rows on which starts take their first steps, and those to which explanations are then fitted and
+# on which they are compared; the best is fitted to all.
 TRIAL_ROWS, DECIDING_ROWS = 2_000, 100_000
 # Share of clean samples in which label noise may be chosen, and the bound on what this choice may
 # add to the variance of their coefficients; see `noise_price`. `python benchmarks/dirty_labels.py
