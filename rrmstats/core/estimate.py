@@ -52,6 +52,8 @@ class Estimate:
         has no such estimate.
     loss_unit, loss_shift : float
         The losses of the data are ``loss_unit`` times those of the problem plus ``loss_shift``.
+    added_variance : ndarray, shape (k, k), or float
+        Variance of `params` that the choice of an explanation adds.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Estimate:
     eps_hat_se: float = np.nan
     loss_unit: float = 1.0
     loss_shift: float = 0.0
+    added_variance: Array | float = 0.0
 
     @property
     def base(self) -> Array | None:
@@ -106,7 +109,7 @@ class Estimate:
 
     def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
-        return self.covariance_of(self.influence(), dependence)
+        return self.covariance_of(self.influence(), dependence) + self.added_variance
 
     def covariance_of(self, influence: Array, dependence: Dependence | None = None) -> Array:
         """Return the covariance of what has given influence functions (n, m), shape (m, m)."""

@@ -15,19 +15,21 @@ prior between 0 and their bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import gammaln
 
 from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import weighted_gram
 
-# Smallest probability of a label.
-TINY = 1e-300
+# Smallest probability of a label, and log-odds past which those of the opposite would be smaller.
+TINY, MOST_LOG_ODDS = 1e-300, 690.0
 # Expected gain of a step, in units of the log-likelihood, at which a fit has converged; and the
 # one below which rounding may hide it.
 CONVERGED, HIDDEN = 1e-12, 1e-7
@@ -61,6 +63,16 @@ class Flips:
         return len(self.ways[0])
 
     @property
+    def classes(self) -> tuple[int, ...]:
+        """Which of `ways` flip any labels: 0 for those of 1, 1 for those of 0."""
+        return tuple(i for i, way in enumerate(self.ways) if any(way))
+
+    @property
+    def chain(self) -> Array:
+        """Derivatives of the log-odds of flips of `classes` in the rates, shape (m, d)."""
+        return np.reshape([self.ways[i] for i in self.classes], (len(self.classes), self.n_rates))
+
+    @property
     def n_params(self) -> int:
         """Parameters besides the coefficients: rates, and the steepness and ends of sure flips."""
         return self.n_rates + (2 if self.steepness > 0 else 0)
@@ -90,24 +102,25 @@ class Odds:
     flips: Flips
     fixed: bool
 
-    def of(self, endog: Array, exog: Array) -> Flipped:
+    def of(self, endog: Array, exog: Array, offset: Array | float) -> Flipped:
         """Return the probabilities of some rows."""
-        eta, steepness = exog @ self.theta, self.flips.steepness
-        one, zero = (
-            float(np.dot(way, self.rates)) if any(way) else -np.inf for way in self.flips.ways
-        )
+        eta, steepness = exog @ self.theta + offset, self.flips.steepness
         p, q = odds_shares(eta)
-        f1, g1 = odds_shares(one + steepness * eta)
-        f0, g0 = odds_shares(zero - steepness * eta)
-        seen = np.maximum([g1 * p + f0 * q, f1 * p + g0 * q], TINY)
-        return Flipped(p, q, f1, g1, f0, g0, *np.where(endog == 1, seen, seen[::-1]))
+        flips: list[Any] = [0.0, 1.0, 0.0, 1.0]
+        for i in self.flips.classes:
+            log_odds = np.dot(self.flips.ways[i], self.rates) + (1 - 2 * i) * steepness * eta
+            flips[2 * i : 2 * i + 2] = odds_shares(log_odds)
+        f1, g1, f0, g0 = flips
+        one, zero, is_one = g1 * p + f0 * q, f1 * p + g0 * q, endog == 1
+        label, other = np.where(is_one, one, zero), np.where(is_one, zero, one)
+        label, other = np.maximum(label, TINY), np.maximum(other, TINY)
+        return Flipped(p, q, f1, g1, f0, g0, label, other)
 
-    @property
-    def chain(self) -> Array:
-        """Derivatives of the log-odds of labels and flips in eta and rates, (1 + d, 3)."""
+    def slopes(self, endog: Array, exog: Array, offset: Array | float) -> tuple[Flipped, Slopes]:
+        """Return the probabilities of some rows, and derivatives of that of their labels."""
+        at = self.of(endog, exog, offset)
         drift = 0.0 if self.fixed else self.flips.steepness
-        ways = np.reshape(self.flips.ways, (2, -1)).T
-        return np.vstack([[1.0, drift, -drift], np.insert(ways, 0, 0.0, axis=1)])
+        return at, at.slopes(endog, self.flips.classes, drift)
 
 
 class Flipped(NamedTuple):
@@ -117,7 +130,7 @@ class Flipped(NamedTuple):
     ----------
     p, q : ndarray
         Of a true label of 1, and of 0.
-    f1, g1, f0, g0 : ndarray
+    f1, g1, f0, g0 : ndarray or float
         That a label of 1 is flipped, and that it is not; likewise of 0.
     label, other : ndarray
         Of the label that was seen, and of the other.
@@ -132,31 +145,61 @@ class Flipped(NamedTuple):
     label: Array
     other: Array
 
-    def flip_slopes(self, chain: Array) -> tuple[Array, Array]:
-        """Return derivatives of the probabilities f1 p and f0 q of flips, in eta and rates.
+    def slopes(self, endog: Array, classes: Sequence[int], drift: float) -> Slopes:
+        """Return derivatives of ln P(label), and of the probabilities of flips.
 
-        Shapes (2, 1 + d, n) and (2, 1 + d, 1 + d, n).
+        Parameters
+        ----------
+        endog : ndarray, shape (n,)
+        classes : sequence of int
+            Of the m kinds of flips that there are; see `Flips.classes`.
+        drift : float
+            How much the log-odds of flips move with those of the label.
         """
-        p, q, f1, g1, f0, g0, *_ = self
-        firsts, seconds = np.zeros((2, 3, len(p))), np.zeros((2, 3, 3, len(p)))
-        for i, (f, g, own, sign) in enumerate([(f1, g1, p, 1.0), (f0, g0, q, -1.0)]):
-            a = 1 + i
-            firsts[i, 0], firsts[i, a] = sign * f * p * q, f * g * own
-            seconds[i, 0, 0], seconds[i, a, a] = sign * f * p * q * (q - p), f * g * (g - f) * own
-            seconds[i, 0, a] = seconds[i, a, 0] = sign * f * g * p * q
-        return (
-            np.einsum("ai,sin->san", chain, firsts),
-            np.einsum("ai,sijn,bj->sabn", chain, seconds, chain, optimize=True),
-        )
+        p, q, f1, g1, f0, g0, label, _ = self
+        m, n, is_one, both = len(classes), len(p), endog == 1, p * q
+        flips, pairs = np.empty((m, 3, n)), np.empty((m, 3, n))
+        first, second = np.empty((1 + m, n)), np.empty((1 + m, 1 + m, n))
+        signed = np.where(is_one, 1.0, -1.0) / label
+        seen = np.zeros((2, 2, n))  # derivatives of the probabilities to see a 1, and a 0, in eta
+        for i, (f, g, own, slope) in enumerate([(f1, g1, p, q), (f0, g0, q, -p)]):
+            b = (1 - 2 * i) * drift if i in classes else 0.0
+            slope, bend = slope - b * f, both + b**2 * f * g
+            seen[i] += g * own * slope, g * own * (slope**2 - bend)
+            if i not in classes:
+                continue
+            j, sign, turn = classes.index(i), 2.0 * i - 1.0, slope + b
+            flips[j] = f * own, f * own * turn, f * own * g
+            pairs[j, 0] = flips[j, 0] * (turn**2 - bend)
+            pairs[j, 1:] = flips[j, 2] * (turn - b * f), flips[j, 2] * (g - f)
+            seen[1 - i] += flips[j, 1], pairs[j, 0]
+            first[1 + j] = sign * signed * flips[j, 2]
+            second[0, 1 + j], second[1 + j, 1 + j] = sign * signed * pairs[j, 1:]
+        first[0], second[0, 0] = np.where(is_one, *seen) / label
+        for i in range(1 + m):
+            for j in range(i, 1 + m):
+                mixed = 0.0 if 0 < i < j else second[i, j]
+                second[i, j] = second[j, i] = mixed - first[i] * first[j]
+        return Slopes(first, second, flips, pairs)
 
-    def label_slopes(self, endog: Array, flips: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Return derivatives of ln P(label), shapes (1 + d, n) and (1 + d, 1 + d, n)."""
-        first, second = (each[1] - each[0] for each in flips)
-        first[0] += self.p * self.q
-        second[0, 0] += self.p * self.q * (self.q - self.p)
-        signed = np.where(endog == 1, 1.0, -1.0) / self.label
-        first, second = signed * first, signed * second
-        return first, second - first[:, None] * first
+
+class Slopes(NamedTuple):
+    """Derivatives of each row, in eta and the log-odds of each of m kinds of flips.
+
+    Attributes
+    ----------
+    first, second : ndarray, shapes (1 + m, n) and (1 + m, 1 + m, n)
+        Of ln P(label).
+    flips : ndarray, shape (m, 3, n)
+        The probability of each flip, and its derivatives in eta and its own log-odds.
+    pairs : ndarray, shape (m, 3, n)
+        Its second derivatives: in eta twice, in both, and in its log-odds twice.
+    """
+
+    first: Array
+    second: Array
+    flips: Array
+    pairs: Array
 
 
 class Value(NamedTuple):
@@ -262,6 +305,7 @@ class LabelFit:
             _influence,
             law.endog,
             law.exog,
+            law.offset,
             law.odds(at.z, fixed=True),
             self.variance,
             np.column_stack([self.variance[:, :k], to_share]),
@@ -273,7 +317,8 @@ class LabelFit:
 
     def prob_bad(self) -> Array:
         """Return the probability of each row that its label was flipped, shape (n,)."""
-        return row_map(_prob_bad, self.law.endog, self.law.exog, self.law.odds(self.value.z))
+        law = self.law
+        return row_map(_prob_bad, law.endog, law.exog, law.offset, law.odds(self.value.z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +339,8 @@ class FlippedLabels:
     flips : Flips
     steps : int
         Newton steps that a fit may take.
+    offset : ndarray or BlockArray, shape (n,), or float
+        Added to the linear predictor.
 
     Examples
     --------
@@ -312,6 +359,7 @@ class FlippedLabels:
     eps_bar: float
     flips: Flips
     steps: int = 1000
+    offset: Array | float = 0.0
 
     @property
     def n_coef(self) -> int:
@@ -323,6 +371,11 @@ class FlippedLabels:
         """Number of observations that the rows stand for."""
         return float(self.counts.sum())
 
+    @cached_property
+    def _to_rates(self) -> Array:
+        """Derivatives of coefficients and log-odds of flips in coefficients and rates."""
+        return block_diag(np.eye(self.n_coef), self.flips.chain)
+
     def odds(self, z: Array, fixed: bool = False) -> Odds:
         """Return the log-odds that coefficients and rates stand for."""
         return Odds(z[: self.n_coef], z[self.n_coef :], self.flips, fixed)
@@ -332,14 +385,16 @@ class FlippedLabels:
 
         With `fixed` they take the flips not to move with the coefficients.
         """
-        k = self.n_coef
+        k, chain = self.n_coef, self.flips.chain
         (log_likelihood, *flipped), gradients, hessians = row_sums(
-            _sums, self.endog, self.exog, self.counts, self.odds(z, fixed)
+            _sums, self.endog, self.exog, self.counts, self.offset, self.odds(z, fixed)
         )
+        gradients = gradients @ self._to_rates
+        hessians = self._to_rates.T @ hessians @ self._to_rates
         log_prior, pull, curvature = log_priors(self.units @ z[:k])
         gradients[0, :k] += pull @ self.units
         hessians[0, :k, :k] += weighted_gram(self.units, curvature)
-        ways = np.reshape(self.flips.ways, (2, -1)).T / self.total
+        ways = chain.T / self.total
         shares, slopes = ways @ np.array(flipped), ways @ gradients[1:]
         curvatures = np.tensordot(ways, hessians[1:], 1)
         found = log_likelihood + log_prior, gradients[0], hessians[0]
@@ -363,7 +418,10 @@ class FlippedLabels:
         steps : int, optional
             Newton steps, if fewer than usual.
         """
-        here = self.value(start)
+        return self.fit_from(self.value(start), steps)
+
+    def fit_from(self, here: Value, steps: int | None = None) -> LabelFit:
+        """Return the maximum near parameters whose value is known; see `fit`."""
         for _ in range(self.steps if steps is None else min(steps, self.steps)):
             if not np.isfinite(here.penalized):
                 break
@@ -413,44 +471,55 @@ def uphill(gradient: Array, hessian: Array) -> Array:
 
 def odds_shares(log_odds: Array) -> tuple[Array, Array]:
     """Return the probabilities of what has given log-odds, and of its opposite."""
-    small = np.exp(-np.abs(log_odds))
-    large = 1.0 / (1.0 + small)
-    small *= large
-    positive = log_odds > 0
-    return np.where(positive, large, small), np.where(positive, small, large)
+    odds = np.exp(np.minimum(log_odds, MOST_LOG_ODDS))
+    opposite = 1.0 / (1.0 + odds)
+    return odds * opposite, opposite
 
 
-def _sums(endog: Array, exog: Array, counts: Array, odds: Odds) -> tuple[Array, Array, Array]:
-    """Return sums over rows: log-likelihood, log-prior of weight `pull`, and flips by class.
+def _sums(
+    endog: Array, exog: Array, counts: Array, offset: Array | float, odds: Odds
+) -> tuple[Array, Array, Array]:
+    """Return sums over rows of the log-likelihood and of m kinds of flips, and derivatives.
 
-    With the derivatives of penalized log-likelihood and flips: shapes (4,), (3, k + d) and
-    (3, k + d, k + d).
+    In coefficients and log-odds of flips: shapes (1 + m,), (1 + m, k + m), (1 + m, k + m, k + m).
     """
-    at = odds.of(endog, exog)
-    flips = at.flip_slopes(odds.chain)
-    first, second = at.label_slopes(endog, flips)
-    firsts = counts * np.concatenate([first[None], flips[0]])
-    seconds = counts * np.concatenate([second[None], flips[1]])
-    gradients = np.column_stack([firsts[:, 0] @ exog, firsts[:, 1:].sum(axis=-1)])
-    cross = seconds[:, 1:, 0] @ exog
-    grams = np.array([weighted_gram(exog, each) for each in seconds[:, 0, 0]])
-    hessians = np.block([[grams, cross.swapaxes(1, 2)], [cross, seconds[:, 1:, 1:].sum(axis=-1)]])
-    values = np.stack([np.log(at.label), at.f1 * at.p, at.f0 * at.q])
-    return values @ counts, gradients, hessians
+    at, (first, second, flips, pairs) = odds.slopes(endog, exog, offset)
+    k, m = exog.shape[1], len(flips)
+    values = np.append(np.log(at.label) @ counts, flips[:, 0] @ counts)
+    gradients, hessians = np.zeros((1 + m, k + m)), np.zeros((1 + m, k + m, k + m))
+    gradients[0] = np.append((first[0] * counts) @ exog, first[1:] @ counts)
+    gradients[1:, :k] = (flips[:, 1] * counts) @ exog
+    hessians[0, k:, :k] = (second[0, 1:] * counts) @ exog
+    hessians[0, k:, k:] = second[1:, 1:] @ counts
+    crossed = (pairs[:, 1] * counts) @ exog
+    for j, curved in enumerate([second[0, 0], *pairs[:, 0]]):
+        hessians[j, :k, :k] = weighted_gram(exog, counts * curved)
+    for j in range(m):
+        gradients[1 + j, k + j] = flips[j, 2] @ counts
+        hessians[1 + j, k + j, :k] = crossed[j]
+        hessians[1 + j, k + j, k + j] = pairs[j, 2] @ counts
+    hessians[:, :k, k:] = hessians[:, k:, :k].swapaxes(1, 2)
+    return values, gradients, hessians
 
 
-def _prob_bad(endog: Array, exog: Array, odds: Odds) -> Array:
-    at = odds.of(endog, exog)
+def _prob_bad(endog: Array, exog: Array, offset: Array | float, odds: Odds) -> Array:
+    at = odds.of(endog, exog, offset)
     return np.where(endog == 1, at.f0 * at.q, at.f1 * at.p) / at.label
 
 
 def _influence(
-    endog: Array, exog: Array, odds: Odds, bread: Array, moves: Array, eps: float, total: float
+    endog: Array,
+    exog: Array,
+    offset: Array | float,
+    odds: Odds,
+    bread: Array,
+    moves: Array,
+    eps: float,
+    total: float,
 ) -> Array:
     """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
-    at = odds.of(endog, exog)
-    first, _ = at.label_slopes(endog, at.flip_slopes(odds.chain))
-    scores = np.column_stack([first[0][:, None] * exog, first[1:].T])
+    at, (first, *_) = odds.slopes(endog, exog, offset)
+    scores = np.column_stack([first[0][:, None] * exog, first[1:].T @ odds.flips.chain])
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
     leverage = np.minimum(information * at.label / at.other, LEVERAGE_MAX)
     moved = (scores / (1.0 - leverage)[:, None]) @ moves

@@ -6,28 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_sums, taken
+from rrmstats.core.block_array import aligned, row_sums
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good
-from rrmstats.core.frames import clipped_spread
+from rrmstats.core.explanations import Bad, Explained, Explanation, Good
 from rrmstats.core.linear import weighted_gram
-from rrmstats.core.sandwich import Dependence, minimum_influence, relative_weights
+from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.labels import NO_FLIPS, FlippedLabels, LabelFit
-from rrmstats.losses.label_explanations import (
-    LabelExplanation,
-    explain_labels,
-    explained,
-    variance_of_choice,
-)
+from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
-from rrmstats.losses.separation import separable
-
-# Rows from which explanations are compared; the best is fitted to all.
-DECIDING_ROWS = 100_000
 
 
 class ClassificationProblem(LogisticProblem):
@@ -80,69 +69,41 @@ class ClassificationProblem(LogisticProblem):
         return replace(found, eps_hat=eps_hat, eps_hat_se=error)
 
     def second_step(self, first: Estimate) -> ClassificationEstimate:
-        """Return the estimate of the best explanation of the labels; see `explain_labels`.
+        """Return the estimate of the best explanation of the labels; see `explained_labels`.
 
-        Penalties of the problem play no part in it. Of many rows a sample decides which
-        explanation is best, and it is then fitted to all of them.
+        Penalties of the problem play no part in it.
         """
         if not isinstance(first, ClassificationEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.setting.eps_bar == 0:
             return first.unflipped()
-        back = self.design.to_params(np.eye(self.n_params))
-        eps_bar, steps = first.setting.eps_bar, first.setting.maxiter
-        law = FlippedLabels(self.endog, self.exog, first.mass, back, eps_bar, NO_FLIPS, steps)
-        some, columns = self._deciding_rows(law)
-        units = clipped_spread(columns, some.counts)[:, None] * back
-        found = explain_labels(replace(some, units=units), columns, first.theta)
-        best = found[0].fit
-        whole = replace(law, units=units, flips=best.law.flips)
-        best = replace(best, law=whole) if len(columns) == self.n_obs else whole.fit(best.value.z)
-        return self._of_fit(first, best, found)
-
-    def _deciding_rows(self, law: FlippedLabels) -> tuple[FlippedLabels, Array]:
-        """Return rows in memory, evenly spaced where there are many, and their columns."""
-        if self.blocks is None and self.n_obs <= DECIDING_ROWS:
-            return law, self.columns
-        count = min(self.n_obs, DECIDING_ROWS)
-        places = np.arange(count) * self.n_obs // count
-        endog, exog, counts, columns = taken(places, law.endog, law.exog, law.counts, self.columns)
-        return replace(law, endog=endog, exog=exog, counts=counts), columns
-
-    def _of_fit(
-        self,
-        first: ClassificationEstimate,
-        fit: LabelFit,
-        found: list[LabelExplanation],
-    ) -> ClassificationEstimate:
-        """Return the estimate of a fit to all rows, the best of those found."""
-        bad, decided = fit.prob_bad(), found[0].fit.law.total
-        chosen = replace(found[0].told, eps=fit.eps, prob_bad=bad)
-        moves, share_moves, shift = fit.influence()
-        params = self.design.to_params(fit.theta)
-        spread = first.setting.spread(self.n_obs)
-        kept = (1.0 - bad) * spread
-        losses = self.plain.losses(fit.theta)
-        weights = kept / kept.sum()
+        found = explained_labels(self.plain, self.design, self.columns, first.setting, first.theta)
+        theta = found.fit.theta
+        params = self.design.to_params(theta)
+        kept = (1.0 - found.explained.chosen.prob_bad) * first.setting.spread(self.n_obs)
         solution = first.solution.continued(
-            fit.theta, losses, weights, first.solution.lambda_, first.setting
+            theta,
+            self.plain.losses(theta),
+            kept / kept.sum(),
+            first.solution.lambda_,
+            first.setting,
         )
         return ClassificationEstimate(
             problem=self,
             setting=first.setting,
-            solution=replace(solution, converged=first.solution.converged and fit.converged),
+            solution=replace(solution, converged=first.solution.converged and found.fit.converged),
             params=params,
             raw_params=params,
             first=first,
-            explained=explained(chosen, found, decided),
-            eps_hat=fit.eps,
-            eps_hat_se=float(np.sqrt(first.mass @ share_moves**2)) if fit.eps > 0 else 0.0,
-            theta=fit.theta,
-            fitted=fit.theta,
-            identified=first.identified or not separable(self, bad <= FLAGGED),
-            row_influence=moves,
-            shift=shift,
-            added_variance=variance_of_choice(found) * (decided / fit.law.total),
+            explained=found.explained,
+            eps_hat=found.fit.eps,
+            eps_hat_se=found.eps_error,
+            theta=theta,
+            fitted=theta,
+            identified=first.identified or not found.separated,
+            row_influence=found.moves,
+            shift=found.shift,
+            added_variance=found.added_variance,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -184,8 +145,6 @@ class ClassificationEstimate(Estimate):
         Influence functions of `theta` in a second step, whose sum it moves by; None in the first.
     shift : ndarray, shape (k,), or None
         How far the prior moved `theta`.
-    added_variance : ndarray, shape (k, k), or None
-        Variance of `theta` that the choice of an explanation adds; see `variance_of_choice`.
     """
 
     problem: ClassificationProblem
@@ -195,7 +154,6 @@ class ClassificationEstimate(Estimate):
     separated: bool = False
     row_influence: Array | None = None
     shift: Array | None = None
-    added_variance: Array | None = None
 
     @property
     def mass(self) -> Array:
@@ -250,14 +208,6 @@ class ClassificationEstimate(Estimate):
         influence = self._first_step() if moves is None else self.wnobs * moves
         back = self.problem.design.back
         return influence if back is None else influence @ back.T
-
-    def covariance(self, dependence: Dependence | None = None) -> Array:
-        """Return the covariance of `params`, with what the choice of an explanation adds."""
-        covariance = super().covariance(dependence)
-        if self.added_variance is None:
-            return covariance
-        back = self.problem.design.to_params(np.eye(len(self.theta)))
-        return covariance + back @ self.added_variance @ back.T
 
     def _first_step(self) -> Array:
         """Return the influence functions of the first step.

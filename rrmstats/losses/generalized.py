@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import logit
 
 from rrmstats.core.block_array import aligned, row_reduce
 from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
@@ -12,6 +14,7 @@ from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
+from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
@@ -19,6 +22,8 @@ from rrmstats.laws.rows import Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
 from rrmstats.losses.family_laws import laws_of_family
+from rrmstats.losses.label_explanations import explained_labels
+from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
 from rrmstats.losses.tilted_rows import (
     Sample,
@@ -94,6 +99,8 @@ class GeneralizedProblem(DevianceProblem):
             return replace(first, first=first, explained=told)
         if self._is_regression:
             return self._of_regression(first)
+        if self._is_labels:
+            return self._of_labels(first)
         rows = self.law_rows(first.setting)
         found = explained_rows(
             rows,
@@ -183,6 +190,47 @@ class GeneralizedProblem(DevianceProblem):
             freedom=second.inference_freedom,
         )
 
+    @property
+    def _is_labels(self) -> bool:
+        """Whether responses are single labels, 0 or 1, whose log-odds are linear."""
+        if not (isinstance(self.family, Binomial) and is_logit(self.mean.link.forward)):
+            return False
+        labels = (self.endog == 0) | (self.endog == 1)
+        return bool((labels & (self.var_weights == 1)).all())
+
+    def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
+        """Return the second step of logistic regression, so that one model has one answer."""
+        found = explained_labels(
+            LogisticProblem(self.endog, self.exog),
+            self.design,
+            self.columns,
+            first.setting,
+            first.fit.rows.theta,
+            self.offset,
+        )
+        theta, old = found.fit.theta, first.solution
+        weights = (1.0 - found.explained.chosen.prob_bad) * first.setting.spread(self.n_obs)
+        solution = old.continued(
+            theta, self.losses(theta), weights / weights.sum(), old.lambda_, first.setting
+        )
+        # A first step whose means are at the boundary is a start as good as others.
+        sound = found.fit.converged and (old.converged or first.boundary)
+        return GeneralizedEstimate(
+            problem=self,
+            setting=first.setting,
+            solution=replace(solution, converged=sound),
+            params=self.design.to_params(theta),
+            raw_params=first.raw_params,
+            first=first,
+            explained=found.explained,
+            eps_hat=found.fit.eps,
+            eps_hat_se=found.eps_error,
+            fit=TiltedFit(Sample(self, first.setting).at(theta, 1.0, 1.0), found.fit.converged),
+            identified=not (first.boundary and found.separated),
+            moves=first.wnobs * found.moves,
+            added_variance=found.added_variance,
+        )
+
     def law_rows(self, setting: Setting) -> Rows:
         """Return the rows as laws take them."""
         mass = aligned(setting.counts(self.n_obs), self.blocks)
@@ -270,6 +318,12 @@ def _joined_edges(parts: list[tuple[float, float] | None]) -> tuple[float, float
     return sum(total for total, _ in found), max(most for _, most in found)
 
 
+def is_logit(link: Callable[[Array], Array]) -> bool:
+    """Tell whether a link takes probabilities to their log-odds."""
+    some = np.array([0.1, 0.5, 0.8])
+    return bool(np.allclose(link(some), logit(some), rtol=1e-12))
+
+
 def first_order(dispersion: float, lambda_: float, eps_bar: float) -> float:
     """Return the order of a first step's weights, at most that of clean data.
 
@@ -304,6 +358,8 @@ class GeneralizedEstimate(Estimate):
         Whether rows with weight have means at the boundary, where no parameters are finite.
     exact : bool
         Whether the rows with weight have no dispersion at all.
+    identified : bool
+        Whether the size of the coefficients of labels is identified, and not only their direction.
     moves : ndarray, shape (n, k), or None
         Influence functions of a second step, in the coordinates of the problem.
     freedom : float
@@ -314,6 +370,7 @@ class GeneralizedEstimate(Estimate):
     fit: TiltedFit
     boundary: bool = False
     exact: bool = False
+    identified: bool = True
     moves: Array | None = None
     freedom: float = np.inf
 
@@ -339,6 +396,11 @@ class GeneralizedEstimate(Estimate):
             moves = np.zeros_like(moves)
         back = self.problem.design.back
         return moves if back is None else moves @ back.T
+
+    def covariance(self, dependence: Dependence | None = None) -> Array:
+        """Return the covariance of `params`; NaN where only their direction is identified."""
+        covariance = super().covariance(dependence)
+        return covariance if self.identified else np.full_like(covariance, np.nan)
 
     def tail(self) -> Array:
         """Return the probability of a deviance as large as each row's, shape (n,)."""

@@ -8,20 +8,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import chdtri, expit, softmax
 
+from rrmstats.core.block_array import aligned, blocked, taken
+from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
+from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
+from rrmstats.core.setting import Setting
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
+    NO_FLIPS,
     ONE_RATE,
     ONES,
     ZEROS,
     FlippedLabels,
     Flips,
     LabelFit,
+    Value,
 )
+from rrmstats.losses.logistic import LogisticProblem
+from rrmstats.losses.separation import separable
 
+# Rows on which starts take their first steps, and those to which explanations are then fitted and
+# on which they are compared; the best is fitted to all.
+TRIAL_ROWS, DECIDING_ROWS = 2_000, 100_000
 # Share of clean samples in which label noise may be chosen, and the bound on what this choice may
 # add to the variance of their coefficients; see `noise_price`. `python benchmarks/dirty_labels.py
 # --calibrate` prints the errors at several costs: at this one no clean sample is called noisy, at
@@ -68,8 +78,118 @@ class LabelExplanation:
         return self.price - 2.0 * (self.fit.value.log_likelihood + self.fit.value.log_prior)
 
 
+@dataclass(frozen=True, eq=False)
+class ExplainedLabels:
+    """The explanation of labels that is reported, fitted to all rows.
+
+    Attributes
+    ----------
+    problem : LogisticProblem
+    fit : LabelFit
+    explained : Explained
+    added_variance : ndarray, shape (k, k)
+        Variance of the parameters, in the units of the data, that the choice adds; see
+        `variance_of_choice`.
+    moves : ndarray, shape (n, k)
+        Influence functions of the coefficients, which move by their sum.
+    share_moves : ndarray, shape (n,)
+        Those of the share of flipped labels.
+    shift : ndarray, shape (k,)
+        How far the prior moved the coefficients.
+    """
+
+    problem: LogisticProblem
+    fit: LabelFit
+    explained: Explained
+    added_variance: Array
+    moves: Array
+    share_moves: Array
+    shift: Array
+
+    @property
+    def separated(self) -> bool:
+        """Whether a hyperplane separates the labels that are not called flipped."""
+        return separable(self.problem, self.explained.chosen.prob_bad <= FLAGGED)
+
+    @property
+    def eps_error(self) -> float:
+        """Standard error of the share of flipped labels."""
+        counts = self.fit.law.counts
+        return float(np.sqrt(counts @ self.share_moves**2)) if self.fit.eps > 0 else 0.0
+
+
+def explained_labels(
+    plain: LogisticProblem,
+    design: Design,
+    columns: Array,
+    setting: Setting,
+    theta: Array,
+    offset: Array | float = 0.0,
+) -> ExplainedLabels:
+    """Return the best explanation of labels, in memory or in blocks.
+
+    Of many rows a sample decides which is best, and it is then fitted to all of them.
+
+    Parameters
+    ----------
+    plain : LogisticProblem
+        The labels and the design in the coordinates of the problem.
+    design : Design
+    columns : ndarray or BlockArray, shape (n, k)
+        The design in the units of the data.
+    setting : Setting
+    theta : ndarray, shape (k,)
+        Coefficients of the first step.
+    offset : ndarray or BlockArray, shape (n,), or float, optional
+        Added to the linear predictor.
+    """
+    n, eps_bar = plain.n_obs, setting.eps_bar
+    counts = aligned(setting.counts(n), plain.blocks)
+    back = design.to_params(np.eye(plain.n_params))
+    law = FlippedLabels(
+        plain.endog, plain.exog, counts, back, eps_bar, NO_FLIPS, setting.maxiter, offset
+    )
+    some, some_columns = some_rows(law, columns, DECIDING_ROWS)
+    units = clipped_spread(some_columns, some.counts)[:, None] * back
+    found = explain_labels(replace(some, units=units), some_columns, theta)
+    fit = found[0].fit
+    whole = replace(law, units=units, flips=fit.law.flips)
+    fit = replace(fit, law=whole) if some is law else whole.fit(fit.value.z)
+    decided = some.total
+    chosen = replace(found[0].told, eps=fit.eps, prob_bad=fit.prob_bad())
+    others = [each.told for each in found if each.told.name != chosen.name]
+    told = Explained(
+        explanations=best_of_each([chosen, *others], decided), chosen=chosen, wnobs=decided
+    )
+    added = variance_of_choice(found) * (decided / whole.total)
+    added = design.to_params(design.to_params(added).T)
+    return ExplainedLabels(plain, fit, told, added, *fit.influence())
+
+
+def some_rows(law: FlippedLabels, columns: Array, most: int) -> tuple[FlippedLabels, Array]:
+    """Return rows in memory, evenly spaced where there are many, and their columns."""
+    n = len(columns)
+    if not blocked(law.exog) and n <= most:
+        return law, columns
+    count = min(n, most)
+    return taken_rows(law, columns, np.arange(count) * n // count)
+
+
+def taken_rows(
+    law: FlippedLabels, columns: Array, places: np.ndarray
+) -> tuple[FlippedLabels, Array]:
+    """Return given rows in memory, and their columns."""
+    offsets = law.offset + 0.0 * law.endog
+    endog, exog, counts, offset, columns = taken(
+        places, law.endog, law.exog, law.counts, offsets, columns
+    )
+    return replace(law, endog=endog, exog=exog, counts=counts, offset=offset), columns
+
+
 def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[LabelExplanation]:
     """Return the explanations of labels, the one to choose first.
+
+    Of many rows a sample tells which starts to fit them from.
 
     Parameters
     ----------
@@ -80,13 +200,14 @@ def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[L
     theta : ndarray, shape (k,)
         Coefficients of the first step.
     """
+    few, few_columns = some_rows(plain, columns, TRIAL_ROWS)
     none = plain.fit(np.zeros(plain.n_coef))
-    starts = [none.theta, _bounded(plain, theta), *central_fits(plain, columns)]
+    starts = [none.theta, _bounded(few, theta), *central_fits(few, few_columns)]
     found = [_explanation(none, Bad.NONE, 0.0)]
     for flips in NOISE:
-        fit = best_fit(replace(plain, flips=flips), starts)
+        fit = best_fit(replace(plain, flips=flips), few, starts)
         found.append(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit), len(NOISE)))
-    steep = steepest_fit(plain, starts)
+    steep = steepest_fit(plain, few, starts)
     price = steep.law.flips.n_params * float(np.log(plain.total))
     found.append(_explanation(steep, Bad.UNLIKELY_LABELS, price, len(ENDS) * N_STEEPNESS))
     return sorted(found, key=lambda each: each.cost)
@@ -124,14 +245,6 @@ def variance_of_choice(found: Sequence[LabelExplanation]) -> Array:
     return added
 
 
-def explained(chosen: Explanation, found: Sequence[LabelExplanation], wnobs: float) -> Explained:
-    """Return the explanations, the best of each name, with the one chosen among them."""
-    others = [each.told for each in found if each.told.name != chosen.name]
-    return Explained(
-        explanations=best_of_each([chosen, *others], wnobs), chosen=chosen, wnobs=wnobs
-    )
-
-
 def noise_price(none: LabelFit, noise: LabelFit) -> float:
     r"""Return the gain from which label noise is chosen.
 
@@ -147,9 +260,9 @@ def noise_price(none: LabelFit, noise: LabelFit) -> float:
     return max(float(bounded), float(chdtri(d, 2.0 * LEVEL)))
 
 
-def steepest_fit(plain: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
+def steepest_fit(plain: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
     """Return the best fit of flips where the model is sure, at one end or both."""
-    fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), starts) for ways in ENDS]
+    fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), few, starts) for ways in ENDS]
     best = max(fits, key=lambda fit: fit.value.penalized)
     return max((climb(best, factor) for factor in (2.0, 0.5)), key=lambda fit: fit.value.penalized)
 
@@ -166,20 +279,20 @@ def climb(fit: LabelFit, factor: float) -> LabelFit:
     return climb(other, factor) if other.value.penalized > fit.value.penalized else fit
 
 
-def best_fit(law: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
-    """Return the fit from the start that leads highest in a few steps."""
-    trials = [law.fit(start_rates(law, theta), TRIAL_STEPS) for theta in starts]
-    best = max(trials, key=lambda fit: fit.value.penalized)
-    return best if best.converged else law.fit(best.value.z)
+def best_fit(law: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
+    """Return the fit from the start that leads highest, on few of the rows, in a few steps."""
+    tried = replace(few, flips=law.flips)
+    trials = [tried.fit_from(start_rates(tried, theta), TRIAL_STEPS) for theta in starts]
+    return law.fit(max(trials, key=lambda fit: fit.value.penalized).value.z)
 
 
-def start_rates(law: FlippedLabels, theta: Array) -> Array:
-    """Return coefficients with the best of several rates, shape (k + d,)."""
-    eta = law.exog @ theta
+def start_rates(law: FlippedLabels, theta: Array) -> Value:
+    """Return the law at coefficients with the best of several rates."""
+    eta = law.exog @ theta + law.offset
     shares = law.eps_bar * np.array(START_SHARES)
     rates = thresholds(law, eta, shares) if law.flips.steepness else constant(law, eta, shares)
     values = [law.value(np.r_[theta, rate]) for rate in rates]
-    return max(values, key=lambda value: value.penalized).z
+    return max(values, key=lambda value: value.penalized)
 
 
 def constant(law: FlippedLabels, eta: Array, shares: Array) -> Array:
@@ -202,7 +315,7 @@ def thresholds(law: FlippedLabels, eta: Array, shares: Array) -> Array:
 
 def _bounded(law: FlippedLabels, theta: Array) -> Array:
     """Return coefficients shrunk to linear predictors of moderate size."""
-    size = float(median_under(np.abs(law.exog @ theta), law.counts))
+    size = float(median_under(np.abs(law.exog @ theta + law.offset), law.counts))
     return theta * min(1.0, START_SIZE / max(size, START_SIZE))
 
 
@@ -218,7 +331,6 @@ def central_fits(plain: FlippedLabels, columns: Array) -> list[Array]:
     for share in CENTRAL_SHARES:
         last = min(int(np.searchsorted(within, share * plain.total)), len(order) - 1)
         near = distance <= distance[order[last]]
-        part = replace(plain, endog=plain.endog[near], exog=plain.exog[near])
-        fit = replace(part, counts=plain.counts[near]).fit(np.zeros(plain.n_coef), TRIAL_STEPS)
-        found.append(fit.theta)
+        part, _ = taken_rows(plain, columns, np.flatnonzero(near))
+        found.append(part.fit(np.zeros(plain.n_coef), TRIAL_STEPS).theta)
     return found

@@ -15,7 +15,7 @@ from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import ThetaStep
-from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem
+from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem, is_logit
 from rrmstats.models.base import RRMModel
 from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
 from rrmstats.models.checks import (
@@ -204,12 +204,13 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     @property
     def _incomparable(self) -> str:
-        labels = (self.endog == 0) | (self.endog == 1)
-        if isinstance(self.family, families.Binomial) and labels.all():
-            if (self.row_sizes == 1).all():
+        family = self.family
+        if isinstance(family, families.Binomial) and not is_logit(family.link):
+            labels = (self.endog == 0) | (self.endog == 1)
+            if labels.all() and (self.row_sizes == 1).all():
                 return (
                     "no single label of 0 or 1 is improbable enough to tell a wrong one from "
-                    "chance; rrmstats.logit has a second step for labels"
+                    "chance; the logit link has a second step for labels"
                 )
         return ""
 

@@ -18,7 +18,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.generalized import GeneralizedEstimate
 from rrmstats.results.base import RRMResults
-from rrmstats.results.explanations import AT_BOUND, BY_FAMILY, Wording
+from rrmstats.results.explanations import AT_BOUND, BY_FAMILY, DIRECTION_ONLY, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.outliers import standardized
@@ -88,6 +88,7 @@ class RRMGLMResults(RRMResults):
         self.scale = estimate.scale
         self.family = model.family
         self.rank = estimate.problem.n_params
+        self._direction_only = not estimate.identified
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
     plot_fit = drawn(plotting.plot_fit)
@@ -344,6 +345,8 @@ class RRMGLMResults(RRMResults):
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
                 f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"
             )
+        if self._direction_only:
+            notes.append(DIRECTION_ONLY)
         if self.rank < len(self.params):
             notes.append(
                 f"The design has rank {self.rank} but {len(self.params)} columns: these are the "

@@ -19,7 +19,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults
-from rrmstats.results.explanations import LABELS, Wording
+from rrmstats.results.explanations import DIRECTION_ONLY, LABELS, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.pictures import drawn
 from rrmstats.results.prediction import ProbabilityPrediction
@@ -338,11 +338,7 @@ class RRMLogitResults(RRMResults):
                 "coefficients is identified, not their size, so that there are no standard "
                 "errors, tests or intervals. Lower eps_bar, or try fit(steps=2)."
             ]
-        return [
-            "A hyperplane separates the labels that are not called flipped: only the direction of "
-            "the coefficients is identified, not their size, so that there are no standard "
-            "errors, tests or intervals. Lower eps_bar."
-        ]
+        return [DIRECTION_ONLY]
 
 
 def _label_table(labels: Array, predicted: np.ndarray) -> Array:

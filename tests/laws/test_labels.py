@@ -60,11 +60,38 @@ def test_derivatives_are_those_of_the_penalized_likelihood(flips):
     assert_allclose(at.share_slopes, slopes, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("flips", KINDS)
+def test_an_offset_is_a_column_whose_coefficient_is_one(flips):
+    law, z = labels(flips), parameters(flips)
+    part = FlippedLabels(
+        law.endog, law.exog[:, :2], law.counts, UNITS[:, :2], 0.3, flips, offset=law.exog[:, 2]
+    )
+    z[2] = 1.0
+    assert_allclose(
+        part.value(np.delete(z, 2)).log_likelihood, law.value(z).log_likelihood, rtol=1e-12
+    )
+    fit = part.fit(np.delete(z, 2))
+    assert_allclose(derivative(lambda z: part.value(z).penalized, fit.value.z), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("flips", KINDS)
+def test_derivatives_are_finite_where_a_label_is_all_but_impossible(flips):
+    """Cancellation between terms of P(label) must not be divided by it."""
+    eta = np.array([-800.0, -300.0, -40.0, 0.0, 40.0, 300.0, 800.0])
+    for label in (0.0, 1.0):
+        law = FlippedLabels(np.full(7, label), eta[:, None], np.ones(7), np.eye(1), 0.3, flips)
+        for rate in (-30.0, -3.0, 30.0):
+            odds = law.odds(np.r_[1.0, np.full(flips.n_rates, rate)])
+            first, second, *_ = odds.slopes(law.endog, law.exog, 0.0)[1]
+            assert np.abs(first).max() <= 1.0 + flips.steepness
+            assert np.abs(second).max() <= 2.0 * (1.0 + flips.steepness) ** 2
+
+
 @pytest.mark.parametrize("flips", KINDS[3:])
 def test_fixed_flips_do_not_move_with_the_coefficients(flips):
     """With so many observations the priors play no part."""
     law, z = labels(flips, counts=np.full(200, 1e7)), parameters(flips)
-    at = law.odds(z).of(law.endog, law.exog)
+    at = law.odds(z).of(law.endog, law.exog, 0.0)
 
     def log_likelihood(theta):
         p = expit(law.exog @ theta)
@@ -80,7 +107,7 @@ def test_fixed_flips_do_not_move_with_the_coefficients(flips):
 def test_probabilities_of_both_labels_add_up_to_one(flips):
     eta = np.array([-30.0, -2.0, 0.0, 0.7, 40.0])
     law = FlippedLabels(np.ones(5), eta[:, None], np.ones(5), np.ones((1, 1)), 0.3, flips)
-    chance = law.odds(np.r_[1.0, parameters(flips)[3:]]).of(law.endog, law.exog)
+    chance = law.odds(np.r_[1.0, parameters(flips)[3:]]).of(law.endog, law.exog, 0.0)
     assert_allclose(chance.label + chance.other, 1.0)
     assert_allclose(chance.p, expit(eta))
 

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
 
 import rrmstats
-from rrmstats import RRMGLM, RRMOLS, RRMPoisson
-from rrmstats.experiments.samples import dirty_responses
+from rrmstats import RRMGLM, RRMOLS, RRMLogit, RRMPoisson
+from rrmstats.experiments.samples import dirty_responses, extreme_flips
 
 F, L = sm.families, sm.families.links
 N = 150
@@ -367,3 +367,68 @@ def test_counts_that_vary_more_than_the_family_says_are_told():
     assert said not in str(
         RRMGLM(endog, exog, 0.1, family=family).fit(stability=False, steps=1).summary()
     )
+
+
+def wrong_labels(n=400, seed=4):
+    return extreme_flips(np.random.default_rng(seed), n, (0.0, 1.0, -0.5), 0.05)
+
+
+def test_labels_flipped_at_the_extremes_are_found_and_left_out():
+    error = []
+    for seed in range(5):
+        endog, exog = wrong_labels(seed=[78, seed])
+        res = RRMGLM(endog, exog, 0.1, family=F.Binomial()).fit()
+        classical = sm.GLM(endog, exog, family=F.Binomial()).fit()
+        error.append([np.mean((fit.params - (0, 1, -0.5)) ** 2) for fit in (classical, res)])
+        assert res.explanation == "unlikely labels"
+        assert abs(res.eps_hat - 0.05) < 0.02
+    classical, two = np.mean(error, axis=0)
+    assert two < 0.2 * classical
+
+
+def test_an_offset_of_labels_moves_the_constant():
+    endog, exog = wrong_labels()
+    plain = RRMGLM(endog, exog, 0.1, family=F.Binomial()).fit()
+    moved = RRMGLM(endog, exog, 0.1, family=F.Binomial(), offset=np.full(400, 0.7)).fit()
+    assert_allclose(moved.params, plain.params - [0.7, 0, 0], rtol=1e-6)
+    for name in ("bse", "eps_hat", "prob_bad"):
+        assert_allclose(getattr(moved, name), getattr(plain, name), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("link", [L.Probit(), L.CLogLog()])
+def test_labels_with_other_links_are_not_compared_with_flips(link):
+    endog, exog = wrong_labels()
+    res = RRMGLM(endog, exog, 0.1, family=F.Binomial(link)).fit()
+    assert set(res.explanations.explanation) == {"none", "wide"}
+    with pytest.raises(NotImplementedError, match="the logit link has a second step for labels"):
+        RRMGLM(endog, exog, "auto", family=F.Binomial(link)).fit()
+
+
+def test_counts_of_some_rows_are_not_labels():
+    endog, exog = wrong_labels()
+    trials = np.where(np.arange(400) == 0, 2.0, 1.0)
+    res = RRMGLM(endog, exog, 0.1, family=F.Binomial(), var_weights=trials).fit()
+    assert "unlikely labels" not in set(res.explanations.explanation)
+
+
+def test_labels_have_an_automatic_bound():
+    endog, exog = wrong_labels()
+    general, plain = (
+        model(endog, exog, "auto", **options).fit()
+        for model, options in ((RRMGLM, {"family": F.Binomial()}), (RRMLogit, {}))
+    )
+    assert 0.05 < general.eps_bar < 0.2
+    assert_allclose(general.eps_bar, plain.eps_bar, rtol=1e-6)
+    assert_allclose(general.params, plain.params, rtol=1e-6)
+
+
+def test_separated_labels_have_a_direction_and_no_errors():
+    rng = np.random.default_rng(0)
+    exog = np.c_[np.ones(80), rng.standard_normal((80, 2))]
+    endog = (exog[:, 1] + exog[:, 2] > 0).astype(float)
+    general = RRMGLM(endog, exog, 0.2, family=F.Binomial()).fit()
+    plain = RRMLogit(endog, exog, 0.2).fit()
+    assert_allclose(general.params, plain.params, rtol=1e-6)
+    assert np.isnan(general.bse).all()
+    assert general.converged
+    assert "only the direction" in " ".join(general.summary().as_text().split())

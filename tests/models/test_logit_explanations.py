@@ -9,6 +9,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 from rrmstats import RRMLogit
 from rrmstats.datasets import breast_cancer
 from rrmstats.experiments.samples import extreme_flips, logistic_labels, separated_strip
+from rrmstats.losses import label_explanations
 
 TRUTH = np.array([0.0, 1.0, -0.5])
 FIVE = np.array([0.0, 1.3, -1.3, 1.3, -1.3, 1.3])
@@ -239,3 +240,14 @@ def test_an_estimate_of_contamination_is_a_lower_bound():
     res = RRMLogit(endog, exog, 0.1).fit(steps=1)
     assert 0 < res.eps_hat < 0.05
     assert 0 < res.eps_hat_se < 0.02
+
+
+@pytest.mark.parametrize("share", [0.0, 0.002, 0.05])
+def test_starts_tried_on_some_rows_lead_to_the_same_fits(share, monkeypatch):
+    endog, exog = extreme_flips(np.random.default_rng(6), 6000, TRUTH, share)
+    few = RRMLogit(endog, exog, 0.1).fit()
+    monkeypatch.setattr(label_explanations, "TRIAL_ROWS", len(endog))
+    every = RRMLogit(endog, exog, 0.1).fit()
+    assert few.explanation == every.explanation
+    assert_allclose(few.params, every.params, rtol=1e-6)
+    assert_allclose(few.eps_hat, every.eps_hat, rtol=1e-6)

@@ -1,6 +1,7 @@
 """What every model promises its user, over one table of models and two interfaces."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
 from rrmstats import RRMPCA, RRMCov
+from rrmstats.experiments.samples import extreme_flips, logistic_labels, random_flips
 
 
 @pytest.fixture
@@ -183,3 +185,34 @@ def test_one_model_in_two_classes_has_one_answer(eps_bar, dirty):
     for name in ("params", "bse", "eps_hat", "eps_hat_se", "prob_bad", "scale"):
         assert_allclose(getattr(general, name), getattr(plain, name), rtol=1e-6, atol=1e-6)
     assert (general.outliers() == plain.outliers()).all()
+
+
+@pytest.mark.parametrize("eps_bar", [0.1, 0.2])
+@pytest.mark.parametrize(
+    ("draw", "explanation"),
+    [
+        (logistic_labels, "none"),
+        (partial(random_flips, share=0.05), "label noise"),
+        (partial(extreme_flips, share=0.05), "unlikely labels"),
+    ],
+)
+def test_labels_in_two_classes_have_one_answer(eps_bar, draw, explanation):
+    """A binomial model of labels 0 and 1 with the logit link is a logistic regression.
+
+    Their first steps have other losses; the explanations they lead to are the same.
+    """
+    truth = (0.0, 2.5, -2.5, 2.5) if explanation == "label noise" else (0.0, 1.0, -0.5)
+    endog, exog = draw(np.random.default_rng(5), 1000, truth)
+    plain = rrmstats.RRMLogit(endog, exog, eps_bar).fit()
+    general = rrmstats.RRMGLM(endog, exog, eps_bar, family=sm.families.Binomial()).fit()
+    assert plain.explanation == general.explanation == explanation
+    assert np.abs(plain.first_step.params - general.first_step.params).max() > 1e-4
+    for name in ("params", "bse", "eps_hat", "eps_hat_se", "prob_bad", "weights"):
+        assert_allclose(getattr(general, name), getattr(plain, name), rtol=1e-6, atol=1e-6)
+    assert (general.outliers() == plain.outliers()).all()
+    assert_allclose(general.explanations.bic, plain.explanations.bic, rtol=1e-6, atol=1e-6)
+    assert general.converged
+    data = pd.DataFrame(exog[:, 1:]).add_prefix("x").assign(y=endog)
+    formula = "y ~ " + " + ".join(data.columns[:-1])
+    named = rrmstats.glm(formula, data, eps_bar, family=sm.families.Binomial()).fit()
+    assert_allclose(named.params, plain.params, rtol=1e-6)

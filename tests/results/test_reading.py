@@ -28,7 +28,8 @@ SEARCHES = [
     "rrmstats.losses.regression.explained_gaussian",
     "rrmstats.losses.covariance.explained_gaussian",
     "rrmstats.losses.components.explained_plane",
-    "rrmstats.losses.classification.explain_labels",
+    "rrmstats.losses.classification.explained_labels",
+    "rrmstats.losses.generalized.explained_labels",
     "rrmstats.core.search.minimize",
 ]
 # They write, remove or rebuild, and read nothing.
