@@ -332,7 +332,8 @@ def best_explanation(
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.
 
-    The best one that converges is chosen, unless there is strong evidence for one that does not.
+    The best one that converges is chosen. In one dimension strong evidence for one that does not
+    counts more; in several it may be that of a likelihood without bound.
 
     Parameters
     ----------
@@ -340,9 +341,10 @@ def best_explanation(
         As `compared` takes them.
     """
     ranked = compared(rows, candidates, eps_bar)
-    tried = []
+    tried: list[tuple[GaussianExplanation, Mixtures, bool]] = []
+    margin = STRONG if rows.dim == 1 else np.inf
     for each in in_order(ranked, rows.total):
-        if tried and (tried[-1][2] or each.bic(rows.total) > tried[0][0].bic(rows.total) + STRONG):
+        if tried and (tried[-1][2] or each.bic(rows.total) > tried[0][0].bic(rows.total) + margin):
             break
         mixture, settled = polished(rows, each.mixture, eps_bar)
         if len(sound(rows, mixture, eps_bar)):

@@ -161,7 +161,9 @@ def labels():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda eps_bar: RRMGLM(*labels(), eps_bar, family=sm.families.Binomial()),
+        lambda eps_bar: RRMGLM(
+            *labels(), eps_bar, family=sm.families.Binomial(sm.families.links.Probit())
+        ),
         lambda eps_bar: rrmstats.robustify(sm.Probit(*labels()), eps_bar),
         lambda eps_bar: rrmstats.custom(
             lambda theta: (labels()[0] - theta[0]) ** 2, [0.5], eps_bar

@@ -29,7 +29,7 @@ def test_efficiency_of_the_slopes(eps_bar):
         for kept, fit in zip(excess, (res.first_step, res), strict=True):
             kept.append(((fit.params - best.params) / errors)[1:])
     first, second = (1 / (1 + np.mean(np.square(kept))) for kept in excess)
-    assert 0.93 <= second <= 0.97
+    assert second >= 0.95
     # The asymptotic values are 0.63, 0.40 and 0.15; samples of 500 fall a little short of them.
     assert_allclose(first, {0.1: 0.63, 0.2: 0.40, 0.4: 0.15}[eps_bar], rtol=0.2)
 
@@ -43,7 +43,7 @@ def test_efficiency_of_a_mean_and_its_covariance():
         second.append(res.params - [0, 0, 1, 0.8, 1])
         best.append(data.mean(axis=0))
     excess = np.mean(np.square(np.array(second)[:, :2] - best)) / np.mean(np.square(best))
-    assert_allclose(1 / (1 + excess), 0.95, atol=0.02)
+    assert 1 / (1 + excess) >= 0.95
     assert np.mean(np.square(second)) < 0.8 * np.mean(np.square(first))
 
 
