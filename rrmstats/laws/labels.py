@@ -252,6 +252,19 @@ class LabelFit:
         return self.value.z[: self.law.n_coef]
 
     @property
+    def mirrored(self) -> bool:
+        """Whether most of the labels of a class are wrong; rows in memory.
+
+        Then the classes have changed places: the same rows, and the opposite coefficients.
+        """
+        law, bad = self.law, self.prob_bad()
+        wrong = [
+            float(law.counts[rows] @ bad[rows]) > 0.5 * float(law.counts[rows].sum())
+            for rows in (law.endog == 0, law.endog == 1)
+        ]
+        return any(wrong)
+
+    @property
     def eps(self) -> float:
         """Expected share of flipped labels."""
         return float(self.value.shares.sum())

@@ -210,7 +210,7 @@ def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[L
     steep = steepest_fit(plain, few, starts)
     price = steep.law.flips.n_params * float(np.log(plain.total))
     found.append(_explanation(steep, Bad.UNLIKELY_LABELS, price, len(ENDS) * N_STEEPNESS))
-    return sorted(found, key=lambda each: each.cost)
+    return sorted(found, key=lambda each: (each.fit.mirrored, each.cost))
 
 
 def _explanation(fit: LabelFit, bad: Bad, price: float, variants: int = 1) -> LabelExplanation:
@@ -263,8 +263,13 @@ def noise_price(none: LabelFit, noise: LabelFit) -> float:
 def steepest_fit(plain: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
     """Return the best fit of flips where the model is sure, at one end or both."""
     fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), few, starts) for ways in ENDS]
-    best = max(fits, key=lambda fit: fit.value.penalized)
-    return max((climb(best, factor) for factor in (2.0, 0.5)), key=lambda fit: fit.value.penalized)
+    best = max(fits, key=preference)
+    return max((climb(best, factor) for factor in (2.0, 0.5)), key=preference)
+
+
+def preference(fit: LabelFit) -> tuple[bool, float]:
+    """Return what is larger for a better fit; one whose classes changed places is worse."""
+    return not fit.mirrored, fit.value.penalized
 
 
 def climb(fit: LabelFit, factor: float) -> LabelFit:
@@ -280,10 +285,18 @@ def climb(fit: LabelFit, factor: float) -> LabelFit:
 
 
 def best_fit(law: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
-    """Return the fit from the start that leads highest, on few of the rows, in a few steps."""
+    """Return the fit from the start that leads highest, on few of the rows, in a few steps.
+
+    Where classes change places on the way, from the next one.
+    """
     tried = replace(few, flips=law.flips)
     trials = [tried.fit_from(start_rates(tried, theta), TRIAL_STEPS) for theta in starts]
-    return law.fit(max(trials, key=lambda fit: fit.value.penalized).value.z)
+    found = []
+    for trial in sorted(trials, key=preference, reverse=True):
+        found.append(law.fit(trial.value.z))
+        if not found[-1].mirrored:
+            return found[-1]
+    return found[0]
 
 
 def start_rates(law: FlippedLabels, theta: Array) -> Value:

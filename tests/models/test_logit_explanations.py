@@ -251,3 +251,16 @@ def test_starts_tried_on_some_rows_lead_to_the_same_fits(share, monkeypatch):
     assert few.explanation == every.explanation
     assert_allclose(few.params, every.params, rtol=1e-6)
     assert_allclose(few.eps_hat, every.eps_hat, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [10, 31])
+def test_classes_do_not_change_places(seed):
+    """With most labels of a class wrong, the opposite coefficients fit these as well."""
+    rng = np.random.default_rng([10, seed])
+    strip = rng.multivariate_normal([0.5, 0.5], 0.25 * np.array([[1, -0.99], [-0.99, 1]]), 95)
+    spot = 0.1 * rng.standard_normal((5, 2)) + [0.5, 1.25]
+    endog = np.r_[strip.sum(axis=1) >= 1, np.zeros(5, bool)].astype(float)
+    exog = np.c_[np.ones(100), np.r_[strip, spot]]
+    res = RRMLogit(endog, exog, "auto").fit()
+    assert set(np.flatnonzero(res.outliers())) == set(range(95, 100))
+    assert res.params[1] > 0 and res.params[2] > 0
