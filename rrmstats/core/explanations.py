@@ -52,8 +52,8 @@ class Explanation:
     bad : Bad
     log_likelihood : float
         Of all rows, each counted as often as its frequency weight says.
-    n_extra : int
-        Parameters besides those of the explanation without bad rows and with plain noise.
+    penalty : float
+        What its parameters cost on the scale of BIC: ln n for each, if nothing else is known.
     eps : float
         Share of bad rows, at most eps_bar.
     prob_bad : ndarray, shape (n,)
@@ -63,7 +63,7 @@ class Explanation:
     good: Good
     bad: Bad
     log_likelihood: float
-    n_extra: int
+    penalty: float
     eps: float
     prob_bad: Array
 
@@ -76,9 +76,10 @@ class Explanation:
             return self.bad.value
         return f"{self.good.value}, {self.bad.value}"
 
-    def bic(self, wnobs: float) -> float:
-        """Return Schwarz's criterion of so many observations; the smallest is best."""
-        return self.n_extra * float(np.log(wnobs)) - 2 * self.log_likelihood
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion, up to what all explanations share; the smallest is best."""
+        return self.penalty - 2 * self.log_likelihood
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,21 +92,18 @@ class Explained:
         The best fit of each, the smallest BIC first.
     chosen : Explanation
         The one that is reported.
-    wnobs : float
-        Number of observations that the rows stand for.
     other_minimum : bool
         Whether it follows another minimum of the risk than the lowest one.
     """
 
     explanations: tuple[Explanation, ...]
     chosen: Explanation
-    wnobs: float
     other_minimum: bool = False
 
     @property
     def bics(self) -> Array:
         """BIC of each explanation, less that of the one without bad rows and plain noise."""
-        values = np.array([each.bic(self.wnobs) for each in self.explanations])
+        values = np.array([each.bic for each in self.explanations])
         plain = [
             value
             for value, each in zip(values, self.explanations, strict=True)
@@ -117,16 +115,16 @@ class Explained:
 Fitted = TypeVar("Fitted", bound=Explanation)
 
 
-def best_of_each(explanations: Iterable[Fitted], wnobs: float) -> tuple[Fitted, ...]:
+def best_of_each(explanations: Iterable[Fitted]) -> tuple[Fitted, ...]:
     """Return the explanation of least BIC among those of one name, the best name first."""
     best: dict[str, Fitted] = {}
     for each in explanations:
-        if each.name not in best or each.bic(wnobs) < best[each.name].bic(wnobs):
+        if each.name not in best or each.bic < best[each.name].bic:
             best[each.name] = each
-    return tuple(sorted(best.values(), key=lambda each: each.bic(wnobs)))
+    return tuple(sorted(best.values(), key=lambda each: each.bic))
 
 
-def without_comparison(prob_bad: Array, eps: float, wnobs: float) -> Explained:
+def without_comparison(prob_bad: Array, eps: float) -> Explained:
     """Return what is told where nothing is compared: no row may be bad, or the fit is exact.
 
     Parameters
@@ -135,15 +133,13 @@ def without_comparison(prob_bad: Array, eps: float, wnobs: float) -> Explained:
         Zero, or one where an exact fit leaves a row out.
     eps : float
         Share of bad rows.
-    wnobs : float
-        Number of observations that the rows stand for.
     """
     only = Explanation(
         good=Good.PLAIN,
         bad=Bad.WIDE if eps > 0 else Bad.NONE,
         log_likelihood=np.nan,
-        n_extra=0,
+        penalty=0.0,
         eps=eps,
         prob_bad=prob_bad,
     )
-    return Explained(explanations=(only,), chosen=only, wnobs=wnobs)
+    return Explained(explanations=(only,), chosen=only)

@@ -72,7 +72,7 @@ class Fit:
             good=self.mixture.good.kind,
             bad=self.mixture.bad.kind,
             log_likelihood=self.log_likelihood,
-            n_extra=len(self.others) - n_plain,
+            penalty=(len(self.others) - n_plain) * float(np.log(self.rows.total)),
             eps=float(self.rows.mass @ self.found.bad_share) / self.rows.total,
             prob_bad=1.0 - self.found.good,
         )

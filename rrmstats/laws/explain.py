@@ -111,12 +111,10 @@ def _best(fits: Sequence[Fit]) -> tuple[Fit, bool]:
 
 def _explained(best: Fit, fits: Sequence[Fit], n_plain: int) -> Explained:
     """Return what is told of the chosen fit, at its root, and of all."""
-    chosen, total = best.explanation(n_plain), best.rows.total
+    chosen = best.explanation(n_plain)
     every = [fit.explanation(n_plain) for fit in fits]
     others = [each for each in every if each.name != chosen.name]
-    return Explained(
-        explanations=best_of_each([chosen, *others], total), chosen=chosen, wnobs=total
-    )
+    return Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
 
 
 def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:

@@ -70,24 +70,18 @@ class GaussianExplanation(Explanation):
         A batch of one.
     candidate : int
         The start that it comes from; the number of candidates for the classical fit.
-    penalty : float
-        What the parameters cost; see `penalties`.
     entropy : float
         Entropy of which rows are bad.
     """
 
     mixture: Mixtures
     candidate: int
-    penalty: float
     entropy: float
 
-    def bic(self, wnobs: float) -> float:
-        """Return Schwarz's criterion with coefficients integrated out; see `penalties`."""
-        return self.penalty - 2 * self.log_likelihood
-
-    def icl(self, wnobs: float) -> float:
-        """Return the integrated classification likelihood on the scale of BIC."""
-        return self.bic(wnobs) + 2 * self.entropy
+    @property
+    def icl(self) -> float:
+        """Integrated classification likelihood on the scale of BIC."""
+        return self.bic + 2 * self.entropy
 
 
 def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, steps: int = MAXITER) -> Mixtures:
@@ -277,7 +271,7 @@ def compared(
     if rows.dim > 1 and len(mixtures) > 1 and rows.refuses(plain.coef[0], plain.scatter[0]):
         mixtures = mixtures.take(np.arange(1, len(mixtures)))
     found = [explanation(rows, mixtures.take([i])) for i in range(len(mixtures))]
-    return best_of_each(found, rows.total)
+    return best_of_each(found)
 
 
 def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
@@ -304,9 +298,7 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
     return found
 
 
-def in_order(
-    explanations: Sequence[GaussianExplanation], wnobs: float
-) -> list[GaussianExplanation]:
+def in_order(explanations: Sequence[GaussianExplanation]) -> list[GaussianExplanation]:
     """Return explanations in the order in which they are to be believed.
 
     By BIC, but that two lines through one cloud of rows explain much and tell none of them apart,
@@ -315,11 +307,11 @@ def in_order(
     likelihood must be larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of
     which rows are bad.
     """
-    ranked = sorted(explanations, key=lambda each: each.bic(wnobs))
+    ranked = sorted(explanations, key=lambda each: each.bic)
     best = ranked[0]
     rival = next((each for each in ranked if each.bad not in DIVIDING), best)
-    weak = best.bic(wnobs) > rival.bic(wnobs) - STRONG
-    unsure = rival.bad is not Bad.NONE and rival.icl(wnobs) < best.icl(wnobs)
+    weak = best.bic > rival.bic - STRONG
+    unsure = rival.bad is not Bad.NONE and rival.icl < best.icl
     if weak or unsure:
         return [rival, *(each for each in ranked if each is not rival)]
     return ranked
@@ -343,8 +335,8 @@ def best_explanation(
     ranked = compared(rows, candidates, eps_bar)
     tried: list[tuple[GaussianExplanation, Mixtures, bool]] = []
     margin = STRONG if rows.dim == 1 else np.inf
-    for each in in_order(ranked, rows.total):
-        if tried and (tried[-1][2] or each.bic(rows.total) > tried[0][0].bic(rows.total) + margin):
+    for each in in_order(ranked):
+        if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
         mixture, settled = polished(rows, each.mixture, eps_bar)
         if len(sound(rows, mixture, eps_bar)):
@@ -357,7 +349,6 @@ def best_explanation(
     explained = Explained(
         explanations=(chosen, *others),
         chosen=chosen,
-        wnobs=rows.total,
         other_minimum=elsewhere(rows, chosen, candidates[0], eps_bar),
     )
     return explained, Equations(rows, mixture, eps_bar), settled
@@ -383,7 +374,6 @@ def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
         good=kind.good,
         bad=kind.bad,
         log_likelihood=float(mixture.log_likelihood[0]),
-        n_extra=int(mixture.n_extra(rows)[0]),
         eps=float(rows.counts @ share) / rows.total,
         prob_bad=prob_bad,
         mixture=mixture,

@@ -175,14 +175,14 @@ class ClassificationEstimate(Estimate):
             good=Good.PLAIN,
             bad=Bad.NONE,
             log_likelihood=-float(self.mass @ losses),
-            n_extra=0,
+            penalty=0.0,
             eps=0.0,
             prob_bad=0.0 * losses,
         )
         return replace(
             self,
             first=self,
-            explained=Explained(explanations=(told,), chosen=told, wnobs=self.wnobs),
+            explained=Explained(explanations=(told,), chosen=told),
         )
 
     def visible_contamination(self) -> tuple[float, float]:

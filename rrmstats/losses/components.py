@@ -216,7 +216,7 @@ def joined(plane: Explained, inner: InnerScatter, prob_bad: Array, share: float)
     # Rows within the subspace that are bad leave the noise off it as it was found.
     chosen = replace(told.chosen, good=plane.chosen.good, prob_bad=prob_bad, eps=share)
     others = [each for each in told.explanations if each.name != told.chosen.name]
-    return replace(told, explanations=(chosen, *others), chosen=chosen, wnobs=plane.wnobs)
+    return replace(told, explanations=(chosen, *others), chosen=chosen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

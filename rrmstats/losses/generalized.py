@@ -95,7 +95,7 @@ class GeneralizedProblem(DevianceProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.exact or first.setting.eps_bar == 0:
             bad = 1.0 * (first.solution.weights == 0)
-            told = without_comparison(bad, first.eps_hat, first.wnobs)
+            told = without_comparison(bad, first.eps_hat)
             return replace(first, first=first, explained=told)
         if self._is_regression:
             return self._of_regression(first)

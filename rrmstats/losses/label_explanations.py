@@ -158,9 +158,7 @@ def explained_labels(
     decided = some.total
     chosen = replace(found[0].told, eps=fit.eps, prob_bad=fit.prob_bad())
     others = [each.told for each in found if each.told.name != chosen.name]
-    told = Explained(
-        explanations=best_of_each([chosen, *others], decided), chosen=chosen, wnobs=decided
-    )
+    told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
     added = variance_of_choice(found) * (decided / whole.total)
     added = design.to_params(design.to_params(added).T)
     return ExplainedLabels(plain, fit, told, added, *fit.influence())
@@ -219,7 +217,7 @@ def _explanation(fit: LabelFit, bad: Bad, price: float, variants: int = 1) -> La
         good=Good.PLAIN,
         bad=bad,
         log_likelihood=fit.value.log_likelihood,
-        n_extra=fit.law.flips.n_params,
+        penalty=fit.law.flips.n_params * float(np.log(fit.law.total)),
         eps=fit.eps,
         prob_bad=fit.prob_bad(),
     )

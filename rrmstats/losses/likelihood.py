@@ -169,7 +169,7 @@ class LikelihoodProblem(NumericalProblem):
             return first  # no single label is improbable enough to tell a wrong one from chance
         setting = first.setting
         if setting.eps_bar == 0:
-            told = without_comparison(np.zeros(self.n_obs), 0.0, first.wnobs)
+            told = without_comparison(np.zeros(self.n_obs), 0.0)
             return replace(first, first=first, explained=told)
         rows = rows_of_likelihood(self.likelihood, setting)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)

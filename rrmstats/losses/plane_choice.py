@@ -152,7 +152,7 @@ def explained_plane(
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
         every = [*starts, *robust_starts(rows, setting.eps_bar)]
-        ranked = in_order(compared(rows, every, setting.eps_bar), rows.total)
+        ranked = in_order(compared(rows, every, setting.eps_bar))
         best = ranked[0]
         if own_axes(rows, best.mixture.scatter[0], best.eps) == rows.own:
             break
@@ -166,7 +166,6 @@ def explained_plane(
     told = Explained(
         explanations=(chosen, *others),
         chosen=chosen,
-        wnobs=rows.total,
         other_minimum=elsewhere(rows, chosen, every[0], setting.eps_bar),
     )
     return ExplainedPlane(rows, mixture, told, done)

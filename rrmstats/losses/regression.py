@@ -107,7 +107,7 @@ class RegressionProblem(SquaresProblem):
         found, setting = first.solution, first.setting
         if self._rows(found, setting) is None:
             bad = 1.0 * (found.weights == 0)
-            told = without_comparison(bad, first.eps_hat, first.wnobs)
+            told = without_comparison(bad, first.eps_hat)
             return replace(first, first=first, explained=told)
         basis = standardizing(self.thinned(CONDITION_ROWS).exog)
         rows = explained_gaussian(

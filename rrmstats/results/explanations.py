@@ -154,7 +154,7 @@ def described(
     >>> from rrmstats.core.explanations import Bad, Explanation, Good
     >>> from rrmstats.results.explanations import described
     >>> found = Explanation(
-    ...     good=Good.PLAIN, bad=Bad.WIDE, log_likelihood=-9.0, n_extra=2, eps=0.13,
+    ...     good=Good.PLAIN, bad=Bad.WIDE, log_likelihood=-9.0, penalty=9.2, eps=0.13,
     ...     prob_bad=np.zeros(100),
     ... )
     >>> described(found).sentence

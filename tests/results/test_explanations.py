@@ -25,29 +25,27 @@ from rrmstats.results.explanations import (
 HBK = rrmstats.datasets.hbk.load_pandas().data
 
 
-def explanation(good, bad, prob_bad, log_likelihood=0.0, n_extra=0):
+def explanation(good, bad, prob_bad, log_likelihood=0.0, penalty=0.0):
     eps = float(np.mean(prob_bad))
     return Explanation(
         good=good,
         bad=bad,
         log_likelihood=log_likelihood,
-        n_extra=n_extra,
+        penalty=penalty,
         eps=eps,
         prob_bad=prob_bad,
     )
 
 
-def explained_by(bad_units, count, wnobs, other_minimum):
+def explained_by(bad_units, count, other_minimum):
     prob_bad = np.where(np.arange(count) < bad_units, 0.99, 0.01)
     each = [
         explanation(Good.PLAIN, Bad.NONE, np.zeros(count), -200.0),
-        explanation(Good.HEAVY_TAILS, Bad.NONE, np.zeros(count), -150.0, 1),
-        explanation(Good.PLAIN, Bad.CLUSTER, prob_bad, -100.0, 3),
+        explanation(Good.HEAVY_TAILS, Bad.NONE, np.zeros(count), -150.0, np.log(75)),
+        explanation(Good.PLAIN, Bad.CLUSTER, prob_bad, -100.0, 3 * np.log(75)),
     ]
-    ordered = best_of_each(each, wnobs)
-    return Explained(
-        explanations=ordered, chosen=ordered[0], wnobs=wnobs, other_minimum=other_minimum
-    )
+    ordered = best_of_each(each)
+    return Explained(explanations=ordered, chosen=ordered[0], other_minimum=other_minimum)
 
 
 @pytest.fixture
@@ -59,7 +57,7 @@ def explain(monkeypatch):
 
             def second_step(self, first, old=kind.second_step):
                 second = old(self, first)
-                found = explained_by(bad_units, self.n_obs, first.wnobs, other_minimum)
+                found = explained_by(bad_units, self.n_obs, other_minimum)
                 chosen = found.chosen
                 return replace(second, explained=found, eps_hat=chosen.eps, eps_hat_se=0.04)
 
@@ -227,9 +225,7 @@ def test_intervals_of_labels_allow_for_other_explanations():
 def test_the_chosen_explanation_comes_first():
     rows = [explanation(Good.PLAIN, bad, np.zeros(10)) for bad in (Bad.NONE, Bad.WIDE)]
     ranked = [replace(each, log_likelihood=-float(i)) for i, each in enumerate(rows)]
-    table = explanations_frame(
-        Explained(explanations=tuple(ranked), chosen=ranked[1], wnobs=9), None
-    )
+    table = explanations_frame(Explained(explanations=tuple(ranked), chosen=ranked[1]), None)
     assert table["explanation"].tolist() == ["wide", "none"]
     assert table["bic"].is_monotonic_decreasing
 
@@ -260,11 +256,11 @@ def test_rows_in_partitions(monkeypatch):
             good=Good.PLAIN,
             bad=Bad.WIDE,
             log_likelihood=0.0,
-            n_extra=2,
+            penalty=9.2,
             eps=0.1,
             prob_bad=prob_bad,
         )
-        found = Explained(explanations=(chosen,), chosen=chosen, wnobs=first.wnobs)
+        found = Explained(explanations=(chosen,), chosen=chosen)
         return replace(second, explained=found, eps_hat=0.1, eps_hat_se=0.04)
 
     monkeypatch.setattr(RegressionProblem, "second_step", second_step)
