@@ -25,7 +25,7 @@ def fit_record(fit: Any, args: argparse.Namespace) -> dict[str, Any]:
     dict
         The page on the command line says what each key means.
     """
-    stability = fit.stability  # may warn
+    stability = fit.stability
     flags = fit.outliers()
     record = {
         "rrmstats": rrmstats.__version__,
@@ -50,8 +50,8 @@ def fit_record(fit: Any, args: argparse.Namespace) -> dict[str, Any]:
         "n_eff": fit.n_eff,
         "n_kish": fit.n_kish,
         "outliers": flags.index[flags].to_numpy(),
-        "stable": None if stability is None else stability.stable,
-        "compared_eps_bar": None if stability is None else stability.larger,
+        "stable": None if stability.largest is None else stability.stable,
+        "compared_eps_bar": stability.largest,
         "converged": fit.converged,
         "warnings": args.warnings,
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import f as f_distribution
 
 from rrmstats.core.entropy import Array
@@ -16,7 +15,7 @@ from rrmstats.core.sandwich import (
     influence_covariance,
     minimum_influence,
 )
-from rrmstats.core.search import Solution, global_minimum
+from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 
 # Differences of parameters, relative to the largest, that are rounding: at exact fits all of them.
@@ -54,6 +53,10 @@ class Estimate:
         The losses of the data are ``loss_unit`` times those of the problem plus ``loss_shift``.
     added_variance : ndarray, shape (k, k), or float
         Variance of `params` that the choice of an explanation adds.
+    largest : float
+        The largest bound at which explanations were compared; NaN where there is one step.
+    robust : Estimate or None
+        The second step at that bound, where it is another one.
 
     Examples
     --------
@@ -79,6 +82,8 @@ class Estimate:
     loss_unit: float = 1.0
     loss_shift: float = 0.0
     added_variance: Array | float = 0.0
+    largest: float = np.nan
+    robust: Estimate | None = None
 
     @property
     def base(self) -> Array | None:
@@ -236,14 +241,3 @@ class EstimableProblem(SmoothProblem):
             Zero where the weights of good rows are equal.
         """
         return Untilted(estimate, estimate.influence())
-
-
-def take_steps(
-    problem: EstimableProblem,
-    setting: Setting,
-    start_theta: ArrayLike | None = None,
-    steps: int = 2,
-) -> Estimate:
-    """Return the estimate of one step or of two."""
-    first = problem.consistent(global_minimum(problem, setting, start_theta), setting)
-    return problem.second_step(first) if steps == 2 else first

@@ -74,6 +74,8 @@ class Solution:
         How many starts that are apart from each other lead to it.
     ends : ndarray, shape (f, k)
         Parameters at the ends of the descents.
+    elsewhere : ndarray, shape (e, k), or None
+        Minima at other bounds, from which a second step may start too.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class Solution:
     n_reached: int
     n_best: int
     ends: Array
+    elsewhere: Array | None = None
 
     @property
     def n_iter(self) -> int:
@@ -109,6 +112,8 @@ class Solution:
 
     def other_minima(self, unit: float | None = None) -> Array:
         """Return the ends of descents at other risks than the least, the lowest first, (m, k).
+
+        Minima at other bounds follow.
 
         Parameters
         ----------
@@ -123,7 +128,8 @@ class Solution:
                 abs(self.final_risks[i] - risk) > least for risk in risks
             ):
                 places.append(int(i))
-        return self.ends[places[:MOST_ENDS]]
+        ends = self.ends[places[:MOST_ENDS]]
+        return ends if self.elsewhere is None else np.vstack([ends, self.elsewhere])
 
     def continued(
         self,

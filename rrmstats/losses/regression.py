@@ -25,7 +25,7 @@ from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
 from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
-from rrmstats.core.search import Solution, global_minimum
+from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
 from rrmstats.losses.residuals import (
@@ -143,30 +143,22 @@ class RegressionProblem(SquaresProblem):
     def _candidates(self, first: RegressionEstimate) -> list[tuple[Array, Array]]:
         """Return coefficients (k, 1) and variances (1, 1) to start from, the lowest first.
 
-        They are the minima that the search met, and those that it meets at half the bound.
+        They are the minima that the search met, there and at other bounds.
         """
         found, setting = first.solution, first.setting
         candidates = [(found.theta[:, None], np.array([[first.noise.scale]]))]
-        if self.blocks is not None:
+        ends = found.other_minima()
+        if self.blocks is not None or not len(ends):
             return candidates
-        half = replace(setting, eps_bar=0.5 * setting.eps_bar)
-        other = global_minimum(self, half)
-        for at, met, ends in (
-            (setting, found, found.other_minima()),
-            (half, other, np.vstack([other.theta[None], other.other_minima()])),
-        ):
-            if not len(ends):
-                continue
-            points = evaluate(self, ends, at.budget(self.n_obs))
-            for i in np.flatnonzero((points.risk > 0) & np.isfinite(points.lambda_)):
-                end = replace(
-                    met, theta=points.theta[i], losses=points.losses[i],
-                    weights=points.weights[i], risk=float(points.risk[i]),
-                    lambda_=float(points.lambda_[i]),
-                )  # fmt: skip
-                if end.lambda_ > 0:
-                    noise = first_noise(FittedRows.of(self, end, at))
-                    candidates.append((noise.params[:, None], np.array([[noise.scale]])))
+        points = evaluate(self, ends, setting.budget(self.n_obs))
+        for i in np.flatnonzero((points.risk > 0) & np.isfinite(points.lambda_)):
+            end = replace(
+                found, theta=points.theta[i], losses=points.losses[i], weights=points.weights[i],
+                risk=float(points.risk[i]), lambda_=float(points.lambda_[i]),
+            )  # fmt: skip
+            if end.lambda_ > 0:
+                noise = first_noise(FittedRows.of(self, end, setting))
+                candidates.append((noise.params[:, None], np.array([[noise.scale]])))
         return candidates
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:

@@ -13,12 +13,19 @@ from numpy.typing import ArrayLike
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import EstimableProblem, Estimate, take_steps
+from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
+from rrmstats.core.steps import take_steps
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.bounding import BoundedModel
-from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound, checked_most, warn_of_bound
+from rrmstats.models.bounds import (
+    EPS_BAR_MAX,
+    checked_bound,
+    checked_most,
+    checked_stability,
+    warn_of_bound,
+)
 from rrmstats.models.checks import DEPRECATED, check_finite, check_frame, checked_steps
 from rrmstats.models.descriptions import counted, describe
 from rrmstats.models.grouping import (
@@ -44,6 +51,7 @@ from rrmstats.results.bound import caller_level
 from rrmstats.results.inference import COV_TYPES, Inference, check_inference, row_dependence
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.row_order import check_order
+from rrmstats.results.stability import Stability, UnstableWarning
 from rrmstats.results.wrapper import RRMResultsWrapper
 
 if TYPE_CHECKING:
@@ -255,8 +263,8 @@ class RRMModel(
         use_t : bool, optional
             Whether tests use Student's t distribution; by default for linear regression.
         stability : bool, optional
-            Whether `summary` and `stability` of the results compare the fit with one that has a
-            larger `eps_bar`; that takes one more fit, when they are first used.
+            Whether the fit is compared with fits that have a larger `eps_bar`; of more than
+            20,000 rows this takes a fit to a sample of them.
         efficiency : float or None, optional
             Deprecated: None is ``steps=1``, a number ``steps=2``.
 
@@ -280,19 +288,22 @@ class RRMModel(
         setting = Setting(
             0.0, self._search_counts, n_starts, rng, tol, maxiter, accelerate, stability=stability
         )
-        model = self._with_choice(setting)
-        problem = model._search_problem()
+        model, robust = self._with_choice(setting)
+        problem = model._search_problem() if robust is None else robust.problem
         rows: ProblemT = row_problem(problem)
         theta_step = None
         if not accelerate and self._held is None:
             theta_step = grouped_step(model._theta_step(rows), problem)
         setting = replace(setting, eps_bar=model._bound, theta_step=theta_step)
         start = None if start_params is None else model._start_theta(rows, start_params)
-        estimate = take_steps(problem, setting, start, steps)
+        estimate = take_steps(problem, setting, start, steps, robust)
         warn_of_bound(problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
         replicates = None if bootstrap is None else bootstrap.run(estimate)
-        return model._results(estimate, replace(inference, replicates=replicates))
+        found = checked_stability(model, estimate)
+        if not found.stable:
+            warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
+        return model._results(estimate, replace(inference, replicates=replicates), found)
 
     def path(
         self,
@@ -380,17 +391,24 @@ class RRMModel(
             stacklevel=caller_level(),
         )
 
-    def _results(self, estimate: Estimate, inference: Inference) -> ResultsT:
+    def _results(
+        self, estimate: Estimate, inference: Inference, stability: Stability | None = None
+    ) -> ResultsT:
         """Return results that hold all they need: they never search or fit."""
         first_step = None
         if estimate.first is not None:
-            first_step = self._wrapped(estimate.first, inference.of_first_step(), None)
-        return self._wrapped(estimate, inference, first_step)
+            first_step = self._wrapped(estimate.first, inference.of_first_step(), None, None)
+        return self._wrapped(estimate, inference, first_step, stability)
 
     def _wrapped(
-        self, estimate: Estimate, inference: Inference, first_step: ResultsT | None
+        self,
+        estimate: Estimate,
+        inference: Inference,
+        first_step: ResultsT | None,
+        stability: Stability | None,
     ) -> ResultsT:
         results = self._results_class(self, estimate, inference, first_step)
+        results.stability = stability or results.stability
         if self._held is not None:  # partitions may be gone when errors are read
             _ = results.cov_params_default
         # A wrapper has the attributes of the results, with the labels of the data.

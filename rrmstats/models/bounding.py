@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rrmstats.core.block_array import taken
-from rrmstats.core.choice import Choice
-from rrmstats.core.comparison import efficient_estimate
+from rrmstats.core.choice import Choice, chosen
 from rrmstats.core.entropy import check_eps_bar
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import Setting
-from rrmstats.models.bounds import AUTO, checked_stability, chosen_bound
-from rrmstats.results.inference import Inference
-from rrmstats.results.stability import Stability
+from rrmstats.models.bounds import AUTO, robust_fit
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -63,35 +60,30 @@ class BoundedModel:
             part._number_groups()
         return part
 
-    def _with_choice(self, setting: Setting) -> Self:
-        """Return the model itself, or where its bound is automatic one with the chosen bound."""
+    def _with_choice(self, setting: Setting) -> tuple[Self, Estimate | None]:
+        """Return the model, with the bound chosen where it is automatic, and what chose it."""
         if self.eps_bar != AUTO:
-            return self
-        choice = self.chosen(setting)
+            return self, None
+        robust = self._robust_fit(setting)
+        choice = chosen(robust)
         model = self._with_eps_bar(choice.eps_bar)
         model.choice = choice
-        return model
+        return model, robust if robust.problem.n_obs == len(self.endog) else None
 
     @property
     def _incomparable(self) -> str:
         """Why fits with different bounds cannot be told apart; empty where they can."""
         return ""
 
-    def chosen(self, setting: Setting) -> Choice:
-        """Return the bound that "auto" chooses, whatever bound the model has."""
+    def _robust_fit(self, setting: Setting) -> Estimate:
+        """Return the second step at the largest bound; see `robust_fit`."""
         if self._incomparable:
             raise NotImplementedError(
                 f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
                 "others"
             )
-        return chosen_bound(self, setting, self.eps_bar_max)
+        return robust_fit(self, setting, self.eps_bar_max)
 
-    def stability_of(self, estimate: Estimate) -> Stability:
-        """Return a fit compared with one that has a larger `eps_bar`; see `Stability`."""
-        return checked_stability(self, estimate)
-
-    def second_step(self, estimate: Estimate) -> Any:
-        """Return the results of an efficient second step from the first one of an estimate."""
-        model = self._with_eps_bar(estimate.setting.eps_bar)
-        second = efficient_estimate(estimate.first or estimate)
-        return model._results(second, Inference("sandwich", {}, None))
+    def chosen(self, setting: Setting) -> Choice:
+        """Return the bound that "auto" chooses, whatever bound the model has."""
+        return chosen(self._robust_fit(setting))

@@ -9,28 +9,26 @@ from typing import Any
 import numpy as np
 from statsmodels.tools.sm_exceptions import ModelWarning
 
-from rrmstats.core.choice import Choice, choose
-from rrmstats.core.comparison import (
-    compare,
-    efficient_estimate,
-    efficient_fit,
-    larger_bound,
-    largest_bound,
-)
+from rrmstats.core.choice import STEP
+from rrmstats.core.comparison import compare
 from rrmstats.core.entropy import check_eps_bar
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import DEFAULT_SEED
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import (
+    MOST_ROWS,
+    differing_bound,
+    robust_estimate,
+    take_steps,
+)
 from rrmstats.results.bound import caller_level
 from rrmstats.results.inference import Inference
 from rrmstats.results.stability import Stability
 
 AUTO = "auto"
 # The largest value of an automatic choice.
-EPS_BAR_MAX = 0.45
-# Rows from which eps_bar is chosen and checked: a sample of larger data.
-MOST_ROWS = 100_000
+EPS_BAR_MAX = 0.5
 # Rows per parameter, of those that eps_bar leaves, below which a fit warns.
 FEW_ROWS = 3.0
 
@@ -90,8 +88,8 @@ def sampled(model: Any) -> tuple[Any, np.ndarray]:
     return model._part(rows), rows
 
 
-def chosen_bound(model: Any, setting: Setting, most: float) -> Choice:
-    """Choose eps_bar for a model.
+def robust_fit(model: Any, setting: Setting, most: float) -> Estimate:
+    """Return the second step at the largest bound, on a sample of many rows.
 
     Parameters
     ----------
@@ -99,19 +97,15 @@ def chosen_bound(model: Any, setting: Setting, most: float) -> Choice:
     setting : Setting
         Options of the search; its own bound plays no part.
     most : float
-        The largest value.
+        The largest bound, where the number of rows allows it.
     """
     part = sampled(model)[0]._with_eps_bar(most)
-    problem, asked = part._search_problem(), replace(setting, freq_weights=part._search_counts)
-
-    def fit(eps_bar: float) -> Estimate:
-        return efficient_fit(problem, replace(asked, eps_bar=eps_bar))
-
-    return choose(fit, min(most, largest_bound(problem, asked.wnobs(problem.n_obs))))
+    setting = replace(setting, freq_weights=part._search_counts)
+    return robust_estimate(part._search_problem(), setting, most)
 
 
 def checked_stability(model: Any, estimate: Estimate) -> Stability:
-    """Compare a fit with one that has a larger eps_bar.
+    """Tell whether a larger eps_bar changes a fit; many rows are fitted again on a sample.
 
     Parameters
     ----------
@@ -120,46 +114,47 @@ def checked_stability(model: Any, estimate: Estimate) -> Stability:
     estimate : Estimate
         What the fit found.
     """
-    why = model._incomparable
-    if not estimate.solution.converged:
-        why = "it did not converge"
+    eps_bar, why = estimate.setting.eps_bar, _not_compared(model, estimate)
     if why:
-        return Stability(estimate.setting.eps_bar, None, why=why)
-    eps_bar, (part, rows) = estimate.setting.eps_bar, sampled(model)
-    setting = replace(estimate.setting, freq_weights=part._search_counts)
-    if part is model:
-        own = efficient_estimate(estimate) if estimate.first is None else estimate
-    else:
-        own = efficient_fit(part._search_problem(), setting)
-    larger = larger_bound(eps_bar, largest_bound(own.problem, own.wnobs))
-    if larger is None:
-        return Stability(eps_bar, None)
-    other = part._with_eps_bar(larger)
-    robust = efficient_fit(other._search_problem(), replace(setting, eps_bar=larger))
-    found = compare(own, robust)
-    if estimate.first is None and own.first is not None and robust.first is not None:
-        # The reported fit is the first step, which may be spoiled where the second is not.
-        own, robust = own.first, robust.first
-        found = min(found, compare(own, robust), key=lambda seen: seen.pvalue)
-    if found.agrees and np.isnan(found.zscores).all():
-        return Stability(eps_bar, None, why="that one has no standard errors")
-    if found.agrees:
-        return Stability(eps_bar, larger, pvalue=found.pvalue)
+        return Stability(eps_bar=eps_bar, why=why)
+    own, (part, rows) = estimate, (model, np.arange(len(model.endog)))
+    if np.isnan(own.largest):
+        part, rows = sampled(model)
+        setting = replace(estimate.setting, freq_weights=part._search_counts)
+        own = take_steps(part._search_problem(), setting)
+    if own.largest < eps_bar + STEP:
+        return Stability(eps_bar=eps_bar, why="the data have too few rows for a larger eps_bar")
+    found = None if own.robust is None else compare(own, own.robust)
+    if own.robust is None or found is None or found.agrees:
+        return Stability(eps_bar=eps_bar, largest=own.largest)
     plain = Inference("sandwich", {}, None)
-    before, after = part._results(own, plain), other._results(robust, plain)
+    other = part._with_eps_bar(own.largest)
+    before, after = part._results(own, plain), other._results(own.robust, plain)
     flags, robust_flags = before._unit_flags(), after._unit_flags()
     labels = row_labels(model, rows) if not part._weighs_groups else part.group_labels
     return Stability(
-        eps_bar,
-        larger,
-        stable=False,
+        eps_bar=eps_bar,
+        largest=own.largest,
+        differs_at=differing_bound(own, lambda other: compare(own, other).agrees),
         pvalue=found.pvalue,
         terms=tuple(after.term_names[i] for i in found.moved),
         gained=tuple(labels[i] for i in np.flatnonzero(robust_flags & ~flags)),
         lost=tuple(labels[i] for i in np.flatnonzero(flags & ~robust_flags)),
         unit="groups" if part._weighs_groups else "rows",
-        contamination=(found.eps_hat, found.eps_hat_se) if found.exceeded else None,
     )
+
+
+def _not_compared(model: Any, estimate: Estimate) -> str:
+    """Return why larger bounds were not compared; empty where they can be."""
+    if model._incomparable:
+        return str(model._incomparable)
+    if not estimate.setting.stability:
+        return "stability=False"
+    if estimate.setting.eps_bar == 0:
+        return "no row may be bad, since eps_bar is 0"
+    if estimate.first is None:
+        return "the fit has one step; fit(steps=2) compares them"
+    return "" if estimate.solution.converged else "the fit did not converge"
 
 
 def row_labels(model: Any, rows: np.ndarray) -> list[Any]:

@@ -17,8 +17,8 @@ from statsmodels.regression.linear_model import RegressionModel
 from statsmodels.tsa.base.tsa_model import TimeSeriesModel
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import take_steps
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import take_steps
 from rrmstats.interchange import as_values
 from rrmstats.losses.likelihood import LikelihoodProblem
 from rrmstats.models.base import RRMModel

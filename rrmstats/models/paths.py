@@ -16,13 +16,14 @@ from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.path import solution_path
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import GRID, compared_beyond, largest_bound, second_step_of
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.optional import require
 from rrmstats.results.inference import Inference
 from rrmstats.results.path_results import RRMPath
 
-# The grid where none is given.
-LARGEST, STEPS = 0.5, 25
+# A bound above zero, whose losses are those at all such bounds.
+LARGEST = 0.5
 # Seconds before a progress bar appears.
 BAR_DELAY = 2.0
 
@@ -35,10 +36,10 @@ def check_grid(eps_bar: ArrayLike) -> Array:
     return np.unique([check_eps_bar(value) for value in values])
 
 
-def default_grid(n_params: int, wnobs: float) -> Array:
-    """Return 0, 0.02, ..., 0.5, as far as they leave as many observations as parameters."""
-    grid = LARGEST * np.arange(STEPS + 1) / STEPS
-    return grid[(1 - grid) * wnobs >= n_params * (1 - 1e-12)]
+def default_grid(largest: float) -> Array:
+    """Return 0, 0.02, ..., up to the largest bound that the rows allow."""
+    grid = np.round(GRID * np.arange(int(np.ceil(1 / GRID))), 9)
+    return grid[(grid == 0) | (grid <= largest + 1e-12)]
 
 
 def fit_path(
@@ -56,8 +57,7 @@ def fit_path(
     """
     robust = model._with_eps_bar(LARGEST)._search_problem()
     if eps_bar is None:
-        units = robust.units(setting.wnobs(robust.n_obs))
-        grid = default_grid(robust.least_units, units)
+        grid = default_grid(largest_bound(robust, setting.wnobs(robust.n_obs)))
     else:
         grid = check_grid(eps_bar)
     parts = [(robust, grid[grid > 0])]
@@ -68,10 +68,14 @@ def fit_path(
         path = solution_path(problem, setting, values, partial(_shown, progress, "searches"))
         found += [(problem, solution) for solution in path.solutions]
         switched += path.switched
+    firsts = [
+        problem.consistent(solution, replace(setting, eps_bar=float(value)))
+        for value, (problem, solution) in zip(grid, found, strict=True)
+    ]
+    beyond = compared_beyond(firsts[-1]) if steps == 2 else None
     estimates, inferences = [], []
-    for value, (problem, solution) in zip(_shown(progress, "fits", grid), found, strict=True):
-        first = problem.consistent(solution, replace(setting, eps_bar=float(value)))
-        estimates.append(problem.second_step(first) if steps == 2 else first)
+    for first in _shown(progress, "fits", firsts):
+        estimates.append(second_step_of(first, beyond) if steps == 2 else first)
         replicates = None if bootstrap is None else bootstrap.run(estimates[-1])
         inferences.append(replace(inference, replicates=replicates))
     warn_once(model, estimates)

@@ -21,9 +21,12 @@ from rrmstats.results.bound import BoundResults
 from rrmstats.results.inference import Inference
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
+from rrmstats.results.stability import Stability
 from rrmstats.results.steps import NO_PROBABILITIES, ONE_STEP
 from rrmstats.results.summary import bad_rows_text, make_summary, make_summary2
 from rrmstats.results.tables import Table
+
+ONE_OF_SEVERAL = "this fit belongs to another one, or to a path, whose jumps tell"
 
 
 class RRMResults(BoundResults):
@@ -75,6 +78,8 @@ class RRMResults(BoundResults):
         How standard errors are found.
     bootstrap : Replicates or None
         What the bootstrap found.
+    stability : Stability
+        Whether a larger `eps_bar` changes the fit.
 
     Examples
     --------
@@ -112,6 +117,7 @@ class RRMResults(BoundResults):
         found, unit, shift = estimate.solution, estimate.loss_unit, estimate.loss_shift
         self.raw_params = estimate.raw_params
         self.eps_bar = estimate.setting.eps_bar
+        self.stability = Stability(eps_bar=self.eps_bar, why=ONE_OF_SEVERAL)
         self.nobs, self.wnobs = float(len(found.weights)), estimate.wnobs
         self.weights = found.weights
         self.losses = found.losses * unit + shift
@@ -253,7 +259,6 @@ class RRMResults(BoundResults):
         _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
         _ = self.explanation, self.explanations, self._bad_of_all
         _ = self.model.endog_names, self.model.data.row_labels
-        self.__dict__.setdefault("stability", None)  # the data are gone that it needs
         if self.first_step is not None:
             self.first_step.remove_data()
         super().remove_data()

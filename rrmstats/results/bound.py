@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import warnings
-from functools import cached_property
 
 from rrmstats.core.choice import Choice
 from rrmstats.results.grouping import GroupResults
-from rrmstats.results.stability import Stability, UnstableWarning
+from rrmstats.results.stability import Stability
 
 # Packages whose code stands between a user and a warning.
 WITHIN = {"rrmstats", "statsmodels", "functools"}
@@ -25,7 +23,9 @@ def caller_level() -> int:
 
 
 class BoundResults(GroupResults):
-    """Results of a fit whose bound was given or chosen, and can be checked."""
+    """Results of a fit whose bound was given or chosen, and was checked."""
+
+    stability: Stability
 
     @property
     def choice(self) -> Choice | None:
@@ -37,33 +37,11 @@ class BoundResults(GroupResults):
         """Names of what the model estimates."""
         return list(self.model.data.param_names)
 
-    @cached_property
-    def stability(self) -> Stability | None:
-        """The fit compared with one that has a larger `eps_bar`; None with ``stability=False``.
-
-        The model makes that fit when it is first asked for, and warns where the two differ by
-        more than chance. More than 100,000 rows are sampled.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
-        >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
-        >>> res.stability.stable, res.stability.larger
-        (True, 0.35)
-        """
-        if not self._estimate.setting.stability:
-            return None
-        found = self.model.stability_of(self._estimate)
-        if not found.stable:
-            warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
-        return found
-
     def _bound_notes(self) -> list[str]:
         """Return how `eps_bar` was chosen, and whether a larger one changes the fit."""
         notes = []
         if self.choice is not None:
             notes.append(f"{self.choice.reason} Intervals are conditional on this value.")
-        if self.stability is not None and not self.stability.stable:
+        if not self.stability.stable or self.stability.largest is None:
             notes.append(self.stability.message)
         return notes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,15 @@ from statsmodels.iolib.summary import Summary
 from rrmstats import plotting
 from rrmstats.core.changes import leaving_rows, left_for_good
 from rrmstats.core.choice import Choice
-from rrmstats.core.comparison import LEVEL, beyond_chance, largest_pvalue
+from rrmstats.core.comparison import Agreement, compare
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import Estimate, standardized_departures
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.steps import second_steps
 from rrmstats.report import write_path_report
 from rrmstats.results.grouping import GroupView
 from rrmstats.results.inference import Inference
 from rrmstats.results.path_summary import make_path_summary
 from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
-
-# The level where another local minimum has become the lowest. That happens on clean data too, but
-# there second steps do not follow.
-SWITCH_LEVEL = 0.05
 
 
 class RRMPath:
@@ -269,56 +265,63 @@ class RRMPath:
         return change_sentences(self.frame)
 
     @cached_property
-    def _efficient_terms(self) -> list[Terms]:
-        """The terms of second steps, which nearly coincide along the path on clean data."""
-        if self.steps == 2:
-            return self._terms
-        return aligned_terms([self.model.second_step(estimate) for estimate in self._estimates])
-
-    @cached_property
     def jumps(self) -> pd.DataFrame:
-        """Where the fit moves from one bound to the next by more than its errors allow.
+        """Where the fit moves along the path by more than its errors allow.
 
-        One row per jump: eps_bar_from and eps_bar_to; the pvalue of the largest difference of
-        the second steps in units of the standard errors at the larger bound,
-        corrected for the number of terms; whether another local minimum became the lowest
-        (switched); the terms that moved beyond chance, the farthest first; the labels of the
-        rows (of the groups, where the model has some) whose weight, in units of an equal one,
-        falls from above 0.5 to below 0.1 there, and of the rows_back (groups_back). A pvalue
-        below 0.001 makes a jump. Where `switched`, standard errors can be large at the larger
-        bound: differences are then in units of the smaller error of the two, and the level is
-        0.05. There the first steps of a path in one step count too, at the level 0.001: second
-        steps can tell the same on both sides of it.
+        One row per jump: eps_bar_from and eps_bar_to; the pvalue of the largest difference, in
+        units of the standard errors at the larger bound, from the fit after the jump before,
+        corrected for the number of terms; whether another local minimum of the risk became the
+        lowest (switched); the terms that moved beyond chance, the farthest first; the labels of
+        the rows (of the groups, where the model has some) that leave there, and of the rows_back
+        (groups_back). A pvalue below 0.001 makes a jump.
+
+        In two steps rows leave where they become more likely bad than good. In one step they
+        leave where their weight, in units of an equal one, falls from above 0.5 to below 0.1;
+        second steps are compared, and where `switched`, differences of the first steps count
+        too, in units of the smaller error of the two.
         """
-        found, terms, labels = [], self._efficient_terms, self.weights.index
-        relative = self.relative_weights.to_numpy()
-        for i, (before, after) in enumerate(pairwise(terms), 1):
-            errors, level = after.errors, LEVEL
-            if self.switched[i]:
-                errors, level = np.minimum(before.errors, errors), SWITCH_LEVEL
-            moved = standardized_departures(before.estimates, after.estimates, errors)
-            pvalue = largest_pvalue(moved)
-            if pvalue >= level and self.switched[i] and self.steps == 1:
-                moved, level = self._own_departures(i), LEVEL
-                pvalue = largest_pvalue(moved)
-            if pvalue >= level:
+        found, labels, last = [], self.weights.index, 0
+        for i in range(1, len(self)):
+            seen = self._compared(last, i)
+            if seen.agrees and self.switched[i] and self.steps == 1:
+                seen = self._compared_first_steps(i)
+            if seen.agrees:
                 continue
-            old, new = relative[:, i - 1], relative[:, i]
+            last, names = i, self._result(i).term_names
             found.append(
                 (
-                    *(self.eps_bars[i - 1], self.eps_bars[i], pvalue),
+                    *(self.eps_bars[i - 1], self.eps_bars[i], seen.pvalue),
                     bool(self.switched[i]),
-                    tuple(after.names[j] for j in beyond_chance(moved, level)),
-                    tuple(labels[leaving_rows(old, new)]),
-                    tuple(labels[leaving_rows(new, old)]),
+                    tuple(names[j] for j in seen.moved),
+                    tuple(labels[self._leaving(i - 1, i)]),
+                    tuple(labels[self._leaving(i, i - 1)]),
                 )
             )
         names = ["eps_bar_from", "eps_bar_to", "pvalue", "switched", "terms"]
         names += [f"{self.unit}s", f"{self.unit}s_back"]
         return pd.DataFrame(found, columns=names)
 
-    def _own_departures(self, place: int) -> Array:
-        """Return how far the path's own terms move to a place, in the smaller errors."""
-        before, after = self._terms[place - 1 : place + 1]
-        errors = np.minimum(before.errors, after.errors)
-        return standardized_departures(before.estimates, after.estimates, errors)
+    @cached_property
+    def _second_steps(self) -> tuple[Estimate, ...]:
+        """Second steps at each bound, which nearly coincide along the path on clean data."""
+        return self._estimates if self.steps == 2 else second_steps(self._estimates)
+
+    def _compared(self, before: int, after: int) -> Agreement:
+        """Return the second steps at two places of the path, seen from the larger bound."""
+        return compare(self._second_steps[before], self._second_steps[after])
+
+    def _compared_first_steps(self, place: int) -> Agreement:
+        """Return how far first steps move to a place, in the smaller errors of the two."""
+        there, back = (
+            compare(self._estimates[i], self._estimates[j])
+            for i, j in ((place - 1, place), (place, place - 1))
+        )
+        return max(there, back, key=lambda seen: np.nanmax(np.abs(seen.zscores), initial=0.0))
+
+    def _leaving(self, before: int, after: int) -> np.ndarray:
+        """Return the places of rows that leave between two places of the path."""
+        if self.steps == 2:
+            flags = self.flags.to_numpy()
+            return np.flatnonzero(flags[:, after] & ~flags[:, before])
+        relative = self.relative_weights.to_numpy()
+        return leaving_rows(relative[:, before], relative[:, after])

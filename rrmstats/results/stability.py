@@ -19,45 +19,41 @@ class UnstableWarning(ModelWarning):
     --------
     >>> import warnings, rrmstats
     >>> hbk = rrmstats.datasets.hbk.load_pandas().data
-    >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.05).fit()
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     text = res.summary()
+    ...     res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.05).fit()
     >>> [each.category.__name__ for each in caught]
     ['UnstableWarning']
     """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Stability:
-    """A fit compared with one that has a larger `eps_bar`.
+    """A fit compared with the best explanation of the rows at larger values of `eps_bar`.
 
-    Efficient fits (in two steps) are compared, so that chance hides as little as possible, and
-    where the reported fit has one step, fits in one step too. They differ where a term is further
-    off than chance allows, in standard errors of the fit with the larger bound, or where that fit
-    finds more rows corrupted than the smaller bound allows.
+    Explanations are compared at the largest bound. Where the best one has no more bad rows than
+    `eps_bar` allows, it is the fit, and the fit is the same at all bounds in between. Otherwise
+    they differ where a term is further off than chance allows, in standard errors of the fit at
+    the larger bound.
 
     Attributes
     ----------
     eps_bar : float
-        The bound of the reported fit.
-    larger : float or None
-        The bound that it was compared with; None where the rows allow none.
-    stable : bool
-        Whether the two fits agree.
+        The bound of the fit.
+    largest : float or None
+        The largest bound at which explanations were compared; None where they were not.
+    differs_at : float or None
+        The bound from which on another fit explains the rows better; None for a stable fit.
     pvalue : float
         P-value of the largest difference, corrected for the number of terms.
     terms : tuple of str
         Terms that differ by more than chance, the largest difference first.
     gained, lost : tuple
-        Labels of rows that are outliers only with the larger bound, and only with the smaller.
-    contamination : tuple of float, or None
-        The corrupted fraction found with the larger bound and its standard error, where they
-        show that `eps_bar` is too small.
+        Labels of rows that are bad only with the larger bound, and only with the smaller.
     unit : {"rows", "groups"}
-        What has weights, and is gained or lost.
+        What is good or bad.
     why : str
-        Why there was no comparison, where `larger` is None.
+        Why nothing was compared, where `largest` is None.
 
     Examples
     --------
@@ -69,46 +65,42 @@ class Stability:
     """
 
     eps_bar: float
-    larger: float | None
-    stable: bool = True
+    largest: float | None = None
+    differs_at: float | None = None
     pvalue: float = 1.0
     terms: tuple[str, ...] = ()
     gained: tuple[Any, ...] = ()
     lost: tuple[Any, ...] = ()
-    contamination: tuple[float, float] | None = None
     unit: str = "rows"
-    why: str = "the data have too few rows for a larger eps_bar"
+    why: str = ""
+
+    @property
+    def stable(self) -> bool:
+        """Whether no larger bound changes the fit, as far as they were compared."""
+        return self.differs_at is None
 
     @property
     def short(self) -> str:
         """The finding for a table."""
-        if self.larger is None:
-            return "not checked"
-        return f"{self.larger:.3g}" if self.stable else f"NO, differs at {self.larger:.3g}"
+        if self.differs_at is not None:
+            return f"NO, differs at {self.differs_at:.2g}"
+        return "not checked" if self.largest is None else f"{self.largest:.2g}"
 
     @property
     def message(self) -> str:
         """The finding in sentences."""
-        if self.larger is None:
-            return f"The fit was not compared with a more robust one: {self.why}."
-        if self.stable:
-            return f"The fit is the same, up to chance, with eps_bar = {self.larger:.3g}."
-        text = f"A fit with eps_bar = {self.larger:.3g} differs."
-        if self.terms:
-            text = (
-                f"The fit changes with eps_bar = {self.larger:.3g} by more than chance in "
-                f"{listed(self.terms)} (p = {self.pvalue:.1g})."
-            )
+        if self.largest is None:
+            return f"Larger values of eps_bar were not compared: {self.why}."
+        if self.differs_at is None:
+            return f"The fit is the same with every eps_bar up to {self.largest:.2g}."
+        text = (
+            f"The fit changes with eps_bar = {self.differs_at:.2g} by more than chance in "
+            f"{listed(self.terms)} (p = {self.pvalue:.1g})."
+        )
         if self.gained:
-            text += f" Outliers only then: {self.unit} {listed(self.gained)}."
+            text += f" Bad only then: {self.unit} {listed(self.gained)}."
         if self.lost:
-            text += f" Outliers no longer: {self.unit} {listed(self.lost)}."
-        if self.contamination is not None:
-            share, error = self.contamination
-            text += (
-                f" It finds {share:.2f} ({error:.2f}) of the rows corrupted, more than "
-                f"eps_bar = {self.eps_bar:g} allows."
-            )
+            text += f" Bad no longer: {self.unit} {listed(self.lost)}."
         return f"{text} Raise eps_bar, and see path() for all its values."
 
 

@@ -65,7 +65,7 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Starts:", [str(len(results.starts))]),
         ("Descents that reached the minimum:", [f"{reached} ({results.n_best} apart)"]),
         ("Explanation:", [results.explanation or "n/a"]),
-        ("Stable up to eps_bar:", [stability_text(results)]),
+        ("Stable up to eps_bar:", [results.stability.short]),
     ]
     return left, right
 
@@ -81,11 +81,6 @@ def bad_rows_text(results: RRMResults) -> str:
         return share
     bad, total = results._bad_of_all
     return f"{bad:,.10g} of {total:,.10g} ({share})"
-
-
-def stability_text(results: RRMResults) -> str:
-    """Return up to which bound the fit is the same, as far as that was checked."""
-    return "not checked" if results.stability is None else results.stability.short
 
 
 def kish_text(results: RRMResults) -> str:

@@ -1,0 +1,196 @@
+"""The two steps of a fit: the lowest minimum of the risk, and the best explanation of the rows.
+
+Explanations are compared at the largest bound that the rows allow, from the minima of the risk at
+several bounds. Where the best one has no more bad rows than a smaller bound allows, it is the best
+one there too: one comparison serves the fit, the automatic choice of its bound, and the question
+whether a larger one would change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import EstimableProblem, Estimate
+from rrmstats.core.explanations import Bad, Explained
+from rrmstats.core.problem import Problem
+from rrmstats.core.search import SAME_END, Solution, global_minimum
+from rrmstats.core.setting import Setting
+
+# Bounds, relative to the largest, at which minima are sought from which second steps start.
+FRACTIONS = (1.0, 0.5, 0.25)
+# Distance of the bounds of a path.
+GRID = 0.02
+# Rows beyond which bounds are compared on a sample of them.
+MOST_ROWS = 20_000
+
+
+def take_steps(
+    problem: EstimableProblem,
+    setting: Setting,
+    start_theta: ArrayLike | None = None,
+    steps: int = 2,
+    robust: Estimate | None = None,
+) -> Estimate:
+    """Return the estimate of one step or of two.
+
+    Parameters
+    ----------
+    problem : EstimableProblem
+    setting : Setting
+    start_theta : array_like, shape (k,), optional
+        Parameters to start from.
+    steps : {2, 1}, optional
+    robust : Estimate, optional
+        The second step at the largest bound, where it is known.
+    """
+    first = problem.consistent(global_minimum(problem, setting, start_theta), setting)
+    if steps == 1:
+        return first
+    return second_step_of(first, compared_beyond(first) if robust is None else robust)
+
+
+def second_step_of(first: Estimate, robust: Estimate | None) -> Estimate:
+    """Return the second step of a first, given that at the largest bound, where there is one."""
+    if robust is None or first.setting.eps_bar == 0:
+        return first.problem.second_step(first)
+    return bounded(first, robust)
+
+
+def second_steps(firsts: Sequence[Estimate]) -> tuple[Estimate, ...]:
+    """Return the second steps of first steps at increasing bounds."""
+    robust = compared_beyond(firsts[-1])
+    return tuple(second_step_of(first, robust) for first in firsts)
+
+
+def compared_beyond(first: Estimate) -> Estimate | None:
+    """Return the second step at the largest bound; None where bounds are not compared."""
+    problem, setting = first.problem, first.setting
+    return robust_estimate(problem, setting) if compares(problem, setting) else None
+
+
+def compares(problem: EstimableProblem, setting: Setting) -> bool:
+    """Tell whether explanations are compared at several bounds."""
+    few = problem.blocks is None and problem.n_obs <= MOST_ROWS
+    return few and setting.eps_bar > 0 and has_second_step(problem)
+
+
+def has_second_step(problem: EstimableProblem) -> bool:
+    """Tell whether a problem can explain its rows."""
+    return type(problem).second_step is not EstimableProblem.second_step
+
+
+def robust_estimate(
+    problem: EstimableProblem, setting: Setting, most: float | None = None
+) -> Estimate:
+    """Return the second step at the largest bound, from the minima of the risk at several.
+
+    It does not depend on the bound of the setting, unless that is larger still. Problems without
+    a second step return their first.
+
+    Parameters
+    ----------
+    problem : EstimableProblem
+    setting : Setting
+    most : float, optional
+        The bound, where the rows allow it; by default that of the rows.
+    """
+    bound = largest_bound(problem, setting.wnobs(problem.n_obs))
+    bound = max(bound, setting.eps_bar) if most is None else min(bound, most)
+    settings = [replace(setting, eps_bar=bound * part) for part in FRACTIONS]
+    found, *others = (global_minimum(problem, each) for each in settings)
+    if has_second_step(problem):
+        found = replace(found, elsewhere=np.vstack([minima(each) for each in others]))
+    return problem.second_step(problem.consistent(found, settings[0]))
+
+
+def minima(found: Solution) -> Array:
+    """Return the minima that a search met, the lowest first, shape (m, k)."""
+    return np.vstack([found.theta, found.other_minima()])
+
+
+def bounded(first: Estimate, robust: Estimate) -> Estimate:
+    """Return the second step at the bound of a first step, given that at the largest bound."""
+    setting, bound = first.setting, robust.setting.eps_bar
+    if not robust.eps_hat > setting.eps_bar:
+        own = replace(seen_from(first, robust), largest=bound)
+    else:
+        found = replace(first.solution, elsewhere=minima(robust.solution))
+        own = first.problem.second_step(replace(first, solution=found))
+        own = replace(own, first=first, largest=bound, robust=robust)
+    if own.explained is None or own.explained.chosen.bad is Bad.NONE:
+        return own
+    follows = follows_another(first, own.solution.theta)
+    return replace(own, explained=replace(own.explained, other_minimum=follows))
+
+
+def follows_another(first: Estimate, theta: Array) -> bool:
+    """Tell whether a descent from parameters ends in another minimum than that of a first step."""
+    lowest, alone = first.solution, replace(first.setting, n_starts=0)
+    end = global_minimum(first.problem, alone, theta)
+    return bool(end.risk > lowest.risk + SAME_END * (lowest.risk - lowest.losses.min()))
+
+
+def differing_bound(own: Estimate, agrees: Callable[[Estimate], bool]) -> float:
+    """Return the least bound at which the second step no longer agrees with one that is given.
+
+    Parameters
+    ----------
+    own : Estimate
+        A second step that does not agree with that at the largest bound, its `robust`.
+    agrees : callable
+        Tell whether another second step agrees with it.
+
+    Returns
+    -------
+    float
+        A multiple of GRID, found by bisection, above the bound of `own`.
+    """
+    assert own.robust is not None and own.first is not None
+    found = replace(own.first.solution, elsewhere=minima(own.robust.solution))
+    low = int(np.floor(own.setting.eps_bar / GRID + 1e-9))
+    high = max(int(np.ceil(own.robust.eps_hat / GRID - 1e-9)), low + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        setting = replace(own.setting, eps_bar=GRID * middle)
+        other = own.problem.second_step(replace(own.first, solution=found, setting=setting))
+        low, high = (middle, high) if agrees(other) else (low, middle)
+    return round(GRID * high, 9)
+
+
+def seen_from(first: Estimate, second: Estimate) -> Estimate:
+    """Return a second step at a larger bound as that of a first step whose bound it keeps."""
+    setting, there = first.setting, second.solution
+    solution = first.solution.continued(
+        there.theta, there.losses, there.weights, first.solution.lambda_, setting,
+        (there.divergence, there.risk),
+    )  # fmt: skip
+    converged = first.solution.converged and there.converged
+    return replace(
+        second,
+        setting=setting,
+        first=first,
+        solution=replace(solution, converged=converged),
+        explained=allowed(second.explained, setting.eps_bar),
+    )
+
+
+def allowed(explained: Explained | None, bound: float) -> Explained | None:
+    """Return explanations without those that have more bad rows than a bound allows."""
+    if explained is None:
+        return None
+    kept = tuple(each for each in explained.explanations if each.eps <= bound)
+    return replace(explained, explanations=kept)
+
+
+def largest_bound(problem: Problem, wnobs: float) -> float:
+    """Return the largest corrupted fraction that an equivariant fit can resist.
+
+    With p rows that determine a fit it is ``(n - p) / (2 n)``: beyond, corrupted rows and p good
+    ones may be the majority.
+    """
+    return max(0.5 * (1 - problem.subset_size / problem.units(wnobs)), 0.0)
