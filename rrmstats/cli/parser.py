@@ -67,9 +67,9 @@ def _add_fit(commands: Any) -> None:
     parser.add_argument(
         "--eps-bar",
         type=_bound,
-        required=True,
-        metavar="SHARE|auto",
-        help="upper bound on the share of corrupted rows, in [0, 1), or auto",
+        default="auto",
+        metavar="SHARE",
+        help="upper bound on the share of bad rows, in [0, 1) (default: chosen from the data)",
     )
     parser.add_argument(
         "--format", choices=SUMMARIES, default="text", help="of the summary (default: text)"

@@ -14,7 +14,7 @@ from rrmstats.models.bounds import EPS_BAR_MAX
 def glm(
     formula: str,
     data: Frame,
-    eps_bar: float | str | None = None,
+    eps_bar: float | str = "auto",
     *,
     eps_bar_max: float = EPS_BAR_MAX,
     family: Any = None,
@@ -37,8 +37,8 @@ def glm(
         Such as ``"count ~ x1 + C(group)"``; for binomial counts ``"success + failure ~ x"``.
     data : DataFrame or mapping
         The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     family : statsmodels family, optional
@@ -97,7 +97,7 @@ def glm(
 def poisson(
     formula: str,
     data: Frame,
-    eps_bar: float | str | None = None,
+    eps_bar: float | str = "auto",
     *,
     eps_bar_max: float = EPS_BAR_MAX,
     offset: ArrayLike | None = None,
@@ -119,8 +119,8 @@ def poisson(
         Such as ``"count ~ x1 + C(group)"``.
     data : DataFrame or mapping
         The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     offset : array_like, shape (n,), optional

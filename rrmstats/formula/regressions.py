@@ -14,7 +14,7 @@ from rrmstats.models.bounds import EPS_BAR_MAX
 def ols(
     formula: str,
     data: Frame,
-    eps_bar: float | str | None = None,
+    eps_bar: float | str = "auto",
     *,
     eps_bar_max: float = EPS_BAR_MAX,
     freq_weights: ArrayLike | None = None,
@@ -34,8 +34,8 @@ def ols(
         Such as ``"y ~ x1 + C(group)"``.
     data : DataFrame or mapping
         The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     freq_weights : array_like, shape (n,), optional
@@ -83,7 +83,7 @@ def ols(
 def logit(
     formula: str,
     data: Frame,
-    eps_bar: float | str | None = None,
+    eps_bar: float | str = "auto",
     *,
     eps_bar_max: float = EPS_BAR_MAX,
     alpha: float | None = None,
@@ -105,8 +105,8 @@ def logit(
         Such as ``"label ~ x1 + C(group)"``. For counts of successes use `glm`.
     data : DataFrame or mapping
         The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     alpha : float, optional

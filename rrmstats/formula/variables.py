@@ -14,7 +14,7 @@ from rrmstats.models.bounds import EPS_BAR_MAX
 def pca(
     formula: str,
     data: Frame,
-    eps_bar: float | str | None = None,
+    eps_bar: float | str = "auto",
     *,
     eps_bar_max: float = EPS_BAR_MAX,
     n_components: float = 1,
@@ -36,8 +36,8 @@ def pca(
         One-sided, such as ``"~ a + b + np.log(c)"``.
     data : DataFrame or mapping
         The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     n_components : int or float, optional
@@ -91,7 +91,7 @@ def pca(
 def cov(
     formula: str,
     data: Frame,
-    eps_bar: float | str | None = None,
+    eps_bar: float | str = "auto",
     *,
     eps_bar_max: float = EPS_BAR_MAX,
     freq_weights: ArrayLike | None = None,
@@ -110,8 +110,8 @@ def cov(
         One-sided, such as ``"~ a + b + np.log(c)"``.
     data : DataFrame or mapping
         The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1); "auto" chooses it from the data.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     freq_weights : array_like, shape (n,), optional

@@ -122,7 +122,7 @@ class RRMModel(
         cls,
         formula: str,
         data: pd.DataFrame | Mapping[str, Any],
-        eps_bar: float | str | None = None,
+        eps_bar: float | str = "auto",
         subset: ArrayLike | None = None,
         drop_cols: list[str] | None = None,
         *,
@@ -138,9 +138,9 @@ class RRMModel(
             one-sided, such as ``"~ a + b + np.log(c)"``, and an intercept plays no part.
         data : DataFrame or mapping
             The variables of the formula.
-        eps_bar : float or "auto"
-            Upper bound on the fraction of corrupted rows, in [0, 1), or "auto" to choose it from
-            the data.
+        eps_bar : float or "auto", optional
+            Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the
+            data.
         subset : array_like, optional
             Rows of `data` to use.
         drop_cols : list of str, optional

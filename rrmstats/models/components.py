@@ -28,10 +28,9 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
     n_components : int or float
         Number of components, less than d; or, in (0, 1), the fraction of the variance that they
         are to explain.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
-        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
-        margin.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is the classical analysis. By default it is
+        chosen from the data: the share of bad rows that is found, and a margin.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     demean : bool, optional
@@ -72,7 +71,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         self,
         data: ArrayLike,
         n_components: float = 1,
-        eps_bar: float | str | None = None,
+        eps_bar: float | str = "auto",
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         demean: bool = True,

@@ -21,10 +21,9 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
     ----------
     data : array_like, shape (n, d)
         Observations.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical estimate.
-        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
-        margin.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is the classical estimate. By default it is
+        chosen from the data: the share of bad rows that is found, and a margin.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     freq_weights : array_like, shape (n,), optional
@@ -60,7 +59,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
     def __init__(
         self,
         data: ArrayLike,
-        eps_bar: float | str | None = None,
+        eps_bar: float | str = "auto",
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: ArrayLike | None = None,

@@ -58,10 +58,9 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         successes and failures.
     exog : array_like, shape (n, k)
         Design. An intercept is not added; see ``statsmodels.api.add_constant``.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
-        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
-        margin.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is maximum likelihood. By default it is
+        chosen from the data: the share of bad rows that is found, and a margin.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     family : statsmodels family, optional
@@ -112,7 +111,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         self,
         endog: ArrayLike,
         exog: ArrayLike | None = None,
-        eps_bar: float | str | None = None,
+        eps_bar: float | str = "auto",
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         family: Any = None,

@@ -45,7 +45,7 @@ ASIDE_STARTS, ASIDE_TOL, ASIDE_STEPS = 20, 1e-4, 50
 
 def robustify(
     model: Any,
-    eps_bar: float | str | None = None,
+    eps_bar: float | str = "auto",
     *,
     freq_weights: ArrayLike | None = None,
     saturated: ArrayLike | None = None,
@@ -60,8 +60,9 @@ def robustify(
         An instance with `loglikeobs`: `Poisson`, `NegativeBinomial`, `GeneralizedPoisson`,
         `Probit`, `MNLogit`, `OrderedModel`, `BetaModel`, zero-inflated counts, a
         `GenericLikelihoodModel` of your own, and others.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the model's own fit.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is the model's own fit. By default it
+        is chosen from the data: the share of bad rows that is found, and a margin.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     saturated : array_like, shape (n,), optional
@@ -130,7 +131,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
     def __init__(
         self,
         model: Any,
-        eps_bar: float | str | None = None,
+        eps_bar: float | str = "auto",
         *,
         freq_weights: ArrayLike | None = None,
         saturated: ArrayLike | None = None,

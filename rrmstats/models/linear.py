@@ -36,10 +36,9 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
         Dependent variable.
     exog : array_like, shape (n, k)
         Design. An intercept is not added; see ``statsmodels.api.add_constant``.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is least squares.
-        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
-        margin.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is least squares. By default it is
+        chosen from the data: the share of bad rows that is found, and a margin.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     freq_weights : array_like, shape (n,), optional
@@ -79,7 +78,7 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
         self,
         endog: ArrayLike,
         exog: ArrayLike | None = None,
-        eps_bar: float | str | None = None,
+        eps_bar: float | str = "auto",
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: ArrayLike | None = None,

@@ -64,10 +64,9 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         Labels: 0 and 1, booleans, or two levels of which `level` names the one that counts as 1.
     exog : array_like, shape (n, k)
         Design. An intercept is not added; see ``statsmodels.api.add_constant``.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
-        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
-        margin.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is maximum likelihood. By default it is
+        chosen from the data: the share of bad rows that is found, and a margin.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     alpha : float, optional
@@ -113,7 +112,7 @@ class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
         self,
         endog: ArrayLike,
         exog: ArrayLike | None = None,
-        eps_bar: float | str | None = None,
+        eps_bar: float | str = "auto",
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         alpha: float | None = None,

@@ -42,7 +42,7 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
     def __init__(
         self,
         data: ArrayLike,
-        eps_bar: float | str | None,
+        eps_bar: float | str,
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         freq_weights: ArrayLike | None = None,

@@ -262,8 +262,8 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
             )
         return params
 
-    def _with_choice(self, setting: Setting) -> Self:
-        return self
+    def _with_choice(self, setting: Setting) -> tuple[Self, None]:
+        return self, None
 
     @classmethod
     def from_formula(cls, *args: object, **kwargs: object) -> NoReturn:

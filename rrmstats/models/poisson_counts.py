@@ -20,10 +20,9 @@ class RRMPoisson(RRMGLM):
         Counts.
     exog : array_like, shape (n, k)
         Design. An intercept is not added; see ``statsmodels.api.add_constant``.
-    eps_bar : float or "auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood.
-        "auto" chooses it from the data: what a fit with a generous bound finds corrupted, and a
-        margin.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is maximum likelihood. By default it is
+        chosen from the data: the share of bad rows that is found, and a margin.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
     offset : array_like, shape (n,), optional
@@ -55,7 +54,7 @@ class RRMPoisson(RRMGLM):
         self,
         endog: ArrayLike,
         exog: ArrayLike | None = None,
-        eps_bar: float | str | None = None,
+        eps_bar: float | str = "auto",
         *,
         eps_bar_max: float = EPS_BAR_MAX,
         offset: ArrayLike | None = None,

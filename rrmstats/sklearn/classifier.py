@@ -27,7 +27,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
 
     Parameters
     ----------
-    eps_bar : float or "auto", default=0.1
+    eps_bar : float or "auto", default="auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood. "auto"
         chooses it from the data.
     steps : {1, 2}, default=2
@@ -99,7 +99,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
 
     def __init__(
         self,
-        eps_bar: float | str = 0.1,
+        eps_bar: float | str = "auto",
         *,
         steps: int = 2,
         alpha: float | None = None,

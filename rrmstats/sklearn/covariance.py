@@ -30,7 +30,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
 
     Parameters
     ----------
-    eps_bar : float or "auto", default=0.1
+    eps_bar : float or "auto", default="auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical estimate.
         "auto" chooses it from the data.
     steps : {1, 2}, default=2
@@ -93,7 +93,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
 
     def __init__(
         self,
-        eps_bar: float | str = 0.1,
+        eps_bar: float | str = "auto",
         *,
         steps: int = 2,
         store_precision: bool = True,

@@ -43,7 +43,7 @@ class RRMDecomposition(
         variance that they are to explain. None is as many as leave some of the variance: one less
         than the dimensions that the rows span. These are `n_features`, or fewer where the
         different rows that `eps_bar` leaves are no more than the features.
-    eps_bar : float or "auto", default=0.1
+    eps_bar : float or "auto", default="auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
         "auto" chooses it from the data.
     steps : {1, 2}, default=2
@@ -121,7 +121,7 @@ class RRMDecomposition(
         self,
         n_components: float | None = 1,
         *,
-        eps_bar: float | str = 0.1,
+        eps_bar: float | str = "auto",
         steps: int = 2,
         whiten: bool = False,
         n_starts: int | None = None,

@@ -40,7 +40,7 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         Fraction of the rows of `fit` to flag, in (0, 0.5]. "auto" lets the fit tell: with the
         share ``1 - eps_hat_`` of the rows being clean and Gaussian, as many are flagged as leave
         at most one clean row expected in twenty that are, and the farthest row in any case.
-    eps_bar : float or "auto", default=0.25
+    eps_bar : float or "auto", default="auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). "auto" chooses it from the data.
     steps : {1, 2}, default=2
         1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
@@ -90,7 +90,7 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         self,
         contamination: float | str = AUTO,
         *,
-        eps_bar: float | str = 0.25,
+        eps_bar: float | str = "auto",
         steps: int = 2,
         store_precision: bool = True,
         n_starts: int | None = None,

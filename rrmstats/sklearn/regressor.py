@@ -25,7 +25,7 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
 
     Parameters
     ----------
-    eps_bar : float or "auto", default=0.1
+    eps_bar : float or "auto", default="auto"
         Upper bound on the fraction of corrupted rows, in [0, 1). 0 is least squares. "auto"
         chooses it from the data.
     steps : {1, 2}, default=2
@@ -87,7 +87,7 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
 
     def __init__(
         self,
-        eps_bar: float | str = 0.1,
+        eps_bar: float | str = "auto",
         *,
         steps: int = 2,
         fit_intercept: bool = True,

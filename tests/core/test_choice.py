@@ -1,14 +1,17 @@
-"""The automatic choice of eps_bar."""
+"""The automatic choice of eps_bar, and the bounds at which explanations are compared."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from rrmstats import RRMOLS, RRMCov, RRMLogit
-from rrmstats.core.choice import MARGIN, choose, rounded_up
-from rrmstats.core.comparison import efficient_fit
+from rrmstats.core import steps
+from rrmstats.core.choice import MARGIN, chosen, rounded_up
+from rrmstats.core.comparison import compare
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import differing_bound, largest_bound, robust_estimate, take_steps
 from rrmstats.experiments.samples import (
     extreme_flips,
     leverage_shift,
@@ -17,65 +20,35 @@ from rrmstats.experiments.samples import (
 )
 
 
-def chosen(model, bound=0.45):
-    problem = model.problem()
-    asked = []
-
-    def fit(eps_bar):
-        asked.append(eps_bar)
-        return efficient_fit(problem, Setting(eps_bar, model.freq_weights))
-
-    choice = choose(fit, bound)
-    assert len(asked) == len(set(asked)), "a fit was made twice"
-    return choice
+def choice_of(model, most=0.5):
+    return chosen(robust_estimate(model.problem(), Setting(0.1, model.freq_weights), most))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.3])
 def test_the_value_is_the_share_of_bad_rows_and_a_margin(share):
     sample = one_sided_outliers(np.random.default_rng(3), 400, np.ones(4), share, shift=10.0)
-    choice = chosen(RRMOLS(*sample, 0.1))
+    choice = choice_of(RRMOLS(*sample, 0.1))
     floor = max(share, 1 / 400)
     margin = MARGIN * np.sqrt(floor * (1 - floor) / 400)
     assert share + margin - 1e-9 <= choice.eps_bar <= share + margin + 0.03
-    assert not choice.raised
 
 
 def test_more_rows_need_a_smaller_margin():
     few, many = (
-        chosen(RRMOLS(*leverage_shift(np.random.default_rng(0), n), 0.1)).margin
+        choice_of(RRMOLS(*leverage_shift(np.random.default_rng(0), n), 0.1)).margin
         for n in (100, 1600)
     )
     assert many == pytest.approx(few / 4, rel=0.1)
 
 
-def test_labels_at_the_extremes_need_more_than_is_visible():
-    """Most wrong labels are not improbable: the weights of the fit tell more than their count."""
+def test_labels_at_the_extremes_are_counted():
     endog, exog = extreme_flips(np.random.default_rng(0), 500, [0.0, 1.0, -0.5], 0.05)
-    choice = chosen(RRMLogit(endog, exog, 0.1))
-    assert 0.07 <= choice.eps_bar <= 0.18
-
-
-def test_a_value_in_a_wrong_minimum_is_raised():
-    """Were the share of bad rows told too low, the fit there would follow them."""
-    model = RRMOLS(*leverage_shift(np.random.default_rng(0)), 0.1)
-    problem = model.problem()
-
-    def fit(eps_bar):
-        found = efficient_fit(problem, Setting(eps_bar))
-        if eps_bar < 0.45:
-            return found
-        moved = replace(found.solution, n_eff=0.95 * found.wnobs)
-        return replace(found, eps_hat=0.05, eps_hat_se=0.01, solution=moved)
-
-    choice = choose(fit, 0.45)
-    assert choice.raised
-    assert choice.eps_bar >= 0.2
-    assert "raised until the fit agrees with more robust ones" in choice.reason
+    assert 0.05 <= choice_of(RRMLogit(endog, exog, 0.1)).eps_bar <= 0.18
 
 
 def test_it_stays_within_its_bound():
     data = shifted_cluster(np.random.default_rng(0), 200, np.eye(3), share=0.3)
-    choice = chosen(RRMCov(data, 0.1), bound=0.2)
+    choice = choice_of(RRMCov(data, 0.1), most=0.2)
     assert choice.eps_bar == choice.bound == 0.2
     assert "the largest value allowed" in choice.reason
 
@@ -84,3 +57,49 @@ def test_values_are_rounded_up():
     assert rounded_up(0.2, 0.45) == 0.2
     assert rounded_up(0.2000001, 0.45) == 0.21
     assert rounded_up(0.6, 0.45) == 0.45
+
+
+def sample_problem():
+    return RRMOLS(*leverage_shift(np.random.default_rng(0)), 0.1).problem()
+
+
+def test_the_largest_bound():
+    problem = RRMOLS(np.arange(20.0), np.c_[np.ones(20), np.arange(20) ** 2], 0.1).problem()
+    assert largest_bound(problem, 20.0) == pytest.approx(0.45)
+
+
+def test_a_bound_that_suffices_has_the_second_step_of_the_largest():
+    problem = sample_problem()
+    own, robust = take_steps(problem, Setting(0.3)), robust_estimate(problem, Setting(0.3))
+    assert own.robust is None
+    assert own.largest == robust.setting.eps_bar == largest_bound(problem, own.wnobs)
+    assert_allclose(own.params, robust.params, rtol=1e-12)
+    assert own.setting.eps_bar == own.first.setting.eps_bar == 0.3
+    assert max(each.eps for each in own.explained.explanations) <= 0.3
+
+
+def test_a_bound_that_is_too_small_has_one_of_its_own():
+    own = take_steps(sample_problem(), Setting(0.05))
+    assert own.eps_hat <= 0.05 < own.robust.eps_hat
+    assert not compare(own, own.robust).agrees
+
+
+def test_the_bound_from_which_on_fits_differ():
+    own = take_steps(sample_problem(), Setting(0.04))
+    found = differing_bound(own, lambda other: compare(own, other).agrees)
+    before, after = (take_steps(own.problem, Setting(bound)) for bound in (found - 0.02, found))
+    assert compare(own, before).agrees or found == pytest.approx(0.06)
+    assert not compare(own, after).agrees
+
+
+def test_searches_are_few(monkeypatch):
+    """One at the bound, three at larger ones, and one descent that tells which minimum it is."""
+    asked, search = [], steps.global_minimum
+
+    def counted(problem, setting, *start):
+        asked.append(setting.eps_bar)
+        return search(problem, setting, *start)
+
+    monkeypatch.setattr(steps, "global_minimum", counted)
+    take_steps(sample_problem(), replace(Setting(0.3), n_starts=50))
+    assert len(asked) == 5

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.core.estimate import take_steps
+from rrmstats.core.steps import take_steps
 from rrmstats.core.setting import Setting
 from rrmstats.losses.regression import RegressionProblem
 
