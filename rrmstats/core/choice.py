@@ -51,9 +51,10 @@ class Choice:
     @property
     def reason(self) -> str:
         """The choice in a sentence."""
+        found = f"{100 * self.share:.1f} % of the rows are" if self.share > 0 else "no row is"
         text = (
-            f"eps_bar = {self.eps_bar:g} was chosen automatically: {100 * self.share:.1f} % of "
-            f"the rows are bad, and the margin for chance is {100 * self.margin:.1f} %"
+            f"eps_bar = {self.eps_bar:g} was chosen automatically: {found} bad, and the margin "
+            f"for chance is {100 * self.margin:.1f} %"
         )
         if self.eps_bar >= self.bound:
             text += "; it is the largest value allowed (eps_bar_max or the number of rows)"

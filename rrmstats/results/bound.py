@@ -42,6 +42,7 @@ class BoundResults(GroupResults):
         notes = []
         if self.choice is not None:
             notes.append(f"{self.choice.reason} Intervals are conditional on this value.")
-        if not self.stability.stable or self.stability.largest is None:
+        unknown = self.stability.largest is None and self.eps_bar > 0
+        if not self.stability.stable or unknown:
             notes.append(self.stability.message)
         return notes

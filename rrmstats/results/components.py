@@ -230,7 +230,7 @@ class RRMPCAResults(MultivariateResults):
         ratio = np.asarray(self.explained_variance_ratio)
         values = np.vstack([self._eigenvals, self.bse, ratio, self._loadings])
         rows = ["eigenvalue", "std err", "variance explained", *names]
-        table.tables.append(number_table("Components", values, rows, self._components))
+        table.tables.append(number_table(values, rows, self._components))
 
     def _notes(self) -> list[str]:
         notes = super()._notes()

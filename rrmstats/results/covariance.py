@@ -219,7 +219,7 @@ class RRMCovResults(MultivariateResults):
         if self.hyperplane is None:
             columns = ["mean", "std err", *names]
             values = np.c_[self._mean, self.bse[: len(names)], self._cov]
-        table.tables.append(number_table("Mean and covariance", values, names, columns))
+        table.tables.append(number_table(values, names, columns))
 
     def _notes(self) -> list[str]:
         notes = super()._notes()

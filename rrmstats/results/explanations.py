@@ -17,10 +17,24 @@ if TYPE_CHECKING:
 #: What the good rows are like, where there are no bad ones.
 GOOD_ROWS = {
     Good.PLAIN: "All {unit} follow the model.",
-    Good.SHORT_TAILS: "No bad {unit}; the noise has shorter tails than the normal distribution.",
-    Good.HEAVY_TAILS: "No bad {unit}; the noise has heavier tails than the normal distribution.",
-    Good.GROWING_NOISE: "No bad {unit}; the size of the noise changes with the fitted values.",
-    Good.CHANGING_NOISE: "No bad {unit}; the size of the noise changes with the predictors.",
+    Good.SHORT_TAILS: (
+        "No bad {unit}; the noise has shorter tails than the normal distribution. The estimates "
+        "are those of least squares, which serves well here."
+    ),
+    Good.HEAVY_TAILS: (
+        "No bad {unit}; the noise has heavier tails than the normal distribution. The fit allows "
+        "for them by Student's t distribution; where responses are positive, their logarithm may "
+        "have lighter tails."
+    ),
+    Good.GROWING_NOISE: (
+        "No bad {unit}; the size of the noise changes with the fitted values. The standard "
+        "errors allow for it; the logarithm of the response, or a family of glm such as Gamma "
+        "or Poisson, may fit better."
+    ),
+    Good.CHANGING_NOISE: (
+        "No bad {unit}; the size of the noise changes with the predictors. The standard errors "
+        "allow for it; where groups of rows differ, use cov_type='cluster'."
+    ),
     Good.OVERDISPERSED: (
         "The responses vary more than the distribution of the model allows; use one with a "
         "dispersion parameter."
@@ -65,8 +79,27 @@ Wording = Mapping[Good | Bad, str]
 LABELS: Wording = {Good.PLAIN: "All labels follow the model."}
 VARIABLES: Wording = {
     Good.HEAVY_TAILS: (
-        "No bad {unit}; their distribution has heavier tails than a normal distribution."
+        "No bad {unit}; their distribution has heavier tails than a normal distribution. The fit "
+        "allows for them by Student's t distribution; logarithms of skewed variables may have "
+        "lighter tails."
     )
+}
+#: Where all bad rows of a regression lie on one side of the fit.
+ONE_SIDE = {
+    side: {
+        Bad.CLUSTER: f"{{share}} of the {{unit}} form a cluster {side} the fit.",
+        Bad.TWO_CLUSTERS: (
+            f"{{share}} of the {{unit}} lie {side} the fit, all on this side: the noise may be "
+            "skewed, and the logarithm of the response may serve better."
+        ),
+        Bad.WIDE_AND_CLUSTER: (
+            f"{{share}} of the {{unit}} lie {side} the fit, all on this side: some form a "
+            "cluster, some are scattered."
+        ),
+        Bad.WIDE: f"{{share}} of the {{unit}} are scattered far {side} the fit.",
+        Bad.SCATTERED: f"{{share}} of the {{unit}} are scattered widely {side} the fit.",
+    }
+    for side in ("above", "below")
 }
 POISSON: Wording = {
     Good.OVERDISPERSED: (

@@ -16,8 +16,10 @@ from rrmstats.core.block_array import blocked
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import FLAGGED
 from rrmstats.losses.regression import RegressionEstimate
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explanations import ONE_SIDE, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.outliers import outlier_frame, standardized
@@ -85,6 +87,16 @@ class RRMOLSResults(RRMResults):
         self.curvature_pvalue = getattr(estimate, "curvature_pvalue", np.nan)
         self.rank = estimate.problem.n_params
         self._inference_freedom = estimate.inference_freedom
+
+    @property
+    def _wording(self) -> Wording:
+        prob_bad = self._unit_prob_bad
+        if self._unit != "row" or prob_bad is None or blocked(prob_bad):
+            return {}
+        bad = np.asarray(self.resid)[np.asarray(prob_bad) > FLAGGED]
+        if len(bad) < 2 or bad.min() < 0 < bad.max():
+            return {}
+        return ONE_SIDE["above" if bad[0] > 0 else "below"]
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
     plot_fit = drawn(plotting.plot_fit)

@@ -11,16 +11,16 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
-from rrmstats.core.block_array import taken
+from rrmstats.core.block_array import smallest, taken
 from rrmstats.results.explanations import at_bound, percent
 
 if TYPE_CHECKING:
     from rrmstats.results.base import RRMResults
 
-# Rows in the summary's table of small weights.
+# Rows in the table of those that are most likely bad.
 SMALLEST = 5
-# Characters of a note's line; the top of a summary mostly has as many.
-WIDTH = 93
+# Probability to be bad from which on a row is listed.
+LIKELY = 0.01
 #: Names and values of one column at the top of a summary; statsmodels fills in None.
 Entries = list[tuple[str, list[str] | None]]
 # Names that stay at the top of a slim summary.
@@ -63,7 +63,7 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Effective size (entropy):", [f"{results.n_eff:.1f}"]),
         ("Effective size (Kish):", [kish_text(results)]),
         ("Starts:", [str(len(results.starts))]),
-        ("Descents that reached the minimum:", [f"{reached} ({results.n_best} apart)"]),
+        ("Descents to the minimum:", [f"{reached} ({results.n_best} apart)"]),
         ("Explanation:", [results.explanation or "n/a"]),
         ("Stable up to eps_bar:", [results.stability.short]),
     ]
@@ -109,17 +109,33 @@ def make_summary(
     )
     results._add_params(table, yname, xname, alpha)
     if results.weights is not None and not slim:  # remove_data drops them
-        table.tables.append(smallest_weights(results))
-    table.add_extra_txt([numbered(i, note) for i, note in enumerate(results._notes(), 1)])
+        table.tables += suspicious(results)
+    width = max(text_width(each) for each in table.tables)
+    for each in table.tables:
+        widen(each, width)
+    notes = enumerate(results._notes(), 1)
+    table.add_extra_txt([numbered(i, note, width) for i, note in notes])
     return table
 
 
-def numbered(number: int, note: str) -> str:
-    """Return a note as lines that are no wider than the top of a summary."""
+def text_width(table: SimpleTable) -> int:
+    """Return the number of characters of the longest line of a table."""
+    return max(len(line) for line in table.as_text().split("\n"))
+
+
+def widen(table: SimpleTable, width: int) -> None:
+    """Make a table as wide as others, by a wider first column."""
+    widths = list(table.get_colwidths("txt"))
+    widths[0] += width - text_width(table)
+    table.output_formats["txt"]["colwidths"] = widths
+
+
+def numbered(number: int, note: str, width: int) -> str:
+    """Return a note as lines that are no wider than the tables."""
     mark = f"[{number}] "
     return textwrap.fill(
         note,
-        WIDTH,
+        width,
         initial_indent=mark,
         subsequent_indent=" " * len(mark),
         break_long_words=False,
@@ -127,25 +143,40 @@ def numbered(number: int, note: str) -> str:
     )
 
 
-def smallest_weights(results: RRMResults) -> SimpleTable:
-    """Return the rows of smallest weight, named by their index, or the groups by their label."""
-    view = results.group_view
-    if view is None:
-        rows = results.order_by_weight(SMALLEST)
-        names = results._names_at(rows)
-        columns = results.relative_weights, results.losses, results._distances()
-    else:
-        rows = view.order_by_weight()[:SMALLEST]
-        names = [view.row_names[i] for i in rows]
-        columns = view.relative_weights, view.losses, view.distances
-    values = zip(*taken(rows, *columns), strict=True)
-    return SimpleTable(
-        [[f"{weight:.4f}", f"{loss:.5g}", f"{distance:.3g}"] for weight, loss, distance in values],
-        ["weight * n", "loss", "distance"],
-        names,
-        "Smallest weights" if view is None else "Smallest weights of groups",
-        txt_fmt=fmt_base,
+def suspicious(results: RRMResults) -> list[SimpleTable]:
+    """Return a table of the rows or groups most likely bad, or in one step of smallest weight.
+
+    None where none of them is likely bad.
+    """
+    view, unit = results.group_view, results._unit
+    weights, losses, distances = (
+        (results.relative_weights, results.losses, results._distances())
+        if view is None
+        else (view.relative_weights, view.losses, view.distances)
     )
+    prob_bad = results._unit_prob_bad
+    if results.eps_bar == 0:
+        return []
+    if prob_bad is None:
+        order = smallest(SMALLEST, weights, -losses)
+        head, first, columns = "Smallest weights", "loss", losses
+        form = "{:.5g}"
+    else:
+        order = smallest(SMALLEST, -prob_bad, -losses)
+        order = order[np.asarray(taken(order, prob_bad)[0]) >= LIKELY]
+        head, first, columns = f"Most likely bad {unit}s", "prob_bad", prob_bad
+        form = "{:.3f}"
+    labels = results._names_at(order) if view is None else [view.row_names[i] for i in order]
+    cells = [
+        [form.format(value), f"{weight:.4f}", f"{distance:.3g}"]
+        for value, weight, distance in zip(*taken(order, columns, weights, distances), strict=True)
+    ]
+    if not cells:
+        return []
+    table = SimpleTable(cells, [first, "weight * n", "distance"], labels, txt_fmt=fmt_base)
+    corner = table[0][0]  # over the names, which SimpleTable leaves empty
+    corner.data, corner.datatype = head, "stub"
+    return [table]
 
 
 def make_summary2(

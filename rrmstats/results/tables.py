@@ -39,7 +39,7 @@ def _cell(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def number_table(title: str, values: Array, rows: list[str], columns: list[str]) -> SimpleTable:
+def number_table(values: Array, rows: list[str], columns: list[str]) -> SimpleTable:
     """Return numbers as a table of the summary, shape (rows, columns).
 
     Long tables are cut, with a count of what is left out. Narrow ones are widened, because
@@ -55,5 +55,5 @@ def number_table(title: str, values: Array, rows: list[str], columns: list[str])
         stubs = [*stubs, f"(+{len(rows) - TABLE_ROWS} more)"]
         cells.append(["..."] * len(shown))
     missing = max(0, 3 - len(shown))
-    cells = [[*row, *[""] * missing] for row in cells]
-    return SimpleTable(cells, [*shown, *[""] * missing], stubs, title, txt_fmt=fmt_base)
+    cells = [[*[""] * missing, *row] for row in cells]
+    return SimpleTable(cells, [*[""] * missing, *shown], stubs, txt_fmt=fmt_base)
