@@ -29,7 +29,8 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         Number of components, less than d; or, in (0, 1), the fraction of the variance that they
         are to explain.
     eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1). 0 is the classical analysis. By default it is
+        Upper bound on the share of bad rows, in [0, 1). 0 is the classical analysis. By
+        default it is
         chosen from the data: the share of bad rows that is found, and a margin.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.

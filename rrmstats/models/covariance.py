@@ -22,7 +22,8 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
     data : array_like, shape (n, d)
         Observations.
     eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1). 0 is the classical estimate. By default it is
+        Upper bound on the share of bad rows, in [0, 1). 0 is the classical estimate. By
+        default it is
         chosen from the data: the share of bad rows that is found, and a margin.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
