@@ -72,7 +72,7 @@ class ExplainedRows:
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         spread = 0.0
         if decided.affordable:
-            moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
+            moves = decided.solved(np.ones(len(decided.good)), decided.jacobian)
             moves = moves @ decided.share_slopes
             spread = float(np.sqrt(decided.rows.counts @ moves**2 / decided.rows.total))
         # Which rows are bad counts as random too.
@@ -80,8 +80,8 @@ class ExplainedRows:
         return share, max(spread, least) / float(np.sqrt(total))
 
     def _bad(self, data: Array, exog: Array, counts: Array) -> Array:
-        shared = self.fitted.equations(data, exog, counts).shared
-        return np.asarray(counts @ (shared.wide + shared.apart))
+        mixture = self.fitted.equations(data, exog, counts).mixture
+        return np.asarray(mixture.row_shares().sum(axis=(0, 1)) @ counts)
 
 
 def explained_gaussian(
