@@ -10,8 +10,10 @@ import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained
 from rrmstats.core.problem import Problem
+from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_choice import best_explanation
@@ -82,6 +84,17 @@ class ExplainedRows:
     def _bad(self, data: Array, exog: Array, counts: Array) -> Array:
         mixture = self.fitted.equations(data, exog, counts).mixture
         return np.asarray(mixture.row_shares().sum(axis=(0, 1)) @ counts)
+
+
+def continued(
+    problem: EstimableProblem, first: Estimate, theta: Array, pull: Array, converged: bool
+) -> Solution:
+    """Return the solution of a second step, from what each row counts for in its fit, (n,)."""
+    mass = first.setting.spread(problem.n_obs) * pull
+    found = first.solution.continued(
+        theta, problem.losses(theta), mass / mass.sum(), first.solution.lambda_, first.setting
+    )
+    return replace(found, converged=first.solution.converged and converged)
 
 
 def explained_gaussian(
