@@ -39,7 +39,7 @@ class Laws:
     def mixture(self, rows: Rows, eps_bar: float, bad: BadRows, wider: bool = False) -> Mixture:
         """Return an explanation of rows."""
         good = self.wider if wider and self.wider is not None else self.good
-        middle = float(np.log(max(float(np.mean(rows.size * rows.endog)), TINY)))
+        middle = float(np.log(max(float(np.mean(rows.seen.counts)), TINY)))
         return Mixture(good, bad, eps_bar, rows.total, middle)
 
 
@@ -52,7 +52,7 @@ def fits_of(
     """
     fits = []
     for theta in candidates:
-        starts = mixture.starts(rows.endog, rows.size, rows.predictors(theta))
+        starts = mixture.starts(rows.seen, rows.predictors(theta))
         held = [
             fitted(Fit(rows, mixture, np.concatenate([theta, start]), lower), held=True)
             for start in starts

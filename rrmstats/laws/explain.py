@@ -15,7 +15,7 @@ from rrmstats.core.explanations import Bad, Explained, best_of_each
 from rrmstats.laws.choice import Laws, all_fits, fits_of
 from rrmstats.laws.em import Fit
 from rrmstats.laws.mixture import NO_BAD_ROWS, Mixture
-from rrmstats.laws.rows import Rows
+from rrmstats.laws.rows import Responses, Rows
 from rrmstats.laws.stack import Moves, moves, rooted
 
 # Rows on which an explanation is chosen; it is then solved on all of them.
@@ -74,7 +74,7 @@ def explained_rows(
         likelier, before Schwarz's penalty, and of which it is true. (Where rows vary more than
         the model has it, the first step tells nothing.)
     """
-    n = len(rows.endog)
+    n = len(rows.seen.endog)
     some = rows
     if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
@@ -122,12 +122,13 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
 
     It is that of a distribution without zeros: as many are added to each count as it stands for.
     """
-    some = np.flatnonzero(rows.endog != 0)
+    some = np.flatnonzero(rows.seen.endog != 0)
     zeros = any(bad.kind is Bad.FALSE_ZEROS for bad in laws.bad)
-    if not zeros or len(some) in (0, len(rows.endog)):
+    if not zeros or len(some) in (0, len(rows.seen.endog)):
         return []
     part = rows.take(np.concatenate([some, some]))
-    part = replace(part, endog=np.where(np.arange(2 * len(some)) < len(some), part.endog, 0.0))
+    endog = np.where(np.arange(2 * len(some)) < len(some), part.seen.endog, 0.0)
+    part = replace(part, seen=part.seen._replace(endog=endog))
     fit = fits_of(part, laws.mixture(part, 0.0, NO_BAD_ROWS), candidates[:1], laws.lower)[0]
     for _ in range(TRUNCATED_STEPS):
         zero = np.exp(fit.found.rows.log_density[len(some) :])
@@ -136,8 +137,8 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
     return [fit.theta]
 
 
-def _good(mixture: Mixture, endog: Array, size: Array, predictors: Array, *designs: Any) -> Array:
-    return mixture.probabilities(endog, size, predictors).good
+def _good(mixture: Mixture, seen: Responses, predictors: Array, *designs: Any) -> Array:
+    return mixture.probabilities(seen, predictors).good
 
 
 def _squares(mass: Array, values: Array) -> float:

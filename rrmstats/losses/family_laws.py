@@ -16,7 +16,7 @@ from rrmstats.laws.counts import (
     PlainCounts,
     WideCounts,
 )
-from rrmstats.laws.mixture import BadRows
+from rrmstats.laws.mixture import BadRows, Share
 from rrmstats.laws.positive import Cluster, Dispersed, WideAround
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.families import Binomial, Counts, Family, MeanFunction, NegativeBinomial
@@ -27,20 +27,21 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
     if isinstance(family, Counts) and not family.dispersed:
         good = PlainCounts(family, mean)
         if isinstance(family, Binomial):
-            if float(np.max(rows.size)) < 2.0:  # labels vary as much as they can
+            if float(np.max(rows.seen.size)) < 2.0:  # labels vary as much as they can
                 return Laws(good, None, (BadRows(Bad.WIDE, (EitherLabel(),)),))
             return Laws(good, OverdispersedShares(mean), bad_shares())
         given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
         return Laws(good, OverdispersedCounts(mean, given), bad_counts())
     zeros = family.zeros and family.positive
+    share = Share.FAR if rows.seen.far.any() else Share.NOTHING
     wide, cluster = WideAround(family.positive, zeros), Cluster(family.positive)
     return Laws(
         Dispersed(family, mean, rows.n_params, rows.total),
         None,
         (
-            BadRows(Bad.WIDE, (wide,)),
-            BadRows(Bad.CLUSTER, (cluster,)),
-            BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), parts=(0, 1)),
+            BadRows(Bad.WIDE, (wide,), share),
+            BadRows(Bad.CLUSTER, (cluster,), share),
+            BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), share, parts=(0, 1)),
         ),
     )
 
@@ -55,11 +56,11 @@ def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
     return (
         *far,
         BadRows(Bad.FALSE_ZEROS, (false,)),
-        BadRows(Bad.FALSE_ZEROS, (false,), sloped=True, parts=(2,)),
+        BadRows(Bad.FALSE_ZEROS, (false,), share=Share.CENTER, parts=(2,)),
         BadRows(both, (false, wide), parts=(0, 2)),
-        BadRows(both, (false, wide), sloped=True, parts=(0, 3)),
+        BadRows(both, (false, wide), share=Share.CENTER, parts=(0, 3)),
         BadRows(both, (false, cluster), parts=(1, 2)),
-        BadRows(both, (false, cluster), sloped=True, parts=(1, 3)),
+        BadRows(both, (false, cluster), share=Share.CENTER, parts=(1, 3)),
     )
 
 
@@ -69,5 +70,5 @@ def bad_shares() -> tuple[BadRows, ...]:
     return (
         BadRows(Bad.WIDE, (wide,)),
         BadRows(Bad.FALSE_ZEROS, (false,)),
-        BadRows(Bad.FALSE_ZEROS, (false,), sloped=True, parts=(1,)),
+        BadRows(Bad.FALSE_ZEROS, (false,), share=Share.CENTER, parts=(1,)),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logit
+from scipy.stats import f as f_distribution
 
 from rrmstats.core.block_array import aligned, row_reduce
 from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
@@ -18,7 +19,7 @@ from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
-from rrmstats.laws.rows import Rows
+from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
 from rrmstats.losses.family_laws import laws_of_family
@@ -37,6 +38,10 @@ from rrmstats.losses.tilted_rows import (
 
 # Weight, relative to equal ones, from which a row with a mean at the boundary counts.
 HAS_WEIGHT = 0.1
+# A row is far from the others in X where one good row in so many is.
+FAR = 1e-3
+# Variance of a column of X, relative to the largest, that is none.
+FLAT = 1e-10
 
 
 class GeneralizedProblem(DevianceProblem):
@@ -101,7 +106,7 @@ class GeneralizedProblem(DevianceProblem):
             return self._of_regression(first)
         if self._is_labels:
             return self._of_labels(first)
-        rows = self.law_rows(first.setting)
+        rows = self.law_rows(first)
         found = explained_rows(
             rows,
             laws_of_family(self.family, self.mean, rows),
@@ -231,11 +236,29 @@ class GeneralizedProblem(DevianceProblem):
             added_variance=found.added_variance,
         )
 
-    def law_rows(self, setting: Setting) -> Rows:
+    def law_rows(self, first: Estimate) -> Rows:
         """Return the rows as laws take them."""
+        setting = first.setting
         mass = aligned(setting.counts(self.n_obs), self.blocks)
-        total = setting.wnobs(self.n_obs)
-        return Rows(mass, total, self.endog, self.var_weights, (self.exog,), (self.offset,))
+        far = self.far(first.solution.weights)
+        seen = Responses(self.endog, self.var_weights, far)
+        return Rows(mass, setting.wnobs(self.n_obs), seen, (self.exog,), (self.offset,))
+
+    def far(self, weights: Array) -> Array:
+        """Tell which rows are far in X from those with weight, as one in 1 / FAR is, (n,).
+
+        By Hotelling's T^2, the distance of another row of the same normal distribution.
+        """
+        (gram,), (mean,), (squares,) = self.products([weights], [weights], [weights**2])
+        values, axes = np.linalg.eigh(gram - np.outer(mean, mean))
+        varying = values > FLAT * values[-1]
+        n, p = 1.0 / squares, int(varying.sum())
+        if not n > p + 1 > 1:
+            return 0.0 * weights
+        most = p * (n + 1) * (n - 1) / (n * (n - p)) * float(f_distribution.isf(FAR, p, n - p))
+        axes = axes[:, varying] / np.sqrt(most * values[varying])
+        off = self.exog @ axes - mean @ axes
+        return 1.0 * (np.einsum("ni,ni->n", off, off) > 1.0)
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its parameters and dispersion consistent.

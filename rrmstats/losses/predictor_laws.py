@@ -11,7 +11,7 @@ from rrmstats.laws.choice import Laws
 from rrmstats.laws.counts import WideCounts
 from rrmstats.laws.likelihood import KernelRows, WholeRows, unpredicted
 from rrmstats.laws.mixture import BadRows
-from rrmstats.laws.rows import Rows
+from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.families import Link, MeanFunction, Poisson
 from rrmstats.losses.family_laws import bad_counts, laws_of_family
 from rrmstats.losses.finite_differences import differences
@@ -29,7 +29,8 @@ def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:
     if form is not None:
         designs = form.designs
         offsets = tuple(np.broadcast_to(np.asarray(off, float), (n,)) for off in form.offsets)
-    return Rows(mass, setting.wnobs(n), likelihood.endog, ones, designs, offsets)
+    seen = Responses(likelihood.endog, ones, 0.0 * ones)
+    return Rows(mass, setting.wnobs(n), seen, designs, offsets)
 
 
 def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
