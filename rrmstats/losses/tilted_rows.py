@@ -37,6 +37,7 @@ LONGEST = 1.0
 STEP_SIZE, LEAST_STEP = 100.0, 1e-9
 # Steps of a fit: they converge in a few, and a fit that does not never will.
 MOST_STEPS = 100
+TINY = float(np.finfo(float).tiny)
 # Under weights of groups: the same, the size of the last in the linear predictor, and one that has
 # converged for all purposes.
 COUNTS_STEPS, COUNTS_TOL, COUNTS_SETTLED = 200, 1e-11, 1e-6
@@ -287,10 +288,10 @@ class TiltedRows:
         scaled = axes @ self.products.pull / np.where(values > LEAST_SLOPE, values, 1.0)
         return axes.T @ scaled, float(np.sqrt(scaled @ scaled))
 
-    def product(self, step: Array, other: Array) -> float:
-        """Return the mean, under the weights, of how far two steps move linear predictors."""
-        tiny = float(np.finfo(float).tiny)
-        return float(step @ self.products.gram @ other) / max(self.products.weight, tiny)
+    def reach(self, step: Array) -> float:
+        """Return how far a step moves linear predictors, in the root mean square of the weights."""
+        square = float(step @ self.products.gram @ step)
+        return (square / max(self.products.weight, TINY)) ** 0.5
 
     def log_growth(self, fitted: float) -> float:
         """Return the change of the log dispersion in one step of its fixed point.
@@ -329,22 +330,18 @@ def tilted_fit(
     sample: Sample, theta: Array, dispersion: float, order: float
 ) -> tuple[TiltedRows, bool]:
     """Return the rows at the consistent fit of an order, from a start, and whether it is one."""
-    tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
-    rows, change, length = sample.at(theta, dispersion, order), np.inf, 1.0
-    before: Array = np.zeros_like(theta)
-    for _ in range(min(MOST_STEPS, sample.setting.maxiter)):
+
+    def step(rows: TiltedRows) -> tuple[Array, float]:
         step, size = rows.step()
-        reach = float(np.sqrt(rows.product(step, step)))
-        last, change = change, size
-        # Steps that turn back overshoot; those that do not, cross where the equation is flat.
-        over = change > 0.9 * last and rows.product(step, before) < 0
-        length, before = max(0.5 * length, 0.05) if over else min(1.0, 1.5 * length), step
-        factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
-        theta = theta + factor * step
-        rows = sample.at(theta, dispersion, order)
-        if change < tol:
-            break
-    return rows, change < max(tol, SETTLED)
+        return step * min(1.0, LONGEST / max(rows.reach(step), TINY)), size
+
+    def moved(rows: TiltedRows, step: Array) -> TiltedRows:
+        return sample.at(rows.theta + step, dispersion, order)
+
+    rows, size = damped_root(
+        sample.at(theta, dispersion, order), step, moved, LEAST_STEP, MOST_STEPS
+    )
+    return rows, size < SETTLED
 
 
 def grown(rows: TiltedRows, fitted: float) -> float:
@@ -370,7 +367,7 @@ def budget_dispersion(
 
     def gap(at: float) -> float:
         ratio = sample.at(theta, float(np.exp(at)), order).totals.ratio / sample.total
-        return float(np.log(max(ratio, np.finfo(float).tiny) / good))
+        return float(np.log(max(ratio, TINY) / good))
 
     at = float(np.log(start))
     below = gap(at) < 0
