@@ -23,10 +23,10 @@ from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
-from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
+from rrmstats.losses.row_laws import laws_of_family
 from rrmstats.losses.tilted_rows import (
     Sample,
     TiltedCounts,

@@ -289,7 +289,7 @@ class TiltedRows:
         return axes.T @ scaled, float(np.sqrt(scaled @ scaled))
 
     def reach(self, step: Array) -> float:
-        """Return how far a step moves linear predictors, in the root mean square of the weights."""
+        """Return how far a step moves linear predictors, in root mean square under weights."""
         square = float(step @ self.products.gram @ step)
         return (square / max(self.products.weight, TINY)) ** 0.5
 

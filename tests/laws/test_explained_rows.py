@@ -10,7 +10,7 @@ from rrmstats import RRMGLM
 from rrmstats.experiments.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import moves, polished, stacked
-from rrmstats.losses.family_laws import laws_of_family
+from rrmstats.losses.row_laws import laws_of_family
 
 FAMILIES = {
     "poisson": sm.families.Poisson(),
