@@ -25,7 +25,7 @@ from rrmstats.losses.numerical import (
     NumericalProblem,
     with_infinite_losses,
 )
-from rrmstats.losses.predictor_laws import laws_of_likelihood, rows_of_likelihood
+from rrmstats.losses.row_laws import laws_of_likelihood, rows_of_likelihood
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
