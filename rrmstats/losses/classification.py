@@ -104,6 +104,7 @@ class ClassificationProblem(LogisticProblem):
             row_influence=found.moves,
             shift=found.shift,
             added_variance=found.added_variance,
+            interval_shift=found.interval_shift,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:

@@ -229,6 +229,7 @@ class GeneralizedProblem(DevianceProblem):
             identified=not (first.boundary and found.separated),
             moves=first.wnobs * found.moves,
             added_variance=found.added_variance,
+            interval_shift=found.interval_shift,
         )
 
     def law_rows(self, setting: Setting) -> Rows:
