@@ -200,36 +200,21 @@ class GeneralizedProblem(DevianceProblem):
 
     def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
+        plain, start = LogisticProblem(self.endog, self.exog), first.fit.rows.theta
         found = explained_labels(
-            LogisticProblem(self.endog, self.exog),
-            self.design,
-            self.columns,
-            first.setting,
-            first.fit.rows.theta,
-            self.offset,
+            plain, self.design, self.columns, first.setting, start, self.offset
         )
-        theta, old = found.fit.theta, first.solution
-        weights = (1.0 - found.explained.chosen.prob_bad) * first.setting.spread(self.n_obs)
-        solution = old.continued(
-            theta, self.losses(theta), weights / weights.sum(), old.lambda_, first.setting
-        )
+        theta = found.fit.theta
         # A first step whose means are at the boundary is a start as good as others.
-        sound = found.fit.converged and (old.converged or first.boundary)
+        sound = first.solution.converged or first.boundary
         return GeneralizedEstimate(
             problem=self,
-            setting=first.setting,
-            solution=replace(solution, converged=sound),
+            **found.reported(first, theta, self.losses(theta), sound),
             params=self.design.to_params(theta),
             raw_params=first.raw_params,
-            first=first,
-            explained=found.explained,
-            eps_hat=found.fit.eps,
-            eps_hat_se=found.eps_error,
             fit=TiltedFit(Sample(self, first.setting).at(theta, 1.0, 1.0), found.fit.converged),
             identified=not (first.boundary and found.separated),
             moves=first.wnobs * found.moves,
-            added_variance=found.added_variance,
-            interval_shift=found.interval_shift,
         )
 
     def law_rows(self, setting: Setting) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtri, expit
@@ -11,6 +12,7 @@ from scipy.special import chdtri, expit
 from rrmstats.core.block_array import aligned, blocked, taken
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
 from rrmstats.core.setting import Setting
@@ -87,11 +89,38 @@ class ExplainedLabels:
         """Whether a hyperplane separates the labels that are not called flipped."""
         return separable(self.problem, self.explained.chosen.prob_bad <= FLAGGED)
 
-    @property
-    def eps_error(self) -> float:
-        """Standard error of the share of flipped labels."""
-        counts = self.fit.law.counts
-        return float(np.sqrt(counts @ self.share_moves**2)) if self.fit.eps > 0 else 0.0
+    def reported(
+        self, first: Estimate, theta: Array, losses: Array, sound: bool
+    ) -> dict[str, Any]:
+        """Return what estimates of all models of labels have in common, by the names there.
+
+        Parameters
+        ----------
+        first : Estimate
+            That of the first step.
+        theta : ndarray, shape (k,)
+            Coefficients in the coordinates of its problem.
+        losses : ndarray, shape (n,)
+            Losses of its problem at these.
+        sound : bool
+            Whether the first step has converged, or need not.
+        """
+        setting, law = first.setting, self.fit.law
+        kept = (1.0 - self.explained.chosen.prob_bad) * setting.spread(len(losses))
+        solution = first.solution.continued(
+            theta, losses, kept / kept.sum(), first.solution.lambda_, setting
+        )
+        error = float(np.sqrt(law.counts @ self.share_moves**2)) if self.fit.eps > 0 else 0.0
+        return {
+            "first": first,
+            "setting": setting,
+            "solution": replace(solution, converged=sound and self.fit.converged),
+            "explained": self.explained,
+            "eps_hat": self.fit.eps,
+            "eps_hat_se": error,
+            "added_variance": self.added_variance,
+            "interval_shift": self.interval_shift,
+        }
 
 
 def explained_labels(

@@ -110,7 +110,7 @@ class RRMResults(BoundResults):
         self._set_steps(estimate, inference)
         self.first_step = first_step
         found, unit, shift = estimate.solution, estimate.loss_unit, estimate.loss_shift
-        self.raw_params, self._interval_shift = estimate.raw_params, estimate.interval_shift
+        self.raw_params = estimate.raw_params
         self.eps_bar = estimate.setting.eps_bar
         self.nobs, self.wnobs = float(len(found.weights)), estimate.wnobs
         self.weights = found.weights

@@ -64,10 +64,6 @@ class RRMLogitResults(RRMResults):
     _estimate: ClassificationEstimate
     first_step: RRMLogitResults | None
     _title = "Robust Risk Minimization: Logistic Regression"
-    _conditional = (
-        "Where no labels are called flipped, standard errors and intervals allow for random flips "
-        "that do not show."
-    )
     _row_attrs = (
         *RRMResults._row_attrs,
         *("resid_response", "resid_generalized", "resid_pearson", "resid_dev"),
