@@ -211,26 +211,21 @@ class GeneralizedProblem(DevianceProblem):
 
     def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
+        plain, start = LogisticProblem(self.endog, self.exog), first.rows.theta
         found = explained_labels(
-            LogisticProblem(self.endog, self.exog),
-            self.design,
-            self.columns,
-            first.setting,
-            first.rows.theta,
-            self.offset,
+            plain, self.design, self.columns, first.setting, start, self.offset
         )
-        return self._second(
-            first,
-            Sample(self, first.setting).at(found.fit.theta, 1.0, 1.0),
-            (1.0 - found.explained.chosen.prob_bad) * first.setting.spread(self.n_obs),
-            # A first step whose means are at the boundary is a start as good as others.
-            found.fit.converged and (first.solution.converged or first.boundary),
-            explained=found.explained,
-            eps_hat=found.fit.eps,
-            eps_hat_se=found.eps_error,
+        theta = found.fit.theta
+        # A first step whose means are at the boundary is a start as good as others.
+        sound = first.solution.converged or first.boundary
+        return GeneralizedEstimate(
+            problem=self,
+            **found.reported(first, theta, self.losses(theta), sound),
+            params=self.design.to_params(theta),
+            raw_params=first.raw_params,
+            rows=Sample(self, first.setting).at(theta, 1.0, 1.0),
             identified=not (first.boundary and found.separated),
             moves=first.wnobs * found.moves,
-            added_variance=found.added_variance,
         )
 
     def law_rows(self, first: Estimate) -> Rows:
