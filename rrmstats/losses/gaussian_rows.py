@@ -10,8 +10,10 @@ import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained
 from rrmstats.core.problem import Problem
+from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_choice import best_explanation
@@ -72,7 +74,7 @@ class ExplainedRows:
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         spread = 0.0
         if decided.affordable:
-            moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
+            moves = decided.solved(np.ones(len(decided.good)), decided.jacobian)
             moves = moves @ decided.share_slopes
             spread = float(np.sqrt(decided.rows.counts @ moves**2 / decided.rows.total))
         # Which rows are bad counts as random too.
@@ -80,8 +82,19 @@ class ExplainedRows:
         return share, max(spread, least) / float(np.sqrt(total))
 
     def _bad(self, data: Array, exog: Array, counts: Array) -> Array:
-        shared = self.fitted.equations(data, exog, counts).shared
-        return np.asarray(counts @ (shared.wide + shared.apart))
+        mixture = self.fitted.equations(data, exog, counts).mixture
+        return np.asarray(mixture.row_shares().sum(axis=(0, 1)) @ counts)
+
+
+def continued(
+    problem: EstimableProblem, first: Estimate, theta: Array, pull: Array, converged: bool
+) -> Solution:
+    """Return the solution of a second step, from what each row counts for in its fit, (n,)."""
+    mass = first.setting.spread(problem.n_obs) * pull
+    found = first.solution.continued(
+        theta, problem.losses(theta), mass / mass.sum(), first.solution.lambda_, first.setting
+    )
+    return replace(found, converged=first.solution.converged and converged)
 
 
 def explained_gaussian(
