@@ -206,6 +206,9 @@ class EstimableProblem(SmoothProblem):
     (True, array([2.1]))
     """
 
+    #: Whether the second step starts from minima of the risk at several bounds.
+    seeks_minima: bool = False
+
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
         """Return the estimate of the first step, consistent where a correction is known.
 

@@ -53,6 +53,8 @@ class ComponentsProblem(SubspaceProblem):
     True
     """
 
+    seeks_minima = True
+
     def __init__(self, data: Array, q: int, demean: bool, column_unit: Array) -> None:
         n, d = data.shape
         if blocked(data) and d >= n:

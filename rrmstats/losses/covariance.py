@@ -45,6 +45,8 @@ class CovarianceProblem(ScatterProblem):
     True
     """
 
+    seeks_minima = True
+
     def __init__(self, data: Array, demean: bool = True) -> None:
         self.center, self.unit = unit_spread(data)
         if not demean:

@@ -163,6 +163,11 @@ class GeneralizedProblem(DevianceProblem):
         return [most_likely, first.rows.theta, *first.solution.other_minima()]
 
     @property
+    def seeks_minima(self) -> bool:  # type: ignore[override]  # that of linear regression alone
+        """Whether the second step starts from minima of the risk at several bounds."""
+        return self._is_regression
+
+    @property
     def _is_regression(self) -> bool:
         """Whether responses are Gaussian around a linear predictor."""
         some = np.array([-2.0, 0.5, 3.0])
@@ -178,10 +183,12 @@ class GeneralizedProblem(DevianceProblem):
         root, old = np.sqrt(self.var_weights), first.solution
         problem = RegressionProblem(root * (self.endog - self.offset), root[:, None] * self.exog)
         unit = 2.0 / problem.endog_unit**2
+        other = [] if old.elsewhere is None else [problem.from_params(e) for e in old.elsewhere]
         same = replace(
             old,
             theta=problem.from_params(old.theta),
             ends=np.array([problem.from_params(end) for end in old.ends]),
+            elsewhere=np.array(other) if other else None,
             losses=unit * old.losses,
             lambda_=unit * old.lambda_,
             risk=unit * old.risk,

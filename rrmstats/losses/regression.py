@@ -59,6 +59,8 @@ class RegressionProblem(SquaresProblem):
     array([1., 1.])
     """
 
+    seeks_minima = True
+
     def __init__(self, endog: Array, exog: Array) -> None:
         self.design = Design(exog)
         self.endog_unit = float(power_of_two(endog))

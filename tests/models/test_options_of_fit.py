@@ -36,7 +36,7 @@ MODELS = {
 SEARCHES = {"ols": 1, "logit": 1, "logit, separated": 1, "cov": 1, "pca": 3}
 # Where the functions that take a setting are called, and the place of it among the arguments.
 SEARCHING = {
-    "rrmstats.core.estimate.global_minimum": 1,
+    "rrmstats.core.steps.global_minimum": 1,
     "rrmstats.losses.inner.global_minimum": 1,
 }
 
