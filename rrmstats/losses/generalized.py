@@ -112,7 +112,6 @@ class GeneralizedProblem(DevianceProblem):
             laws_of_family(self.family, self.mean, law_rows),
             self._candidates(first),
             first.setting.eps_bar,
-            lambda theta: first.agrees(self.design.to_params(theta)),
         )
         dispersion = float(found.fit.others[0]) if self.family.dispersed else 1.0
         rows = Sample(self, first.setting).at(found.fit.theta, dispersion, 1.0)

@@ -43,9 +43,7 @@ def explained(res):
     problem = first.problem
     rows = problem.law_rows(first)
     laws = laws_of_family(problem.family, problem.mean, rows)
-    return explained_rows(
-        rows, laws, problem._candidates(first), first.setting.eps_bar, lambda theta: True
-    )
+    return explained_rows(rows, laws, problem._candidates(first), first.setting.eps_bar)
 
 
 @pytest.mark.parametrize(("family", "kind"), WANTED)
