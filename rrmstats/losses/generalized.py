@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logit
 from scipy.stats import f as f_distribution
 
-from rrmstats.core.block_array import aligned, row_reduce
+from rrmstats.core.block_array import aligned
 from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
@@ -19,6 +19,7 @@ from rrmstats.core.explanations import without_comparison
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import take_steps
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.deviance import DevianceProblem
@@ -112,7 +113,6 @@ class GeneralizedProblem(DevianceProblem):
             laws_of_family(self.family, self.mean, law_rows),
             self._candidates(first),
             first.setting.eps_bar,
-            lambda theta: first.agrees(self.design.to_params(theta)),
         )
         dispersion = float(found.fit.others[0]) if self.family.dispersed else 1.0
         rows = Sample(self, first.setting).at(found.fit.theta, dispersion, 1.0)
@@ -163,11 +163,6 @@ class GeneralizedProblem(DevianceProblem):
         return [most_likely, first.rows.theta, *first.solution.other_minima()]
 
     @property
-    def seeks_minima(self) -> bool:  # type: ignore[override]  # that of linear regression alone
-        """Whether the second step starts from minima of the risk at several bounds."""
-        return self._is_regression
-
-    @property
     def _is_regression(self) -> bool:
         """Whether responses are Gaussian around a linear predictor."""
         some = np.array([-2.0, 0.5, 3.0])
@@ -180,20 +175,9 @@ class GeneralizedProblem(DevianceProblem):
 
         Losses are half the squares, and rows of larger `var_weights` have less noise.
         """
-        root, old = np.sqrt(self.var_weights), first.solution
+        root = np.sqrt(self.var_weights)
         problem = RegressionProblem(root * (self.endog - self.offset), root[:, None] * self.exog)
-        unit = 2.0 / problem.endog_unit**2
-        other = [] if old.elsewhere is None else [problem.from_params(e) for e in old.elsewhere]
-        same = replace(
-            old,
-            theta=problem.from_params(old.theta),
-            ends=np.array([problem.from_params(end) for end in old.ends]),
-            elsewhere=np.array(other) if other else None,
-            losses=unit * old.losses,
-            lambda_=unit * old.lambda_,
-            risk=unit * old.risk,
-        )
-        second = problem.second_step(problem.consistent(same, first.setting))
+        second = take_steps(problem, first.setting)
         assert isinstance(second, RegressionEstimate)
         theta = problem.to_params(second.solution.theta)
         return self._second(
@@ -292,8 +276,8 @@ class GeneralizedProblem(DevianceProblem):
     def at_boundary(self, rows: TiltedRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
         edge = self.family.at_edge(rows.mu, *self.mean.bounds())
-        total, most = row_reduce(_edge_weights, _joined_edges, weights, edge)
-        return bool(most > HAS_WEIGHT * max(total / self.n_obs, np.finfo(float).tiny))
+        most = float(np.max(np.where(edge, weights, 0.0)))
+        return most > HAS_WEIGHT * max(float(np.mean(weights)), np.finfo(float).tiny)
 
     def _plain_dispersion(self, solution: Solution, sample: Sample) -> float:
         """Return Pearson's estimate of the dispersion, for rows of equal weight.
@@ -324,18 +308,6 @@ class GeneralizedProblem(DevianceProblem):
             rows=rows,
             boundary=boundary,
         )
-
-
-def _edge_weights(weights: Array, edge: np.ndarray) -> tuple[float, float]:
-    """Return the sum of the weights, and the largest among rows at an edge."""
-    return float(weights.sum()), float(np.where(edge, weights, 0.0).max())
-
-
-def _joined_edges(parts: list[tuple[float, float] | None]) -> tuple[float, float] | None:
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    return sum(total for total, _ in found), max(most for _, most in found)
 
 
 def is_logit(link: Callable[[Array], Array]) -> bool:
