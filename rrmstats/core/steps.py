@@ -106,13 +106,13 @@ def minima(found: Solution) -> Array:
 
 def bounded(first: Estimate, robust: Estimate) -> Estimate:
     """Return the second step at the bound of a first step, given that at the largest bound."""
-    setting, bound = first.setting, robust.setting.eps_bar
-    if not robust.eps_hat > setting.eps_bar:
-        own = replace(seen_from(first, robust), largest=bound)
+    bound, beyond = robust.setting.eps_bar, robust.eps_hat > first.setting.eps_bar
+    if first.problem.seeks_minima and not beyond:
+        own = seen_from(first, robust)
     else:
         found = replace(first.solution, elsewhere=minima(robust.solution))
         own = first.problem.second_step(replace(first, solution=found))
-        own = replace(own, first=first, largest=bound, robust=robust)
+    own = replace(own, first=first, largest=bound, robust=robust if beyond else None)
     if own.explained is None or own.explained.chosen.bad is Bad.NONE:
         return own
     follows = follows_another(first, own.solution.theta)

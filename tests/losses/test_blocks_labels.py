@@ -29,6 +29,7 @@ from rrmstats.losses.generalized import GeneralizedProblem
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.separation import separable
 
+pytestmark = pytest.mark.usefixtures("as_many_rows")
 RTOL = 1e-8
 
 

@@ -11,6 +11,7 @@ from rrmstats.core.steps import take_steps
 from rrmstats.losses.regression import RegressionProblem
 
 # Agreement asked for between data in memory and in partitions.
+pytestmark = pytest.mark.usefixtures("as_many_rows")
 RTOL = 1e-8
 
 

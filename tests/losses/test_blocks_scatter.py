@@ -13,6 +13,7 @@ from rrmstats.losses.components import ComponentsProblem, flat_rows
 from rrmstats.losses.covariance import CovarianceProblem
 from rrmstats.losses.matrices import weighted_median
 
+pytestmark = pytest.mark.usefixtures("as_many_rows")
 TOL = 1e-8
 
 
