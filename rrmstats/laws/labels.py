@@ -394,10 +394,7 @@ class FlippedLabels:
         steps : int, optional
             Newton steps, if fewer than usual.
         """
-        return self.fit_from(self.value(start), steps)
-
-    def fit_from(self, here: Value, steps: int | None = None) -> LabelFit:
-        """Return the maximum near parameters whose value is known; see `fit`."""
+        here = self.value(start)
         for _ in range(self.steps if steps is None else min(steps, self.steps)):
             if not np.isfinite(here.penalized):
                 break
