@@ -44,6 +44,8 @@ LEVEL, COST = 0.05, 0.2
 STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
 # Shares of flips at which fits start, in units of eps_bar.
 START_SHARES = (0.5, 0.1)
+# Shares of the rows, the most central ones, whose fits are starts.
+CENTRAL_SHARES = (0.25, 0.5, 0.75)
 # Newton steps that show which start leads highest.
 TRIAL_STEPS = 3
 # Variants of label noise, and the ends at which the model is sure.
@@ -203,7 +205,11 @@ def explain_labels(
     """
     few, few_columns = some_rows(plain, columns, TRIAL_ROWS)
     none = plain.fit(np.zeros(plain.n_coef))
-    starts = [none.theta, theta, central_fit(few, few_columns)]
+    starts = [
+        none.theta,
+        theta,
+        *(central_fit(few, few_columns, share) for share in CENTRAL_SHARES),
+    ]
     noise = [best_fit(replace(plain, flips=flips), few, starts) for flips in NOISE]
     sure = steepest_fit(plain, few, starts)
     found = [
@@ -321,14 +327,14 @@ def start_rates(law: FlippedLabels, theta: Array, share: float) -> Array:
     return np.r_[theta, np.log(rates / (1.0 - rates))]
 
 
-def central_fit(plain: FlippedLabels, columns: Array) -> Array:
-    """Return coefficients of the half of the rows with the most central predictors, (k,)."""
+def central_fit(plain: FlippedLabels, columns: Array, share: float) -> Array:
+    """Return coefficients of a share of the rows, with the most central predictors, (k,)."""
     spread = clipped_spread(columns, plain.counts)
     rows = columns[:, spread > 0]
     distance = np.sum(
         ((rows - median_under(rows, plain.counts)) / spread[spread > 0]) ** 2, axis=1
     )
-    last = nearest_rows(distance, plain.counts, 0.5)[-1]
+    last = nearest_rows(distance, plain.counts, share)[-1]
     part, _ = taken_rows(plain, columns, np.flatnonzero(distance <= distance[last]))
     return part.fit(np.zeros(plain.n_coef), TRIAL_STEPS).theta
 
