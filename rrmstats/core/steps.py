@@ -56,7 +56,7 @@ def take_steps(
 
 def second_step_of(first: Estimate, robust: Estimate | None) -> Estimate:
     """Return the second step of a first, given that at the largest bound, where there is one."""
-    if robust is None or first.setting.eps_bar == 0:
+    if robust is None or robust.first is None or first.setting.eps_bar == 0:
         return first.problem.second_step(first)
     return bounded(first, robust)
 
