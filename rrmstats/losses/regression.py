@@ -114,7 +114,9 @@ class RegressionProblem(SquaresProblem):
         """
         assert isinstance(first, RegressionEstimate)
         found, setting = first.solution, first.setting
-        if self._rows(found, setting) is None:
+        tells = self._rows(found, setting) is not None
+        candidates = self._candidates(first) if tells else []
+        if not candidates:
             bad = 1.0 * (found.weights == 0)
             told = without_comparison(bad, first.eps_hat)
             return replace(first, first=first, explained=told)
@@ -124,7 +126,7 @@ class RegressionProblem(SquaresProblem):
             setting,
             self.endog[:, None],
             self.exog @ basis,
-            [(np.linalg.solve(basis, coef), s) for coef, s in self._candidates(first)],
+            [(np.linalg.solve(basis, coef), s) for coef, s in candidates],
         )
         mixture = rows.fitted.mixture
         theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
@@ -142,7 +144,7 @@ class RegressionProblem(SquaresProblem):
     def _candidates(self, first: RegressionEstimate) -> list[tuple[Array, Array]]:
         """Return coefficients (k, 1) and variances (1, 1) to start from, the lowest first.
 
-        They are the minima that the search met, there and at other bounds.
+        They are the minima that the search met, there and at other bounds, except exact fits.
         """
         found, setting, candidates = first.solution, first.setting, []
         if self.blocks is not None:
@@ -156,7 +158,8 @@ class RegressionProblem(SquaresProblem):
                 risk=float(points.risk[i]), lambda_=float(points.lambda_[i]),
             )  # fmt: skip
             noise = first_noise(FittedRows.of(self, end, setting))
-            candidates.append((noise.params[:, None], np.array([[noise.scale]])))
+            if noise.scale > 0:
+                candidates.append((noise.params[:, None], np.array([[noise.scale]])))
         return candidates
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
