@@ -114,9 +114,7 @@ class RegressionProblem(SquaresProblem):
         """
         assert isinstance(first, RegressionEstimate)
         found, setting = first.solution, first.setting
-        tells = self._rows(found, setting) is not None
-        candidates = self._candidates(first) if tells else []
-        if not candidates:
+        if self._rows(found, setting) is None:
             bad = 1.0 * (found.weights == 0)
             told = without_comparison(bad, first.eps_hat)
             return replace(first, first=first, explained=told)
@@ -126,7 +124,7 @@ class RegressionProblem(SquaresProblem):
             setting,
             self.endog[:, None],
             self.exog @ basis,
-            [(np.linalg.solve(basis, coef), s) for coef, s in candidates],
+            [(np.linalg.solve(basis, coef), s) for coef, s in self._candidates(first)],
         )
         mixture = rows.fitted.mixture
         theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
@@ -144,7 +142,7 @@ class RegressionProblem(SquaresProblem):
     def _candidates(self, first: RegressionEstimate) -> list[tuple[Array, Array]]:
         """Return coefficients (k, 1) and variances (1, 1) to start from, the lowest first.
 
-        They are the minima that the search met, there and at other bounds, except exact fits.
+        They are the minima that the search met, there and at other bounds.
         """
         found, setting, candidates = first.solution, first.setting, []
         if self.blocks is not None:
@@ -158,8 +156,7 @@ class RegressionProblem(SquaresProblem):
                 risk=float(points.risk[i]), lambda_=float(points.lambda_[i]),
             )  # fmt: skip
             noise = first_noise(FittedRows.of(self, end, setting))
-            if noise.scale > 0:
-                candidates.append((noise.params[:, None], np.array([[noise.scale]])))
+            candidates.append((noise.params[:, None], np.array([[noise.scale]])))
         return candidates
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
