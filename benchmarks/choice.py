@@ -149,8 +149,8 @@ rule. All fits have two steps. Errors are means over {runs} samples: relative er
 
 ## Warnings on clean samples
 
-`stability` compares a fit with the best explanation of the rows at the largest bound. Clean samples,
-n = 100, k = 4:
+`stability` compares a fit with the best explanation of the rows at the largest bound. Clean
+samples, n = 100, k = 4:
 
 {alarms}
 """

@@ -21,8 +21,8 @@ ESTIMATORS = [
     RRMRegressor(0),
     RRMClassifier(penalty="l2"),
     RRMDecomposition(eps_bar=0),
-    # Not automatic: fifteen points in thirty dimensions have many minima, and weights and copies of
-    # rows have other random starts.
+    # Not automatic: fifteen points in thirty dimensions have many minima, and weights and copies
+    # of rows have other random starts.
     RRMDecomposition(None, eps_bar=0.1, whiten=True),
 ]
 
@@ -37,7 +37,7 @@ def expected_failures(estimator):
     return {WEIGHTS: SWAPPED} if OLD and isinstance(estimator, RRMClassifier) else {}
 
 
-# The checks fit as many parameters as rows, lines to the same two points, and three labels of a class.
+# The checks fit as many parameters as rows, lines to the same two points, and rare labels.
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 @pytest.mark.filterwarnings("ignore:X has .* too few for a robust covariance:UserWarning")
 @pytest.mark.filterwarnings("ignore:the first step did not converge")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from statsmodels.iolib.table import SimpleTable
 
-from rrmstats.core.entropy import Array
+from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.experiments.rivals.multivariate import (
     SeverMultivariate,
     SeverMultivariateResults,
@@ -58,7 +58,7 @@ class SeverPCA(SeverMultivariate["SeverPCAResults"]):
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
-        super().__init__(data, eps_bar, missing=missing, **kwargs)
+        super().__init__(data, check_eps_bar(eps_bar), missing=missing, **kwargs)
         d = self.endog.shape[1]
         whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
         if not (whole and 1 <= n_components < d):
@@ -117,6 +117,6 @@ class SeverPCAResults(SeverMultivariateResults):
     def _tables(self) -> list[SimpleTable]:
         names = list(self.model.data.param_names)
         return [
-            number_table("Loadings", np.asarray(self.loadings), self.model.variables, names),
-            number_table("Eigenvalues", np.asarray(self.eigenvals), ["eigenvalue"], names),
+            number_table(np.asarray(self.eigenvals), ["eigenvalue"], names),
+            number_table(np.asarray(self.loadings), self.model.variables, names),
         ]
