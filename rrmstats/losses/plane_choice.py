@@ -16,7 +16,7 @@ from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Mixtures
-from rrmstats.laws.gaussian_choice import compared, elsewhere, explanation, in_order, sound
+from rrmstats.laws.gaussian_choice import compared, explanation, in_order, sound
 from rrmstats.laws.planes import (
     PlaneRows,
     distinct_axes,
@@ -154,7 +154,6 @@ def explained_plane(
     told = Explained(
         explanations=(chosen, *others),
         chosen=chosen,
-        other_minimum=elsewhere(rows, chosen, every[0], setting.eps_bar),
     )
     return ExplainedPlane(rows, mixture, told, done)
 

@@ -85,7 +85,7 @@ VARIABLES: Wording = {
     )
 }
 #: Where all bad rows of a regression lie on one side of the fit.
-ONE_SIDE = {
+ONE_SIDE: dict[str, Wording] = {
     side: {
         Bad.CLUSTER: f"{{share}} of the {{unit}} form a cluster {side} the fit.",
         Bad.TWO_CLUSTERS: (
