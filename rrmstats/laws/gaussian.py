@@ -5,7 +5,8 @@ have Gaussian or Student noise with scatter S, whose size may change from row to
 *wide*, Cauchy around the fit with scatter c S; or form a *cluster*, Gaussian around a shift m from
 the fit with scatter v S, v >= 1; or *two clusters*, of one v; or are *scattered*, the same without
 a shift; or follow *another line*, with coefficients of their own and the noise of the good rows.
-Bad rows do not count in the fit of B and S.
+Bad rows do not count in the fit of B and S. Rows may come in groups that are good or bad as a
+whole: then it is the densities of all rows of a group that tell.
 
 The share of bad rows may differ for rows that lie far from the others in X: leverage points are
 bad together or good together.
@@ -18,6 +19,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from scipy.special import digamma, gammaln
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
@@ -149,12 +151,16 @@ class Rows:
         How often each row counts.
     frame : Frame, optional
         That of all rows, where these are some of them.
+    groups : ndarray of int, shape (n,), optional
+        Number of the group of each row, whose rows are good or bad together; None where each row
+        is by itself.
     """
 
     data: Array
     exog: Array
     counts: Array
     frame: Frame | None = None
+    groups: np.ndarray | None = None
 
     @cached_property
     def whole(self) -> Frame:
@@ -239,6 +245,33 @@ class Rows:
     def total(self) -> float:
         """Number of observations that all rows stand for."""
         return self.whole.total
+
+    @cached_property
+    def _members(self) -> csr_matrix:
+        assert self.groups is not None
+        used = np.flatnonzero(self.counts)
+        groups, shape = self.groups[used], (int(self.groups.max()) + 1, len(self.counts))
+        return csr_matrix((self.counts[used], (groups, used)), shape=shape)
+
+    def together(self, values: Array) -> Array:
+        """Return the sums of values (..., n) over the group of each row, each row as it counts.
+
+        The values themselves where rows are by themselves.
+        """
+        if self.groups is None:
+            return values
+        sums = self._members @ values.reshape(-1, values.shape[-1]).T
+        return np.asarray(sums[self.groups].T).reshape(values.shape)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Observations that are good or bad together with each row, shape (n,)."""
+        return self.together(np.ones(len(self.counts)))
+
+    @property
+    def decisions(self) -> Array:
+        """How often it is to be told whether a row is bad: its part of its group, shape (n,)."""
+        return np.divide(self.counts, self.sizes, out=np.zeros(len(self.sizes)), where=self.sizes > 0)
 
     @cached_property
     def distances(self) -> Array:
@@ -419,7 +452,7 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     parameter with one side it is twice as dense, which is worth 2 ln 2.
     """
     kind, view, d = mixtures.kind, seen(rows, mixtures), rows.freedom
-    (good, wide, apart), _ = probabilities(mixtures, view)
+    (good, wide, apart), _ = probabilities(rows, mixtures, view)
     if _IS_HEAVY[kind].any():
         df = mixtures.df[:, None]
         with np.errstate(invalid="ignore"):
@@ -531,12 +564,17 @@ def row_shares(shares: Array, far: np.ndarray) -> Array:
     return np.where(far, shares[:, 1:], shares[:, :1])
 
 
-def probabilities(mixtures: Mixtures, view: Seen) -> tuple[list[Array], Array]:
-    """Return the probabilities of the rows to be good, wide and apart, and log-densities."""
+def probabilities(rows: Rows, mixtures: Mixtures, view: Seen) -> tuple[list[Array], Array]:
+    """Return the probabilities of the rows to be good, wide and apart, and log-densities.
+
+    Those of their groups, where rows come in groups.
+    """
     wide, apart = (row_shares(shares, mixtures.far) for shares in (mixtures.wide, mixtures.apart))
     with np.errstate(divide="ignore"):
         priors = np.log(np.maximum(1 - wide - apart, 0)), np.log(wide), np.log(apart)
-        logs = [p + q for p, q in zip(priors, view.logs, strict=True) if q is not None]
+        logs = [
+            p + rows.together(q) for p, q in zip(priors, view.logs, strict=True) if q is not None
+        ]
     top = np.maximum.reduce(logs)
     parts = [np.exp(each - top) for each in logs]
     total = sum(parts[1:], parts[0])
@@ -548,7 +586,7 @@ def probabilities(mixtures: Mixtures, view: Seen) -> tuple[list[Array], Array]:
 def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     """Return mixtures after one step of EM, with the log-likelihood before it."""
     view = seen(rows, mixtures)
-    (good, wide, apart), log_density = probabilities(mixtures, view)
+    (good, wide, apart), log_density = probabilities(rows, mixtures, view)
     kind, d, counts = mixtures.kind, rows.freedom, rows.counts
     shares = bounded_shares(rows, mixtures.far, wide, apart, eps_bar)
     mass = good * counts
@@ -573,7 +611,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
         wide=shares[0],
         apart=shares[1],
         good=good,
-        log_likelihood=log_density @ counts + mixtures.gain,
+        log_likelihood=log_density @ rows.decisions + mixtures.gain,
         growth=grown(rows, mixtures, view, mass) if scaled else mixtures.growth,
         unit=fitted_unit(rows.fitted(coef)[:, :, 0], mass) if scaled else mixtures.unit,
     )  # fmt: skip
@@ -703,7 +741,7 @@ def started(
     resid = rows.data - rows.fitted(coef[None])[0]
     scatter = ridged(scatter[None])[0]
     square = rows.squares(resid[None], scatter[None])[0][0]
-    out = square > chi2.isf(FAR, rows.freedom)
+    out = rows.together(square) > chi2.isf(FAR, rows.freedom * rows.sizes)
     bad = float(rows.counts @ out) / rows.total
     number, count = NUMBER[kind], rows.counts[out]
     share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar)
@@ -738,7 +776,7 @@ def started(
         size=np.full(1, spread if _IS_SCATTERED[number] else 1.0),
         middle=middle[None],
         metric=metric[None],
-        far=(rows.far(middle, metric) & contaminated)[None],
+        far=(rows.far(middle, metric) & contaminated & (rows.groups is None))[None],
         gain=np.zeros(1),
         good=np.where(out & contaminated, 0.0, 1.0)[None],
         log_likelihood=np.full(1, -np.inf),

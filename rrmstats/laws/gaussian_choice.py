@@ -10,7 +10,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
+from rrmstats.core.explanations import (
+    Bad,
+    Explained,
+    Explanation,
+    Good,
+    best_of_each,
+    of_groups,
+)
 from rrmstats.laws.gaussian import (
     CONTAMINATED,
     HEAVY,
@@ -375,9 +382,9 @@ def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
         bad=kind.bad,
         log_likelihood=float(mixture.log_likelihood[0]),
         eps=float(rows.counts @ share) / rows.total,
-        prob_bad=prob_bad,
+        prob_bad=of_groups(prob_bad, rows.groups),
         mixture=mixture,
         candidate=int(mixture.candidate[0]),
         penalty=float(penalties(rows, mixture)[0]),
-        entropy=float(rows.counts @ (entr(prob_bad) + entr(1 - prob_bad))),
+        entropy=float(rows.decisions @ (entr(prob_bad) + entr(1 - prob_bad))),
     )

@@ -2,7 +2,9 @@
 
 Every parameter of an explanation solves an equation that is a sum over rows. The derivative of the
 stack is found by differences: of each row in its residual, in the place of the bad rows and in the
-size of its noise, and of all rows in the few parameters that they share.
+size of its noise, and of all rows in the few parameters that they share. Where rows are good or bad
+by groups, each has a part in the equations of the others of its group, and differences are those of
+all rows in each parameter.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ MOST_EQUATIONS = 80
 MOST_LEVERAGE = 0.99
 # Shares this close to eps_bar, relative to it, and log sizes this close to 0 stay there.
 AT_END = 1e-9
+# What differs by row in a direction.
+BY_ROW = {"white", "center", "log_size"}
 # Rows in expectation below which bad rows, or the good ones of a place, are none.
 LEAST_MASS = 1e-2
 
@@ -234,17 +238,21 @@ class Equations:
         if self._heavy:
             logs[0] = student(square, np.zeros(1), df, d)
             pull = (df + d) / (df + square)
+        shares = [1 - shared.wide - shared.apart]
+        if self._has_wide:
+            shares.append(shared.wide)
+            logs.append(student(square / spread, np.full(1, d * shared.log_spread), 1.0, d))
+        if self._has_second:
+            shares.append(shared.wide)
+            logs.append(-0.5 * (further / size + d * (shared.log_size + LOG_2PI)))
+        if self._has_apart:
+            shares.append(shared.apart)
+            logs.append(-0.5 * (around / size + d * (shared.log_size + LOG_2PI)))
         with np.errstate(divide="ignore"):
-            logs[0] = logs[0] + np.log(np.maximum(1 - shared.wide - shared.apart, 0.0))
-            if self._has_wide:
-                base = np.full(1, d * shared.log_spread)
-                logs.append(np.log(shared.wide) + student(square / spread, base, 1.0, d))
-            if self._has_second:
-                other = -0.5 * (further / size + d * (shared.log_size + LOG_2PI))
-                logs.append(np.log(shared.wide) + other)
-            if self._has_apart:
-                apart = -0.5 * (around / size + d * (shared.log_size + LOG_2PI))
-                logs.append(np.log(shared.apart) + apart)
+            logs = [
+                np.log(np.maximum(share, 0.0)) + self.rows.together(each)
+                for share, each in zip(shares, logs, strict=True)
+            ]
         top = np.maximum.reduce(logs)
         parts = [np.exp(each - top) for each in logs]
         total = sum(parts[1:], parts[0])
@@ -321,8 +329,13 @@ class Equations:
                 white=np.zeros((1, d)), center=np.zeros((1, d)), second=np.zeros(d),
                 log_size=np.zeros(1), wide=np.zeros(1), apart=np.zeros(1), shared=np.zeros(3),
             )  # fmt: skip
-            slopes = self._difference(**(still | moves))
-            columns.extend(self.sums(slopes, factor) for factor in factors.T)
+            if self.rows.groups is None:
+                slopes = self._difference(**(still | moves))
+                columns.extend(self.sums(slopes, factor) for factor in factors.T)
+                return
+            for factor in factors.T:
+                by_row = {name: (factor * moves[name].T).T for name in moves.keys() & BY_ROW}
+                columns.append(self.sums(self._difference(**(still | moves | by_row))))
 
         axes, one = np.eye(d), np.ones((n, 1))
         for block in self.blocks:

@@ -20,6 +20,8 @@ from rrmstats.laws.gaussian_equations import POLISH_TOL, SETTLED, Equations
 STEPS = 20
 # Parameters that are at least one.
 BOUNDED = ("spread", "size")
+#: Numbers of the groups of rows, shape (n,); None where rows are good or bad by themselves.
+Groups = np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +42,10 @@ class FittedMixture:
     decided: Equations
     total: float
 
-    def equations(self, data: Array, exog: Array, counts: Array) -> Equations:
+    def equations(self, data: Array, exog: Array, counts: Array, groups: Groups) -> Equations:
         """Return the equations of some rows."""
         frame = self.decided.rows.whole._replace(total=self.total)
-        rows = Rows(data, exog, counts, frame)
+        rows = Rows(data, exog, counts, frame, groups)
         far = rows.far(self.mixture.middle[0], self.mixture.metric[0])
         near = not self.decided.mixture.far.any()
         mixture = replace(
@@ -63,18 +65,20 @@ class FittedMixture:
         decided = Equations(self.decided.rows, mixture, self.decided.eps_bar)
         return replace(self, mixture=mixture, decided=decided)
 
-    def value(self, data: Array, exog: Array, counts: Array) -> Array:
+    def value(self, data: Array, exog: Array, counts: Array, groups: Groups) -> Array:
         """Return what some rows add to the equations, shape (q,)."""
-        return self.equations(data, exog, counts).value
+        return self.equations(data, exog, counts, groups).value
 
-    def probabilities(self, data: Array, exog: Array, counts: Array) -> Array:
+    def probabilities(self, data: Array, exog: Array, counts: Array, groups: Groups) -> Array:
         """Return the probability of each row to be good, and its pull on the fit, shape (n, 2)."""
-        found = self.equations(data, exog, counts)
+        found = self.equations(data, exog, counts, groups)
         return np.column_stack([found.good, found.pull])
 
-    def influence(self, data: Array, exog: Array, counts: Array, corrected: bool = True) -> Array:
+    def influence(
+        self, data: Array, exog: Array, counts: Array, groups: Groups, corrected: bool = True
+    ) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
-        found = self.equations(data, exog, counts)
+        found = self.equations(data, exog, counts, groups)
         factor = np.ones(len(counts))
         if corrected:
             factor = 1 / (1 - found.leverage(self.inverse_gram))
@@ -87,26 +91,26 @@ class FittedMixture:
         growth = self.total / self.decided.rows.total
         return np.linalg.pinv(growth * self.decided.gram, hermitian=True)
 
-    def cutoffs(self, data: Array, exog: Array, counts: Array) -> Array:
+    def cutoffs(self, data: Array, exog: Array, counts: Array, groups: Groups) -> Array:
         """Return the standard deviations of the residuals of good rows at each row, shape (n,).
 
         In units of the noise. A row that had a part in the fit is nearer to it than one that had
         none.
         """
-        found = self.equations(data, exog, counts)
+        found = self.equations(data, exog, counts, groups)
         reach = np.einsum("ni,ij,nj->n", exog, self.inverse_gram, exog)
         variance = np.maximum(1 + (1 - 2 * found.good) * reach, np.finfo(float).eps)
         return np.asarray(found.size * np.sqrt(variance))
 
 
 def polished_on_all(
-    fitted: FittedMixture, data: Array, exog: Array, counts: Array
+    fitted: FittedMixture, data: Array, exog: Array, counts: Array, groups: Groups
 ) -> tuple[FittedMixture, bool]:
     """Return a mixture that solves its equations on all rows, and whether it does."""
     last = np.inf
     for _ in range(STEPS):
         growth = fitted.total / fitted.decided.rows.total
-        value = row_sums(fitted.value, data, exog, counts)
+        value = row_sums(fitted.value, data, exog, counts, groups)
         step = -np.linalg.solve(growth * fitted.decided.jacobian, value)
         change = fitted.decided.change(step)
         if not change < last:

@@ -172,7 +172,7 @@ def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:
     n = len(rows.data)
     here = replace(mixture, far=np.zeros((1, n), bool), good=np.ones((1, n)))
     view = seen(rows, here)
-    good, df = probabilities(here, view)[0][0][0], float(mixture.df[0])
+    good, df = probabilities(rows, here, view)[0][0][0], float(mixture.df[0])
     if np.isinf(df):
         return good, good
     return good, good * (df + rows.freedom) / (df + view.square[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Explained
+from rrmstats.core.explanations import Explained, of_groups
 from rrmstats.core.problem import Problem
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
@@ -31,6 +31,8 @@ class ExplainedRows:
     data : ndarray or BlockArray, shape (n, d)
     exog : ndarray or BlockArray, shape (n, k)
     counts : ndarray or BlockArray, shape (n,)
+    groups : ndarray, shape (n,), or None
+        Numbers of the groups of rows that are good or bad as a whole.
     fitted : FittedMixture
     explained : Explained
     converged : bool
@@ -39,13 +41,14 @@ class ExplainedRows:
     data: Array
     exog: Array
     counts: Array
+    groups: np.ndarray | None
     fitted: FittedMixture
     explained: Explained
     converged: bool
 
     def probabilities(self) -> tuple[Array, Array]:
         """Return the probability of each row to be good, and its pull on the fit, (n,) each."""
-        both = row_map(self.fitted.probabilities, self.data, self.exog, self.counts)
+        both = row_map(self.fitted.probabilities, self.data, self.exog, self.counts, self.groups)
         return both[:, 0], both[:, 1]
 
     @cached_property
@@ -57,30 +60,30 @@ class ExplainedRows:
         """Return the influence functions of all parameters, shape (n, q)."""
         q = len(self.fitted.decided.value)
         return row_map(
-            self.fitted.influence, self.data, self.exog, self.counts, corrected=corrected,
+            self.fitted.influence, self.data, self.exog, self.counts, self.groups, corrected=corrected,
             tail=(q,),
         )  # fmt: skip
 
     def cutoffs(self) -> Array:
         """Return standard deviations of residuals of good rows, in units of the noise, (n,)."""
-        return row_map(self.fitted.cutoffs, self.data, self.exog, self.counts)
+        return row_map(self.fitted.cutoffs, self.data, self.exog, self.counts, self.groups)
 
     def share(self) -> tuple[float, float]:
         """Return the share of bad rows, and its standard error."""
         decided, total = self.fitted.decided, self.fitted.total
-        bad = float(row_sums(self._bad, self.data, self.exog, self.counts))
+        bad = float(row_sums(self._bad, self.data, self.exog, self.counts, self.groups))
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
-        spread = 0.0
+        rows, spread = decided.rows, 0.0
         if decided.affordable:
             moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
-            moves = moves @ decided.share_slopes
-            spread = float(np.sqrt(decided.rows.counts @ moves**2 / decided.rows.total))
-        # Which rows are bad counts as random too.
-        least = float(np.sqrt(max(share * (1 - share), 0.0)))
-        return share, max(spread, least) / float(np.sqrt(total))
+            moves = rows.together(moves @ decided.share_slopes)
+            spread = float(rows.decisions @ moves**2 / rows.total)
+        # Which rows, or which groups, are bad counts as random too.
+        least = share * (1 - share) * float(rows.decisions @ rows.sizes**2 / rows.total)
+        return share, float(np.sqrt(max(spread, least, 0.0) / total))
 
-    def _bad(self, data: Array, exog: Array, counts: Array) -> Array:
-        shared = self.fitted.equations(data, exog, counts).shared
+    def _bad(self, data: Array, exog: Array, counts: Array, groups: np.ndarray | None) -> Array:
+        shared = self.fitted.equations(data, exog, counts, groups).shared
         return np.asarray(counts @ (shared.wide + shared.apart))
 
 
@@ -102,20 +105,32 @@ def explained_gaussian(
     candidates : sequence of tuples of ndarray, shapes (k, d) and (d, d)
         Coefficients and scatters to start from, the lowest minimum of the risk first.
     """
-    n = problem.n_obs
+    n, groups = problem.n_obs, setting.groups
     counts = aligned(setting.counts(n), problem.blocks)
     places = np.arange(n)
     few = data.shape[1] ** 2 / 2 < MOST_EQUATIONS  # of many, Newton's steps cost too much
     if few and n > DECIDING_ROWS:
-        places = np.sort(np.random.default_rng(0).choice(n, DECIDING_ROWS, replace=False))
+        places = some_places(n, groups)
     some_data, some_exog, some_counts = taken(places, data, exog, counts)
-    some = Rows(some_data, some_exog, some_counts)
+    among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
+    some = Rows(some_data, some_exog, some_counts, groups=among)
     explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
-    if few and n > DECIDING_ROWS:
-        fitted, sound = polished_on_all(fitted, data, exog, counts)
-    found = ExplainedRows(data, exog, counts, fitted, explained, sound)
-    chosen = replace(explained.chosen, prob_bad=1 - found.probabilities()[0])
+    if len(places) < n:
+        fitted, sound = polished_on_all(fitted, data, exog, counts, groups)
+    found = ExplainedRows(data, exog, counts, groups, fitted, explained, sound)
+    chosen = replace(explained.chosen, prob_bad=of_groups(1 - found.probabilities()[0], groups))
     others = explained.explanations[1:]
     told = replace(explained, chosen=chosen, explanations=(chosen, *others))
     return replace(found, explained=told)
+
+
+def some_places(n: int, groups: np.ndarray | None) -> np.ndarray:
+    """Return places of random rows on which to decide, or of all rows of random groups."""
+    rng = np.random.default_rng(0)
+    if groups is None:
+        return np.sort(rng.choice(n, DECIDING_ROWS, replace=False))
+    order = rng.permutation(int(groups.max()) + 1)
+    taken_rows = np.cumsum(np.bincount(groups)[order])
+    drawn = order[: max(2, int(np.searchsorted(taken_rows, DECIDING_ROWS)))]
+    return np.flatnonzero(np.isin(groups, drawn))
