@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # Fraction of good groups that are not counted as bad in the first step.
 COUNTED_LEVEL = 0.999
+# Second steps that look for the design effect.
+ROUNDS = 5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -234,21 +236,37 @@ def explained_groups(problem: GroupedProblem, first: Estimate) -> Estimate:
     """Return the estimate of the best explanation of the rows, good or bad by whole groups.
 
     Where rows of a group depend on each other, they tell less than as many rows by themselves:
-    each counts for the inverse of the design effect. The first step, where the problem of the
-    rows has no second one.
+    each counts for the inverse of the design effect. The weights of a first step hide a part of
+    it, so that it is looked for again in the second.
     """
     assert isinstance(first, TiltedGroups)
-    groups, rows = problem.groups, problem.problem
+    effect = design_effect(problem, first.found)
+    for _ in range(ROUNDS):
+        second = _explained(problem, first, effect)
+        if second.explained is None:
+            break
+        last, effect = effect, design_effect(problem, second.found)
+        if effect <= last:
+            break
+    return second
+
+
+def _explained(problem: GroupedProblem, first: TiltedGroups, effect: float) -> GroupedEstimate:
+    """Return the second step at a design effect.
+
+    It is the first where the problem of the rows has no other.
+    """
+    groups = problem.groups
     counts = np.ones(len(groups.codes)) if groups.counts is None else groups.counts
     setting = replace(
         first.setting,
-        freq_weights=counts / design_effect(first),
+        freq_weights=counts / effect,
         groups=groups.codes,
         accelerate=True,
         theta_step=None,
     )
     start = replace(first.row_estimate, setting=setting, solution=first.solution)
-    second = rows.second_step(start)
+    second = problem.problem.second_step(start)
     if second is start or second.explained is None:
         return first if second is start else replace(first, first=first)
     theta = second.solution.theta
@@ -275,7 +293,7 @@ def explained_groups(problem: GroupedProblem, first: Estimate) -> Estimate:
     )
 
 
-def design_effect(first: TiltedGroups) -> float:
+def design_effect(problem: GroupedProblem, found: Solution) -> float:
     r"""Return by how much the rows of good groups tell less than as many independent ones.
 
     It is the largest variance, over all directions, of the gradients of groups relative to that
@@ -284,7 +302,6 @@ def design_effect(first: TiltedGroups) -> float:
     beyond it estimates :math:`\ell (1 + \gamma / (\ell - 1))` (Donoho, Gavish and Johnstone,
     2018), which is solved for :math:`\ell`.
     """
-    problem, found = first.problem, first.found
     groups = problem.groups
     weights, gradients = groups.rows(found.weights), problem.problem.gradients(found.theta)
     gradients = np.where(weights[:, None] > 0, gradients, 0.0)

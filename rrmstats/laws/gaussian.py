@@ -6,7 +6,8 @@ have Gaussian or Student noise with scatter S, whose size may change from row to
 the fit with scatter v S, v >= 1; or *two clusters*, of one v; or are *scattered*, the same without
 a shift; or follow *another line*, with coefficients of their own and the noise of the good rows.
 Bad rows do not count in the fit of B and S. Rows may come in groups that are good or bad as a
-whole: then it is the densities of all rows of a group that tell.
+whole: then it is the density of all rows of a group that tells, and a group that is wide is one
+Cauchy variable.
 
 The share of bad rows may differ for rows that lie far from the others in X: leverage points are
 bad together or good together.
@@ -266,12 +267,18 @@ class Rows:
     @cached_property
     def sizes(self) -> Array:
         """Observations that are good or bad together with each row, shape (n,)."""
-        return self.together(np.ones(len(self.counts)))
+        found = self.together(np.ones(len(self.counts)))
+        return np.where(found > 0, found, 1.0)
 
     @property
     def decisions(self) -> Array:
         """How often it is to be told whether a row is bad: its part of its group, shape (n,)."""
-        return np.divide(self.counts, self.sizes, out=np.zeros(len(self.sizes)), where=self.sizes > 0)
+        return self.counts / self.sizes
+
+    def share_variance(self, share: float) -> float:
+        """Return the variance of a share of bad rows, were each, or each group, bad at random."""
+        each = float(self.decisions @ self.sizes**2) / self.total**2
+        return max(share * (1 - share), 0.0) * each
 
     @cached_property
     def distances(self) -> Array:
@@ -460,7 +467,8 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     line, mass = _HAS_LINE[kind], rows.counts * np.exp(-2 * view.log_size)
     two = _HAS_TWO[kind][:, None]
     around = np.where(two, apart + wide, apart * ~line[:, None]) / mixtures.size[:, None]
-    around += np.where(two, 0.0, wide * (1 + d) / (3 + d) / mixtures.spread[:, None])
+    free = d * rows.sizes
+    around += np.where(two, 0.0, wide * (1 + free) / (3 + free) / mixtures.spread[:, None])
     found = rows.coefficient_costs(mass * (good + around), mixtures.scatter)
     if line.any():
         found[line] += rows.coefficient_costs((mass * apart)[line], mixtures.scatter[line])
@@ -500,6 +508,23 @@ def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
     return norm - 0.5 * base - 0.5 * (df + dim) * np.log1p(square / df)
 
 
+def wide_logs(rows: Rows, square: Array, base: Array, spread: Array | float) -> Array:
+    """Return log-densities of wide rows, each its part of its group's, shape (..., n).
+
+    Parameters
+    ----------
+    rows : Rows
+    square : ndarray, shape (..., n)
+        Squared distances from the fit.
+    base : ndarray, shape (..., n)
+        ln det of the scatter of each row.
+    spread : ndarray or float
+        c, by which it is larger than that of good rows.
+    """
+    square, base = rows.together(square), rows.together(base)
+    return student(square / spread, base, 1.0, rows.freedom * rows.sizes) / rows.sizes
+
+
 def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     """Return residuals and log-densities of the rows under a batch of mixtures."""
     kind, d = mixtures.kind, rows.freedom
@@ -522,8 +547,8 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
         good[heavy] = student(square[heavy], base[heavy], mixtures.df[heavy, None], d)
     logs: list[Array | None] = [good, None, None]
     if _HAS_WIDE[kind].any():
-        spread = mixtures.spread[:, None]
-        logs[1] = student(square / spread, base + d * np.log(spread), 1.0, d)
+        log_spread = np.log(mixtures.spread)[:, None]
+        logs[1] = wide_logs(rows, square, base + d * log_spread, np.exp(log_spread))
     if (_HAS_CLUSTER | _HAS_LINE)[kind].any():
         size = mixtures.size[:, None]
         around = rows.squares(resid - centers(rows, mixtures), mixtures.scatter)[0]
@@ -685,7 +710,8 @@ def with_bad_rows(
     if _HAS_WIDE[kind].any():
         square = rows.squares(resid, mixtures.scatter)[0]
         total = wide.sum(axis=1)
-        pull = wide * (1 + d) / (1 + square / mixtures.spread[:, None])
+        far = rows.together(square) / mixtures.spread[:, None]
+        pull = wide * (1 + d * rows.sizes) / (1 + far)
         # At the maximum the pulls sum to the mass; dividing by them is the faster EM in high
         # dimensions (with expanded parameters).
         found = np.einsum("bn,bn->b", pull, square) / np.maximum(d * pull.sum(axis=1), NO_MASS)

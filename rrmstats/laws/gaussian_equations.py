@@ -31,6 +31,7 @@ from rrmstats.laws.gaussian import (
     em_step,
     seen,
     student,
+    wide_logs,
 )
 
 # Step of the central differences, in standard deviations of the noise or on a log scale.
@@ -241,7 +242,8 @@ class Equations:
         shares = [1 - shared.wide - shared.apart]
         if self._has_wide:
             shares.append(shared.wide)
-            logs.append(student(square / spread, np.full(1, d * shared.log_spread), 1.0, d))
+            base = np.full(len(square), d * shared.log_spread)
+            logs.append(wide_logs(self.rows, square, base, spread))
         if self._has_second:
             shares.append(shared.wide)
             logs.append(-0.5 * (further / size + d * (shared.log_size + LOG_2PI)))
@@ -263,13 +265,13 @@ class Equations:
         outer = (good * pull)[:, None] * white[:, self._upper[0]] * white[:, self._upper[1]]
         diagonal = self._upper[0] == self._upper[1]
         outer[:, diagonal] -= (good - self.rows.n_coef / self.rows.total)[:, None]
-        noise = (self.size * np.exp(log_size))[:, None]
+        noise, free = (self.size * np.exp(log_size))[:, None], d * self.rows.sizes
         columns = [
             (good * pull)[:, None] * white * noise,
             outer,
             (good * (square / d - 1))[:, None],
             (wide - shared.wide)[:, None],
-            (wide * ((1 + d) * square / (spread + square) - d))[:, None],
+            (wide * ((1 + free) * square / (spread + self.rows.together(square)) - d))[:, None],
             (apart - shared.apart)[:, None],
             apart[:, None] * away,
             second_mass[:, None] * beyond,

@@ -10,7 +10,7 @@ from rrmstats.core.block_array import blocked, row_map, row_sums
 from rrmstats.core.consistency import untilted_variance
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
-from rrmstats.core.explanations import Bad, Explained
+from rrmstats.core.explanations import Bad, Explained, of_groups
 from rrmstats.core.sandwich import influence_covariance, minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -84,7 +84,7 @@ class ComponentsProblem(SubspaceProblem):
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
         inner = InnerScatter.found(self, self.split(solution.theta)[1], setting)
-        if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
+        if self._is_known(solution, setting):
             return self._plain(solution, setting, inner)
         noise = self.first_noise(solution, setting)
         spread, total = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
@@ -93,6 +93,11 @@ class ComponentsProblem(SubspaceProblem):
         share, error = max(parts)
         found = self._estimate(solution, setting, inner, noise)
         return replace(found, eps_hat=min(share, setting.eps_bar), eps_hat_se=error)
+
+    @staticmethod
+    def _is_known(solution: Solution, setting: Setting) -> bool:
+        """Tell whether no row can be bad, or the good ones lie on the subspace."""
+        return 0 in (setting.eps_bar, solution.lambda_, solution.risk)
 
     def first_noise(self, solution: Solution, setting: Setting) -> PlaneNoise:
         """Return the noise off the subspace of least risk."""
@@ -113,7 +118,7 @@ class ComponentsProblem(SubspaceProblem):
         """
         assert isinstance(first, ComponentsEstimate)
         setting, found = first.setting, first.solution
-        if first.noise is None:
+        if self._is_known(found, setting):
             return replace(first, first=first)
         plane = explained_plane(self, found, setting, self.codim)
         mixture, (good, pull) = plane.mixture, plane.probabilities(self.data)
@@ -135,9 +140,9 @@ class ComponentsProblem(SubspaceProblem):
             **{name: getattr(second, name) for name in second.__dataclass_fields__}
             | {
                 "first": first,
-                "explained": joined(plane.told, inner, prob_bad, share),
+                "explained": joined(plane.told, inner, of_groups(prob_bad, setting.groups), share),
                 "eps_hat": share,
-                "eps_hat_se": float(np.sqrt(share * (1 - share) / plane.rows.total)),
+                "eps_hat_se": float(np.sqrt(plane.rows.share_variance(share))),
             },
             off=plane,
         )

@@ -77,10 +77,10 @@ class ExplainedRows:
         if decided.affordable:
             moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
             moves = rows.together(moves @ decided.share_slopes)
-            spread = float(rows.decisions @ moves**2 / rows.total)
+            spread = float(rows.decisions @ moves**2) / rows.total**2
         # Which rows, or which groups, are bad counts as random too.
-        least = share * (1 - share) * float(rows.decisions @ rows.sizes**2 / rows.total)
-        return share, float(np.sqrt(max(spread, least, 0.0) / total))
+        variance = max(spread, rows.share_variance(share)) * rows.total / total
+        return share, float(np.sqrt(variance))
 
     def _bad(self, data: Array, exog: Array, counts: Array, groups: np.ndarray | None) -> Array:
         shared = self.fitted.equations(data, exog, counts, groups).shared
