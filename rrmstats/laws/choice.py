@@ -11,6 +11,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.laws.em import TINY, Fit, fitted
 from rrmstats.laws.mixture import NO_BAD_ROWS, BadRows, GoodLaw, Mixture
 from rrmstats.laws.rows import Rows
+from rrmstats.laws.together import BY_THEMSELVES
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,8 @@ class Laws:
         """Return an explanation of rows."""
         good = self.wider if wider and self.wider is not None else self.good
         middle = float(np.log(max(float(np.mean(rows.size * rows.endog)), TINY)))
-        return Mixture(good, bad, eps_bar, rows.total, middle)
+        together = BY_THEMSELVES if rows.groups is None else rows.together
+        return Mixture(good, bad, eps_bar, rows.total, middle, together)
 
 
 def fits_of(
@@ -83,6 +85,9 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
     found: list[list[Fit]] = []
     for bad in laws.bad:
         parts = [found[i][0] for i in bad.parts if found[i]]
+        if bad.sloped and rows.groups is not None:  # rows of a group have one share
+            found.append([])
+            continue
         tried = len(parts) == len(bad.parts) and all(fit.bic_gain > least for fit in parts)
         found.append(fits(bad, _near(parts, starts)) if tried else [])
     every = plain + [fit for each in found for fit in each]

@@ -23,6 +23,9 @@ FAR = 3.0
 LEAST_MEDIAN = 1.0
 # Bounds of the shapes of wide shares.
 SHAPES = (1e-2, 1e1)
+# Share of flipped labels in bad groups from which a fit starts.
+START_FLIPPED = 0.9
+TINY = float(np.finfo(float).tiny)
 # Largest change of a dispersion in one step, as a factor.
 LARGEST_FACTOR = 3.0
 
@@ -223,6 +226,41 @@ class EitherLabel(NoParameters):
     def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
         return np.full(len(endog), -np.log(2.0))
+
+
+class OftenFlipped:
+    """Labels of a bad group: each is flipped with a probability f, the parameter.
+
+    At f = 1/2 they do not depend on the predictors, at f = 1 all are the opposite.
+    """
+
+    def start(self, endog: Array, rows: GoodRows) -> Array:
+        """Return a large share of flipped labels."""
+        return np.array([START_FLIPPED])
+
+    def _flipped(self, rows: GoodRows, own: Array) -> tuple[Array, Array]:
+        """Return the probabilities of the labels if not flipped, and of those seen, (n,) each."""
+        label = np.exp(rows.log_density)
+        return label, np.maximum((1.0 - own[0]) * label + own[0] * (1.0 - label), TINY)
+
+    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+        """Return the log-probabilities of the rows."""
+        return np.log(self._flipped(rows, own)[1])
+
+    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+        """Return the equation of f: the probability of a flip, given the label, less f."""
+        label, seen = self._flipped(rows, own)
+        return _one(own[0] * (1.0 - label) / seen - own[0])
+
+    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
+        """Return f after a step of EM."""
+        off = float(mass @ self.equations(endog, size, rows, own)[0])
+        return own + off / max(float(mass.sum()), TINY)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest f."""
+        return np.array([LEAST_DISPERSION]), np.array([1.0])
 
 
 @dataclass(frozen=True, eq=False)

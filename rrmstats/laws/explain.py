@@ -11,7 +11,7 @@ import numpy as np
 
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad, Explained, best_of_each
+from rrmstats.core.explanations import Bad, Explained, best_of_each, of_groups
 from rrmstats.laws.choice import Laws, all_fits, fits_of
 from rrmstats.laws.em import Fit
 from rrmstats.laws.mixture import NO_BAD_ROWS, Mixture
@@ -48,7 +48,8 @@ class ExplainedRows:
     def eps_error(self) -> float:
         """Standard error of the share of bad rows."""
         rows = self.fit.rows
-        return float(np.sqrt(row_sums(_squares, rows.mass, self.moves.eps))) / rows.total
+        moves = rows.together.sums(self.moves.eps)
+        return float(np.sqrt(row_sums(_squares, rows.together.decisions, moves))) / rows.total
 
 
 def explained_rows(
@@ -72,17 +73,18 @@ def explained_rows(
         Tell whether theta may be that of the good rows. Where none are bad by the explanation that
         is preferred, and that is not true of it, one with bad rows takes its place that is
         likelier, before Schwarz's penalty, and of which it is true. (Where rows vary more than
-        the model has it, the first step tells nothing.)
+        the model has it, the first step tells nothing.) It is not asked of groups, which tell
+        more than single rows.
     """
     n = len(rows.endog)
     some = rows
-    if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
+    if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
     starts = [*candidates, *_without_zeros(some, laws, candidates)]
     fits = all_fits(some, laws, starts, eps_bar)
     best, converged = _best(fits)
     plain = best.mixture.bad is NO_BAD_ROWS and best.mixture.good is laws.good
-    if plain and not agrees(best.theta):
+    if plain and rows.groups is None and not agrees(best.theta):
         likelier = [fit for fit in fits if fit.log_likelihood > best.log_likelihood]
         best, converged = _best([fit for fit in likelier if agrees(fit.theta)] or [best])
     told = _explained(best, fits, len(laws.good.bounds[0]))
@@ -90,7 +92,7 @@ def explained_rows(
         best, converged = rooted(replace(best, rows=rows))
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
-    chosen = replace(told.chosen, prob_bad=1.0 - good, eps=moved.share)
+    chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)
     return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
 
 

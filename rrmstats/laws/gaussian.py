@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 from scipy.special import digamma, gammaln
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
@@ -28,6 +27,7 @@ from scipy.stats import f as f_distribution
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
 from rrmstats.core.frames import median_of
+from rrmstats.laws.together import Together
 
 LOG_2PI = float(np.log(2 * np.pi))
 # Most that a step changes the log size of the noise per unit of a feature, and most in all.
@@ -248,37 +248,9 @@ class Rows:
         return self.whole.total
 
     @cached_property
-    def _members(self) -> csr_matrix:
-        assert self.groups is not None
-        used = np.flatnonzero(self.counts)
-        groups, shape = self.groups[used], (int(self.groups.max()) + 1, len(self.counts))
-        return csr_matrix((self.counts[used], (groups, used)), shape=shape)
-
-    def together(self, values: Array) -> Array:
-        """Return the sums of values (..., n) over the group of each row, each row as it counts.
-
-        The values themselves where rows are by themselves.
-        """
-        if self.groups is None:
-            return values
-        sums = self._members @ values.reshape(-1, values.shape[-1]).T
-        return np.asarray(sums[self.groups].T).reshape(values.shape)
-
-    @cached_property
-    def sizes(self) -> Array:
-        """Observations that are good or bad together with each row, shape (n,)."""
-        found = self.together(np.ones(len(self.counts)))
-        return np.where(found > 0, found, 1.0)
-
-    @property
-    def decisions(self) -> Array:
-        """How often it is to be told whether a row is bad: its part of its group, shape (n,)."""
-        return self.counts / self.sizes
-
-    def share_variance(self, share: float) -> float:
-        """Return the variance of a share of bad rows, were each, or each group, bad at random."""
-        each = float(self.decisions @ self.sizes**2) / self.total**2
-        return max(share * (1 - share), 0.0) * each
+    def together(self) -> Together:
+        """Which rows are good or bad together."""
+        return Together(self.counts, self.groups)
 
     @cached_property
     def distances(self) -> Array:
@@ -467,7 +439,7 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     line, mass = _HAS_LINE[kind], rows.counts * np.exp(-2 * view.log_size)
     two = _HAS_TWO[kind][:, None]
     around = np.where(two, apart + wide, apart * ~line[:, None]) / mixtures.size[:, None]
-    free = d * rows.sizes
+    free = d * rows.together.sizes
     around += np.where(two, 0.0, wide * (1 + free) / (3 + free) / mixtures.spread[:, None])
     found = rows.coefficient_costs(mass * (good + around), mixtures.scatter)
     if line.any():
@@ -521,8 +493,8 @@ def wide_logs(rows: Rows, square: Array, base: Array, spread: Array | float) -> 
     spread : ndarray or float
         c, by which it is larger than that of good rows.
     """
-    square, base = rows.together(square), rows.together(base)
-    return student(square / spread, base, 1.0, rows.freedom * rows.sizes) / rows.sizes
+    square, base = rows.together.sums(square), rows.together.sums(base)
+    return student(square / spread, base, 1.0, rows.freedom * rows.together.sizes) / rows.together.sizes
 
 
 def seen(rows: Rows, mixtures: Mixtures) -> Seen:
@@ -598,7 +570,7 @@ def probabilities(rows: Rows, mixtures: Mixtures, view: Seen) -> tuple[list[Arra
     with np.errstate(divide="ignore"):
         priors = np.log(np.maximum(1 - wide - apart, 0)), np.log(wide), np.log(apart)
         logs = [
-            p + rows.together(q) for p, q in zip(priors, view.logs, strict=True) if q is not None
+            p + rows.together.sums(q) for p, q in zip(priors, view.logs, strict=True) if q is not None
         ]
     top = np.maximum.reduce(logs)
     parts = [np.exp(each - top) for each in logs]
@@ -636,7 +608,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
         wide=shares[0],
         apart=shares[1],
         good=good,
-        log_likelihood=log_density @ rows.decisions + mixtures.gain,
+        log_likelihood=log_density @ rows.together.decisions + mixtures.gain,
         growth=grown(rows, mixtures, view, mass) if scaled else mixtures.growth,
         unit=fitted_unit(rows.fitted(coef)[:, :, 0], mass) if scaled else mixtures.unit,
     )  # fmt: skip
@@ -710,8 +682,8 @@ def with_bad_rows(
     if _HAS_WIDE[kind].any():
         square = rows.squares(resid, mixtures.scatter)[0]
         total = wide.sum(axis=1)
-        far = rows.together(square) / mixtures.spread[:, None]
-        pull = wide * (1 + d * rows.sizes) / (1 + far)
+        far = rows.together.sums(square) / mixtures.spread[:, None]
+        pull = wide * (1 + d * rows.together.sizes) / (1 + far)
         # At the maximum the pulls sum to the mass; dividing by them is the faster EM in high
         # dimensions (with expanded parameters).
         found = np.einsum("bn,bn->b", pull, square) / np.maximum(d * pull.sum(axis=1), NO_MASS)
@@ -767,7 +739,7 @@ def started(
     resid = rows.data - rows.fitted(coef[None])[0]
     scatter = ridged(scatter[None])[0]
     square = rows.squares(resid[None], scatter[None])[0][0]
-    out = rows.together(square) > chi2.isf(FAR, rows.freedom * rows.sizes)
+    out = rows.together.sums(square) > chi2.isf(FAR, rows.freedom * rows.together.sizes)
     bad = float(rows.counts @ out) / rows.total
     number, count = NUMBER[kind], rows.counts[out]
     share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar)

@@ -386,5 +386,5 @@ def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
         mixture=mixture,
         candidate=int(mixture.candidate[0]),
         penalty=float(penalties(rows, mixture)[0]),
-        entropy=float(rows.decisions @ (entr(prob_bad) + entr(1 - prob_bad))),
+        entropy=float(rows.together.decisions @ (entr(prob_bad) + entr(1 - prob_bad))),
     )

@@ -252,7 +252,7 @@ class Equations:
             logs.append(-0.5 * (around / size + d * (shared.log_size + LOG_2PI)))
         with np.errstate(divide="ignore"):
             logs = [
-                np.log(np.maximum(share, 0.0)) + self.rows.together(each)
+                np.log(np.maximum(share, 0.0)) + self.rows.together.sums(each)
                 for share, each in zip(shares, logs, strict=True)
             ]
         top = np.maximum.reduce(logs)
@@ -265,13 +265,13 @@ class Equations:
         outer = (good * pull)[:, None] * white[:, self._upper[0]] * white[:, self._upper[1]]
         diagonal = self._upper[0] == self._upper[1]
         outer[:, diagonal] -= (good - self.rows.n_coef / self.rows.total)[:, None]
-        noise, free = (self.size * np.exp(log_size))[:, None], d * self.rows.sizes
+        noise, free = (self.size * np.exp(log_size))[:, None], d * self.rows.together.sizes
         columns = [
             (good * pull)[:, None] * white * noise,
             outer,
             (good * (square / d - 1))[:, None],
             (wide - shared.wide)[:, None],
-            (wide * ((1 + free) * square / (spread + self.rows.together(square)) - d))[:, None],
+            (wide * ((1 + free) * square / (spread + self.rows.together.sums(square)) - d))[:, None],
             (apart - shared.apart)[:, None],
             apart[:, None] * away,
             second_mass[:, None] * beyond,

@@ -17,6 +17,7 @@ from scipy.special import expit, log_expit, logit
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
+from rrmstats.laws.together import Together
 
 # Least share of bad rows; none is another explanation.
 LEAST_SHARE = 1e-6
@@ -143,6 +144,7 @@ class Probabilities(NamedTuple):
     Attributes
     ----------
     log_density : ndarray
+        That of its group, where rows are good or bad by groups.
     good : ndarray
         Probability of each row to be good, given its response.
     bad : ndarray, shape (c, n)
@@ -209,6 +211,8 @@ class Mixture:
         Number of observations.
     middle : float
         Logarithm of a center at which the odds to be bad are their constant.
+    together : Together
+        Which rows are good or bad together.
     full : bool
         Whether bad rows are as many as `eps_bar` allows, and no more because of it.
     """
@@ -218,6 +222,7 @@ class Mixture:
     eps_bar: float
     total: float
     middle: float
+    together: Together
     full: bool = False
 
     @cached_property
@@ -258,9 +263,10 @@ class Mixture:
         odds = np.array([self._odds(part.odds, rows) for part in at]).reshape(len(at), len(endog))
         left, parts = np.zeros(len(endog)), []
         for law, part, one in zip(self.bad.laws, at, odds, strict=True):
-            parts.append(left + log_expit(one) + law.log_density(endog, size, rows, part.own))
+            density = law.log_density(endog, size, rows, part.own)
+            parts.append(left + log_expit(one) + self.together.sums(density))
             left = left + log_expit(-one)
-        parts.append(left + rows.log_density)
+        parts.append(left + self.together.sums(rows.log_density))
         density = np.logaddexp.reduce(parts)
         found = np.exp(np.array(parts) - density)
         return Probabilities(density, found[-1], found[:-1], expit(odds), rows, at)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from rrmstats.core.block_array import blocked, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
+from rrmstats.laws.together import Together
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,9 @@ class Rows:
         Designs of the predictors; parameters come in their order.
     offsets : tuple of ndarray, shape (n,)
         Added to the predictors.
+    groups : ndarray of int, shape (n,), or None
+        Number of the group of each row, whose rows are good or bad together; only of rows in
+        memory.
     """
 
     mass: Array
@@ -41,6 +45,12 @@ class Rows:
     size: Array
     designs: tuple[Array, ...]
     offsets: tuple[Array, ...]
+    groups: np.ndarray | None = None
+
+    @cached_property
+    def together(self) -> Together:
+        """Which rows are good or bad together."""
+        return Together(self.mass, self.groups)
 
     @property
     def n_params(self) -> int:
@@ -52,7 +62,7 @@ class Rows:
         return (self.mass, self.endog, self.size, *self.designs, *self.offsets)
 
     def take(self, places: np.ndarray) -> Rows:
-        """Return some of the rows, in memory, which stand for as many as all."""
+        """Return some of the rows, in memory and each by itself, which stand for all."""
         mass, endog, size, *rest = taken(places, *self._arrays)
         mass = mass * (self.total / mass.sum())
         q = len(self.designs)

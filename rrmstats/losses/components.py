@@ -142,7 +142,7 @@ class ComponentsProblem(SubspaceProblem):
                 "first": first,
                 "explained": joined(plane.told, inner, of_groups(prob_bad, setting.groups), share),
                 "eps_hat": share,
-                "eps_hat_se": float(np.sqrt(plane.rows.share_variance(share))),
+                "eps_hat_se": float(np.sqrt(plane.rows.together.share_variance(share))),
             },
             off=plane,
         )

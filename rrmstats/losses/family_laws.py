@@ -11,6 +11,7 @@ from rrmstats.laws.counts import (
     CountCluster,
     EitherLabel,
     FalseZeros,
+    OftenFlipped,
     OverdispersedCounts,
     OverdispersedShares,
     PlainCounts,
@@ -28,6 +29,8 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         good = PlainCounts(family, mean)
         if isinstance(family, Binomial):
             if float(np.max(rows.size)) < 2.0:  # labels vary as much as they can
+                if rows.groups is not None:
+                    return Laws(good, None, (BadRows(Bad.LABEL_NOISE, (OftenFlipped(),)),))
                 return Laws(good, None, (BadRows(Bad.WIDE, (EitherLabel(),)),))
             return Laws(good, OverdispersedShares(mean), bad_shares())
         given = family.alpha if isinstance(family, NegativeBinomial) else 0.0

@@ -76,10 +76,10 @@ class ExplainedRows:
         rows, spread = decided.rows, 0.0
         if decided.affordable:
             moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
-            moves = rows.together(moves @ decided.share_slopes)
-            spread = float(rows.decisions @ moves**2) / rows.total**2
+            moves = rows.together.sums(moves @ decided.share_slopes)
+            spread = float(rows.together.decisions @ moves**2) / rows.total**2
         # Which rows, or which groups, are bad counts as random too.
-        variance = max(spread, rows.share_variance(share)) * rows.total / total
+        variance = max(spread, rows.together.share_variance(share)) * rows.total / total
         return share, float(np.sqrt(variance))
 
     def _bad(self, data: Array, exog: Array, counts: Array, groups: np.ndarray | None) -> Array:

@@ -13,7 +13,7 @@ from rrmstats.core.consistency import robust_order, second_moment_ratio, untilte
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import without_comparison
+from rrmstats.core.explanations import of_groups, without_comparison
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -94,12 +94,12 @@ class GeneralizedProblem(DevianceProblem):
         if not isinstance(first, GeneralizedEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.exact or first.setting.eps_bar == 0:
-            bad = 1.0 * (first.solution.weights == 0)
+            bad = of_groups(1.0 * (first.solution.weights == 0), first.setting.groups)
             told = without_comparison(bad, first.eps_hat)
             return replace(first, first=first, explained=told)
         if self._is_regression:
             return self._of_regression(first)
-        if self._is_labels:
+        if self._is_labels and first.setting.groups is None:
             return self._of_labels(first)
         rows = self.law_rows(first.setting)
         found = explained_rows(
@@ -235,7 +235,15 @@ class GeneralizedProblem(DevianceProblem):
         """Return the rows as laws take them."""
         mass = aligned(setting.counts(self.n_obs), self.blocks)
         total = setting.wnobs(self.n_obs)
-        return Rows(mass, total, self.endog, self.var_weights, (self.exog,), (self.offset,))
+        return Rows(
+            mass,
+            total,
+            self.endog,
+            self.var_weights,
+            (self.exog,),
+            (self.offset,),
+            setting.groups,
+        )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its parameters and dispersion consistent.

@@ -10,7 +10,7 @@ import numpy as np
 from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import without_comparison
+from rrmstats.core.explanations import of_groups, without_comparison
 from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
@@ -169,7 +169,7 @@ class LikelihoodProblem(NumericalProblem):
             return first  # no single label is improbable enough to tell a wrong one from chance
         setting = first.setting
         if setting.eps_bar == 0:
-            told = without_comparison(np.zeros(self.n_obs), 0.0)
+            told = without_comparison(of_groups(np.zeros(self.n_obs), setting.groups), 0.0)
             return replace(first, first=first, explained=told)
         rows = rows_of_likelihood(self.likelihood, setting)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)

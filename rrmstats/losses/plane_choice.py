@@ -113,7 +113,7 @@ class ExplainedPlane:
         """Mean pull of a row and what its slope adds to it, as of elliptical rows."""
         pull = probabilities_at(self.rows, self.mixture)[1]
         slopes = radial_slopes(self.rows, self.mixture)
-        found = pull + slopes / (self.rows.freedom * self.rows.sizes)
+        found = pull + slopes / (self.rows.freedom * self.rows.together.sizes)
         return max(float(self.rows.counts @ found) / self.rows.total, LEAST_BREAD)
 
     def turns(self, data: Array) -> Array:

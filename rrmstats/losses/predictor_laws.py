@@ -29,7 +29,8 @@ def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:
     if form is not None:
         designs = form.designs
         offsets = tuple(np.broadcast_to(np.asarray(off, float), (n,)) for off in form.offsets)
-    return Rows(mass, setting.wnobs(n), likelihood.endog, ones, designs, offsets)
+    total, y = setting.wnobs(n), likelihood.endog
+    return Rows(mass, total, y, ones, designs, offsets, setting.groups)
 
 
 def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
