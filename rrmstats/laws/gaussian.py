@@ -75,6 +75,8 @@ KINDS = (
         for bad in (Bad.NONE, Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED)
     ),
     TWO_CLUSTERS,
+    # Of groups: tails belong to the rows, and bad groups to none of them.
+    *(Kind(Good.HEAVY_TAILS, kind.bad) for kind in (*CONTAMINATED, OTHER_LINE, TWO_CLUSTERS)),
 )
 NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _HAS_WIDE = np.array([kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER) for kind in KINDS])

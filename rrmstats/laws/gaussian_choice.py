@@ -59,12 +59,16 @@ LEAST_GOOD = 0.75
 STRONG = 6.0
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
-# Places of the kinds with a cluster.
+# Places of the kinds with a cluster, of those with two, and of those with another line.
 CLUSTERS = [
     NUMBER[kind]
     for kind in KINDS
     if kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.TWO_CLUSTERS)
 ]
+PAIRS, LINES = (
+    [NUMBER[kind] for kind in KINDS if kind.bad is bad]
+    for bad in (Bad.TWO_CLUSTERS, Bad.OTHER_LINE)
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,10 +117,9 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     """
     value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures)
     bad = (1 - mixtures.good) @ rows.counts
-    line = mixtures.kind == NUMBER[OTHER_LINE]
-    few = line & (bad < 2 * rows.n_coef)
+    few = np.isin(mixtures.kind, LINES) & (bad < 2 * rows.n_coef)
     if rows.dim > 1:
-        two = mixtures.kind == NUMBER[TWO_CLUSTERS]
+        two = np.isin(mixtures.kind, PAIRS)
         apart, wide = mixtures.apart[:, 0], mixtures.wide[:, 0]
         least = np.where(two, np.minimum(apart, wide), apart) * rows.total
         few |= np.isin(mixtures.kind, CLUSTERS) & (least < 2 - TOL)
@@ -248,6 +251,18 @@ def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -
     return converged(rows, Mixtures.join(starts), eps_bar)
 
 
+def heavy_beside_bad(rows: Rows, bad: Mixtures, eps_bar: float) -> Mixtures:
+    """Return fits with bad groups, and Student noise of the rows of the others."""
+    kinds = [KINDS[kind].bad for kind in bad.kind]
+    starts = replace(
+        bad,
+        kind=np.array([NUMBER[Kind(Good.HEAVY_TAILS, kind)] for kind in kinds], dtype=int),
+        df=np.full(len(bad), DEGREES[1]),
+        log_likelihood=np.full(len(bad), -np.inf),
+    )
+    return sound(rows, converged(rows, starts, eps_bar), eps_bar)
+
+
 def compared(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> tuple[GaussianExplanation, ...]:
@@ -271,6 +286,8 @@ def compared(
     parts.append(with_laplace_tails(rows, heavy, plain) if rows.dim == 1 else heavy)
     bad = contaminated(rows, every, eps_bar)
     parts.append(bad)
+    if rows.groups is not None and len(bad):
+        parts.append(heavy_beside_bad(rows, bad, eps_bar))
     if rows.dim == 1 and len(rows.whole.middle):
         parts.append(changing_noise(rows, plain, bad, eps_bar))
     mixtures = Mixtures.join(parts)
@@ -369,7 +386,8 @@ def elsewhere(
         return False
     kind = Kind(Good.PLAIN, chosen.bad)
     start = started(rows, *lowest, kind, eps_bar, 0)
-    same = converged(rows, replace(start, kind=chosen.mixture.kind), eps_bar)
+    start = replace(start, kind=chosen.mixture.kind, df=chosen.mixture.df)
+    same = converged(rows, start, eps_bar)
     return bool(same.log_likelihood[0] < chosen.log_likelihood - 1)
 
 

@@ -278,7 +278,7 @@ class Equations:
             (apart * (around / size - d) + self._has_second * wide * (further / size - d))[
                 :, None
             ],
-            df_scores(square, df, d)[:, None] if self._heavy else none[:, None],
+            (good * df_scores(square, df, d))[:, None] if self._heavy else none[:, None],
         ]
         return np.hstack(columns), good
 
