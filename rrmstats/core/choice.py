@@ -15,10 +15,6 @@ from rrmstats.core.estimate import Estimate
 MARGIN = 2.0
 # The chosen value is a multiple of this.
 STEP = 0.01
-HIDDEN = (
-    "eps_bar='auto' does not work here: a group whose responses were all opposite would often not "
-    "be far out, so that nobody can tell how many there are. Give a number, or larger groups"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +81,6 @@ def choose(fit: Callable[[float], Estimate], bound: float) -> Choice:
     """
     fitted = cache(fit)
     bound = max(round(float(np.floor(round(bound / STEP, 9))) * STEP, 9), 0.0)
-    if fitted(bound).hidden:
-        raise NotImplementedError(HIDDEN)
     value, share, margin = _needed(fitted(bound), bound)
     raised = False
     while (larger := larger_bound(value, bound)) is not None:

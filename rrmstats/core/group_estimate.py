@@ -51,12 +51,15 @@ class GroupedEstimate(Estimate):
         The estimate of the rows.
     law : GroupLaw
         The mean losses of good groups, as the first step tells them.
+    effect : float
+        The design effect; see `design_effect`.
     """
 
     problem: GroupedProblem
     found: Solution
     row_estimate: Estimate
     law: GroupLaw
+    effect: float = 1.0
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "row_estimate":  # not there yet while unpickling
@@ -290,6 +293,7 @@ def _explained(problem: GroupedProblem, first: TiltedGroups, effect: float) -> G
         found=found,
         row_estimate=second,
         law=first.law,
+        effect=effect,
     )
 
 

@@ -207,7 +207,7 @@ def contaminated(
 ) -> Mixtures:
     """Return the best fits with bad rows, from all candidates."""
     kinds = [*CONTAMINATED, TWO_CLUSTERS]
-    if rows.n_coef > 1:
+    if rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle)):
         kinds.append(OTHER_LINE)
     mixtures = Mixtures.join(
         [

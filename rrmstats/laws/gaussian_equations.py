@@ -48,6 +48,8 @@ MOST_EQUATIONS = 80
 MOST_LEVERAGE = 0.99
 # Shares this close to eps_bar, relative to it, and log sizes this close to 0 stay there.
 AT_END = 1e-9
+# Probability to be good, or bad, below which a group is sure to be the other.
+SURE = 1e-12
 # What differs by row in a direction.
 BY_ROW = {"white", "center", "log_size"}
 # Rows in expectation below which bad rows, or the good ones of a place, are none.
@@ -367,25 +369,58 @@ class Equations:
                 move(one, shared=np.eye(3)[which])
         return np.column_stack(columns)
 
-    def solved(self, factor: Array, jacobian: Array) -> Array:
-        """Return influence functions of all parameters, shape (n, q): they move by their mean.
+    def scores(self, factor: Array | float = 1.0) -> Array:
+        """Return what each row adds to the equations, shape (n, q).
 
-        Parameters
-        ----------
-        factor : ndarray, shape (n,)
-            What the scores of the coefficients are multiplied by, as in HC3.
-        jacobian : ndarray, shape (q, q)
-            Derivative of the equations of all rows.
+        The scores of the coefficients are multiplied by a factor (n,), as in HC3.
         """
         cores = self._here[0].copy()
-        cores[:, : self.rows.dim] *= factor[:, None]
+        cores[:, : self.rows.dim] *= np.broadcast_to(factor, len(cores))[:, None]
         parts = [
             (cores[:, block.columns][:, :, None] * block.factors[:, None, :]).reshape(
                 len(cores), block.n_equations
             )
             for block in self.blocks
         ]
-        return -self.rows.total * np.hstack(parts) @ np.linalg.pinv(jacobian).T
+        return np.hstack(parts)
+
+    def count_slopes(self) -> Array:
+        """Return the derivatives of the equations in how often each row counts, shape (n, q).
+
+        The scores of the rows; in a group that is not sure to be good or bad, a row also has a
+        part in what the others of the group add.
+        """
+        rows, found = self.rows, self.scores()
+        if rows.groups is None:
+            return found
+        unsure = np.flatnonzero(np.minimum(self.good, 1 - self.good) > SURE)
+        unsure = unsure[np.argsort(rows.groups[unsure], kind="stable")]
+        first = np.searchsorted(rows.groups[unsure], rows.groups[unsure])
+        rank = np.arange(len(unsure)) - first  # within the group
+        for place in range(rank.max(initial=-1) + 1):
+            chosen, step = unsure[rank == place], np.zeros(len(rows.counts))
+            step[chosen] = STEP
+            ends = [
+                replace(rows, counts=rows.counts + by, frame=rows.whole) for by in (step, -step)
+            ]
+            sums = [
+                end.together.sums(Equations(end, self.mixture, self.eps_bar, self).scores().T)
+                for end in ends
+            ]
+            found[chosen] = ((sums[0] - sums[1]).T / (2 * STEP))[chosen]
+        return found
+
+    def solved(self, scores: Array, jacobian: Array) -> Array:
+        """Return influence functions of all parameters, shape (n, q): they move by their mean.
+
+        Parameters
+        ----------
+        scores : ndarray, shape (n, q)
+            What the rows add to the equations.
+        jacobian : ndarray, shape (q, q)
+            Derivative of the equations of all rows.
+        """
+        return -self.rows.total * scores @ np.linalg.pinv(jacobian).T
 
     def leverage(self, inverse: Array) -> Array:
         """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""

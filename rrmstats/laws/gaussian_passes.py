@@ -79,11 +79,12 @@ class FittedMixture:
     ) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
         found = self.equations(data, exog, counts, groups)
-        factor = np.ones(len(counts))
-        if corrected:
-            factor = 1 / (1 - found.leverage(self.inverse_gram))
         growth = self.total / self.decided.rows.total
-        return found.solved(factor, growth * self.decided.jacobian)
+        if corrected:
+            scores = found.scores(1 / (1 - found.leverage(self.inverse_gram)))
+        else:
+            scores = found.count_slopes()
+        return found.solved(scores, growth * self.decided.jacobian)
 
     @property
     def inverse_gram(self) -> Array:

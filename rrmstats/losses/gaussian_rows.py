@@ -75,7 +75,7 @@ class ExplainedRows:
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         rows, spread = decided.rows, 0.0
         if decided.affordable:
-            moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
+            moves = decided.solved(decided.scores(), decided.jacobian)
             moves = rows.together.sums(moves @ decided.share_slopes)
             spread = float(rows.together.decisions @ moves**2) / rows.total**2
         # Which rows, or which groups, are bad counts as random too.

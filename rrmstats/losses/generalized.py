@@ -269,13 +269,6 @@ class GeneralizedProblem(DevianceProblem):
         told = self._estimate(found, fit, sample)
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
 
-    def opposite_losses(self, theta: Array) -> Array | None:
-        """Return the losses of failures in the place of successes; None for other families."""
-        if not isinstance(self.family, Binomial):
-            return None
-        mu = self.mean.mean(self.predictor(theta) + self.offset)
-        return 0.5 * self.var_weights * self.family.deviance(1.0 - self.endog, mu)
-
     def at_boundary(self, rows: TiltedRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
         edge = self.family.at_edge(rows.mu, *self.mean.bounds())

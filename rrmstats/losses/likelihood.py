@@ -194,13 +194,6 @@ class LikelihoodProblem(NumericalProblem):
             moves=found.moves,
         )
 
-    def opposite_losses(self, theta: Array) -> Array | None:
-        """Return the losses of other labels, shape (n,); None where responses are no labels."""
-        if not self.likelihood.classes:
-            return None
-        chance = -np.expm1(-self.losses(theta))
-        return -np.log(np.maximum(chance, np.finfo(float).tiny))
-
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, corrected where the law is known."""
         assert isinstance(estimate, LikelihoodEstimate)
