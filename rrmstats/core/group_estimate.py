@@ -273,14 +273,14 @@ def _explained(problem: GroupedProblem, first: TiltedGroups, effect: float) -> G
     if second is start or second.explained is None:
         return first if second is start else replace(first, first=first)
     theta = second.solution.theta
-    weights = np.bincount(groups.codes, second.solution.weights, groups.count)
+    weights = np.bincount(groups.codes, second.solution.weights, groups.count).astype(float)
     found = first.found.continued(
         theta, problem.losses(theta), weights, first.found.lambda_, first.setting
     )
     return GroupedEstimate(
         problem=problem,
         setting=first.setting,
-        solution=second.solution,
+        solution=replace(second.solution, n_eff=effect * second.solution.n_eff),
         params=second.params,
         raw_params=second.raw_params,
         first=first,

@@ -476,7 +476,7 @@ def is_singular(values: Array, scatter: Array) -> bool:
     return bool(values.min() <= 10 * RIDGE * np.trace(scatter) / len(scatter))
 
 
-def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
+def student(square: Array, base: Array, df: Array | float, dim: Array | int) -> Array:
     """Return log-densities of Student's distribution; `base` holds ln det of its scatter."""
     norm = gammaln((df + dim) / 2) - gammaln(df / 2) - 0.5 * dim * np.log(np.pi * df)
     return norm - 0.5 * base - 0.5 * (df + dim) * np.log1p(square / df)
@@ -496,7 +496,10 @@ def wide_logs(rows: Rows, square: Array, base: Array, spread: Array | float) -> 
         c, by which it is larger than that of good rows.
     """
     square, base = rows.together.sums(square), rows.together.sums(base)
-    return student(square / spread, base, 1.0, rows.freedom * rows.together.sizes) / rows.together.sizes
+    return (
+        student(square / spread, base, 1.0, rows.freedom * rows.together.sizes)
+        / rows.together.sizes
+    )
 
 
 def seen(rows: Rows, mixtures: Mixtures) -> Seen:
@@ -572,7 +575,9 @@ def probabilities(rows: Rows, mixtures: Mixtures, view: Seen) -> tuple[list[Arra
     with np.errstate(divide="ignore"):
         priors = np.log(np.maximum(1 - wide - apart, 0)), np.log(wide), np.log(apart)
         logs = [
-            p + rows.together.sums(q) for p, q in zip(priors, view.logs, strict=True) if q is not None
+            p + rows.together.sums(q)
+            for p, q in zip(priors, view.logs, strict=True)
+            if q is not None
         ]
     top = np.maximum.reduce(logs)
     parts = [np.exp(each - top) for each in logs]

@@ -2,9 +2,9 @@
 
 Every parameter of an explanation solves an equation that is a sum over rows. The derivative of the
 stack is found by differences: of each row in its residual, in the place of the bad rows and in the
-size of its noise, and of all rows in the few parameters that they share. Where rows are good or bad
-by groups, each has a part in the equations of the others of its group, and differences are those of
-all rows in each parameter.
+size of its noise, and of all rows in the few parameters that they share. Where rows are good or
+bad by groups, each has a part in the equations of the others of its group, and differences are
+those of all rows in each parameter.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class Equations:
         around, beyond = np.einsum("nd,nd->n", away, away), white - second
         further = np.einsum("nd,nd->n", beyond, beyond)
         spread, size, df = (float(np.exp(value)) for value in shared[2:])
-        logs = [-0.5 * (square + d * LOG_2PI)]
+        logs: list[Array] = [np.asarray(-0.5 * (square + d * LOG_2PI))]
         pull = 1.0
         if self._heavy:
             logs[0] = student(square, np.zeros(1), df, d)
@@ -273,7 +273,9 @@ class Equations:
             outer,
             (good * (square / d - 1))[:, None],
             (wide - shared.wide)[:, None],
-            (wide * ((1 + free) * square / (spread + self.rows.together.sums(square)) - d))[:, None],
+            (wide * ((1 + free) * square / (spread + self.rows.together.sums(square)) - d))[
+                :, None
+            ],
             (apart - shared.apart)[:, None],
             apart[:, None] * away,
             second_mass[:, None] * beyond,

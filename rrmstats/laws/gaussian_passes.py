@@ -42,7 +42,9 @@ class FittedMixture:
     decided: Equations
     total: float
 
-    def equations(self, data: Array, exog: Array, counts: Array, groups: Groups) -> Equations:
+    def equations(
+        self, data: Array, exog: Array, counts: Array, groups: Groups = None
+    ) -> Equations:
         """Return the equations of some rows."""
         frame = self.decided.rows.whole._replace(total=self.total)
         rows = Rows(data, exog, counts, frame, groups)
@@ -65,17 +67,24 @@ class FittedMixture:
         decided = Equations(self.decided.rows, mixture, self.decided.eps_bar)
         return replace(self, mixture=mixture, decided=decided)
 
-    def value(self, data: Array, exog: Array, counts: Array, groups: Groups) -> Array:
+    def value(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
         """Return what some rows add to the equations, shape (q,)."""
         return self.equations(data, exog, counts, groups).value
 
-    def probabilities(self, data: Array, exog: Array, counts: Array, groups: Groups) -> Array:
+    def probabilities(
+        self, data: Array, exog: Array, counts: Array, groups: Groups = None
+    ) -> Array:
         """Return the probability of each row to be good, and its pull on the fit, shape (n, 2)."""
         found = self.equations(data, exog, counts, groups)
         return np.column_stack([found.good, found.pull])
 
     def influence(
-        self, data: Array, exog: Array, counts: Array, groups: Groups, corrected: bool = True
+        self,
+        data: Array,
+        exog: Array,
+        counts: Array,
+        groups: Groups = None,
+        corrected: bool = True,
     ) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
         found = self.equations(data, exog, counts, groups)
@@ -92,7 +101,7 @@ class FittedMixture:
         growth = self.total / self.decided.rows.total
         return np.linalg.pinv(growth * self.decided.gram, hermitian=True)
 
-    def cutoffs(self, data: Array, exog: Array, counts: Array, groups: Groups) -> Array:
+    def cutoffs(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
         """Return the standard deviations of the residuals of good rows at each row, shape (n,).
 
         In units of the noise. A row that had a part in the fit is nearer to it than one that had
@@ -105,7 +114,7 @@ class FittedMixture:
 
 
 def polished_on_all(
-    fitted: FittedMixture, data: Array, exog: Array, counts: Array, groups: Groups
+    fitted: FittedMixture, data: Array, exog: Array, counts: Array, groups: Groups = None
 ) -> tuple[FittedMixture, bool]:
     """Return a mixture that solves its equations on all rows, and whether it does."""
     last = np.inf

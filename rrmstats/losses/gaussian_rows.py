@@ -60,8 +60,8 @@ class ExplainedRows:
         """Return the influence functions of all parameters, shape (n, q)."""
         q = len(self.fitted.decided.value)
         return row_map(
-            self.fitted.influence, self.data, self.exog, self.counts, self.groups, corrected=corrected,
-            tail=(q,),
+            self.fitted.influence, self.data, self.exog, self.counts, self.groups,
+            corrected=corrected, tail=(q,),
         )  # fmt: skip
 
     def cutoffs(self) -> Array:

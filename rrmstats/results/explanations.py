@@ -46,7 +46,7 @@ BAD_ROWS = {
     Bad.UNLIKELY_LABELS: "{share} of the labels are wrong, where the model is nearly sure.",
 }
 #: The same of groups, where it differs.
-BAD_GROUPS = {
+BAD_GROUPS: Mapping[Good | Bad, str] = {
     Bad.FALSE_ZEROS: "{share} of the {unit} have only zeros, which the model does not expect.",
     Bad.LABEL_NOISE: "{share} of the {unit} have labels that were flipped.",
 }

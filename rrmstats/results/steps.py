@@ -42,8 +42,9 @@ class StepResults(RowResults):
     def _set_steps(self, estimate: Estimate, inference: Inference) -> None:
         self._estimate, self._inference = estimate, inference
         self._rows_per_group = estimate.rows_per_group
-        grouped = isinstance(estimate, GroupedEstimate)
-        self._unit, self._design_effect = ("group", estimate.effect) if grouped else ("row", 1.0)
+        self._unit, self._design_effect = "row", 1.0
+        if isinstance(estimate, GroupedEstimate):
+            self._unit, self._design_effect = "group", estimate.effect
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
         explained = estimate.explained

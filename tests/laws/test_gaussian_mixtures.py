@@ -67,7 +67,7 @@ def one(rows, kind):
 
 
 def log_density(rows, mixture):
-    return probabilities(mixture, seen(rows, mixture))[1][0]
+    return probabilities(rows, mixture, seen(rows, mixture))[1][0]
 
 
 def test_the_density_is_that_of_a_mixture_of_known_distributions():
