@@ -236,12 +236,12 @@ class Equations:
         around, beyond = np.einsum("nd,nd->n", away, away), white - second
         further = np.einsum("nd,nd->n", beyond, beyond)
         spread, size, df = (float(np.exp(value)) for value in shared[2:])
-        logs: list[Array] = [np.asarray(-0.5 * (square + d * LOG_2PI))]
+        logs: list[Array] = [-0.5 * (square + d * LOG_2PI)]
         pull = 1.0
         if self._heavy:
             logs[0] = student(square, np.zeros(1), df, d)
             pull = (df + d) / (df + square)
-        shares = [1 - shared.wide - shared.apart]
+        shares: list[Array] = [1 - shared.wide - shared.apart]
         if self._has_wide:
             shares.append(shared.wide)
             base = np.full(len(square), d * shared.log_spread)
