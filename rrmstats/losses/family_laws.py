@@ -18,6 +18,7 @@ from rrmstats.laws.counts import (
     WideCounts,
 )
 from rrmstats.laws.mixture import BadRows
+from rrmstats.laws.other_line import OtherLine
 from rrmstats.laws.positive import Cluster, Dispersed, WideAround
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.families import Binomial, Counts, Family, MeanFunction, NegativeBinomial
@@ -29,12 +30,15 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         good = PlainCounts(family, mean)
         if isinstance(family, Binomial):
             if float(np.max(rows.size)) < 2.0:  # labels vary as much as they can
-                if rows.groups is not None:
-                    return Laws(good, None, (BadRows(Bad.LABEL_NOISE, (OftenFlipped(),)),))
-                return Laws(good, None, (BadRows(Bad.WIDE, (EitherLabel(),)),))
-            return Laws(good, OverdispersedShares(mean), bad_shares())
+                flipped = BadRows(Bad.LABEL_NOISE, (OftenFlipped(),))
+                either = BadRows(Bad.WIDE, (EitherLabel(),))
+                bad = (either if rows.groups is None else flipped,)
+                return Laws(good, None, (*bad, *other_lines(good, rows)))
+            bad = (*bad_shares(), *other_lines(good, rows))
+            return Laws(good, OverdispersedShares(mean), bad)
         given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
-        return Laws(good, OverdispersedCounts(mean, given), bad_counts())
+        bad = (*bad_counts(), *other_lines(good, rows))
+        return Laws(good, OverdispersedCounts(mean, given), bad)
     zeros = family.zeros and family.positive
     wide, cluster = WideAround(family.positive, zeros), Cluster(family.positive)
     return Laws(
@@ -46,6 +50,11 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
             BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), parts=(0, 1)),
         ),
     )
+
+
+def other_lines(good: PlainCounts, rows: Rows) -> tuple[BadRows, ...]:
+    """Return groups that follow another regression; none where rows are by themselves."""
+    return () if rows.groups is None else (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows),)),)
 
 
 def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
