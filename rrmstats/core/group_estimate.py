@@ -260,15 +260,20 @@ def _explained(problem: GroupedProblem, first: TiltedGroups, effect: float) -> G
     It is the first where the problem of the rows has no other.
     """
     groups = problem.groups
-    counts = np.ones(len(groups.codes)) if groups.counts is None else groups.counts
     setting = replace(
         first.setting,
-        freq_weights=counts / effect,
+        freq_weights=groups.rows(first.setting.counts(problem.n_obs)) / effect,
         groups=groups.codes,
         accelerate=True,
         theta_step=None,
     )
-    start = replace(first.row_estimate, setting=setting, solution=first.solution)
+    start = replace(
+        first.row_estimate,
+        setting=setting,
+        solution=first.solution,
+        eps_hat=first.eps_hat,
+        eps_hat_se=first.eps_hat_se,
+    )
     second = problem.problem.second_step(start)
     if second is start or second.explained is None:
         return first if second is start else replace(first, first=first)

@@ -52,7 +52,7 @@ class OtherLine:
         before = np.cumsum(data.mass[order]) - data.mass[order]
         cut = mean[order[np.searchsorted(before, FARTHEST * data.total) - 1]]
         mass = data.mass * (mean >= cut)
-        own = np.zeros(data.n_params)
+        own: Array = np.zeros(data.n_params)
         for _ in range(START_STEPS):
             own = self._stepped(own, mass)
         return own

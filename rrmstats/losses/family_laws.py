@@ -30,10 +30,7 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         good = PlainCounts(family, mean)
         if isinstance(family, Binomial):
             if float(np.max(rows.size)) < 2.0:  # labels vary as much as they can
-                flipped = BadRows(Bad.LABEL_NOISE, (OftenFlipped(),))
-                either = BadRows(Bad.WIDE, (EitherLabel(),))
-                bad = (either if rows.groups is None else flipped,)
-                return Laws(good, None, (*bad, *other_lines(good, rows)))
+                return Laws(good, None, (*bad_labels(rows), *other_lines(good, rows)))
             bad = (*bad_shares(), *other_lines(good, rows))
             return Laws(good, OverdispersedShares(mean), bad)
         given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
@@ -55,6 +52,13 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
 def other_lines(good: PlainCounts, rows: Rows) -> tuple[BadRows, ...]:
     """Return groups that follow another regression; none where rows are by themselves."""
     return () if rows.groups is None else (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows),)),)
+
+
+def bad_labels(rows: Rows) -> tuple[BadRows, ...]:
+    """Return what bad labels may look like."""
+    if rows.groups is None:
+        return (BadRows(Bad.WIDE, (EitherLabel(),)),)
+    return (BadRows(Bad.LABEL_NOISE, (OftenFlipped(),)),)
 
 
 def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
