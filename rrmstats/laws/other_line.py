@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.laws.counts import PlainCounts
-from rrmstats.laws.mixture import LEAST_SHARE, Bounds, GoodRows
-from rrmstats.laws.rows import Rows
+from rrmstats.laws.mixture import LEAST_SHARE, Bounds, GoodLaw, GoodRows
+from rrmstats.laws.rows import Rows, design_gram, design_rows, design_sums
 
 # Share of the rows, those of the groups that are farthest off, from which a fit starts.
 FARTHEST = 0.1
@@ -21,38 +20,46 @@ LONGEST = 1.0
 
 @dataclass(frozen=True, eq=False)
 class OtherLine:
-    """Responses with a linear predictor of their own, whose coefficients are the parameters.
+    """Responses like good ones, with parameters of their own.
 
     Attributes
     ----------
-    good : PlainCounts
-        The distribution of a response, given its predictor.
+    good : GoodLaw
+        The distribution of a response, given its predictors.
     data : Rows
         All rows, in groups.
+    first : ndarray, shape (k,)
+        Parameters of the designs from which a fit starts.
     """
 
-    good: PlainCounts
+    good: GoodLaw
     data: Rows
+    first: Array
 
     def _at(self, own: Array) -> GoodRows:
-        """Return the rows at coefficients (k,), or (k, n)."""
-        data, design = self.data, self.data.designs[0]
-        eta = np.sum(design * own.T, axis=1)
+        """Return the rows at parameters (k + m,), or (k + m, n)."""
+        data, end, predictors = self.data, 0, []
+        for design, offset in zip(data.designs, data.offsets, strict=True):
+            part, end = own[end : end + design.shape[1]], end + design.shape[1]
+            predictors.append(np.sum(design * part.T, axis=1) + offset)
+        rest = own[end:]
+        if own.ndim == 1:
+            rest = np.repeat(rest[:, None], len(data.endog), axis=1)
         with np.errstate(all="ignore"):
-            return self.good.rows(
-                data.endog, data.size, (eta + data.offsets[0])[None], np.zeros((0, len(eta)))
-            )
+            return self.good.rows(data.endog, data.size, np.array(predictors), rest)
 
     def start(self, endog: Array, rows: GoodRows) -> Array:
-        """Return the fit to the groups whose responses are farthest off."""
+        """Return the fit to the groups that are farthest from the line of the others."""
         data = self.data
-        square = ((data.size * endog - rows.center) / rows.spread) ** 2
-        mean = data.together.sums(square) / data.together.sizes
-        order = np.argsort(-mean, kind="stable")
+        scores = data.together.sums(design_rows(data.designs, rows.slopes).T)
+        bread = design_gram(data.designs, data.mass * rows.information)
+        inverse = np.linalg.pinv(bread, hermitian=True)
+        far = np.einsum("kn,kj,jn->n", scores, inverse, scores) / data.together.sizes
+        order = np.argsort(-far, kind="stable")
         before = np.cumsum(data.mass[order]) - data.mass[order]
-        cut = mean[order[np.searchsorted(before, FARTHEST * data.total) - 1]]
-        mass = data.mass * (mean >= cut)
-        own: Array = np.zeros(data.n_params)
+        cut = far[order[np.searchsorted(before, FARTHEST * data.total) - 1]]
+        mass, predictors = data.mass * (far >= cut), data.predictors(self.first)
+        own = np.append(self.first, self.good.start(endog, data.size, predictors))
         for _ in range(START_STEPS):
             own = self._stepped(own, mass)
         return own
@@ -62,26 +69,28 @@ class OtherLine:
         return self._at(own).log_density
 
     def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
-        """Return the scores of the coefficients."""
-        return np.asarray(self._at(own).slopes * self.data.designs[0].T)
+        """Return the scores of the parameters."""
+        at = self._at(own)
+        return np.concatenate([design_rows(self.data.designs, at.slopes).T, at.own])
 
     def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
-        """Return the coefficients after a step of scoring."""
+        """Return the parameters after a step of scoring."""
         return self._stepped(own, mass)
 
     def _stepped(self, own: Array, mass: Array) -> Array:
-        total = float(mass.sum())
+        total, designs, k = float(mass.sum()), self.data.designs, self.data.n_params
         if total < LEAST_SHARE:
             return own
-        at, design = self._at(own), self.data.designs[0]
-        pull = design.T @ (mass * at.slopes[0])
-        bread = design.T @ ((mass * at.information[0, 0])[:, None] * design)
-        step = np.linalg.lstsq(bread, pull, rcond=None)[0]
-        size = float(np.sqrt(mass @ (design @ step) ** 2 / total))
-        return np.asarray(own + step * min(1.0, LONGEST / max(size, LEAST_SHARE)))
+        at = self._at(own)
+        pull = design_sums(designs, mass * at.slopes)
+        step = np.linalg.lstsq(design_gram(designs, mass * at.information), pull, rcond=None)[0]
+        change = self.data.predictors(step) - self.data.predictors(0.0 * step)
+        size = float(np.sqrt((change**2 @ mass).max() / total))
+        theta = own[:k] + step * min(1.0, LONGEST / max(size, LEAST_SHARE))
+        return np.concatenate([theta, self.good.updated(own[k:], mass, at)])
 
     @property
     def bounds(self) -> Bounds:
-        """Least and largest coefficients."""
-        free = np.full(self.data.n_params, np.inf)
-        return -free, free
+        """Least and largest parameters."""
+        free, (low, high) = np.full(self.data.n_params, np.inf), self.good.bounds
+        return np.concatenate([-free, low]), np.concatenate([free, high])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad
 from rrmstats.laws.choice import Laws
 from rrmstats.laws.counts import (
@@ -17,7 +18,7 @@ from rrmstats.laws.counts import (
     PlainCounts,
     WideCounts,
 )
-from rrmstats.laws.mixture import BadRows
+from rrmstats.laws.mixture import BadRows, GoodLaw
 from rrmstats.laws.other_line import OtherLine
 from rrmstats.laws.positive import Cluster, Dispersed, WideAround
 from rrmstats.laws.rows import Rows
@@ -38,20 +39,28 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         return Laws(good, OverdispersedCounts(mean, given), bad)
     zeros = family.zeros and family.positive
     wide, cluster = WideAround(family.positive, zeros), Cluster(family.positive)
+    dispersed = Dispersed(family, mean, rows.n_params, rows.total)
     return Laws(
-        Dispersed(family, mean, rows.n_params, rows.total),
+        dispersed,
         None,
         (
             BadRows(Bad.WIDE, (wide,)),
             BadRows(Bad.CLUSTER, (cluster,)),
             BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), parts=(0, 1)),
+            *other_lines(dispersed, rows),
         ),
     )
 
 
-def other_lines(good: PlainCounts, rows: Rows) -> tuple[BadRows, ...]:
-    """Return groups that follow another regression; none where rows are by themselves."""
-    return () if rows.groups is None else (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows),)),)
+def other_lines(good: GoodLaw, rows: Rows, start: Array | None = None) -> tuple[BadRows, ...]:
+    """Return groups that follow another regression; none where rows are by themselves.
+
+    A fit starts from given parameters of the designs, or from zero.
+    """
+    if rows.groups is None:
+        return ()
+    first = np.zeros(rows.n_params) if start is None else start
+    return (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows, first),)),)
 
 
 def bad_labels(rows: Rows) -> tuple[BadRows, ...]:

@@ -13,7 +13,7 @@ from rrmstats.laws.likelihood import KernelRows, WholeRows, unpredicted
 from rrmstats.laws.mixture import BadRows
 from rrmstats.laws.rows import Rows
 from rrmstats.losses.families import Link, MeanFunction, Poisson
-from rrmstats.losses.family_laws import bad_counts, laws_of_family
+from rrmstats.losses.family_laws import bad_counts, laws_of_family, other_lines
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.kernels import PoissonKernel, ZeroInflatedKernel
 from rrmstats.losses.likelihood_laws import CountLaw, Likelihood, PredictorLikelihood
@@ -46,23 +46,24 @@ def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
     """
     form, y = likelihood.closed, likelihood.endog
     if isinstance(form, CountLaw):
-        return _count_laws(form, rows, likelihood.lower)
+        return _count_laws(form, rows, likelihood)
     if _are_counts(y):
         bad = (BadRows(Bad.WIDE, (WideCounts(),)),)
     else:
         bad = (BadRows(Bad.WIDE, (unpredicted(y, rows.mass),)),)
     if form is not None:
-        return Laws(KernelRows(form.kernel.log_density, form.kernel.slopes), None, bad)
+        good = KernelRows(form.kernel.log_density, form.kernel.slopes)
+        return Laws(good, None, (*bad, *other_lines(good, rows, likelihood.start)))
     scores = likelihood.scores
 
     def differenced(theta: Array) -> Array:
         return np.asarray(differences(likelihood.log_likelihood, theta, unit)).T
 
-    good = WholeRows(likelihood.log_likelihood, differenced if scores is None else scores)
-    return Laws(good, None, bad, likelihood.lower, divisible=False)
+    whole = WholeRows(likelihood.log_likelihood, differenced if scores is None else scores)
+    return Laws(whole, None, bad, likelihood.lower, divisible=False)
 
 
-def _count_laws(form: PredictorLikelihood, rows: Rows, lower: Array | None) -> Laws:
+def _count_laws(form: PredictorLikelihood, rows: Rows, likelihood: Likelihood) -> Laws:
     kernel = form.kernel
     if isinstance(kernel, PoissonKernel):
         family = Poisson()
@@ -71,7 +72,8 @@ def _count_laws(form: PredictorLikelihood, rows: Rows, lower: Array | None) -> L
     assert isinstance(form, CountLaw)
     bad = bad_counts(zeros=not isinstance(kernel, ZeroInflatedKernel))
     good = KernelRows(form.kernel.log_density, form.kernel.slopes, form.kernel.moments)
-    return Laws(good, None, bad, lower)
+    bad = (*bad, *other_lines(good, rows, likelihood.start))
+    return Laws(good, None, bad, likelihood.lower)
 
 
 def _are_counts(endog: Array) -> bool:
