@@ -54,6 +54,9 @@ class Estimate:
         The losses of the data are ``loss_unit`` times those of the problem plus ``loss_shift``.
     added_variance : ndarray, shape (k, k), or float
         Variance of `params` that the choice of an explanation adds.
+    interval_shift : ndarray, shape (k,), or None
+        How far the centers of confidence intervals lie from `params`, where an explanation that
+        was not chosen sets them; `added_variance` has its square. None where they are centered.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Estimate:
     loss_unit: float = 1.0
     loss_shift: float = 0.0
     added_variance: Array | float = 0.0
+    interval_shift: Array | None = None
 
     @property
     def base(self) -> Array | None:

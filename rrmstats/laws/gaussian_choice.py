@@ -26,13 +26,12 @@ from rrmstats.laws.gaussian import (
     OTHER_LINE,
     PLAIN,
     SHORT,
-    TWO_CLUSTERS,
     Kind,
     Mixtures,
+    Part,
     Rows,
     em_step,
     penalties,
-    row_shares,
     started,
 )
 from rrmstats.laws.gaussian_equations import Equations, polished
@@ -59,16 +58,6 @@ LEAST_GOOD = 0.75
 STRONG = 6.0
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
-# Places of the kinds with a cluster, of those with two, and of those with another line.
-CLUSTERS = [
-    NUMBER[kind]
-    for kind in KINDS
-    if kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.TWO_CLUSTERS)
-]
-PAIRS, LINES = (
-    [NUMBER[kind] for kind in KINDS if kind.bad is bad]
-    for bad in (Bad.TWO_CLUSTERS, Bad.OTHER_LINE)
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,12 +106,10 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     """
     value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures)
     bad = (1 - mixtures.good) @ rows.counts
-    few = np.isin(mixtures.kind, LINES) & (bad < 2 * rows.n_coef)
+    few = mixtures.has(Part.LINE).any(axis=1) & (bad < 2 * rows.n_coef)
     if rows.dim > 1:
-        two = np.isin(mixtures.kind, PAIRS)
-        apart, wide = mixtures.apart[:, 0], mixtures.wide[:, 0]
-        least = np.where(two, np.minimum(apart, wide), apart) * rows.total
-        few |= np.isin(mixtures.kind, CLUSTERS) & (least < 2 - TOL)
+        small = mixtures.share[:, :, 0] * rows.total < 2 - TOL
+        few |= (mixtures.has(Part.CLUSTER) & small).any(axis=1)
     return np.where(few, -np.inf, value)
 
 
@@ -206,9 +193,8 @@ def contaminated(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> Mixtures:
     """Return the best fits with bad rows, from all candidates."""
-    kinds = [*CONTAMINATED, TWO_CLUSTERS]
-    if rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle)):
-        kinds.append(OTHER_LINE)
+    lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
+    kinds = [kind for kind in CONTAMINATED if kind != OTHER_LINE or lines]
     mixtures = Mixtures.join(
         [
             started(rows, *each, kind, eps_bar, i)
@@ -394,12 +380,11 @@ def elsewhere(
 def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
     """Return one mixture as an explanation."""
     kind, prob_bad = KINDS[int(mixture.kind[0])], 1 - mixture.good[0]
-    share = row_shares(mixture.wide + mixture.apart, mixture.far)[0]
     return GaussianExplanation(
         good=kind.good,
         bad=kind.bad,
         log_likelihood=float(mixture.log_likelihood[0]),
-        eps=float(rows.counts @ share) / rows.total,
+        eps=float(rows.counts @ mixture.row_shares()[:, 0].sum(axis=0)) / rows.total,
         prob_bad=of_groups(prob_bad, rows.groups),
         mixture=mixture,
         candidate=int(mixture.candidate[0]),

@@ -18,8 +18,7 @@ from rrmstats.laws.gaussian_equations import POLISH_TOL, SETTLED, Equations
 # Steps on all rows from a solution on some of them: each is as much nearer as the derivative of
 # the equations on these is near that on all.
 STEPS = 20
-# Parameters that are at least one.
-BOUNDED = ("spread", "size")
+
 #: Numbers of the groups of rows, shape (n,); None where rows are good or bad by themselves.
 Groups = np.ndarray | None
 
@@ -59,7 +58,7 @@ class FittedMixture:
     def at_new_bound(self) -> bool:
         """Whether a parameter has reached a bound that it was not at when this was decided."""
         names = {block.name for block in self.decided.blocks}
-        return any(name in names and getattr(self.mixture, name)[0] <= 1 for name in BOUNDED)
+        return any(f"size {part}" in names and self.mixture.size[0, part] <= 1 for part in (0, 1))
 
     def decided_again(self) -> FittedMixture:
         """Return the same with equations that know of its bounds."""
@@ -125,8 +124,8 @@ def polished_on_all(
         change = fitted.decided.change(step)
         if not change < last:
             break
-        last = change
-        fitted = replace(fitted, mixture=fitted.decided.moved(step, fitted.mixture))
+        last, moved = change, fitted.decided.moved(step, fitted.mixture)
+        fitted = replace(fitted, mixture=fitted.decided.bounded(moved))
         if fitted.at_new_bound:
             fitted, last = fitted.decided_again(), np.inf
         if change < POLISH_TOL:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rrmstats.core.entropy import Array
 from rrmstats.laws.mixture import LEAST_SHARE, Bounds, GoodLaw, GoodRows
-from rrmstats.laws.rows import Rows, design_gram, design_rows, design_sums
+from rrmstats.laws.rows import Responses, Rows, design_gram, design_rows, design_sums
 
 # Share of the rows, those of the groups that are farthest off, from which a fit starts.
 FARTHEST = 0.1
@@ -44,11 +44,11 @@ class OtherLine:
             predictors.append(np.sum(design * part.T, axis=1) + offset)
         rest = own[end:]
         if own.ndim == 1:
-            rest = np.repeat(rest[:, None], len(data.endog), axis=1)
+            rest = np.repeat(rest[:, None], len(data.mass), axis=1)
         with np.errstate(all="ignore"):
-            return self.good.rows(data.endog, data.size, np.array(predictors), rest)
+            return self.good.rows(data.seen, np.array(predictors), rest)
 
-    def start(self, endog: Array, rows: GoodRows) -> Array:
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return the fit to the groups that are farthest from the line of the others."""
         data = self.data
         scores = data.together.sums(design_rows(data.designs, rows.slopes).T)
@@ -59,25 +59,23 @@ class OtherLine:
         before = np.cumsum(data.mass[order]) - data.mass[order]
         cut = far[order[np.searchsorted(before, FARTHEST * data.total) - 1]]
         mass, predictors = data.mass * (far >= cut), data.predictors(self.first)
-        own = np.append(self.first, self.good.start(endog, data.size, predictors))
+        own = np.append(self.first, self.good.start(seen, predictors))
         for _ in range(START_STEPS):
-            own = self._stepped(own, mass)
+            own = self.stepped(own, mass)
         return own
 
-    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows."""
         return self._at(own).log_density
 
-    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the scores of the parameters."""
         at = self._at(own)
-        return np.concatenate([design_rows(self.data.designs, at.slopes).T, at.own])
+        by_design = design_rows(self.data.designs, at.slopes).T
+        return by_design if at.own.ndim < 2 else np.concatenate([by_design, at.own])
 
-    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
-        """Return the parameters after a step of scoring."""
-        return self._stepped(own, mass)
-
-    def _stepped(self, own: Array, mass: Array) -> Array:
+    def stepped(self, own: Array, mass: Array) -> Array:
+        """Return the parameters after a step of scoring, under a mass (n,)."""
         total, designs, k = float(mass.sum()), self.data.designs, self.data.n_params
         if total < LEAST_SHARE:
             return own

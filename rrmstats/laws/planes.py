@@ -23,7 +23,6 @@ from rrmstats.laws.gaussian import (
     Rows,
     em_step,
     is_singular,
-    probabilities,
     seen,
 )
 
@@ -161,7 +160,7 @@ def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixture
 
 def between(before: Mixtures, after: Mixtures, part: float) -> Mixtures:
     """Return a mixture of the same kind, part of the way from one to another."""
-    names = ("coef", "scatter", "df", "wide", "apart", "spread", "center", "second", "size")
+    names = ("coef", "scatter", "df", "share", "center", "size")
     ends = {name: (getattr(before, name), getattr(after, name)) for name in names}
     moved = {name: (1 - part) * old + part * new for name, (old, new) in ends.items()}
     return replace(after, **moved)
@@ -172,10 +171,8 @@ def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:
     n = len(rows.data)
     here = replace(mixture, far=np.zeros((1, n), bool), good=np.ones((1, n)))
     view = seen(rows, here)
-    good, df = probabilities(rows, here, view)[0][0][0], float(mixture.df[0])
-    if np.isinf(df):
-        return good, good
-    return good, good * (df + rows.freedom) / (df + view.square[0])
+    good = view.probabilities[0, 0]
+    return good, good * mixture.pulls(view.square, rows.freedom)[0]
 
 
 def radial_slopes(rows: PlaneRows, mixture: Mixtures, step: float = 1e-4) -> Array:

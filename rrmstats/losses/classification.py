@@ -16,11 +16,11 @@ from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
-from rrmstats.laws.rows import Rows
+from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.families import Binomial, Link, MeanFunction
-from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
+from rrmstats.losses.row_laws import laws_of_family
 
 
 class ClassificationProblem(LogisticProblem):
@@ -86,45 +86,25 @@ class ClassificationProblem(LogisticProblem):
         found = explained_labels(self.plain, self.design, self.columns, first.setting, first.theta)
         theta = found.fit.theta
         params = self.design.to_params(theta)
-        kept = (1.0 - found.explained.chosen.prob_bad) * first.setting.spread(self.n_obs)
-        solution = first.solution.continued(
-            theta,
-            self.plain.losses(theta),
-            kept / kept.sum(),
-            first.solution.lambda_,
-            first.setting,
-        )
         return ClassificationEstimate(
             problem=self,
-            setting=first.setting,
-            solution=replace(solution, converged=first.solution.converged and found.fit.converged),
+            **found.reported(first, theta, self.plain.losses(theta), first.solution.converged),
             params=params,
             raw_params=params,
-            first=first,
-            explained=found.explained,
-            eps_hat=found.fit.eps,
-            eps_hat_se=found.eps_error,
             theta=theta,
             fitted=theta,
             identified=first.identified or not found.separated,
             row_influence=found.moves,
             shift=found.shift,
-            added_variance=found.added_variance,
         )
 
     def _of_groups(self, first: ClassificationEstimate) -> ClassificationEstimate:
         """Return the second step of labels that are good or bad by whole groups."""
         setting, n = first.setting, self.n_obs
         zero, family = np.zeros(n), Binomial()
-        rows = Rows(
-            np.array(setting.counts(n)),
-            setting.wnobs(n),
-            self.endog,
-            np.ones(n),
-            (self.plain.exog,),
-            (zero,),
-            setting.groups,
-        )
+        seen = Responses(self.endog, np.ones(n), zero)
+        mass, total = np.array(setting.counts(n)), setting.wnobs(n)
+        rows = Rows(mass, total, seen, (self.plain.exog,), (zero,), setting.groups)
         mean = MeanFunction.between(Link.logit(), *family.mean_bounds(self.endog))
         starts = [self.plain.weighted_fit(setting.spread(n)), first.theta]
         laws = laws_of_family(family, mean, rows)

@@ -10,8 +10,10 @@ import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained, of_groups
 from rrmstats.core.problem import Problem
+from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_choice import best_explanation
@@ -83,8 +85,19 @@ class ExplainedRows:
         return share, float(np.sqrt(variance))
 
     def _bad(self, data: Array, exog: Array, counts: Array, groups: np.ndarray | None) -> Array:
-        shared = self.fitted.equations(data, exog, counts, groups).shared
-        return np.asarray(counts @ (shared.wide + shared.apart))
+        mixture = self.fitted.equations(data, exog, counts, groups).mixture
+        return np.asarray(mixture.row_shares().sum(axis=(0, 1)) @ counts)
+
+
+def continued(
+    problem: EstimableProblem, first: Estimate, theta: Array, pull: Array, converged: bool
+) -> Solution:
+    """Return the solution of a second step, from what each row counts for in its fit, (n,)."""
+    mass = first.setting.spread(problem.n_obs) * pull
+    found = first.solution.continued(
+        theta, problem.losses(theta), mass / mass.sum(), first.solution.lambda_, first.setting
+    )
+    return replace(found, converged=first.solution.converged and converged)
 
 
 def explained_gaussian(
@@ -119,7 +132,8 @@ def explained_gaussian(
     if len(places) < n:
         fitted, sound = polished_on_all(fitted, data, exog, counts, groups)
     found = ExplainedRows(data, exog, counts, groups, fitted, explained, sound)
-    chosen = replace(explained.chosen, prob_bad=of_groups(1 - found.probabilities()[0], groups))
+    prob_bad = of_groups(1 - found.probabilities()[0], groups)
+    chosen = replace(explained.chosen, prob_bad=prob_bad)
     others = explained.explanations[1:]
     told = replace(explained, chosen=chosen, explanations=(chosen, *others))
     return replace(found, explained=told)

@@ -27,7 +27,7 @@ from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
+from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 from rrmstats.losses.residuals import (
     FittedRows,
     Noise,
@@ -119,15 +119,12 @@ class RegressionProblem(SquaresProblem):
         )
         mixture = rows.fitted.mixture
         theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
-        mass = setting.spread(self.n_obs) * rows.probabilities()[1]
-        losses = self.losses(theta)
-        found = found.continued(theta, losses, mass / mass.sum(), found.lambda_, setting)
         share, error = rows.share()
         params = self.to_params(theta)
         return ExplainedRegression(
             problem=self,
             setting=setting,
-            solution=replace(found, converged=first.solution.converged and rows.converged),
+            solution=continued(self, first, theta, rows.probabilities()[1], rows.converged),
             params=params,
             raw_params=params,
             first=first,

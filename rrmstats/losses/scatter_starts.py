@@ -34,16 +34,14 @@ def scatter_candidates(
         location, scatter = problem.split(theta)
         order = tilted_order(lambda_, setting.eps_bar, problem.dim)
         found.append((location[None][:demean], scatter * order))
-    data, counts = some_rows(problem, setting)
-    rows = Rows(data, np.ones((len(data), demean)), counts)
-    return found + robust_starts(rows, setting.eps_bar)
+    return found + robust_starts(some_rows(problem, setting), setting.eps_bar)
 
 
-def some_rows(problem: MomentProblem, setting: Setting) -> tuple[Array, Array]:
-    """Return rows in memory that tell the middle of all, and how often they count."""
+def some_rows(problem: MomentProblem, setting: Setting) -> Rows:
+    """Return rows in memory that tell the middle of all."""
     counts = aligned(setting.counts(problem.n_obs), problem.blocks)
     data, counts = thinned(problem.data, counts)
-    return data, counts
+    return Rows(data, np.ones((len(data), int(problem.demean))), counts)
 
 
 def ones_column(data: Array, count: int = 1) -> Array:

@@ -15,8 +15,7 @@ from rrmstats import plotting
 from rrmstats.core.block_array import row_map
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
-from rrmstats.losses.component_moves import flat_rows
-from rrmstats.losses.components import ComponentsEstimate
+from rrmstats.losses.components import ComponentsEstimate, flat_rows
 from rrmstats.losses.matrices import MAD_UNIT, lengths, weighted_median
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled

@@ -9,8 +9,7 @@ from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
 from rrmstats.core.estimate import take_steps
 from rrmstats.core.setting import Setting
-from rrmstats.losses.component_moves import flat_rows
-from rrmstats.losses.components import ComponentsProblem
+from rrmstats.losses.components import ComponentsProblem, flat_rows
 from rrmstats.losses.covariance import CovarianceProblem
 from rrmstats.losses.matrices import weighted_median
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov
-from rrmstats.losses.explained_scatter import student_size
+from rrmstats.losses.covariance import student_size
 
 
 def cloud(n, d, bad, shift, spread=1.0, seed=0):
