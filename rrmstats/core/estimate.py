@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import f as f_distribution
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Explained
@@ -21,11 +20,6 @@ from rrmstats.core.setting import Setting
 
 # Differences of parameters, relative to the largest, that are rounding: at exact fits all of them.
 ROUNDING = 1e-8
-# Level at which an explanation differs from the first step by more than chance: one clean sample
-# in so many would lose its best explanation.
-AGREEMENT = 1e-4
-# Degrees of freedom from which on an F distribution is that of a chi-square variable.
-MOST_FREEDOM = 1e9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,24 +122,6 @@ class Estimate:
         return standardized_departures(
             other.params, self.params, np.sqrt(np.diag(self.covariance()))
         )
-
-    def agrees(self, params: Array) -> bool:
-        """Tell whether other parameters differ from these by no more than chance.
-
-        The first step is consistent for the good rows whatever the bad ones are like, and more
-        precise estimates differ from it by less than its own errors.
-        """
-        variance = self.covariance()
-        known = np.isfinite(np.diag(variance))
-        gap, inverse = params - self.params, np.zeros_like(variance)
-        inverse[np.ix_(known, known)] = np.linalg.pinv(
-            variance[np.ix_(known, known)], hermitian=True
-        )
-        rank = min(self.problem.n_params, int(known.sum()))
-        chance = f_distribution.sf(
-            gap @ inverse @ gap / rank, rank, min(self.inference_freedom, MOST_FREEDOM)
-        )
-        return bool(chance > AGREEMENT)
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of `params` if the noise does not change, shape (k, k)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -84,11 +84,7 @@ class ExplainedRows:
 
 
 def explained_rows(
-    rows: Rows,
-    laws: Laws,
-    candidates: Sequence[Array],
-    eps_bar: float,
-    agrees: Callable[[Array], bool],
+    rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
 ) -> ExplainedRows:
     """Return the best explanation of rows, in memory or in blocks.
 
@@ -100,12 +96,6 @@ def explained_rows(
         Parameters to start from, those of maximum likelihood first.
     eps_bar : float
         Largest share of bad rows.
-    agrees : callable
-        Tell whether theta may be that of the good rows. Where none are bad by the explanation that
-        is preferred, and that is not true of it, one with bad rows takes its place that is
-        likelier, before Schwarz's penalty, and of which it is true. (Where rows vary more than
-        the model has it, the first step tells nothing.) It is not asked of groups, which tell
-        more than single rows.
     """
     n = len(rows.seen.endog)
     some = rows
@@ -114,10 +104,6 @@ def explained_rows(
     starts = [*candidates, *_without_zeros(some, laws, candidates)]
     fits = all_fits(some, laws, starts, eps_bar)
     best, converged = _best(fits)
-    plain = best.mixture.bad is NO_BAD_ROWS and best.mixture.good is laws.good
-    if plain and rows.groups is None and not agrees(best.theta):
-        likelier = [fit for fit in fits if fit.log_likelihood > best.log_likelihood]
-        best, converged = _best([fit for fit in likelier if agrees(fit.theta)] or [best])
     told = _explained(best, fits, len(laws.good.bounds[0]))
     if some is not rows:
         best, converged = rooted(replace(best, rows=rows))

@@ -207,10 +207,14 @@ class Rows:
     @cached_property
     def classical(self) -> tuple[Array, Array]:
         """The classical fit: coefficients (k, d) and scatter (d, d)."""
-        coef = self.coefficients(self.counts[None], self.data)[0]
+        return self.fit(self.counts)
+
+    def fit(self, counts: Array) -> tuple[Array, Array]:
+        """Return coefficients (k, d) and scatter (d, d) of rows that count so often, (n,)."""
+        coef = self.coefficients(counts[None], self.data)[0]
         resid = self.data - self.fitted(coef[None])[0]
-        free = max(self.total - self.n_coef, 1e-9)
-        return coef, (self.counts[:, None] * resid).T @ resid / free
+        free = max(float(counts.sum()) - self.n_coef, 1e-9)
+        return coef, (counts[:, None] * resid).T @ resid / free
 
     @cached_property
     def _unit(self) -> tuple[Array, float]:

@@ -294,17 +294,15 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
         return []
     found = []
     for side in (-1.0, 1.0):
-        coef = rows.classical[0]
+        fit = rows.classical
         for _ in range(SIDE_STEPS):
-            resid = (rows.data - rows.fitted(coef[None])[0])[:, 0]
+            resid = (rows.data - rows.fitted(fit[0][None])[0])[:, 0]
             order = np.argsort(side * resid, kind="stable")
             kept = np.zeros(len(resid))
             inside = np.cumsum(rows.counts[order]) <= (1 - eps_bar) * rows.total
             kept[order] = inside * rows.counts[order]
-            coef = rows.coefficients(kept[None], rows.data)[0]
-        resid = rows.data - rows.fitted(coef[None])[0]
-        free = max(float(kept.sum()) - rows.n_coef, 1.0)
-        found.append((coef, (kept[:, None] * resid).T @ resid / free))
+            fit = rows.fit(kept)
+        found.append(fit)
     return found
 
 

@@ -332,7 +332,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
         before, last = replace(mixture, good=equations.good[None]), np.inf
         for _ in range(EM_STEPS):
             mixture = em_step(rows, mixture, eps_bar)
-        if step is None and _relative_change(before, mixture) < POLISH_TOL:
+        if step is None and relative_change(before, mixture) < POLISH_TOL:
             last = 0.0
             break
     view = seen(rows, mixture)
@@ -341,7 +341,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
     return found, last < SETTLED
 
 
-def _relative_change(before: Mixtures, after: Mixtures) -> float:
+def relative_change(before: Mixtures, after: Mixtures) -> float:
     """Return the largest change of the scatter relative to it, and of probabilities."""
     size = np.abs(after.scatter).max()
     scatter = np.abs(after.scatter - before.scatter).max() / size

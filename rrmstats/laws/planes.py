@@ -25,11 +25,10 @@ from rrmstats.laws.gaussian import (
     is_singular,
     seen,
 )
+from rrmstats.laws.gaussian_equations import relative_change
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
-# Steps without progress after which they become shorter.
-PATIENCE = 30
 # Rows per axis that can tell its variance from others.
 ROWS_PER_AXIS = 5
 
@@ -137,33 +136,13 @@ def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
 
 
 def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
-    """Return a mixture, a batch of one, after EM has come to rest, and whether it has.
-
-    Rows on the border may take turns, since the leading axes follow those that are good. Then
-    steps become shorter, until there is progress again.
-    """
-    least, idle, part = np.inf, 0, 1.0
+    """Return a mixture, a batch of one, after EM has come to rest, and whether it has."""
     for _ in range(MAXITER):
         new = em_step(rows, mixture, eps_bar)
-        grown = np.abs(new.scatter - mixture.scatter).max() / np.abs(new.scatter).max()
-        change = max(float(grown), float(np.abs(new.good - mixture.good).max()))
-        if change < TOL:
+        if relative_change(mixture, new) < TOL:
             return new, True
-        idle += 1
-        if change < 0.9 * least:
-            part, idle, least = min(1.1 * part, 1.0), 0, change
-        elif idle > PATIENCE:
-            part, idle, least = part / 2, 0, change
-        mixture = new if part == 1 else between(mixture, new, part)
+        mixture = new
     return mixture, False
-
-
-def between(before: Mixtures, after: Mixtures, part: float) -> Mixtures:
-    """Return a mixture of the same kind, part of the way from one to another."""
-    names = ("coef", "scatter", "df", "share", "center", "size")
-    ends = {name: (getattr(before, name), getattr(after, name)) for name in names}
-    moved = {name: (1 - part) * old + part * new for name, (old, new) in ends.items()}
-    return replace(after, **moved)
 
 
 def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:

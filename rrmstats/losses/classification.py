@@ -108,7 +108,7 @@ class ClassificationProblem(LogisticProblem):
         mean = MeanFunction.between(Link.logit(), *family.mean_bounds(self.endog))
         starts = [self.plain.weighted_fit(setting.spread(n)), first.theta]
         laws = laws_of_family(family, mean, rows)
-        found = explained_rows(rows, laws, starts, setting.eps_bar, first.agrees)
+        found = explained_rows(rows, laws, starts, setting.eps_bar)
         theta, kept = found.fit.theta, rows.mass * found.good
         losses, params = self.plain.losses(theta), self.design.to_params(theta)
         solution = first.solution.continued(

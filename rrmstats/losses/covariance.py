@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -97,20 +98,26 @@ class CovarianceProblem(ScatterProblem):
                 square, order, self.dim, spread, setting.wnobs(self.n_obs)
             )
             eps_hat = min(eps_hat, setting.eps_bar)
-        mean, raw = self.to_units(location, scatter)
         return CovarianceEstimate(
-            problem=self,
+            **self._fields(location, scatter, order),
             setting=setting,
             solution=solution,
-            params=self.to_params(location, scatter * order),
-            raw_params=self.to_params(location, scatter),
             eps_hat=eps_hat,
             eps_hat_se=error,
+            plane=plane,
+        )
+
+    def _fields(self, location: Array, scatter: Array, order: float) -> dict[str, Any]:
+        """Return what estimates of both steps tell of a location and a scatter over its order."""
+        mean, raw = self.to_units(location, scatter)
+        return dict(
+            problem=self,
+            params=self.to_params(location, scatter * order),
+            raw_params=self.to_params(location, scatter),
             loss_shift=2.0 * float(np.log(self.unit).sum()),
             mean=mean,
             raw_cov=raw,
             ratio=1 / order,
-            plane=plane,
         )
 
     def second_step(self, first: Estimate) -> CovarianceEstimate:
@@ -147,21 +154,14 @@ class CovarianceProblem(ScatterProblem):
         pull, theta = rows.probabilities()[1], self.join(location, scatter)
         first = replace(first, setting=setting)
         share, error = rows.share()
-        params, (mean, cov) = self.to_params(location, scatter), self.to_units(location, scatter)
         return ExplainedCovariance(
-            problem=self,
+            **self._fields(location, scatter, 1.0),
             setting=setting,
             solution=continued(self, first, theta, pull, rows.converged),
-            params=params,
-            raw_params=params,
             first=first,
             explained=rows.explained,
             eps_hat=min(share, eps_bar),
             eps_hat_se=error,
-            loss_shift=first.loss_shift,
-            mean=mean,
-            raw_cov=cov,
-            ratio=1.0,
             plane=None,
             rows=rows,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logit
 from scipy.stats import f as f_distribution
 
-from rrmstats.core.block_array import aligned, row_reduce
+from rrmstats.core.block_array import aligned
 from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
@@ -112,7 +112,6 @@ class GeneralizedProblem(DevianceProblem):
             laws_of_family(self.family, self.mean, law_rows),
             self._candidates(first),
             first.setting.eps_bar,
-            lambda theta: first.agrees(self.design.to_params(theta)),
         )
         dispersion = float(found.fit.others[0]) if self.family.dispersed else 1.0
         rows = Sample(self, first.setting).at(found.fit.theta, dispersion, 1.0)
@@ -279,8 +278,8 @@ class GeneralizedProblem(DevianceProblem):
     def at_boundary(self, rows: TiltedRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
         edge = self.family.at_edge(rows.mu, *self.mean.bounds())
-        total, most = row_reduce(_edge_weights, _joined_edges, weights, edge)
-        return bool(most > HAS_WEIGHT * max(total / self.n_obs, np.finfo(float).tiny))
+        most = float(np.max(np.where(edge, weights, 0.0)))
+        return most > HAS_WEIGHT * max(float(np.mean(weights)), np.finfo(float).tiny)
 
     def _plain_dispersion(self, solution: Solution, sample: Sample) -> float:
         """Return Pearson's estimate of the dispersion, for rows of equal weight.
@@ -311,18 +310,6 @@ class GeneralizedProblem(DevianceProblem):
             rows=rows,
             boundary=boundary,
         )
-
-
-def _edge_weights(weights: Array, edge: np.ndarray) -> tuple[float, float]:
-    """Return the sum of the weights, and the largest among rows at an edge."""
-    return float(weights.sum()), float(np.where(edge, weights, 0.0).max())
-
-
-def _joined_edges(parts: list[tuple[float, float] | None]) -> tuple[float, float] | None:
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    return sum(total for total, _ in found), max(most for _, most in found)
 
 
 def is_logit(link: Callable[[Array], Array]) -> bool:

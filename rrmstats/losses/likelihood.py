@@ -180,7 +180,7 @@ class LikelihoodProblem(NumericalProblem):
         rows = rows_of_likelihood(self.likelihood, setting)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)
         starts = [self.start, first.params, *first.solution.other_minima()]
-        found = explained_rows(rows, laws, starts, setting.eps_bar, first.agrees)
+        found = explained_rows(rows, laws, starts, setting.eps_bar)
         theta, weights = found.fit.theta, rows.mass * found.good
         solution = first.solution.continued(
             theta, self.losses(theta), weights / weights.sum(), first.solution.lambda_, setting

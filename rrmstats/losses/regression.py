@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.stats import t
@@ -84,16 +85,22 @@ class RegressionProblem(SquaresProblem):
         """Return the estimate of the first step, with the variance of the noise of good rows."""
         rows = self._rows(solution, setting)
         noise = self._known_noise(solution, setting) if rows is None else first_noise(rows)
-        params, bad = self.to_params(solution.theta), noise.eps_hat
-        error = float(np.sqrt(bad * (1 - bad) / setting.wnobs(self.n_obs)))
+        error = float(np.sqrt(noise.eps_hat * (1 - noise.eps_hat) / setting.wnobs(self.n_obs)))
         return RegressionEstimate(
+            **self._fields(solution, setting, noise),
+            eps_hat_se=error if rows is None else eps_hat_error(rows, noise),
+        )
+
+    def _fields(self, solution: Solution, setting: Setting, noise: Noise) -> dict[str, Any]:
+        """Return what estimates of both steps hold."""
+        params = self.to_params(solution.theta)
+        return dict(
             problem=self,
             setting=setting,
             solution=solution,
             params=params,
             raw_params=params,
-            eps_hat=bad,
-            eps_hat_se=error if rows is None else eps_hat_error(rows, noise),
+            eps_hat=noise.eps_hat,
             loss_unit=self.endog_unit**2,
             noise=noise,
         )
@@ -120,19 +127,12 @@ class RegressionProblem(SquaresProblem):
         mixture = rows.fitted.mixture
         theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
         share, error = rows.share()
-        params = self.to_params(theta)
+        found = continued(self, first, theta, rows.probabilities()[1], rows.converged)
         return ExplainedRegression(
-            problem=self,
-            setting=setting,
-            solution=continued(self, first, theta, rows.probabilities()[1], rows.converged),
-            params=params,
-            raw_params=params,
+            **self._fields(found, setting, Noise(theta, 1.0, scale, share)),
             first=first,
             explained=rows.explained,
-            eps_hat=share,
             eps_hat_se=error,
-            loss_unit=self.endog_unit**2,
-            noise=Noise(theta, 1.0, scale, share),
             rows=rows,
             basis=basis,
         )
@@ -142,28 +142,21 @@ class RegressionProblem(SquaresProblem):
 
         They are the minima that the search met, and those that it meets at half the bound.
         """
-        found, setting = first.solution, first.setting
-        candidates = [(found.theta[:, None], np.array([[first.noise.scale]]))]
+        setting = first.setting
         if self.blocks is not None:
-            return candidates
-        half = replace(setting, eps_bar=0.5 * setting.eps_bar)
-        other = global_minimum(self, half)
-        for at, met, ends in (
-            (setting, found, found.other_minima()),
-            (half, other, np.vstack([other.theta[None], other.other_minima()])),
-        ):
-            if not len(ends):
-                continue
+            return [(first.solution.theta[:, None], np.array([[first.noise.scale]]))]
+        half, candidates = replace(setting, eps_bar=0.5 * setting.eps_bar), []
+        for at, met in ((setting, first.solution), (half, global_minimum(self, half))):
+            ends = np.vstack([met.theta[None], met.other_minima()])
             points = evaluate(self, ends, at.budget(self.n_obs))
-            for i in np.flatnonzero((points.risk > 0) & np.isfinite(points.lambda_)):
+            told = (points.risk > 0) & (points.lambda_ > 0) & np.isfinite(points.lambda_)
+            for i in np.flatnonzero(told):
                 end = replace(
                     met, theta=points.theta[i], losses=points.losses[i],
-                    weights=points.weights[i], risk=float(points.risk[i]),
-                    lambda_=float(points.lambda_[i]),
+                    risk=float(points.risk[i]), lambda_=float(points.lambda_[i]),
                 )  # fmt: skip
-                if end.lambda_ > 0:
-                    noise = first_noise(FittedRows.of(self, end, at))
-                    candidates.append((noise.params[:, None], np.array([[noise.scale]])))
+                noise = first_noise(FittedRows.of(self, end, at))
+                candidates.append((noise.params[:, None], np.array([[noise.scale]])))
         return candidates
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:

@@ -43,9 +43,7 @@ def explained(res):
     problem = first.problem
     rows = problem.law_rows(first)
     laws = laws_of_family(problem.family, problem.mean, rows)
-    return explained_rows(
-        rows, laws, problem._candidates(first), first.setting.eps_bar, lambda theta: True
-    )
+    return explained_rows(rows, laws, problem._candidates(first), first.setting.eps_bar)
 
 
 @pytest.mark.parametrize(("family", "kind"), WANTED)
@@ -125,6 +123,18 @@ def test_stars_far_from_the_others_are_left_out(eps_bar):
     assert res.explanations["bic"][0] < -6
     assert set(np.flatnonzero(res.outliers())) == {6, 10, 19, 29, 33}  # as those of RRMOLS
     assert 0.4 < res.params["log_te"] < 0.7
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_leverage_rows_that_a_line_would_fit_are_left_out(seed):
+    rng = np.random.default_rng(seed)
+    exog = np.c_[np.ones(100), rng.standard_normal((100, 2))]
+    exog[:10, 1] = 5 + 0.3 * rng.standard_normal(10)
+    endog = rng.gamma(4.0, np.exp(exog @ [1.0, 0.6, -0.4]) / 4.0)
+    endog[:10] = rng.gamma(4.0, 2.7 / 4.0, 10)
+    res = RRMGLM(endog, exog, 0.2, family=FAMILIES["gamma"]).fit()
+    own = sm.GLM(endog[10:], exog[10:], family=FAMILIES["gamma"]).fit()
+    assert np.abs((res.params - own.params) / own.bse).max() < 1
 
 
 def test_rows_that_are_far_in_x_may_be_good():

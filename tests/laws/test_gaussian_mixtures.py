@@ -24,7 +24,7 @@ from rrmstats.laws.gaussian import (
 )
 from rrmstats.laws.gaussian_choice import best_explanation
 from rrmstats.laws.gaussian_equations import Equations, polished
-from rrmstats.laws.gaussian_passes import FittedMixture, polished_on_all
+from rrmstats.losses.gaussian_rows import FittedMixture, polished_on_all
 
 EPS_BAR = 0.4
 TWO_CLUSTERS = Kind(Good.PLAIN, Bad.TWO_CLUSTERS)

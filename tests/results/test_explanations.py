@@ -214,11 +214,11 @@ def test_nothing_is_claimed_where_no_row_may_be_bad():
     assert "second step" not in str(res.summary())
 
 
-def test_intervals_of_labels_allow_for_other_explanations():
+def test_intervals_of_labels_allow_for_flips_that_do_not_show():
     cancer = rrmstats.datasets.breast_cancer.load_pandas().data
     res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
     words = " ".join(str(res.summary()).split())
-    assert "Standard errors allow for the explanations that were not chosen" in words
+    assert "standard errors and intervals allow for random flips that do not show" in words
     assert "conditional on this explanation" not in words
 
 
