@@ -10,7 +10,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
+from rrmstats.core.explanations import (
+    Bad,
+    Explained,
+    Explanation,
+    Good,
+    best_of_each,
+    of_groups,
+)
 from rrmstats.laws.gaussian import (
     CONTAMINATED,
     HEAVY,
@@ -186,7 +193,8 @@ def contaminated(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> Mixtures:
     """Return the best fits with bad rows, from all candidates."""
-    kinds = [kind for kind in CONTAMINATED if kind != OTHER_LINE or rows.n_coef > 1]
+    lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
+    kinds = [kind for kind in CONTAMINATED if kind != OTHER_LINE or lines]
     mixtures = Mixtures.join(
         [
             started(rows, *each, kind, eps_bar, i)
@@ -229,6 +237,18 @@ def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -
     return converged(rows, Mixtures.join(starts), eps_bar)
 
 
+def heavy_beside_bad(rows: Rows, bad: Mixtures, eps_bar: float) -> Mixtures:
+    """Return fits with bad groups, and Student noise of the rows of the others."""
+    kinds = [KINDS[kind].bad for kind in bad.kind]
+    starts = replace(
+        bad,
+        kind=np.array([NUMBER[Kind(Good.HEAVY_TAILS, kind)] for kind in kinds], dtype=int),
+        df=np.full(len(bad), DEGREES[1]),
+        log_likelihood=np.full(len(bad), -np.inf),
+    )
+    return sound(rows, converged(rows, starts, eps_bar), eps_bar)
+
+
 def compared(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> tuple[GaussianExplanation, ...]:
@@ -252,6 +272,8 @@ def compared(
     parts.append(with_laplace_tails(rows, heavy, plain) if rows.dim == 1 else heavy)
     bad = contaminated(rows, every, eps_bar)
     parts.append(bad)
+    if rows.groups is not None and len(bad):
+        parts.append(heavy_beside_bad(rows, bad, eps_bar))
     if rows.dim == 1 and len(rows.whole.middle):
         parts.append(changing_noise(rows, plain, bad, eps_bar))
     mixtures = Mixtures.join(parts)
@@ -369,9 +391,9 @@ def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
         bad=kind.bad,
         log_likelihood=float(mixture.log_likelihood[0]),
         eps=float(rows.counts @ mixture.row_shares()[:, 0].sum(axis=0)) / rows.total,
-        prob_bad=prob_bad,
+        prob_bad=of_groups(prob_bad, rows.groups),
         mixture=mixture,
         candidate=int(mixture.candidate[0]),
         penalty=float(penalties(rows, mixture)[0]),
-        entropy=float(rows.counts @ (entr(prob_bad) + entr(1 - prob_bad))),
+        entropy=float(rows.together.decisions @ (entr(prob_bad) + entr(1 - prob_bad))),
     )
