@@ -234,7 +234,8 @@ def test_any_likelihood_and_loss_have_groups(name):
         np.testing.assert_allclose(other.bse, one.bse, rtol=0.06)
     assert found.cov_type == "cluster"
     assert list(found.outlier_groups(0.999)[:BAD]) == [True] * BAD
-    assert "Smallest weights of groups" in " ".join(str(found.summary()).split())
+    listed = "Smallest weights of groups" if found.steps == 1 else "Most likely bad groups"
+    assert listed in " ".join(str(found.summary()).split())
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -278,9 +279,10 @@ def test_few_labels_tell_bad_groups_where_the_model_is_sure_of_them():
 
 
 def test_a_bound_that_is_too_small_is_told_with_the_groups():
-    res = made("ols", frame(bad=6), eps_bar=0.02, groups="hospital").fit(steps=1)
+    model = made("ols", frame(bad=6), eps_bar=0.02, groups="hospital")
     with pytest.warns(rrmstats.results.stability.UnstableWarning, match="groups h"):
-        assert not res.stability.stable
+        res = model.fit()
+    assert not res.stability.stable
 
 
 def test_bootstrap_draws_whole_groups():
