@@ -79,9 +79,11 @@ def compared_beyond(first: Estimate) -> Estimate | None:
     if not compares(problem, setting):
         return None
     bound = max(largest_bound(problem, first.wnobs), setting.eps_bar)
+    at = replace(setting, eps_bar=bound)
     if problem.seeks_minima:
-        return robust_estimate(problem, replace(setting, eps_bar=bound))
-    return problem.second_step(replace(first, setting=replace(setting, eps_bar=bound)))
+        return robust_estimate(problem, at)
+    robust = problem.second_step(replace(first, setting=at))
+    return None if robust.first is None else robust  # groups of rows that have one step
 
 
 def compares(problem: EstimableProblem, setting: Setting) -> bool:

@@ -278,11 +278,11 @@ def test_few_labels_tell_bad_groups_where_the_model_is_sure_of_them():
     assert "of the groups have labels that were flipped" in res.explanation.sentence
 
 
-def test_a_bound_that_is_too_small_is_told_with_the_groups():
-    model = made("ols", frame(bad=6), eps_bar=0.02, groups="hospital")
-    with pytest.warns(rrmstats.results.stability.UnstableWarning, match="groups h"):
-        res = model.fit()
-    assert not res.stability.stable
+def test_a_bound_that_is_too_small_is_told():
+    res = made("ols", frame(bad=6), eps_bar=0.02, groups="hospital").fit()
+    assert list(res.outlier_groups()[:6]) == [True] * 6
+    text = " ".join(str(res.summary()).split())
+    assert "The share of bad rows is at its bound, eps_bar" in text
 
 
 def test_bootstrap_draws_whole_groups():
