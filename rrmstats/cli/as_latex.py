@@ -49,11 +49,12 @@ def latex_summary(tables: Iterable[Any], notes: Iterable[str]) -> str:
 
 def _tabular(table: Any) -> str:
     cells = [[_cell(cell) for cell in row] for row in table]
-    width = max(i for row in cells for i, cell in enumerate(row, 1) if cell)
-    rows = [" & ".join(row[:width]) + r" \\" for row in cells]
+    filled = [j for j, column in enumerate(zip(*cells, strict=True)) if any(column)]
+    kept = sorted({0, *filled})
+    rows = [" & ".join(row[j] for j in kept) + r" \\" for row in cells]
     if any(cell.datatype == "header" for cell in table[0]):
         rows.insert(1, r"\midrule")
-    aligns = "l" + "r" * (width - 1)
+    aligns = "l" + "r" * (len(kept) - 1)
     if table[0][-2].datatype == "stub":  # names and values, twice
         aligns = "lrlr"
     title = [f"{latex_escaped(table.title)}\\\\"] if table.title else []

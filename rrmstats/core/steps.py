@@ -56,7 +56,7 @@ def take_steps(
 
 def second_step_of(first: Estimate, robust: Estimate | None) -> Estimate:
     """Return the second step of a first, given that at the largest bound, where there is one."""
-    if robust is None or first.setting.eps_bar == 0:
+    if robust is None or robust.first is None or first.setting.eps_bar == 0:
         own = first.problem.second_step(first)
     else:
         own = bounded(first, robust)
@@ -82,8 +82,7 @@ def compared_beyond(first: Estimate) -> Estimate | None:
     at = replace(setting, eps_bar=bound)
     if problem.seeks_minima:
         return robust_estimate(problem, at)
-    robust = problem.second_step(replace(first, setting=at))
-    return None if robust.first is None else robust  # groups of rows that have one step
+    return problem.second_step(replace(first, setting=at))
 
 
 def compares(problem: EstimableProblem, setting: Setting) -> bool:

@@ -287,7 +287,7 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
     """Return fits to the rows on either side of the classical fit: coefficients and variances.
 
     Many bad rows on one side draw the classical fit between them and the good ones, so that none
-    is far from it.
+    is far from it. Exact fits are left out.
     """
     if rows.dim > 1:
         return []
@@ -301,7 +301,8 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
             inside = np.cumsum(rows.counts[order]) <= (1 - eps_bar) * rows.total
             kept[order] = inside * rows.counts[order]
             fit = rows.fit(kept)
-        found.append(fit)
+        if not rows.refuses(*fit):
+            found.append(fit)
     return found
 
 

@@ -334,8 +334,8 @@ class RRMModel(
         Parameters
         ----------
         eps_bar : array_like, optional
-            The bounds, in [0, 1); by default 0, 0.02, ..., 0.5, as far as they leave as many
-            observations as parameters. The model's own `eps_bar` plays no part.
+            The bounds, in [0, 1); by default 0, 0.02, ..., up to the largest,
+            ``(nobs - k) / (2 nobs)``. The model's own `eps_bar` plays no part.
         steps : {2, 1}, optional
             Number of steps of each fit; see `fit`.
         n_starts, rng, tol, maxiter, cov_type, cov_kwds, use_t : optional

@@ -156,7 +156,7 @@ def _not_compared(model: Any, estimate: Estimate) -> str:
     if estimate.setting.eps_bar == 0:
         return "no row may be bad, since eps_bar is 0"
     if estimate.first is None:
-        return "the fit has one step; fit(steps=2) compares them"
+        return "the fit has one step, and second steps are compared"
     return "" if estimate.solution.converged else "the fit did not converge"
 
 

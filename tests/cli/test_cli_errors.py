@@ -10,8 +10,7 @@ FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
     ("argv", "line"),
     [
         (["nothing"], "invalid choice: 'nothing'"),
-        (["fit"], "arguments are required: FORMULA, DATA, --eps-bar"),
-        (FIT[:3], "arguments are required: --eps-bar; see rrmstats fit --help"),
+        (["fit"], "arguments are required: FORMULA, DATA; see rrmstats fit --help"),
         ([*FIT, "--bogus"], "unrecognized arguments: --bogus; see rrmstats --help"),
         (["fit", "y", "~", "x", "a.csv", "--eps-bar", "0"], "x a.csv (a formula needs quotes)"),
         ([*FIT[:-1], "1"], "argument --eps-bar: must be in [0, 1) or auto, got '1'"),

@@ -108,7 +108,7 @@ def test_family_and_link(rows, run):
     import statsmodels.api as sm
 
     family = sm.families.Gamma(sm.families.links.Log())
-    fit = rrmstats.glm("time ~ x", rows, 0.1, family=family).fit()
+    fit = rrmstats.glm("time ~ x", rows, 0.1, family=family).fit(stability=False)
     options = ("--model", "glm", "--family", "gamma", "--link", "log", "--format", "json")
     done = run("fit", "time ~ x", "rows.csv", "--eps-bar", "0.1", *options)
     assert record(done)["params"] == pytest.approx(fit.params.to_dict(), rel=1e-8)
@@ -252,7 +252,7 @@ def test_html_is_a_document_that_escapes_names(stars, run):
     assert page.startswith("<!DOCTYPE html>")
     assert reader.open == []
     assert "script" not in reader.seen
-    assert formula in reader.text and "Smallest weights" in reader.text
+    assert formula in reader.text and "Most likely bad rows" in reader.text
 
 
 @pytest.mark.slow

@@ -34,11 +34,10 @@ def test_eps_bar(eps_bar, error, message):
         rrmstats.ols("y ~ x", FRAME, eps_bar)
 
 
-def test_eps_bar_is_required():
-    with pytest.raises(TypeError, match="eps_bar is required"):
-        RRMOLS(ENDOG, EXOG)
-    with pytest.raises(TypeError, match="eps_bar is required"):
-        rrmstats.ols("y ~ x", FRAME)
+def test_eps_bar_is_automatic_where_it_is_not_given():
+    models = RRMOLS(ENDOG, EXOG), rrmstats.ols("y ~ x", FRAME)
+    assert [model.eps_bar for model in models] == ["auto", "auto"]
+    assert models[0].fit().choice is not None
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,15 @@ def small(n=40):
 
 
 def test_the_default_grid():
-    assert_allclose(default_grid(2, 100.0), np.arange(26) / 50, atol=1e-15)
+    assert_allclose(default_grid(0.49), np.arange(25) / 50, atol=1e-15)
+    assert_allclose(default_grid(0.12), np.arange(7) / 50, atol=1e-15)
+    assert_array_equal(default_grid(0.0), [0.0])
 
 
-def test_the_default_grid_leaves_as_many_observations_as_parameters():
-    grid = default_grid(7, 10.0)
-    assert_allclose(grid[-1], 0.3)
+def test_the_default_grid_ends_at_the_largest_bound():
     data = frame().iloc[8:14]
     path = rrmstats.ols("y ~ x + z + x:z", data, eps_bar=0.1).path(steps=1)
-    assert path.eps_bars.max() <= 1 - 4 / 6
+    assert_allclose(path.eps_bars[-1], 0.16)  # the last before (6 - 4) / (2 * 6)
 
 
 def test_a_given_grid_that_leaves_too_few_observations_is_refused():
