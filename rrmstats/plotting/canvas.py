@@ -26,7 +26,9 @@ CUTOFF: Style = {"linestyle": ":", "color": GRAY, "linewidth": 1.2}
 REFERENCE: Style = {"color": GRAY, "linewidth": 0.8}
 FROM_ZERO: Style = {"xlim": (0, None), "ylim": (0, None)}
 # Colors of weights: the scale begins at 0, so that rows without weight are yellow in all pictures.
+# So are rows that are surely bad.
 WEIGHT_COLORS: Style = {"cmap": "cividis_r", "vmin": 0.0}
+PROBABILITY_COLORS: Style = {"cmap": "cividis", "vmin": 0.0, "vmax": 1.0}
 # More points than this are drawn as an image: in SVG and PDF each of them is a path otherwise.
 MANY_ROWS = 5000
 # Fraction of clean rows within the cutoffs that are drawn.

@@ -285,7 +285,7 @@ class FittedPath(Protocol):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Estimates and their intervals by eps_bar and term."""
+        """Estimates and their intervals by eps_bar and term, and what explains the rows."""
 
     @property
     def weights(self) -> pd.DataFrame:
@@ -294,6 +294,10 @@ class FittedPath(Protocol):
     @property
     def relative_weights(self) -> pd.DataFrame:
         """Weights in units of equal ones, shape (n, m)."""
+
+    @property
+    def prob_bad(self) -> pd.DataFrame:
+        """Probabilities of the rows to be bad, shape (n, m); in two steps only."""
 
     @property
     def residuals(self) -> pd.DataFrame:
@@ -309,7 +313,7 @@ class FittedPath(Protocol):
 
     @property
     def leaves(self) -> pd.DataFrame:
-        """Where each row's relative weight falls below a half and below 1 %."""
+        """Where each row leaves: its probability to be good, or weight, is below 0.5 or 0.01."""
 
     @property
     def signs(self) -> list[str]:
