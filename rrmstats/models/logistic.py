@@ -33,6 +33,7 @@ from rrmstats.models.checks import (
     readable_errors,
 )
 from rrmstats.models.classes import as_labels, check_classes
+from rrmstats.models.designs import DesignedModel
 from rrmstats.models.partitioned import held_arrays
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper
@@ -50,7 +51,7 @@ PLAIN_STEPS, PENALIZED_STEPS = 100, 2
 VALUE_NOISE = 1e-13
 
 
-class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
+class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], Logit):
     """Logistic regression when some of the rows may be wrong.
 
     Once misclassified rows have lost their weight, a hyperplane separates the others, and then
