@@ -83,7 +83,7 @@ def short_tailed_density(resid: Array, counts: Array, at: Array) -> Array:
         shape = float(np.exp(log_shape))
         return -float(counts @ gennorm.logpdf(size, shape, scale=scale(shape)))
 
-    ends = np.log(SHORT_SHAPES)
+    ends = float(np.log(SHORT_SHAPES[0])), float(np.log(SHORT_SHAPES[1]))
     shape = float(np.exp(minimize_scalar(loss, bounds=ends, method="bounded").x))
     return np.asarray(gennorm.pdf(at, shape, scale=scale(shape) * unit))
 

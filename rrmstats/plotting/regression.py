@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import chi2
@@ -148,9 +148,7 @@ def _residuals(results: AnyRegression) -> tuple[Array, str]:
     return np.asarray(results.resid), "residual"
 
 
-def _draw_leverage(
-    ax: Axes, results: AnyRegression, level: float | None, label: int
-) -> DrawnRows:
+def _draw_leverage(ax: Axes, results: AnyRegression, level: float | None, label: int) -> DrawnRows:
     model = results.model
     x = model.design_distances()
     if x is None:

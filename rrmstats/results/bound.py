@@ -43,9 +43,7 @@ class BoundResults(GroupResults):
         """Names of what the model estimates."""
         return list(self.model.data.param_names)
 
-    def path(
-        self, eps_bar: ArrayLike | None = None, *, progress: bool | None = None
-    ) -> RRMPath:
+    def path(self, eps_bar: ArrayLike | None = None, *, progress: bool | None = None) -> RRMPath:
         """Fit the model at each of several bounds, with the steps and the options of this fit.
 
         Parameters

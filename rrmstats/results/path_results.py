@@ -239,7 +239,7 @@ class RRMPath:
         if self.steps == 1 or not any(found):
             return [None] * len(self)
         # Where no row may be bad, some models compare nothing.
-        plain = np.where(self.eps_bars == 0, Good.PLAIN.value, None)
+        plain = [Good.PLAIN.value if eps_bar == 0 else None for eps_bar in self.eps_bars]
         return [each.name if each else other for each, other in zip(found, plain, strict=True)]
 
     @cached_property

@@ -8,7 +8,7 @@ from matplotlib.text import Text
 
 import rrmstats
 from rrmstats import plotting
-from rrmstats.plotting.path_rows import value_edges
+from rrmstats.plotting.path_arrays import value_edges
 from rrmstats.plotting.paths import NEVER, STAYS
 
 from .axes_content import texts
