@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import f as f_distribution
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Explained
@@ -20,11 +19,6 @@ from rrmstats.core.setting import Setting
 
 # Differences of parameters, relative to the largest, that are rounding: at exact fits all of them.
 ROUNDING = 1e-8
-# Level at which an explanation differs from the first step by more than chance: one clean sample
-# in so many would lose its best explanation.
-AGREEMENT = 1e-4
-# Degrees of freedom from which on an F distribution is that of a chi-square variable.
-MOST_FREEDOM = 1e9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,6 +51,9 @@ class Estimate:
         The largest bound at which explanations were compared; NaN where there is one step.
     robust : Estimate or None
         The second step at that bound, where it is another one.
+    interval_shift : ndarray, shape (k,), or None
+        How far the centers of confidence intervals lie from `params`, where an explanation that
+        was not chosen sets them; `added_variance` has its square. None where they are centered.
 
     Examples
     --------
@@ -84,6 +81,7 @@ class Estimate:
     added_variance: Array | float = 0.0
     largest: float = np.nan
     robust: Estimate | None = None
+    interval_shift: Array | None = None
 
     @property
     def base(self) -> Array | None:
@@ -135,24 +133,6 @@ class Estimate:
             other.params, self.params, np.sqrt(np.diag(self.covariance()))
         )
 
-    def agrees(self, params: Array) -> bool:
-        """Tell whether other parameters differ from these by no more than chance.
-
-        The first step is consistent for the good rows whatever the bad ones are like, and more
-        precise estimates differ from it by less than its own errors.
-        """
-        variance = self.covariance()
-        known = np.isfinite(np.diag(variance))
-        gap, inverse = params - self.params, np.zeros_like(variance)
-        inverse[np.ix_(known, known)] = np.linalg.pinv(
-            variance[np.ix_(known, known)], hermitian=True
-        )
-        rank = min(self.problem.n_params, int(known.sum()))
-        chance = f_distribution.sf(
-            gap @ inverse @ gap / rank, rank, min(self.inference_freedom, MOST_FREEDOM)
-        )
-        return bool(chance > AGREEMENT)
-
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of `params` if the noise does not change, shape (k, k)."""
         raise NotImplementedError(f"{type(self).__name__} has no covariance for constant noise")
@@ -201,6 +181,9 @@ class EstimableProblem(SmoothProblem):
     >>> isinstance(problem, EstimableProblem), estimate.params.round(1)
     (True, array([2.1]))
     """
+
+    #: Whether the second step starts from minima of the risk at several bounds.
+    seeks_minima: bool = False
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
         """Return the estimate of the first step, consistent where a correction is known.

@@ -21,8 +21,8 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.search import SAME_END, Solution, global_minimum
 from rrmstats.core.setting import Setting
 
-# Bounds, relative to the largest, at which minima are sought from which second steps start.
-FRACTIONS = (1.0, 0.5, 0.25)
+# Smaller bounds, relative to the largest, at which minima are sought too.
+FRACTIONS = (0.5, 0.25)
 # Distance of the bounds of a path.
 GRID = 0.02
 # Rows beyond which bounds are compared on a sample of them.
@@ -70,42 +70,33 @@ def second_steps(firsts: Sequence[Estimate]) -> tuple[Estimate, ...]:
 def compared_beyond(first: Estimate) -> Estimate | None:
     """Return the second step at the largest bound; None where bounds are not compared."""
     problem, setting = first.problem, first.setting
-    return robust_estimate(problem, setting) if compares(problem, setting) else None
+    if not compares(problem, setting):
+        return None
+    bound = max(largest_bound(problem, first.wnobs), setting.eps_bar)
+    if problem.seeks_minima:
+        return robust_estimate(problem, replace(setting, eps_bar=bound))
+    return problem.second_step(replace(first, setting=replace(setting, eps_bar=bound)))
 
 
 def compares(problem: EstimableProblem, setting: Setting) -> bool:
     """Tell whether explanations are compared at several bounds."""
     few = problem.blocks is None and problem.n_obs <= MOST_ROWS
-    return few and setting.eps_bar > 0 and has_second_step(problem)
+    has_second = type(problem).second_step is not EstimableProblem.second_step
+    return few and setting.eps_bar > 0 and has_second
 
 
-def has_second_step(problem: EstimableProblem) -> bool:
-    """Tell whether a problem can explain its rows."""
-    return type(problem).second_step is not EstimableProblem.second_step
+def robust_estimate(problem: EstimableProblem, setting: Setting) -> Estimate:
+    """Return the second step at a large bound, from minima of the risk there and below.
 
-
-def robust_estimate(
-    problem: EstimableProblem, setting: Setting, most: float | None = None
-) -> Estimate:
-    """Return the second step at the largest bound, from the minima of the risk at several.
-
-    It does not depend on the bound of the setting, unless that is larger still. Problems without
-    a second step return their first.
-
-    Parameters
-    ----------
-    problem : EstimableProblem
-    setting : Setting
-    most : float, optional
-        The bound, where the rows allow it; by default that of the rows.
+    Problems without a second step return their first.
     """
-    bound = largest_bound(problem, setting.wnobs(problem.n_obs))
-    bound = max(bound, setting.eps_bar) if most is None else min(bound, most)
-    settings = [replace(setting, eps_bar=bound * part) for part in FRACTIONS]
-    found, *others = (global_minimum(problem, each) for each in settings)
-    if has_second_step(problem):
-        found = replace(found, elsewhere=np.vstack([minima(each) for each in others]))
-    return problem.second_step(problem.consistent(found, settings[0]))
+    found = global_minimum(problem, setting)
+    if problem.seeks_minima:
+        parts = [replace(setting, eps_bar=part * setting.eps_bar) for part in FRACTIONS]
+        others = np.vstack([minima(global_minimum(problem, part)) for part in parts])
+        # Where a search at that bound does not end, its last point is a start like others.
+        found = replace(found, elsewhere=others, converged=True)
+    return problem.second_step(problem.consistent(found, setting))
 
 
 def minima(found: Solution) -> Array:
@@ -115,13 +106,13 @@ def minima(found: Solution) -> Array:
 
 def bounded(first: Estimate, robust: Estimate) -> Estimate:
     """Return the second step at the bound of a first step, given that at the largest bound."""
-    setting, bound = first.setting, robust.setting.eps_bar
-    if not robust.eps_hat > setting.eps_bar:
-        own = replace(seen_from(first, robust), largest=bound)
+    bound, beyond = robust.setting.eps_bar, robust.eps_hat > first.setting.eps_bar
+    if first.problem.seeks_minima and not beyond:
+        own = seen_from(first, robust)
     else:
         found = replace(first.solution, elsewhere=minima(robust.solution))
         own = first.problem.second_step(replace(first, solution=found))
-        own = replace(own, first=first, largest=bound, robust=robust)
+    own = replace(own, first=first, largest=bound, robust=robust if beyond else None)
     if own.explained is None or own.explained.chosen.bad is Bad.NONE:
         return own
     follows = follows_another(first, own.solution.theta)
@@ -170,9 +161,11 @@ def seen_from(first: Estimate, second: Estimate) -> Estimate:
         (there.divergence, there.risk),
     )  # fmt: skip
     converged = first.solution.converged and there.converged
+    paper = second.first is not None and second.raw_params is second.first.raw_params
     return replace(
         second,
         setting=setting,
+        raw_params=first.raw_params if paper else second.raw_params,
         first=first,
         solution=replace(solution, converged=converged),
         explained=allowed(second.explained, setting.eps_bar),

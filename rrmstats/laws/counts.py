@@ -10,7 +10,8 @@ from scipy.special import betaln, digamma, gammaln, xlogy
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Good
-from rrmstats.laws.mixture import Bounds, GoodRows, NoParameters
+from rrmstats.laws.mixture import LONGEST, Bounds, GoodRows, NoParameters
+from rrmstats.laws.rows import Responses
 
 # Overdispersion, as a correlation or as what alpha adds to the variance, that counts as none.
 LEAST_DISPERSION = 1e-4
@@ -23,8 +24,8 @@ FAR = 3.0
 LEAST_MEDIAN = 1.0
 # Bounds of the shapes of wide shares.
 SHAPES = (1e-2, 1e1)
-# Largest change of a dispersion in one step, as a factor.
-LARGEST_FACTOR = 3.0
+# Size from which Stirling's series is exact to rounding.
+LARGE = 50.0
 
 
 class Mean(Protocol):
@@ -44,10 +45,6 @@ class CountFamily(Protocol):
         """Return the log-probabilities of counts, given their means."""
 
 
-def _one(values: Array) -> Array:
-    return values[None]
-
-
 @dataclass(frozen=True, eq=False)
 class PlainCounts(NoParameters):
     """Counts of an exponential family, whose variance is what the mean says."""
@@ -56,19 +53,17 @@ class PlainCounts(NoParameters):
     mean: Mean
     kind: ClassVar[Good] = Good.PLAIN
 
-    def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n)."""
         mu, slope = self.mean.mean_and_slope(predictors[0])
-        variance = self.family.variance(mu)
+        variance, size = self.family.variance(mu), seen.size
         per_unit = size * slope / variance
         return GoodRows(
-            self.family.log_pmf(size * endog, size * mu, size),
-            _one((endog - mu) * per_unit),
-            _one(_one(slope * per_unit)),
+            self.family.log_pmf(seen.counts, size * mu, size),
+            ((seen.endog - mu) * per_unit)[None],
+            (slope * per_unit)[None, None],
             size * mu,
             np.sqrt(size * variance),
-            np.zeros((0, len(endog))),
-            np.zeros((0, len(endog))),
         )
 
 
@@ -86,38 +81,33 @@ class OverdispersedCounts:
     mean: Mean
     given: float = 0.0
     kind: ClassVar[Good] = Good.OVERDISPERSED
+    bounds: ClassVar[Bounds] = (np.array([LEAST_DISPERSION]), np.array([np.inf]))
 
-    def start(self, endog: Array, size: Array, predictors: Array) -> Array:
+    def start(self, seen: Responses, predictors: Array) -> Array:
         """Return the alpha of the middle of the squared residuals, and a small one at least."""
-        m = size * self.mean.mean_and_slope(predictors[0])[0]
-        alpha = np.median(((size * endog - m) ** 2 - m) / np.maximum(m, 1.0) ** 2)
+        m = seen.size * self.mean.mean_and_slope(predictors[0])[0]
+        alpha = np.median(((seen.counts - m) ** 2 - m) / np.maximum(m, 1.0) ** 2)
         return np.array([float(np.clip(alpha, 0.05, 5.0))])
 
-    def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n) and the added alpha."""
         mu, slope = self.mean.mean_and_slope(predictors[0])
-        y, m, slope = size * endog, size * mu, size * slope
+        y, m, slope = seen.counts, seen.size * mu, seen.size * slope
         alpha = own[0] + self.given
-        shape = size / alpha
+        shape = seen.size / alpha
         weight = shape / (m * (shape + m))
         return GoodRows(
             log_negative_binomial(y, m, shape),
-            _one((y - m) * slope * weight),
-            _one(_one(slope**2 * weight)),
+            ((y - m) * slope * weight)[None],
+            (slope**2 * weight)[None, None],
             m,
             np.sqrt(1.0 / weight),
-            _one(-shape_slope(y, m, shape) * shape / alpha),
-            np.zeros((1, len(endog))),
+            (-shape_slope(y, m, shape) * shape / alpha)[None],
         )
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
         """Return alpha after a step of scoring."""
-        return _scored(own, mass, rows.own[0])
-
-    @property
-    def bounds(self) -> Bounds:
-        """Least and largest alpha."""
-        return np.array([LEAST_DISPERSION]), np.array([np.inf])
+        return scored(own, mass, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,49 +116,39 @@ class OverdispersedShares:
 
     mean: Mean
     kind: ClassVar[Good] = Good.OVERDISPERSED
+    bounds: ClassVar[Bounds] = (np.array([LEAST_DISPERSION]), np.array([MOST_CORRELATION]))
 
-    def start(self, endog: Array, size: Array, predictors: Array) -> Array:
+    def start(self, seen: Responses, predictors: Array) -> Array:
         """Return a small correlation."""
         return np.array([0.05])
 
-    def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n) and a correlation."""
         p, slope = self.mean.mean_and_slope(predictors[0])
-        trials = np.maximum(np.round(size), 1.0)
-        y, rho = np.clip(size * endog, 0.0, trials), own[0]
-        total = (1.0 - rho) / rho
-        a, b, rest = p * total, (1.0 - p) * total, trials - y
-        choices = gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(rest + 1.0)
-        up, down = digamma(y + a) - digamma(a), digamma(rest + b) - digamma(b)
-        both = digamma(trials + total) - digamma(total)
+        trials, rho = seen.trials, own[0]
+        shapes = np.stack([p, 1.0 - p]) * (1.0 - rho) / rho
+        up, down = shape_slopes(seen, shapes)
         variance = p * (1.0 - p) * trials * (1.0 + (trials - 1.0) * rho)
         return GoodRows(
-            choices + betaln(y + a, rest + b) - betaln(a, b),
-            _one(slope * total * (up - down)),
-            _one(_one((slope * trials) ** 2 / variance)),
+            log_beta_binomial(seen, shapes),
+            (slope * (1.0 - rho) / rho * (up - down))[None],
+            ((slope * trials) ** 2 / variance)[None, None],
             trials * p,
             np.sqrt(variance),
-            _one((both - p * up - (1.0 - p) * down) / rho**2),
-            np.zeros((1, len(endog))),
+            (-(p * up + (1.0 - p) * down) / rho**2)[None],
         )
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
         """Return the correlation after a step of scoring."""
-        return _scored(own, mass, rows.own[0])
-
-    @property
-    def bounds(self) -> Bounds:
-        """Least and largest correlation."""
-        return np.array([LEAST_DISPERSION]), np.array([MOST_CORRELATION])
+        return scored(own, mass, rows)
 
 
-def _scored(own: Array, mass: Array, scores: Array) -> Array:
+def scored(own: Array, mass: Array, rows: GoodRows) -> Array:
     """Return a dispersion after a step of scoring in its logarithm."""
-    scores = np.where(mass > 0, scores, 0.0) * own[0]
+    scores = np.where(mass > 0, rows.own, 0.0)[0] * own[0]
     spread = float(mass @ scores**2)
     step = float(mass @ scores) / spread if spread > 0 else 0.0
-    limit = float(np.log(LARGEST_FACTOR))
-    return own * np.exp(np.clip(step, -limit, limit))
+    return own * np.exp(np.clip(step, -LONGEST, LONGEST))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,30 +158,27 @@ class WideCounts:
     The parameter s is their median.
     """
 
-    def start(self, endog: Array, rows: GoodRows) -> Array:
+    bounds: ClassVar[Bounds] = (np.array([LEAST_MEDIAN]), np.array([np.inf]))
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return the middle of the counts of rows that are far."""
-        far = endog[np.abs(endog - rows.center) > FAR * rows.spread]
-        middle = float(np.median(far)) if len(far) else float(np.mean(rows.center))
-        return np.array([max(middle, LEAST_MEDIAN)])
+        return np.array([_far_median(seen, rows, 1.0)])
 
-    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
-        return log_lomax(size * endog, own[0])
+        return log_lomax(seen.counts, own[0])
 
-    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
-        """Return the equation of the median."""
-        at = size * endog + own[0]
-        return _one(1.0 - own[0] / at - own[0] / (at + 1.0))
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in the median."""
+        at = seen.counts + own[0]
+        return (1.0 / own[0] - 1.0 / at - 1.0 / (at + 1.0))[None]
 
-    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
-        """Return the median after a step."""
-        off = float(mass @ (1.0 - self.equations(endog, size, rows, own)[0]))
-        return own * float(mass.sum()) / max(off, LEAST_DISPERSION)
 
-    @property
-    def bounds(self) -> Bounds:
-        """Least and largest median."""
-        return np.array([LEAST_MEDIAN]), np.array([np.inf])
+def _far_median(seen: Responses, rows: GoodRows, otherwise: float) -> float:
+    """Return the median of counts that are far, or a multiple of the mean where none is."""
+    far = seen.endog[np.abs(seen.endog - rows.center) > FAR * rows.spread]
+    middle = float(np.median(far)) if len(far) else otherwise * float(np.mean(rows.center))
+    return max(middle, LEAST_MEDIAN)
 
 
 def log_lomax(count: Array, scale: Array | float) -> Array:
@@ -220,97 +197,138 @@ def log_lomax(count: Array, scale: Array | float) -> Array:
 class EitherLabel(NoParameters):
     """Labels 0 and 1, one as likely as the other."""
 
-    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
-        return np.full(len(endog), -np.log(2.0))
+        return np.full(len(seen.endog), -np.log(2.0))
 
 
 @dataclass(frozen=True, eq=False)
 class AnyShare:
     """Counts of successes without predictors: beta-binomial, with the shapes of its beta law."""
 
-    def start(self, endog: Array, rows: GoodRows) -> Array:
+    bounds: ClassVar[Bounds] = (np.full(2, SHAPES[0]), np.full(2, SHAPES[1]))
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return the shapes at which any number of successes is as likely as any other."""
         return np.ones(2)
 
-    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
-        trials = np.maximum(np.round(size), 1.0)
-        y = np.clip(size * endog, 0.0, trials)
-        choices = gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0)
-        return choices + betaln(y + own[0], trials - y + own[1]) - betaln(*own)
+        return log_beta_binomial(seen, own)
 
-    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
-        """Return the equations of the shapes."""
-        trials = np.maximum(np.round(size), 1.0)
-        y = np.clip(size * endog, 0.0, trials)
-        both = digamma(own.sum(axis=0)) - digamma(trials + own.sum(axis=0))
-        up = digamma(y + own[0]) - digamma(own[0]) + both
-        down = digamma(trials - y + own[1]) - digamma(own[1]) + both
-        return np.stack([up, down])
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in the shapes."""
+        return shape_slopes(seen, own)
 
-    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
-        """Return the shapes after a step of their fixed point (Minka's)."""
-        trials = np.maximum(np.round(size), 1.0)
-        both = float(mass @ (digamma(trials + own.sum()) - digamma(own.sum())))
-        pull = self.equations(endog, size, rows, own) @ mass
-        return own * (1.0 + pull / max(both, LEAST_DISPERSION))
 
-    @property
-    def bounds(self) -> Bounds:
-        """Least and largest shapes."""
-        return np.full(2, SHAPES[0]), np.full(2, SHAPES[1])
+def _results(seen: Responses) -> Array:
+    """Return the numbers of successes and of failures, shape (2, n)."""
+    successes = np.clip(seen.counts, 0.0, seen.trials)
+    return np.stack([successes, seen.trials - successes])
+
+
+def log_beta_binomial(seen: Responses, shapes: Array) -> Array:
+    """Return the log-probabilities of successes, at the shapes (2, ...) of a beta law."""
+    y, rest = _results(seen)
+    choices = gammaln(seen.trials + 1.0) - gammaln(y + 1.0) - gammaln(rest + 1.0)
+    return choices + betaln(y + shapes[0], rest + shapes[1]) - betaln(*shapes)
+
+
+def shape_slopes(seen: Responses, shapes: Array) -> Array:
+    """Return their derivatives in the shapes, shape (2, n)."""
+    total = shapes.sum(axis=0)
+    both = digamma(total) - digamma(seen.trials + total)
+    each = shapes if shapes.ndim > 1 else shapes[:, None]
+    return digamma(_results(seen) + each) - digamma(each) + both
 
 
 @dataclass(frozen=True, eq=False)
 class CountCluster:
     """Counts without predictors around one mean: negative binomial, with its mean and alpha."""
 
-    def start(self, endog: Array, rows: GoodRows) -> Array:
+    bounds: ClassVar[Bounds] = (
+        np.array([LEAST_MEDIAN, LEAST_DISPERSION]),
+        np.array([np.inf, MOST_ALPHA]),
+    )
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return the middle of the counts of rows that are far."""
-        far = endog[np.abs(endog - rows.center) > FAR * rows.spread]
-        middle = float(np.median(far)) if len(far) else 2.0 * float(np.mean(rows.center))
-        return np.array([max(middle, LEAST_MEDIAN), 0.1])
+        return np.array([_far_median(seen, rows, 2.0), 0.1])
 
-    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
-        return log_negative_binomial(size * endog, own[0], 1.0 / own[1])
+        return log_negative_binomial(seen.counts, own[0], 1.0 / own[1])
 
-    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
-        """Return the equations of mean and alpha."""
-        return np.stack([size * endog - own[0], self._alpha_scores(size * endog, own)])
-
-    def _alpha_scores(self, count: Array, own: Array) -> Array:
-        return -shape_slope(count, own[0], 1.0 / own[1]) / own[1] ** 2
-
-    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
-        """Return the mean, and alpha after a step."""
-        count, total = size * endog, max(float(mass.sum()), LEAST_DISPERSION)
-        mean = max(float(mass @ count) / total, LEAST_MEDIAN)
-        scores = self._alpha_scores(count, np.array([mean, own[1]]))
-        return np.append(mean, _scored(own[1:], mass, scores))
-
-    @property
-    def bounds(self) -> Bounds:
-        """Least and largest mean and alpha."""
-        return np.array([LEAST_MEDIAN, LEAST_DISPERSION]), np.array([np.inf, MOST_ALPHA])
-
-
-def log_negative_binomial(count: Array, mean: Array | float, shape: Array | float) -> Array:
-    """Return the log-probabilities of counts of variance ``mean + mean^2 / shape``."""
-    ways = gammaln(count + shape) - gammaln(shape) - gammaln(count + 1.0)
-    return ways - shape * np.log1p(mean / shape) + xlogy(count, mean / (mean + shape))
-
-
-def shape_slope(count: Array, mean: Array | float, shape: Array | float) -> Array:
-    """Return the derivatives of these in the shape."""
-    log = digamma(count + shape) - digamma(shape) - np.log1p(mean / shape)
-    return log + (mean - count) / (mean + shape)
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in mean and alpha."""
+        mean, shape = own[0], 1.0 / own[1]
+        by_mean = (seen.counts - mean) / (mean * (1.0 + mean * own[1]))
+        return np.stack([by_mean, -shape_slope(seen.counts, mean, shape) * shape**2])
 
 
 class FalseZeros(NoParameters):
     """Zeros whatever the predictors are."""
 
-    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
-        return np.where(endog == 0, 0.0, -np.inf)
+        return np.where(seen.endog == 0, 0.0, -np.inf)
+
+
+def log_negative_binomial(count: Array, mean: Array | float, shape: Array | float) -> Array:
+    """Return the log-probabilities of counts of variance ``mean + mean^2 / shape``.
+
+    They remain accurate where the shape is large and the distribution nearly Poisson.
+    """
+    ways = log_rising(count, shape) - gammaln(count + 1.0)
+    return ways - (count + shape) * np.log1p(mean / shape) + xlogy(count, mean)
+
+
+def shape_slope(count: Array, mean: Array | float, shape: Array | float) -> Array:
+    """Return the derivatives of these in the shape."""
+    ratio = mean / shape
+    log = rising_slope(count, shape) - np.log1p(ratio)
+    return log + (count + shape) * ratio / (mean + shape)
+
+
+def log_rising(y: Array, size: Array | float) -> Array:
+    """Return ln[Gamma(size + y) / Gamma(size)] - y ln(size), without cancellation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.laws.counts import log_rising
+    >>> size = np.array([3.0, 1e9])
+    >>> bool(np.allclose(log_rising(np.array(2.0), size), np.log1p(1 / size), rtol=1e-6, atol=0))
+    True
+    """
+    large = np.maximum(size, LARGE)
+    series = (large + y - 0.5) * np.log1p(y / large) - y + _stirling(large + y) - _stirling(large)
+    if (np.asarray(size) >= LARGE).all():
+        return np.asarray(series)
+    exact = gammaln(size + y) - gammaln(size) - y * np.log(size)
+    return np.where(size < LARGE, exact, series)
+
+
+def rising_slope(y: Array, size: Array | float) -> Array:
+    """Return the derivative of `log_rising` in the size."""
+    large = np.maximum(size, LARGE)
+    series = (
+        np.log1p(y / large)
+        - y / large
+        + 0.5 * y / (large * (large + y))
+        + _stirling_slope(large + y)
+        - _stirling_slope(large)
+    )
+    if (np.asarray(size) >= LARGE).all():
+        return np.asarray(series)
+    return np.where(size < LARGE, digamma(size + y) - digamma(size) - y / size, series)
+
+
+def _stirling(z: Array) -> Array:
+    """Return what Stirling's formula lacks of ln Gamma(z)."""
+    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * z**2)) / z**2) / z
+
+
+def _stirling_slope(z: Array) -> Array:
+    """Return its derivative."""
+    return -(1.0 / 12.0 - (1.0 / 120.0 - 1.0 / (252.0 * z**2)) / z**2) / z**2

@@ -11,8 +11,8 @@ from scipy.stats import chi2, gennorm, ncx2
 from scipy.stats import f as f_distribution
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad
-from rrmstats.laws.gaussian import KINDS, NUMBER, SHORT, Mixtures, Rows, row_shares, seen
+from rrmstats.core.explanations import Good
+from rrmstats.laws.gaussian import Mixtures, Part, Rows, seen
 from rrmstats.laws.gaussian_choice import SHORT_SHAPES
 
 
@@ -55,17 +55,14 @@ def residual_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
     (array([0.399, 0.242]), array([0., 0.]))
     """
     fitted, counts = rows.fitted(mixture.coef)[0], rows.counts / rows.counts.sum()
-    wide, apart = (row_shares(part, mixture.far)[0] for part in (mixture.wide, mixture.apart))
-    shares = np.maximum(1 - wide - apart, 0), wide, apart
     found = np.zeros((3, len(at)))
     for i, value in enumerate(at):
-        logs = seen(replace(rows, data=fitted + value, frame=rows.whole), mixture).logs
-        for j, (share, log) in enumerate(zip(shares, logs, strict=True)):
-            if log is not None:
-                found[j, i] = counts @ (share * np.exp(log[0]))
-    if mixture.kind[0] == NUMBER[SHORT]:
-        found[0] = short_tailed_density(rows.data[:, 0] - fitted[:, 0], counts, at)
-    return Densities(found[0], found[1] + found[2])
+        view = seen(replace(rows, data=fitted + value, frame=rows.whole), mixture)
+        found[:, i] = view.probabilities[:, 0] * np.exp(view.log_density[0]) @ counts
+    good, *bad = found
+    if mixture.noise(Good.SHORT_TAILS)[0]:
+        good = short_tailed_density(rows.data[:, 0] - fitted[:, 0], counts, at)
+    return Densities(good, bad[0] + bad[1])
 
 
 def short_tailed_density(resid: Array, counts: Array, at: Array) -> Array:
@@ -104,26 +101,24 @@ def distance_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
     at : ndarray, shape (m,)
         Distances, not their squares.
     """
-    d, df, bad = rows.freedom, float(mixture.df[0]), KINDS[int(mixture.kind[0])].bad
-    wide, apart = float(mixture.wide[0, 0]), float(mixture.apart[0, 0])
+    d, shares = rows.freedom, mixture.share[0, :, 0]
 
-    def around(center: Array) -> Array:
-        """Return the density of the distances of a cluster."""
-        size = float(mixture.size[0])
+    def spread_out(df: float, size: float) -> Array:
+        """Return the density of squared distances of rows around the fit."""
+        if np.isinf(df):
+            return np.asarray(chi2.pdf(at**2 / size, d)) / size
+        return np.asarray(f_distribution.pdf(at**2 / (size * d), d, df)) / (size * d)
+
+    def of_part(part: int) -> Array:
+        """Return the density of squared distances of a part of the bad rows."""
+        size, center = float(mixture.size[0, part]), mixture.center[0, part]
+        if mixture.has(Part.WIDE)[0, part]:
+            return spread_out(1.0, size)
         away = float(rows.squares(center[None, None], mixture.scatter)[0][0, 0]) / size
-        law = chi2(d) if away == 0 else ncx2(d, away)
-        return np.asarray(law.pdf(at**2 / size)) / size
+        return spread_out(np.inf, size) if away == 0 else ncx2.pdf(at**2 / size, d, away) / size
 
     with np.errstate(all="ignore"):  # far away densities are zero
-        plain = chi2.pdf(at**2, d) if np.isinf(df) else f_distribution.pdf(at**2 / d, d, df) / d
-        found = np.zeros_like(at)
-        if bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER):
-            spread = d * float(mixture.spread[0])
-            found += wide * f_distribution.pdf(at**2 / spread, d, 1) / spread
-        if bad is Bad.TWO_CLUSTERS:
-            found += wide * around(mixture.second[0])
-        if apart > 0:
-            found += apart * around(mixture.center[0])
-        squares = np.stack([(1 - wide - apart) * plain, found])
-        good, others = np.nan_to_num(2 * at * squares, nan=0.0, posinf=0.0)
-    return Densities(good, others)
+        good = (1 - shares.sum()) * spread_out(float(mixture.df[0]), 1.0)
+        bad = sum((shares[i] * of_part(i) for i in np.flatnonzero(shares > 0)), np.zeros_like(at))
+        good, bad = np.nan_to_num(2 * at * np.stack([good, bad]), nan=0.0, posinf=0.0)
+    return Densities(good, bad)

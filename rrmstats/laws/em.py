@@ -1,4 +1,4 @@
-"""Explanations fitted by EM, one step of Newton's method for theta in each iteration."""
+"""Explanations fitted by EM, one step of scoring for the parameters in each iteration."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ class Fit:
     @cached_property
     def found(self) -> Probabilities:
         """Densities of rows in memory, and their probabilities to be good."""
-        rows = self.rows
-        return self.mixture.probabilities(rows.endog, rows.size, rows.predictors(self.params))
+        return self.mixture.probabilities(self.rows.seen, self.rows.predictors(self.params))
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -92,13 +91,9 @@ class Fit:
     def stepped(self, held: bool = False) -> Fit:
         """Return the fit after one step of EM; theta may be held."""
         rows, found = self.rows, self.found
-        step = np.zeros(len(self.params))
-        if not held:
-            step[: rows.n_params] = self._theta_step(rows.mass * found.good)
-        mixture, others = self.mixture.updated(
-            self.others, rows.mass, rows.endog, rows.size, found
-        )
-        step[rows.n_params :] = others - self.others
+        theta = 0.0 * self.theta if held else self._theta_step(rows.mass * found.good)
+        mixture, others = self.mixture.updated(self.others, rows.mass, rows.seen, found)
+        step = np.concatenate([theta, others - self.others])
         return replace(self.moved(step), mixture=mixture)
 
     def _theta_step(self, mass: Array) -> Array:

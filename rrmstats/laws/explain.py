@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,16 +12,45 @@ import numpy as np
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, best_of_each
-from rrmstats.laws.choice import Laws, all_fits, fits_of
-from rrmstats.laws.em import Fit
-from rrmstats.laws.mixture import NO_BAD_ROWS, Mixture
-from rrmstats.laws.rows import Rows
+from rrmstats.laws.em import TINY, Fit, fitted
+from rrmstats.laws.mixture import NO_BAD_ROWS, BadRows, GoodLaw, Mixture
+from rrmstats.laws.rows import Responses, Rows
 from rrmstats.laws.stack import Moves, moves, rooted
 
 # Rows on which an explanation is chosen; it is then solved on all of them.
 MOST_ROWS = 100_000
 # Steps of EM towards the fit to counts above zero, from which others start.
 TRUNCATED_STEPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """What rows may look like.
+
+    Attributes
+    ----------
+    good : GoodLaw
+        Good rows as the model has them.
+    wider : GoodLaw or None
+        Good rows that vary more.
+    bad : tuple of BadRows
+    lower : ndarray, shape (k,), or None
+        Least values of theta.
+    divisible : bool
+        Whether some of the rows can be evaluated without the others.
+    """
+
+    good: GoodLaw
+    wider: GoodLaw | None
+    bad: tuple[BadRows, ...]
+    lower: Array | None = None
+    divisible: bool = True
+
+    def mixture(self, rows: Rows, eps_bar: float, bad: BadRows, wider: bool = False) -> Mixture:
+        """Return an explanation of rows."""
+        good = self.wider if wider and self.wider is not None else self.good
+        middle = float(np.log(max(float(np.mean(rows.seen.counts)), TINY)))
+        return Mixture(good, bad, eps_bar, rows.total, middle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +81,7 @@ class ExplainedRows:
 
 
 def explained_rows(
-    rows: Rows,
-    laws: Laws,
-    candidates: Sequence[Array],
-    eps_bar: float,
-    agrees: Callable[[Array], bool],
+    rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
 ) -> ExplainedRows:
     """Return the best explanation of rows, in memory or in blocks.
 
@@ -68,23 +93,14 @@ def explained_rows(
         Parameters to start from, those of maximum likelihood first.
     eps_bar : float
         Largest share of bad rows.
-    agrees : callable
-        Tell whether theta may be that of the good rows. Where none are bad by the explanation that
-        is preferred, and that is not true of it, one with bad rows takes its place that is
-        likelier, before Schwarz's penalty, and of which it is true. (Where rows vary more than
-        the model has it, the first step tells nothing.)
     """
-    n = len(rows.endog)
+    n = len(rows.seen.endog)
     some = rows
     if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
     starts = [*candidates, *_without_zeros(some, laws, candidates)]
     fits = all_fits(some, laws, starts, eps_bar)
     best, converged = _best(fits)
-    plain = best.mixture.bad is NO_BAD_ROWS and best.mixture.good is laws.good
-    if plain and not agrees(best.theta):
-        likelier = [fit for fit in fits if fit.log_likelihood > best.log_likelihood]
-        best, converged = _best([fit for fit in likelier if agrees(fit.theta)] or [best])
     told = _explained(best, fits, len(laws.good.bounds[0]))
     if some is not rows:
         best, converged = rooted(replace(best, rows=rows))
@@ -122,12 +138,13 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
 
     It is that of a distribution without zeros: as many are added to each count as it stands for.
     """
-    some = np.flatnonzero(rows.endog != 0)
+    some = np.flatnonzero(rows.seen.endog != 0)
     zeros = any(bad.kind is Bad.FALSE_ZEROS for bad in laws.bad)
-    if not zeros or len(some) in (0, len(rows.endog)):
+    if not zeros or len(some) in (0, len(rows.seen.endog)):
         return []
     part = rows.take(np.concatenate([some, some]))
-    part = replace(part, endog=np.where(np.arange(2 * len(some)) < len(some), part.endog, 0.0))
+    endog = np.where(np.arange(2 * len(some)) < len(some), part.seen.endog, 0.0)
+    part = replace(part, seen=part.seen._replace(endog=endog))
     fit = fits_of(part, laws.mixture(part, 0.0, NO_BAD_ROWS), candidates[:1], laws.lower)[0]
     for _ in range(TRUNCATED_STEPS):
         zero = np.exp(fit.found.rows.log_density[len(some) :])
@@ -136,9 +153,67 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
     return [fit.theta]
 
 
-def _good(mixture: Mixture, endog: Array, size: Array, predictors: Array, *designs: Any) -> Array:
-    return mixture.probabilities(endog, size, predictors).good
+def _good(mixture: Mixture, seen: Responses, predictors: Array, *designs: Any) -> Array:
+    return mixture.probabilities(seen, predictors).good
 
 
 def _squares(mass: Array, values: Array) -> float:
     return float(mass @ values**2)
+
+
+def fits_of(
+    rows: Rows, mixture: Mixture, candidates: Sequence[Array], lower: Array | None = None
+) -> list[Fit]:
+    """Return the fits of an explanation from candidates of theta, the likeliest first.
+
+    The other parameters are fitted to theta before it moves.
+    """
+    fits = []
+    for theta in candidates:
+        starts = mixture.starts(rows.seen, rows.predictors(theta))
+        held = [
+            fitted(Fit(rows, mixture, np.concatenate([theta, start]), lower), held=True)
+            for start in starts
+        ]
+        fits.append(fitted(max(held, key=lambda fit: fit.log_likelihood)))
+    return sorted(fits, key=lambda fit: -fit.log_likelihood)
+
+
+def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) -> list[Fit]:
+    """Return the fits of all explanations, that which Schwarz's criterion prefers first.
+
+    Parameters
+    ----------
+    rows : Rows
+        In memory.
+    laws : Laws
+    candidates : sequence of ndarray, shape (k,)
+        Parameters to start from, those of maximum likelihood first.
+    eps_bar : float
+        Largest share of bad rows.
+    """
+
+    def fits(bad: BadRows, near: Sequence[Array], wider: bool = False) -> list[Fit]:
+        return fits_of(rows, laws.mixture(rows, eps_bar, bad, wider), near, laws.lower)
+
+    plain = fits(NO_BAD_ROWS, candidates[:1])
+    starts, least = [plain[0].theta, *candidates[1:]], plain[0].bic_gain
+    found: list[list[Fit]] = []
+    for bad in laws.bad:
+        parts = [found[i][0] for i in bad.parts if found[i]]
+        tried = len(parts) == len(bad.parts) and all(fit.bic_gain > least for fit in parts)
+        found.append(fits(bad, _near(parts, starts)) if tried else [])
+    every = plain + [fit for each in found for fit in each]
+    if laws.wider is not None:
+        every += fits(NO_BAD_ROWS, [plain[0].theta], wider=True)
+        best = max((each[0] for each in found if each), key=lambda fit: fit.bic_gain)
+        if best.bic_gain > least:
+            every += fits(best.mixture.bad, [best.theta], wider=True)
+    return sorted(every, key=lambda fit: -fit.bic_gain)
+
+
+def _near(parts: Sequence[Fit], starts: Sequence[Array]) -> list[Array]:
+    """Return parameters to start from: where several parts meet, those of the best."""
+    if len(parts) > 1:
+        return [max(parts, key=lambda fit: fit.log_likelihood).theta]
+    return [*(fit.theta for fit in parts), *starts]

@@ -14,6 +14,7 @@ bad together or good together.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -56,45 +57,43 @@ class Kind(NamedTuple):
     bad: Bad
 
 
+class Part(Enum):
+    """What one of the two parts of the bad rows is like."""
+
+    NONE = "none"
+    WIDE = "Cauchy around the fit"
+    CLUSTER = "normal around a shift from the fit"
+    SCATTERED = "normal around the fit"
+    LINE = "normal around another line, with the noise of the good rows"
+
+
+#: The parts of the bad rows; two clusters have one size.
+PARTS = {
+    Bad.NONE: (Part.NONE, Part.NONE),
+    Bad.WIDE: (Part.WIDE, Part.NONE),
+    Bad.CLUSTER: (Part.NONE, Part.CLUSTER),
+    Bad.WIDE_AND_CLUSTER: (Part.WIDE, Part.CLUSTER),
+    Bad.SCATTERED: (Part.NONE, Part.SCATTERED),
+    Bad.OTHER_LINE: (Part.NONE, Part.LINE),
+    Bad.TWO_CLUSTERS: (Part.CLUSTER, Part.CLUSTER),
+}
 PLAIN = Kind(Good.PLAIN, Bad.NONE)
 SHORT = Kind(Good.SHORT_TAILS, Bad.NONE)
 HEAVY = Kind(Good.HEAVY_TAILS, Bad.NONE)
-CONTAMINATED = tuple(
-    Kind(Good.PLAIN, bad) for bad in (Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED)
-)
 OTHER_LINE = Kind(Good.PLAIN, Bad.OTHER_LINE)
-TWO_CLUSTERS = Kind(Good.PLAIN, Bad.TWO_CLUSTERS)
+CONTAMINATED = tuple(Kind(Good.PLAIN, bad) for bad in PARTS if bad is not Bad.NONE)
 KINDS = (
-    *(PLAIN, SHORT, HEAVY, *CONTAMINATED, OTHER_LINE),
+    *(PLAIN, SHORT, HEAVY, *CONTAMINATED),
     *(
         Kind(good, bad)
         for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)
-        for bad in (Bad.NONE, Bad.WIDE, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED)
+        for bad in PARTS
+        if bad not in (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
     ),
-    TWO_CLUSTERS,
 )
 NUMBER = {kind: number for number, kind in enumerate(KINDS)}
-_HAS_WIDE = np.array([kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
-_IS_SCATTERED = np.array([kind.bad is Bad.SCATTERED for kind in KINDS])
-_HAS_TWO = np.array([kind.bad is Bad.TWO_CLUSTERS for kind in KINDS])
-_HAS_CLUSTER = (
-    _IS_SCATTERED
-    | _HAS_TWO
-    | np.array([kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER) for kind in KINDS])
-)
-_HAS_LINE = np.array([kind.bad is Bad.OTHER_LINE for kind in KINDS])
-_IS_HEAVY = np.array([kind.good is Good.HEAVY_TAILS for kind in KINDS])
-_IS_GROWING = np.array([kind.good is Good.GROWING_NOISE for kind in KINDS])
-_IS_CHANGING = np.array([kind.good is Good.CHANGING_NOISE for kind in KINDS])
-# Parameters that go one way only from normal noise: those of tails, and share and size of bad rows
-# around the others.
-_N_ONE_SIDED = np.array(
-    [
-        (kind.good in (Good.HEAVY_TAILS, Good.SHORT_TAILS))
-        + 2 * (kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER, Bad.SCATTERED))
-        for kind in KINDS
-    ]
-)
+_GOOD = np.array([kind.good for kind in KINDS])
+_PARTS = np.array([PARTS[kind.bad] for kind in KINDS])
 
 
 class Frame(NamedTuple):
@@ -196,10 +195,14 @@ class Rows:
     @cached_property
     def classical(self) -> tuple[Array, Array]:
         """The classical fit: coefficients (k, d) and scatter (d, d)."""
-        coef = self.coefficients(self.counts[None], self.data)[0]
+        return self.fit(self.counts)
+
+    def fit(self, counts: Array) -> tuple[Array, Array]:
+        """Return coefficients (k, d) and scatter (d, d) of rows that count so often, (n,)."""
+        coef = self.coefficients(counts[None], self.data)[0]
         resid = self.data - self.fitted(coef[None])[0]
-        free = max(self.total - self.n_coef, 1e-9)
-        return coef, (self.counts[:, None] * resid).T @ resid / free
+        free = max(float(counts.sum()) - self.n_coef, 1e-9)
+        return coef, (counts[:, None] * resid).T @ resid / free
 
     @cached_property
     def _unit(self) -> tuple[Array, float]:
@@ -311,19 +314,15 @@ class Mixtures:
         Mean and standard deviation of the fitted values.
     df : ndarray, shape (b,)
         Degrees of freedom of Student noise; infinite for Gaussian noise.
-    wide, apart : ndarray, shape (b, 2)
-        Shares of wide rows or those of a second cluster, and of those in a cluster or on another
-        line: among rows near the others in X, and among those far from them.
-    spread : ndarray, shape (b,)
-        c of wide rows.
-    shift : ndarray, shape (b, k, d)
+    share : ndarray, shape (b, 2, 2)
+        Share of each part of the bad rows: among rows near the others in X, and among those far
+        from them.
+    center : ndarray, shape (b, 2, d)
+        Shift m of each part from the fit.
+    line : ndarray, shape (b, k, d)
         Coefficients of the other line less those of the fit.
-    center : ndarray, shape (b, d)
-        m of a cluster.
-    second : ndarray, shape (b, d)
-        m of a second cluster.
-    size : ndarray, shape (b,)
-        v of a cluster.
+    size : ndarray, shape (b, 2)
+        Scatter of each part over that of the good rows: c or v.
     middle, metric : ndarray, shapes (b, p) and (b, p, p)
         Mean and metric in X of the rows from which others are far.
     far : ndarray of bool, shape (b, n)
@@ -342,12 +341,9 @@ class Mixtures:
     growth: Array
     unit: Array
     df: Array
-    wide: Array
-    apart: Array
-    spread: Array
-    shift: Array
+    share: Array
     center: Array
-    second: Array
+    line: Array
     size: Array
     middle: Array
     metric: Array
@@ -369,16 +365,53 @@ class Mixtures:
         names = [field.name for field in fields(Mixtures)]
         return Mixtures(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
+    def noise(self, *good: Good) -> np.ndarray:
+        """Tell whose good rows are of one of these kinds, shape (b,)."""
+        return np.isin(_GOOD[self.kind], np.array(good))
+
+    def has(self, *parts: Part) -> np.ndarray:
+        """Tell which of the two parts of the bad rows are of one of these kinds, shape (b, 2)."""
+        return np.isin(_PARTS[self.kind], np.array(parts))
+
+    def pulls(self, square: Array, dim: int) -> Array:
+        """Return the weights of good rows in the fit, from their squared distances (b, n)."""
+        df = self.df[:, None]
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isinf(df), 1.0, (df + dim) / (df + square))
+
+    def row_shares(self) -> Array:
+        """Return the share of each part of the bad rows at each row, shape (2, b, n)."""
+        near, far = np.moveaxis(self.share, (2, 1), (0, 1))[..., None]
+        return np.where(self.far, far, near)
+
+    def offsets(self, rows: Rows, part: int, chosen: np.ndarray) -> Array:
+        """Return where a part of the bad rows is expected, less the fit, (m, 1 or n, d).
+
+        `chosen`, shape (b,), tells which m mixtures of the batch.
+        """
+        found = self.center[chosen, part][:, None]
+        if self.has(Part.LINE)[chosen, part].any():
+            found = found + rows.fitted(self.line[chosen])
+        return found
+
     def n_extra(self, rows: Rows) -> np.ndarray:
         """Return the parameters besides coefficients and S that are at no bound, shape (b,)."""
-        kind, d = self.kind, rows.freedom
-        bad = _HAS_WIDE[kind] | _HAS_CLUSTER[kind] | _HAS_LINE[kind]
-        found = (_IS_HEAVY | _IS_GROWING)[kind] + (kind == NUMBER[SHORT])
-        found = found + _IS_CHANGING[kind] * rows.distances.shape[1]
-        shift = d * (_HAS_CLUSTER & ~_IS_SCATTERED)[kind]
-        found = found + 2 * _HAS_WIDE[kind] + (1 + (self.size > 1)) * _HAS_CLUSTER[kind] + shift
-        found = found + _HAS_LINE[kind] + (1 + d) * _HAS_TWO[kind]
-        return np.asarray(found + (bad & self.far.any(axis=1)))
+        bad, d = ~self.has(Part.NONE), rows.freedom
+        one = self.noise(Good.SHORT_TAILS, Good.HEAVY_TAILS, Good.GROWING_NOISE)
+        several = self.noise(Good.CHANGING_NOISE) * rows.distances.shape[1]
+        shares = bad.sum(axis=1) + (bad.any(axis=1) & self.far.any(axis=1))
+        places = d * self.has(Part.CLUSTER).sum(axis=1)
+        wide, larger = self.has(Part.WIDE)[:, 0], self.size[:, 1] > 1
+        return np.asarray(one + several + shares + places + wide + larger)
+
+    @property
+    def n_one_sided(self) -> np.ndarray:
+        """Parameters that go one way only from normal noise, shape (b,).
+
+        Those of tails, and share and size of bad rows around the others.
+        """
+        around = self.has(Part.WIDE, Part.SCATTERED).any(axis=1)
+        return np.asarray(self.noise(Good.SHORT_TAILS, Good.HEAVY_TAILS) + 2 * around)
 
 
 class Seen(NamedTuple):
@@ -390,20 +423,21 @@ class Seen(NamedTuple):
         Residuals in units of the size of the noise of each row.
     log_size : ndarray, shape (b, n)
         Logarithm of that size.
-    feature : ndarray, shape (b, n)
-        Fitted values in standard deviations.
+    features : ndarray, shape (b, n, p), or None
+        What that size changes with; None where it does not change.
     square : ndarray, shape (b, n)
         Squared distances from the fit.
-    logs : ndarray, shape (3, b, n)
-        Log-densities of good rows, of wide ones or a second cluster, and of other bad rows; not
-        those of kinds that no one has.
+    probabilities : ndarray, shape (3, b, n)
+        Of each row to be good, and to belong to each part of the bad rows.
+    log_density : ndarray, shape (b, n)
     """
 
     resid: Array
     log_size: Array
-    feature: Array | None
+    features: Array | None
     square: Array
-    logs: list[Array | None]
+    probabilities: Array
+    log_density: Array
 
 
 def penalties(rows: Rows, mixtures: Mixtures) -> Array:
@@ -418,20 +452,18 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     BIC is the logarithm of a Bayes factor with a prior that knows as much as one row. For a
     parameter with one side it is twice as dense, which is worth 2 ln 2.
     """
-    kind, view, d = mixtures.kind, seen(rows, mixtures), rows.freedom
-    (good, wide, apart), _ = probabilities(mixtures, view)
-    if _IS_HEAVY[kind].any():
-        df = mixtures.df[:, None]
-        with np.errstate(invalid="ignore"):
-            good = good * np.where(np.isinf(df), 1.0, (df + d) / (df + d + 2))
-    line, mass = _HAS_LINE[kind], rows.counts * np.exp(-2 * view.log_size)
-    two = _HAS_TWO[kind][:, None]
-    around = np.where(two, apart + wide, apart * ~line[:, None]) / mixtures.size[:, None]
-    around += np.where(two, 0.0, wide * (1 + d) / (3 + d) / mixtures.spread[:, None])
-    found = rows.coefficient_costs(mass * (good + around), mixtures.scatter)
+    view, d = seen(rows, mixtures), rows.freedom
+    good, *bad = view.probabilities * rows.counts * np.exp(-2 * view.log_size)
+    # A row of Student's distribution tells (f + d) / (f + d + 2) of a normal one.
+    good = good * mixtures.pulls(np.full((1, 1), d + 2.0), d)
+    information = np.where(mixtures.has(Part.WIDE), (1 + d) / (3 + d), 1.0) / mixtures.size
+    lines = mixtures.has(Part.LINE)
+    around = sum(mass * (information * ~lines)[:, part, None] for part, mass in enumerate(bad))
+    found = rows.coefficient_costs(good + around, mixtures.scatter)
+    line = lines.any(axis=1)
     if line.any():
-        found[line] += rows.coefficient_costs((mass * apart)[line], mixtures.scatter[line])
-    found += np.log(rows.total) * mixtures.n_extra(rows) - 2 * np.log(2) * _N_ONE_SIDED[kind]
+        found[line] += rows.coefficient_costs(bad[1][line], mixtures.scatter[line])
+    found += np.log(rows.total) * mixtures.n_extra(rows) - 2 * np.log(2) * mixtures.n_one_sided
     return np.asarray(found)
 
 
@@ -467,44 +499,59 @@ def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
     return norm - 0.5 * base - 0.5 * (df + dim) * np.log1p(square / df)
 
 
+def normal(square: Array, base: Array, dim: int) -> Array:
+    """Return log-densities of the normal distribution; `base` holds ln det of its scatter."""
+    return -0.5 * (square + base + dim * LOG_2PI)
+
+
 def seen(rows: Rows, mixtures: Mixtures) -> Seen:
-    """Return residuals and log-densities of the rows under a batch of mixtures."""
-    kind, d = mixtures.kind, rows.freedom
-    fitted = rows.fitted(mixtures.coef)
+    """Return residuals and probabilities of the rows under a batch of mixtures: the E-step."""
+    d, fitted = rows.freedom, rows.fitted(mixtures.coef)
     resid = rows.data - fitted
-    log_size, feature = np.zeros(resid.shape[:2]), None
-    growing, changing = _IS_GROWING[kind], _IS_CHANGING[kind]
-    if growing.any() or changing.any():
-        feature = (fitted[:, :, 0] - mixtures.unit[:, :1]) / mixtures.unit[:, 1:]
-        feature = np.clip(feature, -MOST_FEATURE, MOST_FEATURE)
-        log_size = np.where(growing[:, None], mixtures.growth[:, :1] * feature, 0.0)
-        if changing.any():
-            log_size[changing] = mixtures.growth[changing] @ rows.distances.T
+    log_size, features = np.zeros(resid.shape[:2]), noise_features(rows, mixtures, fitted)
+    if features is not None:
+        log_size = (features @ mixtures.growth[:, :, None])[:, :, 0]
         resid = resid * np.exp(-log_size)[:, :, None]
     square, log_det = rows.squares(resid, mixtures.scatter)
-    base = log_det[:, None] + 2 * d * log_size
-    good = -0.5 * (square + base + d * LOG_2PI)
-    heavy = _IS_HEAVY[kind]
+    base, shares = log_det[:, None] + 2 * d * log_size, mixtures.row_shares()
+    logs = np.full((3, *square.shape), -np.inf)
+    logs[0] = normal(square, base, d)
+    heavy = mixtures.noise(Good.HEAVY_TAILS)
     if heavy.any():
-        good[heavy] = student(square[heavy], base[heavy], mixtures.df[heavy, None], d)
-    logs: list[Array | None] = [good, None, None]
-    if _HAS_WIDE[kind].any():
-        spread = mixtures.spread[:, None]
-        logs[1] = student(square / spread, base + d * np.log(spread), 1.0, d)
-    if (_HAS_CLUSTER | _HAS_LINE)[kind].any():
-        size = mixtures.size[:, None]
-        around = rows.squares(resid - centers(rows, mixtures), mixtures.scatter)[0]
-        logs[2] = -0.5 * (around / size + base + d * (np.log(size) + LOG_2PI))
-        two = _HAS_TWO[kind]
-        if two.any():
-            away = resid[two] - mixtures.second[two, None, :]
-            around = rows.squares(away, mixtures.scatter[two])[0]
-            first = np.zeros_like(square) if logs[1] is None else logs[1]
-            first[two] = -0.5 * (
-                around / size[two] + base[two] + d * (np.log(size[two]) + LOG_2PI)
-            )
-            logs[1] = first
-    return Seen(resid, log_size, feature, square, logs)
+        logs[0, heavy] = student(square[heavy], base[heavy], mixtures.df[heavy, None], d)
+    wide = mixtures.has(Part.WIDE)
+    with np.errstate(divide="ignore"):
+        logs[0] += np.log(np.maximum(1 - shares[0] - shares[1], 0.0))
+        for part, has in enumerate(~mixtures.has(Part.NONE).T):
+            if has.any():
+                size = mixtures.size[has, part, None]
+                away = resid[has] - mixtures.offsets(rows, part, has)
+                around = rows.squares(away, mixtures.scatter[has])[0] / size
+                grown = base[has] + d * np.log(size)
+                log, cauchy = normal(around, grown, d), wide[has, part]
+                log[cauchy] = student(around[cauchy], grown[cauchy], 1.0, d)
+                logs[1 + part, has] = np.log(shares[part, has]) + log
+    top = logs.max(axis=0)
+    parts = np.exp(logs - top)
+    total = parts.sum(axis=0)
+    return Seen(resid, log_size, features, square, parts / total, top + np.log(total))
+
+
+def noise_features(rows: Rows, mixtures: Mixtures, fitted: Array) -> Array | None:
+    """Return what the size of the noise changes with, shape (b, n, p); None where it does not.
+
+    Fitted values in standard deviations, or distances of the columns of X.
+    """
+    growing, changing = (
+        mixtures.noise(good) for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)
+    )
+    if not (growing | changing).any():
+        return None
+    found = changing[:, None, None] * rows.distances
+    unit = mixtures.unit[growing]
+    feature = (fitted[growing, :, 0] - unit[:, :1]) / unit[:, 1:]
+    found[growing, :, 0] = np.clip(feature, -MOST_FEATURE, MOST_FEATURE)
+    return found
 
 
 def fitted_unit(fitted: Array, mass: Array) -> Array:
@@ -517,72 +564,34 @@ def fitted_unit(fitted: Array, mass: Array) -> Array:
     return np.column_stack([mean, np.where(varies, spread, np.inf)])
 
 
-def centers(rows: Rows, mixtures: Mixtures) -> Array:
-    """Return where the bad rows apart are expected, less the fit, shape (b, n, d)."""
-    line = _HAS_LINE[mixtures.kind]
-    found = np.repeat(mixtures.center[:, None, :], len(rows.data), axis=1)
-    if line.any():
-        found[line] = rows.fitted(mixtures.shift[line])
-    return found
-
-
-def row_shares(shares: Array, far: np.ndarray) -> Array:
-    """Return the share of bad rows at each row, shape (b, n), from those of both places."""
-    return np.where(far, shares[:, 1:], shares[:, :1])
-
-
-def probabilities(mixtures: Mixtures, view: Seen) -> tuple[list[Array], Array]:
-    """Return the probabilities of the rows to be good, wide and apart, and log-densities."""
-    wide, apart = (row_shares(shares, mixtures.far) for shares in (mixtures.wide, mixtures.apart))
-    with np.errstate(divide="ignore"):
-        priors = np.log(np.maximum(1 - wide - apart, 0)), np.log(wide), np.log(apart)
-        logs = [p + q for p, q in zip(priors, view.logs, strict=True) if q is not None]
-    top = np.maximum.reduce(logs)
-    parts = [np.exp(each - top) for each in logs]
-    total = sum(parts[1:], parts[0])
-    found = iter(part / total for part in parts)
-    none = np.zeros_like(top)
-    return [none if q is None else next(found) for q in view.logs], top + np.log(total)
-
-
 def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     """Return mixtures after one step of EM, with the log-likelihood before it."""
-    view = seen(rows, mixtures)
-    (good, wide, apart), log_density = probabilities(mixtures, view)
-    kind, d, counts = mixtures.kind, rows.freedom, rows.counts
-    shares = bounded_shares(rows, mixtures.far, wide, apart, eps_bar)
-    mass = good * counts
-    pull = mass
-    if _IS_HEAVY[kind].any():
-        df = mixtures.df[:, None]
-        with np.errstate(invalid="ignore"):
-            pull = mass * np.where(np.isinf(df), 1.0, (df + d) / (df + view.square))
-    scaled = view.feature is not None
+    view, d = seen(rows, mixtures), rows.freedom
+    good, *bad = view.probabilities * rows.counts
+    pull = good * mixtures.pulls(view.square, d)
     coef = rows.coefficients(pull, rows.data)
-    resid = rows.data - rows.fitted(coef)
-    if scaled:
-        resid = resid * np.exp(-view.log_size)[:, :, None]
-    free = np.maximum(mass.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
+    fitted = rows.fitted(coef)
+    resid = (rows.data - fitted) * np.exp(-view.log_size)[:, :, None]
+    free = np.maximum(good.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
     scatter = np.swapaxes(resid * pull[:, :, None], 1, 2) @ resid / free[:, None, None]
-    scatter = ridged(scatter)
     new = replace(
         mixtures,
-        df=new_df(mixtures, view.square, mass, d),
         coef=coef,
-        scatter=scatter,
-        wide=shares[0],
-        apart=shares[1],
-        good=good,
-        log_likelihood=log_density @ counts + mixtures.gain,
-        growth=grown(rows, mixtures, view, mass) if scaled else mixtures.growth,
-        unit=fitted_unit(rows.fitted(coef)[:, :, 0], mass) if scaled else mixtures.unit,
-    )  # fmt: skip
-    return with_bad_rows(rows, new, resid, wide * counts, apart * counts)
+        scatter=ridged(scatter),
+        df=new_df(mixtures, view.square, good, d),
+        share=bounded_shares(rows, mixtures.far, bad, eps_bar),
+        good=view.probabilities[0],
+        log_likelihood=view.log_density @ rows.counts + mixtures.gain,
+    )
+    if view.features is not None:
+        growth, unit = grown(mixtures, view, good, d), fitted_unit(fitted[:, :, 0], good)
+        new = replace(new, growth=growth, unit=unit)
+    return with_bad_rows(rows, new, resid, bad)
 
 
 def new_df(mixtures: Mixtures, square: Array, mass: Array, dim: int) -> Array:
     """Return degrees of freedom after a step of Newton's method on their logarithm, shape (b,)."""
-    heavy = _IS_HEAVY[mixtures.kind]
+    heavy = mixtures.noise(Good.HEAVY_TAILS)
     if not heavy.any():
         return mixtures.df
     df = mixtures.df[heavy, None]
@@ -605,81 +614,57 @@ def df_scores(square: Array, df: Array | float, dim: int) -> Array:
     return 0.5 * (known - np.log1p(ratio) + (df + dim) / df * ratio / (1 + ratio))
 
 
-def bounded_shares(
-    rows: Rows, far: np.ndarray, wide: Array, apart: Array, eps_bar: float
-) -> tuple[Array, Array]:
-    """Return the shares of wide rows and of others, (b, 2) each, at most eps_bar in all."""
-    places = np.stack([~far, far]) * rows.counts
-    total = np.maximum(places.sum(axis=2), NO_MASS)
-    sums = [np.einsum("pbn,bn->pb", places, prob) for prob in (wide, apart)]
-    most = eps_bar * rows.total / np.maximum((sums[0] + sums[1]).sum(axis=0), NO_MASS)
-    low = np.minimum(most, 1.0)
-    return (sums[0] * low / total).T, (sums[1] * low / total).T
+def bounded_shares(rows: Rows, far: np.ndarray, bad: list[Array], eps_bar: float) -> Array:
+    """Return the shares of both parts of the bad rows, (b, 2, 2), at most eps_bar in all.
+
+    `bad` has the number of observations of each row that belong to each part, (b, n) both.
+    """
+    places = np.stack([~far, far]).astype(float)
+    sums = np.einsum("qbn,pbn->bpq", places, bad)
+    total = np.maximum(places @ rows.counts, NO_MASS).T[:, None]
+    most = eps_bar * rows.total / np.maximum(sums.sum(axis=(1, 2)), NO_MASS)
+    return np.asarray(sums * np.minimum(most, 1.0)[:, None, None] / total)
 
 
-def grown(rows: Rows, mixtures: Mixtures, view: Seen, mass: Array) -> Array:
+def grown(mixtures: Mixtures, view: Seen, mass: Array, dim: int) -> Array:
     """Return the change of the log size of the noise after a step of Fisher's scoring."""
-    kind, growth = mixtures.kind, mixtures.growth.copy()
-    excess = mass * (view.square / rows.dim - 1)
-    growing, changing = _IS_GROWING[kind], _IS_CHANGING[kind]
-    if growing.any():
-        assert view.feature is not None
-        feature = view.feature[growing]
-        slope = (excess[growing] * feature).sum(axis=1)
-        curve = 2 * (mass[growing] * feature**2).sum(axis=1)
-        growth[growing, 0] += np.clip(
-            slope / np.maximum(curve, NO_MASS), -GROWTH_STEP, GROWTH_STEP
-        )
-    if changing.any():
-        features = rows.distances
-        slope = excess[changing] @ features
-        curve = 2 * np.einsum("bn,ni,nj->bij", mass[changing], features, features)
-        step = np.linalg.solve(curve + NO_MASS * np.eye(features.shape[1]), slope[:, :, None])
-        growth[changing] += np.clip(step[:, :, 0], -GROWTH_STEP, GROWTH_STEP)
+    assert view.features is not None
+    across = np.swapaxes(view.features * mass[:, :, None], 1, 2)
+    slope = across @ (view.square / dim - 1)[:, :, None]
+    curve = 2 * across @ view.features + NO_MASS * np.eye(len(across[0]))
+    step = np.linalg.solve(curve, slope)[:, :, 0]
+    growth = mixtures.growth + np.clip(step, -GROWTH_STEP, GROWTH_STEP)
     return np.clip(growth, -MOST_GROWTH, MOST_GROWTH)
 
 
-def with_bad_rows(
-    rows: Rows, mixtures: Mixtures, resid: Array, wide: Array, apart: Array
-) -> Mixtures:
-    """Return mixtures whose bad rows are fitted, given residuals and the mass of bad rows."""
-    kind, d = mixtures.kind, rows.freedom
-    if _HAS_WIDE[kind].any():
-        square = rows.squares(resid, mixtures.scatter)[0]
-        total = wide.sum(axis=1)
-        pull = wide * (1 + d) / (1 + square / mixtures.spread[:, None])
-        # At the maximum the pulls sum to the mass; dividing by them is the faster EM in high
-        # dimensions (with expanded parameters).
-        found = np.einsum("bn,bn->b", pull, square) / np.maximum(d * pull.sum(axis=1), NO_MASS)
-        spread = np.where(total > NO_MASS, np.maximum(found, 1.0), mixtures.spread)
-        mixtures = replace(mixtures, spread=spread)
-    cluster, line = _HAS_CLUSTER[kind], _HAS_LINE[kind]
-    if not (cluster | line).any():
-        return mixtures
-    total = apart.sum(axis=1)
-    known = np.maximum(total, NO_MASS)
-    center = np.einsum("bn,bnd->bd", apart, resid) / known[:, None]
-    shifted = cluster & ~_IS_SCATTERED[kind] & (total > NO_MASS)
-    center = np.where(shifted[:, None], center, mixtures.center)
-    shift = mixtures.shift.copy()
-    fitted = np.flatnonzero(line & (total > NO_MASS))
-    if len(fitted):
-        shift[fitted] = rows.coefficients(apart[fitted], resid[fitted], LINE_RIDGE)
-    mixtures = replace(mixtures, center=center, shift=shift)
-    around = rows.squares(resid - centers(rows, mixtures), mixtures.scatter)[0]
-    around = np.einsum("bn,bn->b", apart, around)
-    two = _HAS_TWO[kind]
-    if two.any():
-        second, there = mixtures.second.copy(), wide[two].sum(axis=1)
-        second[two] = np.einsum("bn,bnd->bd", wide[two], resid[two])
-        second[two] /= np.maximum(there, NO_MASS)[:, None]
-        mixtures = replace(mixtures, second=second)
-        square = rows.squares(resid[two] - second[two, None, :], mixtures.scatter[two])[0]
-        around[two] += np.einsum("bn,bn->b", wide[two], square)
-        known[two] += there
-    size = around / (d * known)
-    own = cluster & (total > NO_MASS)
-    return replace(mixtures, size=np.where(own, np.maximum(size, 1.0), mixtures.size))
+def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: list[Array]) -> Mixtures:
+    """Return mixtures whose bad rows are fitted, given residuals and the mass of both parts."""
+    center, line, size = mixtures.center.copy(), mixtures.line.copy(), mixtures.size.copy()
+    new = replace(mixtures, center=center, line=line, size=size)
+    wide, cluster, lines = (mixtures.has(p) for p in (Part.WIDE, Part.CLUSTER, Part.LINE))
+    sized = wide | cluster | mixtures.has(Part.SCATTERED)
+    sums = np.zeros((2, len(mixtures), 2))
+    for part, mass in enumerate(bad):
+        total = mass.sum(axis=1)
+        known = total > NO_MASS
+        at = np.flatnonzero(known & cluster[:, part])
+        center[at, part] = np.einsum("bn,bnd->bd", mass[at], resid[at]) / total[at, None]
+        at = np.flatnonzero(known & lines[:, part])
+        if len(at):
+            line[at] = rows.coefficients(mass[at], resid[at], LINE_RIDGE)
+        at = np.flatnonzero(known & sized[:, part])
+        if len(at):
+            away = resid[at] - new.offsets(rows, part, at)
+            square = rows.squares(away, mixtures.scatter[at])[0]
+            # Dividing by the pulls of Cauchy rows, which sum to the mass at the maximum, is the
+            # faster EM in high dimensions (with expanded parameters).
+            cauchy = wide[at, part, None] / size[at, part, None]
+            pull = mass[at] / (1 + cauchy * square)
+            sums[:, at, part] = (pull * square).sum(axis=1), rows.freedom * pull.sum(axis=1)
+    sums[:, cluster.all(axis=1)] = sums[:, cluster.all(axis=1)].sum(axis=2, keepdims=True)
+    found = np.maximum(sums[0] / np.maximum(sums[1], np.finfo(float).tiny), 1.0)
+    size[sums[1] > 0] = found[sums[1] > 0]
+    return new
 
 
 def both_sides(resid: Array, counts: Array, scatter: Array) -> Array:
@@ -691,7 +676,7 @@ def both_sides(resid: Array, counts: Array, scatter: Array) -> Array:
     white = resid @ inverse.T
     axis = np.linalg.eigh((counts[:, None] * white).T @ white)[1][:, -1]
     side = white @ axis > 0
-    parts = [counts * each for each in (side, ~side)]
+    parts = [counts * each for each in (~side, side)]
     return np.array([part @ resid / max(float(part.sum()), NO_MASS) for part in parts])
 
 
@@ -699,47 +684,41 @@ def started(
     rows: Rows, coef: Array, scatter: Array, kind: Kind, eps_bar: float, candidate: int
 ) -> Mixtures:
     """Return a mixture that starts from coefficients (k, d) and a scatter (d, d)."""
-    d, k = rows.dim, rows.n_coef
+    d, k, parts = rows.dim, rows.n_coef, PARTS[kind.bad]
     resid = rows.data - rows.fitted(coef[None])[0]
     scatter = ridged(scatter[None])[0]
     square = rows.squares(resid[None], scatter[None])[0][0]
-    out = square > chi2.isf(FAR, rows.freedom)
-    bad = float(rows.counts @ out) / rows.total
-    number, count = NUMBER[kind], rows.counts[out]
-    share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar)
-    first_two = bool(_HAS_WIDE[number] or _HAS_TWO[number])
-    share = share / max(int(first_two) + int(_HAS_CLUSTER[number]), 1)
-    center, second, shift, spread = np.zeros(d), np.zeros(d), np.zeros((k, d)), 4.0
+    out, has = square > chi2.isf(FAR, rows.freedom), np.array([p is not Part.NONE for p in parts])
+    bad, count = float(rows.counts @ out) / rows.total, rows.counts[out]
+    share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar) / max(has.sum(), 1)
+    center, line, spread = np.zeros((2, d)), np.zeros((k, d)), 4.0
     if out.any():
-        if not _IS_SCATTERED[number]:
-            center = second = count @ resid[out] / max(float(count.sum()), NO_MASS)
         spread = max(float(median_of(square[out], count)) / rows.freedom, 2.0)
-        if _HAS_TWO[number]:
-            center, second = both_sides(resid[out] - center, count, scatter) + center
-        if _HAS_LINE[number]:
-            shift = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
+        middle = count @ resid[out] / max(float(count.sum()), NO_MASS)
+        if kind.bad is Bad.TWO_CLUSTERS:
+            center = both_sides(resid[out] - middle, count, scatter) + middle
+        elif Part.CLUSTER in parts:
+            center[1] = middle
+        elif Part.LINE in parts:
+            line = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
+    around = [p in (Part.WIDE, Part.SCATTERED) for p in parts]
     middle, metric = rows.middle(1.0 - out)
-    has_apart = _HAS_CLUSTER[number] or _HAS_LINE[number]
-    contaminated = _HAS_WIDE[number] or has_apart
     return Mixtures(
-        kind=np.array([number]),
+        kind=np.array([NUMBER[kind]]),
         candidate=np.array([candidate]),
         coef=coef[None],
         scatter=scatter[None],
-        growth=np.zeros((1, max(rows.distances.shape[1], 1))),
+        growth=np.zeros((1, rows.distances.shape[1])),
         unit=fitted_unit(rows.fitted(coef[None])[:, :, 0], rows.counts[None]),
         df=np.full(1, np.inf),
-        wide=np.full((1, 2), share * first_two),
-        apart=np.full((1, 2), share * has_apart),
-        spread=np.full(1, spread),
-        shift=shift[None],
+        share=(share * has)[None, :, None] * np.ones((1, 2, 2)),
         center=center[None],
-        second=second[None],
-        size=np.full(1, spread if _IS_SCATTERED[number] else 1.0),
+        line=line[None],
+        size=np.where(around, spread, 1.0)[None],
         middle=middle[None],
         metric=metric[None],
-        far=(rows.far(middle, metric) & contaminated)[None],
+        far=(rows.far(middle, metric) & has.any())[None],
         gain=np.zeros(1),
-        good=np.where(out & contaminated, 0.0, 1.0)[None],
+        good=np.where(out & has.any(), 0.0, 1.0)[None],
         log_likelihood=np.full(1, -np.inf),
     )

@@ -19,13 +19,12 @@ from rrmstats.laws.gaussian import (
     OTHER_LINE,
     PLAIN,
     SHORT,
-    TWO_CLUSTERS,
     Kind,
     Mixtures,
+    Part,
     Rows,
     em_step,
     penalties,
-    row_shares,
     started,
 )
 from rrmstats.laws.gaussian_equations import Equations, polished
@@ -52,12 +51,6 @@ LEAST_GOOD = 0.75
 STRONG = 6.0
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
-# Places of the kinds with a cluster.
-CLUSTERS = [
-    NUMBER[kind]
-    for kind in KINDS
-    if kind.bad in (Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.TWO_CLUSTERS)
-]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,13 +99,10 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     """
     value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures)
     bad = (1 - mixtures.good) @ rows.counts
-    line = mixtures.kind == NUMBER[OTHER_LINE]
-    few = line & (bad < 2 * rows.n_coef)
+    few = mixtures.has(Part.LINE).any(axis=1) & (bad < 2 * rows.n_coef)
     if rows.dim > 1:
-        two = mixtures.kind == NUMBER[TWO_CLUSTERS]
-        apart, wide = mixtures.apart[:, 0], mixtures.wide[:, 0]
-        least = np.where(two, np.minimum(apart, wide), apart) * rows.total
-        few |= np.isin(mixtures.kind, CLUSTERS) & (least < 2 - TOL)
+        small = mixtures.share[:, :, 0] * rows.total < 2 - TOL
+        few |= (mixtures.has(Part.CLUSTER) & small).any(axis=1)
     return np.where(few, -np.inf, value)
 
 
@@ -196,9 +186,7 @@ def contaminated(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> Mixtures:
     """Return the best fits with bad rows, from all candidates."""
-    kinds = [*CONTAMINATED, TWO_CLUSTERS]
-    if rows.n_coef > 1:
-        kinds.append(OTHER_LINE)
+    kinds = [kind for kind in CONTAMINATED if kind != OTHER_LINE or rows.n_coef > 1]
     mixtures = Mixtures.join(
         [
             started(rows, *each, kind, eps_bar, i)
@@ -284,17 +272,15 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
         return []
     found = []
     for side in (-1.0, 1.0):
-        coef = rows.classical[0]
+        fit = rows.classical
         for _ in range(SIDE_STEPS):
-            resid = (rows.data - rows.fitted(coef[None])[0])[:, 0]
+            resid = (rows.data - rows.fitted(fit[0][None])[0])[:, 0]
             order = np.argsort(side * resid, kind="stable")
             kept = np.zeros(len(resid))
             inside = np.cumsum(rows.counts[order]) <= (1 - eps_bar) * rows.total
             kept[order] = inside * rows.counts[order]
-            coef = rows.coefficients(kept[None], rows.data)[0]
-        resid = rows.data - rows.fitted(coef[None])[0]
-        free = max(float(kept.sum()) - rows.n_coef, 1.0)
-        found.append((coef, (kept[:, None] * resid).T @ resid / free))
+            fit = rows.fit(kept)
+        found.append(fit)
     return found
 
 
@@ -369,12 +355,11 @@ def elsewhere(
 def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
     """Return one mixture as an explanation."""
     kind, prob_bad = KINDS[int(mixture.kind[0])], 1 - mixture.good[0]
-    share = row_shares(mixture.wide + mixture.apart, mixture.far)[0]
     return GaussianExplanation(
         good=kind.good,
         bad=kind.bad,
         log_likelihood=float(mixture.log_likelihood[0]),
-        eps=float(rows.counts @ share) / rows.total,
+        eps=float(rows.counts @ mixture.row_shares()[:, 0].sum(axis=0)) / rows.total,
         prob_bad=prob_bad,
         mixture=mixture,
         candidate=int(mixture.candidate[0]),

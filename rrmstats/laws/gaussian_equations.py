@@ -1,8 +1,7 @@
 """The stacked estimating equations of one Gaussian mixture: its polish and influence functions.
 
 Every parameter of an explanation solves an equation that is a sum over rows. The derivative of the
-stack is found by differences: of each row in its residual, in the place of the bad rows and in the
-size of its noise, and of all rows in the few parameters that they share.
+stack is found by differences.
 """
 
 from __future__ import annotations
@@ -12,29 +11,27 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad, Good
+from rrmstats.core.explanations import Good
 from rrmstats.laws.gaussian import (
     KINDS,
     LEAST_DF,
-    LOG_2PI,
     MOST_DF,
-    MOST_FEATURE,
-    NO_MASS,
     Mixtures,
+    Part,
     Rows,
     df_scores,
     em_step,
     seen,
-    student,
 )
 
 # Step of the central differences, in standard deviations of the noise or on a log scale.
 STEP = 1e-4
-# Steps of the polish, its accuracy in standard errors, and how often a step is halved.
+# Steps of the polish, and its accuracy in standard deviations of the noise.
 POLISH_STEPS, POLISH_TOL = 60, 1e-9
+# Most that a step of the polish changes log sizes and log-odds.
+MOST_STEP = 1.0
 # Accuracy with which a fit has converged for all purposes.
 SETTLED = 1e-6
 # Steps of EM where Newton's method does not get nearer.
@@ -49,43 +46,38 @@ AT_END = 1e-9
 LEAST_MASS = 1e-2
 
 
+#: What moves with the parameters.
+MOVING = ("coef", "scatter", "growth", "share", "center", "line", "size", "df")
+
+
 class Block(NamedTuple):
     """Equations of one set of parameters.
 
     Attributes
     ----------
     name : str
-    columns : slice
-        Their columns of the cores of the rows.
+        Where there are two such sets, one for each part of the bad rows, with its number.
+    cores : ndarray, shape (n, m)
+        Values of the rows.
     factors : ndarray, shape (n, r)
-        What the cores are multiplied by.
+        What they are multiplied by, so that their sum over the rows vanishes.
+    start : int
+        Where its equations start.
     """
 
     name: str
-    columns: slice
+    cores: Array
     factors: Array
+    start: int
 
     @property
-    def n_equations(self) -> int:
-        """Number of equations."""
-        return (self.columns.stop - self.columns.start) * self.factors.shape[1]
-
-
-class Shared(NamedTuple):
-    """Parameters of all rows, and shares of bad rows at each (n,)."""
-
-    wide: Array
-    apart: Array
-    log_spread: float
-    log_size: float
-    log_df: float
+    def place(self) -> slice:
+        """Where its equations are."""
+        return slice(self.start, self.start + self.cores.shape[1] * self.factors.shape[1])
 
 
 class Equations:
     """The equations of one mixture, at its parameters.
-
-    Rows have *cores*, values whose sum over the rows vanishes once they are multiplied by the
-    predictors, features or places of the rows.
 
     Parameters
     ----------
@@ -102,255 +94,85 @@ class Equations:
     ) -> None:
         self.rows, self.mixture, self.eps_bar = rows, mixture, eps_bar
         self.kind = KINDS[int(mixture.kind[0])]
-        view = seen(rows, mixture)
+        self.view = seen(rows, mixture)
+        self.good, self.size = self.view.probabilities[0, 0], np.exp(self.view.log_size[0])
+        self.pull = self.good * mixture.pulls(self.view.square, rows.dim)[0]
         self.root = np.linalg.cholesky(mixture.scatter[0])
-        self._inverse = np.linalg.inv(self.root)
-        self.white = view.resid[0] @ self._inverse.T
-        self.size = np.exp(view.log_size[0])
-        center = mixture.center[0] @ self._inverse.T
-        self.center = np.broadcast_to(center, self.white.shape)
-        self.second = mixture.second[0] @ self._inverse.T
-        if self.kind.bad is Bad.OTHER_LINE:
-            self.center = rows.exog @ (mixture.shift[0] @ self._inverse.T)
-        self._feature = None if view.feature is None else view.feature[0][:, None]
         far = mixture.far[0]
         self.places = np.column_stack([~far, far]).astype(float)
-        self.shared = Shared(
-            wide=self.places @ mixture.wide[0],
-            apart=self.places @ mixture.apart[0],
-            log_spread=float(np.log(mixture.spread[0])),
-            log_size=float(np.log(mixture.size[0])),
-            log_df=float(np.log(mixture.df[0])),
-        )
-        self._upper = np.triu_indices(rows.dim)
-        self._names = None if like is None else {block.name for block in like.blocks}
-        if like is None:
-            most = eps_bar * rows.total * (1 - AT_END)
-            before, after = self.shared.wide + self.shared.apart, 1 - self.good
-            self._bounded = bool(rows.counts @ before >= most and rows.counts @ after >= most)
-            self._masses = rows.counts @ self.places
-        else:
-            self._bounded, self._masses = like._bounded, like._masses
-
-    @property
-    def _has_wide(self) -> bool:
-        return self.kind.bad in (Bad.WIDE, Bad.WIDE_AND_CLUSTER)
-
-    @property
-    def _has_apart(self) -> bool:
-        return self.kind.bad in (
-            Bad.CLUSTER, Bad.WIDE_AND_CLUSTER, Bad.TWO_CLUSTERS, Bad.OTHER_LINE, Bad.SCATTERED
-        )  # fmt: skip
-
-    @property
-    def _has_second(self) -> bool:
-        return self.kind.bad is Bad.TWO_CLUSTERS
-
-    @property
-    def _heavy(self) -> bool:
-        return self.kind.good is Good.HEAVY_TAILS
-
-    @cached_property
-    def features(self) -> Array | None:
-        """What the size of the noise changes with, shape (n, p); None for constant noise."""
-        if self.kind.good is Good.CHANGING_NOISE:
-            return self.rows.distances
-        return self._feature if self.kind.good is Good.GROWING_NOISE else None
-
-    @property
-    def growth_by_fit(self) -> Array:
-        """Change of the log size of the noise with the fit, in units of the noise, shape (n,)."""
-        if self.kind.good is not Good.GROWING_NOISE:
-            return np.zeros(1)
-        assert self._feature is not None
-        inside = np.abs(self._feature[:, 0]) < MOST_FEATURE
-        return inside * float(
-            self.mixture.growth[0, 0] * self.root[0, 0] / self.mixture.unit[0, 1]
-        )
-
-    def free_places(self, shares: Array) -> Array:
-        """Return the places whose share of bad rows is to be found, shape (n, 0 to 2).
-
-        Each is the derivative of the shares of the rows in the log-odds at the place.
-        """
-        return self.places[:, self._free(shares)] * self._slope(shares)[self._free(shares)]
-
-    def _free(self, shares: Array) -> np.ndarray:
-        """Tell which shares of the two places are neither 0 nor 1 nor at the bound, shape (2,)."""
-        least = np.minimum(shares, 1 - shares) * self._masses
-        return (least > LEAST_MASS) & (not self._bounded)
-
-    @staticmethod
-    def _slope(shares: Array) -> Array:
-        """Return the derivative of shares in their log-odds."""
-        return shares * (1 - shares)
+        self.masses: Array = rows.counts @ self.places
+        self.free: np.ndarray = np.zeros((2, 2), bool)
+        self._names: set[str] | None = None
+        if like is not None:
+            self.masses, self.free = like.masses, like.free
+            self._names = {block.name for block in like.blocks}
+            return
+        most = eps_bar * rows.total * (1 - AT_END)
+        before, after = mixture.row_shares()[:, 0].sum(axis=0), 1 - self.good
+        bounded = rows.counts @ before >= most and rows.counts @ after >= most
+        least = np.minimum(mixture.share[0], 1 - mixture.share[0]) * self.masses
+        # Shares of each part and place that are neither 0 nor 1 nor at the bound.
+        self.free = (least > LEAST_MASS) & (not bounded)
 
     @cached_property
     def blocks(self) -> list[Block]:
         """The equations of parameters that are at no bound."""
-        rows, found, start = self.rows, [], 0
-        one = np.ones((len(rows.data), 1))
+        rows, mixture, view, d = self.rows, self.mixture, self.view, self.rows.dim
+        found: list[Block] = []
 
-        def add(name: str, width: int, factors: Array | None, free: bool = True) -> None:
-            nonlocal start
+        def add(name: str, cores: Array, factors: Array | None = None, free: bool = True) -> None:
+            factors = np.ones((len(rows.data), 1)) if factors is None else factors
             if self._names is not None:
                 free = name in self._names
-            if free and factors is not None and factors.shape[1]:
-                found.append(Block(name, slice(start, start + width), factors))
-            start += width
+            if free and factors.shape[1]:
+                cores = cores.reshape(len(factors), -1)
+                found.append(Block(name, cores, factors, found[-1].place.stop if found else 0))
 
-        add("coef", rows.dim, rows.exog)
-        add("scatter", len(self._upper[0]), one)
-        add("growth", 1, self.features)
-        wide = self._has_wide or self._has_second
-        add("wide", 1, self.free_places(self.mixture.wide[0]), wide)
-        add("spread", 1, one, self._has_wide and self.shared.log_spread > AT_END)
-        line = self.kind.bad is Bad.OTHER_LINE
-        add("apart", 1, self.free_places(self.mixture.apart[0]), self._has_apart)
-        shifted = self._has_apart and self.kind.bad is not Bad.SCATTERED
-        add("center", rows.dim, rows.exog if line else one, shifted)
-        add("second", rows.dim, one, self._has_second)
-        add("size", 1, one, self._has_apart and not line and self.shared.log_size > AT_END)
-        inside = LEAST_DF < self.mixture.df[0] < MOST_DF
-        add("df", 1, one, self._heavy and inside)
+        upper, inverse = np.triu_indices(d), np.linalg.inv(self.root)
+        white, square = view.resid[0] @ inverse.T, view.square[0]
+        add("coef", (self.pull * self.size)[:, None] * white, rows.exog)
+        outer = self.pull[:, None] * white[:, upper[0]] * white[:, upper[1]]
+        outer[:, upper[0] == upper[1]] -= (self.good - rows.n_coef / rows.total)[:, None]
+        add("scatter", outer)
+        if view.features is not None:
+            one = self.kind.good is Good.GROWING_NOISE
+            add("growth", self.good * (square / d - 1), view.features[0][:, : 1 if one else None])
+        sizes, wide, chosen = {}, mixture.has(Part.WIDE)[0], np.ones(1, bool)
+        for part, share in enumerate(mixture.row_shares()[:, 0]):
+            if mixture.has(Part.NONE)[0, part]:
+                continue
+            prob, size = view.probabilities[1 + part, 0], mixture.size[0, part]
+            away = (view.resid - mixture.offsets(rows, part, chosen))[0] @ inverse.T
+            around = np.einsum("nd,nd->n", away, away) / size
+            pull = (1 + d) / (1 + around) if wide[part] else 1.0
+            sizes[part] = prob * (pull * around - d)
+            add(f"share {part}", prob - share, self.places[:, self.free[part]])
+            add(f"center {part}", prob[:, None] * away, None, mixture.has(Part.CLUSTER)[0, part])
+            add("line", prob[:, None] * away, rows.exog, mixture.has(Part.LINE)[0, part])
+        if mixture.has(Part.CLUSTER)[0].all():
+            sizes = {1: sizes[0] + sizes[1]}
+        for part, cores in sizes.items():
+            add(f"size {part}", cores, None, mixture.size[0, part] > 1 + AT_END)
+        if self.kind.good is Good.HEAVY_TAILS:
+            df = float(mixture.df[0])
+            add("df", df_scores(square, df, d), None, LEAST_DF < df < MOST_DF)
         return found
-
-    def cores(
-        self, white: Array, center: Array, second: Array, log_size: float | Array, shared: Shared
-    ) -> tuple[Array, Array]:
-        """Return the cores of the rows, shape (n, m), and their probabilities to be good.
-
-        `white`, `center` and `second` are residuals and the places of the bad rows in the frame
-        of the scatter, (n, d) or (d,); the noise of the rows grows by `log_size`.
-        """
-        d = self.rows.dim
-        white = white * np.exp(-np.asarray(log_size))[..., None]
-        square, away = np.einsum("nd,nd->n", white, white), white - center
-        around, beyond = np.einsum("nd,nd->n", away, away), white - second
-        further = np.einsum("nd,nd->n", beyond, beyond)
-        spread, size, df = (float(np.exp(value)) for value in shared[2:])
-        logs = [-0.5 * (square + d * LOG_2PI)]
-        pull = 1.0
-        if self._heavy:
-            logs[0] = student(square, np.zeros(1), df, d)
-            pull = (df + d) / (df + square)
-        with np.errstate(divide="ignore"):
-            logs[0] = logs[0] + np.log(np.maximum(1 - shared.wide - shared.apart, 0.0))
-            if self._has_wide:
-                base = np.full(1, d * shared.log_spread)
-                logs.append(np.log(shared.wide) + student(square / spread, base, 1.0, d))
-            if self._has_second:
-                other = -0.5 * (further / size + d * (shared.log_size + LOG_2PI))
-                logs.append(np.log(shared.wide) + other)
-            if self._has_apart:
-                apart = -0.5 * (around / size + d * (shared.log_size + LOG_2PI))
-                logs.append(np.log(shared.apart) + apart)
-        top = np.maximum.reduce(logs)
-        parts = [np.exp(each - top) for each in logs]
-        total = sum(parts[1:], parts[0])
-        good, none = parts[0] / total, np.zeros(len(square))
-        wide = parts[1] / total if self._has_wide or self._has_second else none
-        apart = parts[-1] / total if self._has_apart else none
-        second_mass = wide if self._has_second else none
-        outer = (good * pull)[:, None] * white[:, self._upper[0]] * white[:, self._upper[1]]
-        diagonal = self._upper[0] == self._upper[1]
-        outer[:, diagonal] -= (good - self.rows.n_coef / self.rows.total)[:, None]
-        noise = (self.size * np.exp(log_size))[:, None]
-        columns = [
-            (good * pull)[:, None] * white * noise,
-            outer,
-            (good * (square / d - 1))[:, None],
-            (wide - shared.wide)[:, None],
-            (wide * ((1 + d) * square / (spread + square) - d))[:, None],
-            (apart - shared.apart)[:, None],
-            apart[:, None] * away,
-            second_mass[:, None] * beyond,
-            (apart * (around / size - d) + self._has_second * wide * (further / size - d))[
-                :, None
-            ],
-            df_scores(square, df, d)[:, None] if self._heavy else none[:, None],
-        ]
-        return np.hstack(columns), good
-
-    @cached_property
-    def _here(self) -> tuple[Array, Array]:
-        return self.cores(self.white, self.center, self.second, 0.0, self.shared)
-
-    @property
-    def good(self) -> Array:
-        """Probability of each row to be good, shape (n,)."""
-        return self._here[1]
-
-    def sums(self, cores: Array, factor: Array | float = 1.0) -> Array:
-        """Return the equations as sums over the rows, each times a factor, shape (q,)."""
-        weighted = (self.rows.counts * factor)[:, None] * cores
-        return np.concatenate(
-            [(block.factors.T @ weighted[:, block.columns]).T.ravel() for block in self.blocks]
-        )
 
     @cached_property
     def value(self) -> Array:
         """The equations, shape (q,), zero at the solution."""
-        return self.sums(self._here[0])
-
-    def _difference(self, white: Array, center: Array, second: Array, log_size: Array,
-                    wide: Array, apart: Array, shared: Array) -> Array:  # fmt: skip
-        """Return the derivative of the cores in one direction, shape (n, m)."""
-
-        def at(step: float) -> Array:
-            moved = Shared(
-                self.shared.wide + step * wide,
-                self.shared.apart + step * apart,
-                *(value + step * by for value, by in zip(self.shared[2:], shared, strict=True)),
-            )
-            return self.cores(
-                self.white + step * white, self.center + step * center,
-                self.second + step * second, step * log_size, moved,
-            )[0]  # fmt: skip
-
-        return (at(STEP) - at(-STEP)) / (2 * STEP)
+        counts = self.rows.counts[:, None]
+        return np.concatenate([(b.factors.T @ (counts * b.cores)).T.ravel() for b in self.blocks])
 
     @cached_property
     def jacobian(self) -> Array:
         """Derivative of the equations in the parameters, shape (q, q)."""
-        n, d = self.white.shape
-        columns: list[Array] = []
 
-        def move(factors: Array, **moves: Array) -> None:
-            still = dict(
-                white=np.zeros((1, d)), center=np.zeros((1, d)), second=np.zeros(d),
-                log_size=np.zeros(1), wide=np.zeros(1), apart=np.zeros(1), shared=np.zeros(3),
-            )  # fmt: skip
-            slopes = self._difference(**(still | moves))
-            columns.extend(self.sums(slopes, factor) for factor in factors.T)
+        def at(step: Array) -> Array:
+            return Equations(self.rows, self.moved(step), self.eps_bar, like=self).value
 
-        axes, one = np.eye(d), np.ones((n, 1))
-        for block in self.blocks:
-            if block.name == "coef":
-                for axis in axes:
-                    white = -axis / self.size[:, None]
-                    move(block.factors, white=white, log_size=self.growth_by_fit)
-            elif block.name == "scatter":
-                for i, j in zip(*self._upper, strict=True):
-                    turn = np.zeros((d, d))
-                    turn[i, j] = turn[j, i] = -0.5
-                    white, center = self.white @ turn, self.center @ turn
-                    move(one, white=white, center=center, second=self.second @ turn)
-            elif block.name == "growth":
-                move(block.factors, log_size=np.ones(1))
-            elif block.name in ("wide", "apart"):
-                for place in block.factors.T:
-                    move(one, **{block.name: place})
-            elif block.name == "center":
-                for axis in axes:
-                    move(block.factors, center=axis[None])
-            elif block.name == "second":
-                for axis in axes:
-                    move(one, second=axis)
-            else:
-                which = ("spread", "size", "df").index(block.name)
-                move(one, shared=np.eye(3)[which])
-        return np.column_stack(columns)
+        steps = STEP * np.eye(len(self.value))
+        return np.column_stack([(at(step) - at(-step)) / (2 * STEP) for step in steps])
 
     def solved(self, factor: Array, jacobian: Array) -> Array:
         """Return influence functions of all parameters, shape (n, q): they move by their mean.
@@ -362,14 +184,11 @@ class Equations:
         jacobian : ndarray, shape (q, q)
             Derivative of the equations of all rows.
         """
-        cores = self._here[0].copy()
-        cores[:, : self.rows.dim] *= factor[:, None]
-        parts = [
-            (cores[:, block.columns][:, :, None] * block.factors[:, None, :]).reshape(
-                len(cores), block.n_equations
-            )
-            for block in self.blocks
-        ]
+        parts = []
+        for block in self.blocks:
+            scores = block.cores[:, :, None] * block.factors[:, None, :]
+            scores = scores.reshape(len(scores), -1)
+            parts.append(factor[:, None] * scores if block.name == "coef" else scores)
         return -self.rows.total * np.hstack(parts) @ np.linalg.pinv(jacobian).T
 
     def leverage(self, inverse: Array) -> Array:
@@ -382,15 +201,6 @@ class Equations:
         """Gram matrix of the predictors of good rows, shape (k, k)."""
         return self.rows.grams((self.pull * self.rows.counts)[None], 0.0)[0]
 
-    @cached_property
-    def pull(self) -> Array:
-        """Weight of each row in the fit of the coefficients, shape (n,)."""
-        if not self._heavy:
-            return self.good
-        df, d = float(self.mixture.df[0]), self.rows.dim
-        square = np.einsum("nd,nd->n", self.white, self.white)
-        return self.good * (df + d) / (df + square)
-
     @property
     def affordable(self) -> bool:
         """Whether the equations are few enough for their derivative."""
@@ -400,78 +210,71 @@ class Equations:
     def share_slopes(self) -> Array:
         """Derivative of the share of bad rows in all parameters, shape (q,)."""
         found = np.zeros(len(self.value))
-        for block in self.blocks:
-            if block.name in ("wide", "apart"):
-                slopes = self.rows.counts @ block.factors / self.rows.total
-                found[self.place(block.name)] = slopes
+        for part, shares in enumerate(self.mixture.share[0]):
+            slopes = self.masses * shares * (1 - shares) / self.rows.total
+            place = self.place(f"share {part}")
+            found[place] = slopes[self.free[part]][: place.stop - place.start]
         return found
 
     def place(self, name: str) -> slice:
         """Return where the equations of a block are; empty where its parameters are known."""
-        start = 0
-        for block in self.blocks:
-            if block.name == name:
-                return slice(start, start + block.n_equations)
-            start += block.n_equations
-        return slice(0, 0)
+        return next((b.place for b in self.blocks if b.name == name), slice(0, 0))
 
     def moved(self, step: Array, old: Mixtures | None = None) -> Mixtures:
         """Return the mixture, or another one near it, a step (q,) away in its parameters."""
         old = self.mixture if old is None else old
         root, d = np.linalg.cholesky(old.scatter[0]), self.rows.dim
-        parts = {block.name: step[self.place(block.name)] for block in self.blocks}
-        tangent = np.zeros((d, d))
-        tangent[self._upper] = parts["scatter"]
-        values, vectors = np.linalg.eigh(tangent + np.triu(tangent, 1).T)
-        grown = (vectors * np.exp(np.clip(values, -1.0, 1.0))) @ vectors.T
-        changes = {"scatter": (root @ grown @ root.T)[None]}
-        if "coef" in parts:
-            changes["coef"] = old.coef + parts["coef"].reshape(d, -1).T @ root.T
-        if "growth" in parts:
-            growth = old.growth.copy()
-            growth[0, : len(parts["growth"])] += parts["growth"]
-            changes["growth"] = growth
-        for name in ("wide", "apart"):
-            shares = getattr(old, name).copy()
-            if name in parts:
-                free = self._free(shares[0])
-                shares[0, free] = expit(logit(shares[0, free]) + np.clip(parts[name], -2.0, 2.0))
-            changes[name] = shares
-        bad = float(self._masses @ (changes["wide"] + changes["apart"])[0])
-        most = self.eps_bar * float(self._masses.sum())
-        if bad > most:
-            changes |= {name: changes[name] * (most / bad) for name in ("wide", "apart")}
-        if "center" in parts:
-            shift = parts["center"].reshape(d, -1).T @ root.T
-            line = self.kind.bad is Bad.OTHER_LINE
-            key, old_place = ("shift", old.shift) if line else ("center", old.center)
-            changes[key] = old_place + (shift if line else shift[0])
-        if "second" in parts:
-            changes["second"] = old.second + parts["second"] @ root.T
-        for name in ("spread", "size", "df"):
-            if name in parts:
-                factor = np.exp(np.clip(parts[name], -1.0, 1.0))
-                most = MOST_DF if name == "df" else np.inf
-                changes[name] = np.clip(getattr(old, name) * factor, 1.0, most)
-        return replace(old, **changes)
+        new = {name: getattr(old, name).copy() for name in MOVING}
+        for block in self.blocks:
+            by, (name, _, number) = step[block.place], block.name.partition(" ")
+            part, factor = int(number or 0), np.exp(np.clip(by, -MOST_STEP, MOST_STEP))
+            if name == "scatter":
+                tangent = np.zeros((d, d))
+                tangent[np.triu_indices(d)] = by
+                values, vectors = np.linalg.eigh(tangent + np.triu(tangent, 1).T)
+                half = root @ vectors * np.exp(np.clip(values, -MOST_STEP, MOST_STEP) / 2)
+                new[name][0] = half @ half.T
+            elif name in ("coef", "line"):
+                new[name][0] += by.reshape(d, -1).T @ root.T
+            elif name == "growth":
+                new[name][0, : len(by)] += by
+            elif name == "share":
+                odds = old.share[0, part, self.free[part]]
+                odds = odds / (1 - odds) * factor
+                new[name][0, part, self.free[part]] = odds / (1 + odds)
+            elif name == "center":
+                new[name][0, part] += root @ by
+            elif name == "size":
+                both = old.has(Part.CLUSTER)[0].all()
+                new[name][0, [0, 1] if both else [part]] *= factor
+            else:
+                new[name] *= factor
+        return replace(old, **new)
+
+    def bounded(self, mixture: Mixtures) -> Mixtures:
+        """Return a mixture whose parameters are within their bounds."""
+        df = np.where(np.isinf(mixture.df), np.inf, np.clip(mixture.df, LEAST_DF, MOST_DF))
+        bad = float((mixture.share[0] @ self.masses).sum())
+        most = self.eps_bar * float(self.masses.sum())
+        share = mixture.share * (most / bad if bad > most else 1.0)
+        return replace(mixture, df=df, share=share, size=np.maximum(mixture.size, 1.0))
 
     def change(self, step: Array) -> float:
         """Return the size of a step: the largest change of a parameter in units of the noise.
 
-        Those of coefficients are the changes of what they predict. Those of the place of bad rows
-        are relative to their distance from the fit, where that is larger than the noise.
+        Those of the place of bad rows are relative to their distance from the fit, where that is
+        larger than the noise.
         """
-        rows, d = self.rows, self.rows.dim
-        fit, line = self.place("coef"), self.place("center")
-        sizes = [np.abs(np.delete(step, np.r_[fit, line])).max(initial=0.0)]
-        bad = rows.counts * self.shared.apart
-        far = np.sqrt(bad @ (self.center**2).sum(axis=1) / max(bad.sum(), NO_MASS))
-        for block, mass, unit in ((fit, rows.counts * self.good, 1.0), (line, bad, max(far, 1.0))):
-            if block.stop > block.start:
-                factors = next(b.factors for b in self.blocks if self.place(b.name) == block)
-                predicted = factors @ step[block].reshape(d, -1).T
-                sizes.append(np.sqrt(mass @ (predicted**2).sum(axis=1) / mass.sum()) / unit)
-        return float(max(sizes))
+        unit = np.ones(len(step))
+        for part, center in enumerate(self.mixture.center[0]):
+            unit[self.place(f"center {part}")] = max(1.0, self._length(center))
+        unit[self.place("line")] = max(1.0, self._length(self.mixture.line[0]))
+        return float(np.abs(step / unit).max())
+
+    def _length(self, place: Array) -> float:
+        """Return the length of a vector (d,) or of the longest of several, in units of noise."""
+        white = np.linalg.solve(self.root, np.atleast_2d(place).T)
+        return float(np.linalg.norm(white, axis=0).max(initial=0.0))
 
 
 def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
@@ -479,33 +282,29 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
     last = np.inf
     for _ in range(POLISH_STEPS):
         equations = Equations(rows, mixture, eps_bar)
-        mixture = replace(mixture, good=equations.good[None])
         change, step = np.inf, None
-        few = len(equations.value) <= MOST_EQUATIONS
-        if few and np.isfinite(equations.jacobian).all():
+        if equations.affordable and np.isfinite(equations.jacobian).all():
             step = -np.linalg.lstsq(equations.jacobian, equations.value, rcond=None)[0]
             change = equations.change(step)
         if step is not None and change < min(1.0, 0.5 * last):
-            mixture, last = equations.moved(step), change
+            mixture, last = equations.bounded(equations.moved(step)), change
             if change < POLISH_TOL:
                 break
             continue
-        before, last = mixture, np.inf
+        before, last = replace(mixture, good=equations.good[None]), np.inf
         for _ in range(EM_STEPS):
             mixture = em_step(rows, mixture, eps_bar)
-        if step is None and _relative_change(before, mixture) < POLISH_TOL:
+        if step is None and relative_change(before, mixture) < POLISH_TOL:
             last = 0.0
             break
-    good = Equations(rows, mixture, eps_bar).good[None]
-    found = replace(mixture, good=good)
-    likelihood = em_step(rows, found, eps_bar).log_likelihood
-    return replace(found, log_likelihood=likelihood), last < SETTLED
+    view = seen(rows, mixture)
+    likelihood = view.log_density @ rows.counts + mixture.gain
+    found = replace(mixture, good=view.probabilities[0], log_likelihood=likelihood)
+    return found, last < SETTLED
 
 
-def _relative_change(before: Mixtures, after: Mixtures) -> float:
+def relative_change(before: Mixtures, after: Mixtures) -> float:
     """Return the largest change of the scatter relative to it, and of probabilities."""
     size = np.abs(after.scatter).max()
-    return float(
-        max(np.abs(after.scatter - before.scatter).max() / size,
-            np.abs(after.good - before.good).max())
-    )  # fmt: skip
+    scatter = np.abs(after.scatter - before.scatter).max() / size
+    return float(max(scatter, np.abs(after.good - before.good).max()))

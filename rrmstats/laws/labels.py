@@ -15,21 +15,20 @@ prior between 0 and their bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import gammaln
+from scipy.special import expit, log_expit
 
 from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import weighted_gram
 
-# Smallest probability of a label, and log-odds past which those of the opposite would be smaller.
-TINY, MOST_LOG_ODDS = 1e-300, 690.0
+# Smallest probability and curvature that anything is divided by.
+TINY = 1e-300
 # Expected gain of a step, in units of the log-likelihood, at which a fit has converged; and the
 # one below which rounding may hide it.
 CONVERGED, HIDDEN = 1e-12, 1e-7
@@ -49,7 +48,8 @@ class Flips:
     Attributes
     ----------
     ways : tuple of tuple of float, shape (2, d)
-        What each of d rates adds to the log-odds of a flip of a 1, and of a 0.
+        What each of d rates adds to the log-odds of a flip of a 1, and of a 0. A class whose rates
+        all add nothing is not flipped.
     steepness : float
         How much the log-odds of a flip grow with those of the label.
     """
@@ -63,14 +63,9 @@ class Flips:
         return len(self.ways[0])
 
     @property
-    def classes(self) -> tuple[int, ...]:
-        """Which of `ways` flip any labels: 0 for those of 1, 1 for those of 0."""
-        return tuple(i for i, way in enumerate(self.ways) if any(way))
-
-    @property
     def chain(self) -> Array:
-        """Derivatives of the log-odds of flips of `classes` in the rates, shape (m, d)."""
-        return np.reshape([self.ways[i] for i in self.classes], (len(self.classes), self.n_rates))
+        """Derivatives of the log-odds of flips of a 1, and of a 0, in the rates, shape (2, d)."""
+        return np.reshape(self.ways, (2, self.n_rates))
 
     @property
     def n_params(self) -> int:
@@ -83,6 +78,35 @@ BOTH_ENDS, ONES, ZEROS = ((1.0,), (1.0,)), ((1.0,), (0.0,)), ((0.0,), (1.0,))
 ONE_RATE, BY_CLASS = Flips(BOTH_ENDS), Flips(((1.0, 0.0), (0.0, 1.0)))
 
 
+class Chance(NamedTuple):
+    """A function of each row, and its derivatives.
+
+    They are derivatives in the linear predictor and in the log-odds of flips of a 1, and of a 0.
+
+    Attributes
+    ----------
+    value, first, second : ndarray, shapes (n,), (3, n) and (3, 3, n)
+    """
+
+    value: Array
+    first: Array
+    second: Array
+
+    def exp(self) -> Chance:
+        """Return the exponential function of it."""
+        value = np.exp(self.value)
+        second = self.second + self.first[:, None] * self.first
+        return Chance(value, value * self.first, value * second)
+
+    def sums(self, exog: Array, counts: Array) -> tuple[float, Array, Array]:
+        """Return the sum over rows, and its derivatives in coefficients and log-odds of flips."""
+        cross = (self.second[0, 1:] * counts) @ exog
+        corner = weighted_gram(exog, counts * self.second[0, 0])
+        gradient = np.append((self.first[0] * counts) @ exog, self.first[1:] @ counts)
+        hessian = np.block([[corner, cross.T], [cross, self.second[1:, 1:] @ counts]])
+        return float(self.value @ counts), gradient, hessian
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Odds:
     """Log-odds of labels and of their flips: what the rows have in common.
@@ -91,115 +115,68 @@ class Odds:
     ----------
     theta : ndarray, shape (k,)
         Coefficients.
-    rates : ndarray, shape (d,)
-    flips : Flips
-    fixed : bool
-        Whether derivatives take the flips not to move with the coefficients.
+    log_odds : ndarray, shape (2,)
+        Of a flip of a 1, and of a 0, where the linear predictor is zero.
+    steepness : float
+        How much they grow with those of the label.
+    drift : float
+        How much they do so in derivatives: zero where flips are taken not to move with `theta`.
     """
 
     theta: Array
-    rates: Array
-    flips: Flips
-    fixed: bool
+    log_odds: Array
+    steepness: float
+    drift: float
 
-    def of(self, endog: Array, exog: Array, offset: Array | float) -> Flipped:
-        """Return the probabilities of some rows."""
-        eta, steepness = exog @ self.theta + offset, self.flips.steepness
-        p, q = odds_shares(eta)
-        flips: list[Any] = [0.0, 1.0, 0.0, 1.0]
-        for i in self.flips.classes:
-            log_odds = np.dot(self.flips.ways[i], self.rates) + (1 - 2 * i) * steepness * eta
-            flips[2 * i : 2 * i + 2] = odds_shares(log_odds)
-        f1, g1, f0, g0 = flips
-        one, zero, is_one = g1 * p + f0 * q, f1 * p + g0 * q, endog == 1
-        label, other = np.where(is_one, one, zero), np.where(is_one, zero, one)
-        label, other = np.maximum(label, TINY), np.maximum(other, TINY)
-        return Flipped(p, q, f1, g1, f0, g0, label, other)
-
-    def slopes(self, endog: Array, exog: Array, offset: Array | float) -> tuple[Flipped, Slopes]:
-        """Return the probabilities of some rows, and derivatives of that of their labels."""
-        at = self.of(endog, exog, offset)
-        drift = 0.0 if self.fixed else self.flips.steepness
-        return at, at.slopes(endog, self.flips.classes, drift)
-
-
-class Flipped(NamedTuple):
-    """Probabilities of each row, shape (n,).
-
-    Attributes
-    ----------
-    p, q : ndarray
-        Of a true label of 1, and of 0.
-    f1, g1, f0, g0 : ndarray or float
-        That a label of 1 is flipped, and that it is not; likewise of 0.
-    label, other : ndarray
-        Of the label that was seen, and of the other.
-    """
-
-    p: Array
-    q: Array
-    f1: Array
-    g1: Array
-    f0: Array
-    g0: Array
-    label: Array
-    other: Array
-
-    def slopes(self, endog: Array, classes: Sequence[int], drift: float) -> Slopes:
-        """Return derivatives of ln P(label), and of the probabilities of flips.
+    def log_chance(self, eta: Array, true: Array | float, flipped: bool) -> Chance:
+        """Return the log-probability that labels were of a class, and were flipped or were not.
 
         Parameters
         ----------
-        endog : ndarray, shape (n,)
-        classes : sequence of int
-            Of the m kinds of flips that there are; see `Flips.classes`.
-        drift : float
-            How much the log-odds of flips move with those of the label.
+        eta : ndarray, shape (n,)
+            Linear predictors.
+        true : ndarray, shape (n,), or float
+            Class of the label before a flip: 1, or -1 for a label of 0.
+        flipped : bool
         """
-        p, q, f1, g1, f0, g0, label, _ = self
-        m, n, is_one, both = len(classes), len(p), endog == 1, p * q
-        flips, pairs = np.empty((m, 3, n)), np.empty((m, 3, n))
-        first, second = np.empty((1 + m, n)), np.empty((1 + m, 1 + m, n))
-        signed = np.where(is_one, 1.0, -1.0) / label
-        seen = np.zeros((2, 2, n))  # derivatives of the probabilities to see a 1, and a 0, in eta
-        for i, (f, g, own, slope) in enumerate([(f1, g1, p, q), (f0, g0, q, -p)]):
-            b = (1 - 2 * i) * drift if i in classes else 0.0
-            slope, bend = slope - b * f, both + b**2 * f * g
-            seen[i] += g * own * slope, g * own * (slope**2 - bend)
-            if i not in classes:
-                continue
-            j, sign, turn = classes.index(i), 2.0 * i - 1.0, slope + b
-            flips[j] = f * own, f * own * turn, f * own * g
-            pairs[j, 0] = flips[j, 0] * (turn**2 - bend)
-            pairs[j, 1:] = flips[j, 2] * (turn - b * f), flips[j, 2] * (g - f)
-            seen[1 - i] += flips[j, 1], pairs[j, 0]
-            first[1 + j] = sign * signed * flips[j, 2]
-            second[0, 1 + j], second[1 + j, 1 + j] = sign * signed * pairs[j, 1:]
-        first[0], second[0, 0] = np.where(is_one, *seen) / label
-        for i in range(1 + m):
-            for j in range(i, 1 + m):
-                mixed = 0.0 if 0 < i < j else second[i, j]
-                second[i, j] = second[j, i] = mixed - first[i] * first[j]
-        return Slopes(first, second, flips, pairs)
+        turn, of_ones = (1.0 if flipped else -1.0), np.equal(true, 1.0)
+        log_odds = np.where(of_ones, *self.log_odds) + true * self.steepness * eta
+        value = log_expit(true * eta) + log_expit(turn * log_odds)
+        against, unlikely = expit(-true * eta), expit(-turn * log_odds)
+        which = np.array([of_ones, ~of_ones], float).reshape(2, -1)
+        moves = np.vstack([true * self.drift + 0.0 * eta, which + 0.0 * eta])  # of the log-odds
+        first = turn * unlikely * moves
+        first[0] += true * against
+        second = -unlikely * (1.0 - unlikely) * moves[:, None] * moves
+        second[0, 0] -= against * (1.0 - against)
+        return Chance(value, first, second)
+
+    def rows(self, endog: Array, exog: Array, offset: Array | float) -> tuple[Chance, Chance]:
+        """Return the log-densities of labels that are right, and of those that were flipped."""
+        eta, sign = exog @ self.theta + offset, 2.0 * endog - 1.0
+        return self.log_chance(eta, sign, False), self.log_chance(eta, -sign, True)
+
+    def flipped(self, exog: Array, offset: Array | float) -> list[Chance]:
+        """Return the probability of a flip of a 1, and of a 0."""
+        eta = exog @ self.theta + offset
+        return [self.log_chance(eta, true, True).exp() for true in (1.0, -1.0)]
 
 
-class Slopes(NamedTuple):
-    """Derivatives of each row, in eta and the log-odds of each of m kinds of flips.
+def prob_flipped(right: Chance, flipped: Chance) -> Array:
+    """Return the probability of each row that its label was flipped, shape (n,)."""
+    return expit(flipped.value - right.value)
 
-    Attributes
-    ----------
-    first, second : ndarray, shapes (1 + m, n) and (1 + m, 1 + m, n)
-        Of ln P(label).
-    flips : ndarray, shape (m, 3, n)
-        The probability of each flip, and its derivatives in eta and its own log-odds.
-    pairs : ndarray, shape (m, 3, n)
-        Its second derivatives: in eta twice, in both, and in its log-odds twice.
-    """
 
-    first: Array
-    second: Array
-    flips: Array
-    pairs: Array
+def mixture(right: Chance, flipped: Chance) -> Chance:
+    """Return the log-density of labels that are right or were flipped."""
+    bad = prob_flipped(right, flipped)
+    gap = flipped.first - right.first
+    second = (1.0 - bad) * right.second + bad * flipped.second
+    return Chance(
+        np.logaddexp(right.value, flipped.value),
+        right.first + bad * gap,
+        second + bad * (1.0 - bad) * gap[:, None] * gap,
+    )
 
 
 class Value(NamedTuple):
@@ -279,23 +256,6 @@ class LabelFit:
         fixed = self.law.value(self.value.z, fixed=True)
         return np.linalg.pinv(-fixed.hessian, hermitian=True)
 
-    @property
-    def log_evidence(self) -> float:
-        """Logarithm of the probability of the labels, up to what all kinds of flips share.
-
-        By Laplace's method, in coefficients and the logistic coordinates of the shares, where
-        Jeffreys' prior is Dirichlet's with exponents one half.
-        """
-        at, d, eps_bar = self.value, self.law.flips.n_rates, self.law.eps_bar
-        sign, curvature = np.linalg.slogdet(-at.hessian)
-        if not self.converged or sign <= 0:
-            return -np.inf
-        parts = np.log(np.append(at.shares, eps_bar - self.eps) / eps_bar).sum() if d else 0.0
-        by_rates = np.linalg.slogdet(at.share_slopes[:, self.law.n_coef :] / eps_bar)[1]
-        constant = gammaln(0.5 * (d + 1)) - 0.5 * np.log(np.pi) + 0.5 * d * np.log(2.0)
-        fitted = at.log_likelihood + at.log_prior
-        return float(fitted + constant - 0.5 * parts + by_rates - 0.5 * curvature)
-
     def influence(self) -> tuple[Array, Array, Array]:
         """Return influence functions of coefficients and of the share, and the prior's shift.
 
@@ -320,6 +280,7 @@ class LabelFit:
             law.exog,
             law.offset,
             law.odds(at.z, fixed=True),
+            law.to_rates,
             self.variance,
             np.column_stack([self.variance[:, :k], to_share]),
             self.eps,
@@ -385,29 +346,31 @@ class FlippedLabels:
         return float(self.counts.sum())
 
     @cached_property
-    def _to_rates(self) -> Array:
+    def to_rates(self) -> Array:
         """Derivatives of coefficients and log-odds of flips in coefficients and rates."""
         return block_diag(np.eye(self.n_coef), self.flips.chain)
 
     def odds(self, z: Array, fixed: bool = False) -> Odds:
         """Return the log-odds that coefficients and rates stand for."""
-        return Odds(z[: self.n_coef], z[self.n_coef :], self.flips, fixed)
+        chain, steepness = self.flips.chain, self.flips.steepness
+        log_odds = np.where(chain.any(axis=1), chain @ z[self.n_coef :], -np.inf)
+        return Odds(z[: self.n_coef], log_odds, steepness, 0.0 if fixed else steepness)
 
     def value(self, z: Array, fixed: bool = False) -> Value:
         """Return the penalized log-likelihood at coefficients and rates, and its derivatives.
 
         With `fixed` they take the flips not to move with the coefficients.
         """
-        k, chain = self.n_coef, self.flips.chain
+        k = self.n_coef
         (log_likelihood, *flipped), gradients, hessians = row_sums(
             _sums, self.endog, self.exog, self.counts, self.offset, self.odds(z, fixed)
         )
-        gradients = gradients @ self._to_rates
-        hessians = self._to_rates.T @ hessians @ self._to_rates
+        gradients = gradients @ self.to_rates
+        hessians = self.to_rates.T @ hessians @ self.to_rates
         log_prior, pull, curvature = log_priors(self.units @ z[:k])
         gradients[0, :k] += pull @ self.units
         hessians[0, :k, :k] += weighted_gram(self.units, curvature)
-        ways = chain.T / self.total
+        ways = self.flips.chain.T / self.total
         shares, slopes = ways @ np.array(flipped), ways @ gradients[1:]
         curvatures = np.tensordot(ways, hessians[1:], 1)
         found = log_likelihood + log_prior, gradients[0], hessians[0]
@@ -482,42 +445,20 @@ def uphill(gradient: Array, hessian: Array) -> Array:
     return np.asarray(axes @ (axes.T @ (gradient / unit) / size) / unit)
 
 
-def odds_shares(log_odds: Array) -> tuple[Array, Array]:
-    """Return the probabilities of what has given log-odds, and of its opposite."""
-    odds = np.exp(np.minimum(log_odds, MOST_LOG_ODDS))
-    opposite = 1.0 / (1.0 + odds)
-    return odds * opposite, opposite
-
-
 def _sums(
     endog: Array, exog: Array, counts: Array, offset: Array | float, odds: Odds
 ) -> tuple[Array, Array, Array]:
-    """Return sums over rows of the log-likelihood and of m kinds of flips, and derivatives.
+    """Return sums of the log-likelihood and of flips of a 1, and of a 0, and their derivatives.
 
-    In coefficients and log-odds of flips: shapes (1 + m,), (1 + m, k + m), (1 + m, k + m, k + m).
+    In coefficients and log-odds of flips: shapes (3,), (3, k + 2) and (3, k + 2, k + 2).
     """
-    at, (first, second, flips, pairs) = odds.slopes(endog, exog, offset)
-    k, m = exog.shape[1], len(flips)
-    values = np.append(np.log(at.label) @ counts, flips[:, 0] @ counts)
-    gradients, hessians = np.zeros((1 + m, k + m)), np.zeros((1 + m, k + m, k + m))
-    gradients[0] = np.append((first[0] * counts) @ exog, first[1:] @ counts)
-    gradients[1:, :k] = (flips[:, 1] * counts) @ exog
-    hessians[0, k:, :k] = (second[0, 1:] * counts) @ exog
-    hessians[0, k:, k:] = second[1:, 1:] @ counts
-    crossed = (pairs[:, 1] * counts) @ exog
-    for j, curved in enumerate([second[0, 0], *pairs[:, 0]]):
-        hessians[j, :k, :k] = weighted_gram(exog, counts * curved)
-    for j in range(m):
-        gradients[1 + j, k + j] = flips[j, 2] @ counts
-        hessians[1 + j, k + j, :k] = crossed[j]
-        hessians[1 + j, k + j, k + j] = pairs[j, 2] @ counts
-    hessians[:, :k, k:] = hessians[:, k:, :k].swapaxes(1, 2)
-    return values, gradients, hessians
+    parts = [mixture(*odds.rows(endog, exog, offset)), *odds.flipped(exog, offset)]
+    values, gradients, hessians = zip(*(part.sums(exog, counts) for part in parts), strict=True)
+    return np.array(values), np.array(gradients), np.array(hessians)
 
 
 def _prob_bad(endog: Array, exog: Array, offset: Array | float, odds: Odds) -> Array:
-    at = odds.of(endog, exog, offset)
-    return np.where(endog == 1, at.f0 * at.q, at.f1 * at.p) / at.label
+    return prob_flipped(*odds.rows(endog, exog, offset))
 
 
 def _influence(
@@ -525,16 +466,18 @@ def _influence(
     exog: Array,
     offset: Array | float,
     odds: Odds,
+    to_rates: Array,
     bread: Array,
     moves: Array,
     eps: float,
     total: float,
 ) -> Array:
     """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
-    at, (first, *_) = odds.slopes(endog, exog, offset)
-    scores = np.column_stack([first[0][:, None] * exog, first[1:].T @ odds.flips.chain])
+    at = mixture(*odds.rows(endog, exog, offset))
+    scores = np.column_stack([at.first[0][:, None] * exog, at.first[1:].T]) @ to_rates
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
-    leverage = np.minimum(information * at.label / at.other, LEVERAGE_MAX)
+    other = np.maximum(-np.expm1(at.value), TINY)
+    leverage = np.minimum(information * np.exp(at.value) / other, LEVERAGE_MAX)
     moved = (scores / (1.0 - leverage)[:, None]) @ moves
-    moved[:, -1] += (at.f1 * at.p + at.f0 * at.q - eps) / total
+    moved[:, -1] += (sum(part.value for part in odds.flipped(exog, offset)) - eps) / total
     return moved

@@ -12,10 +12,11 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Good
 from rrmstats.laws.mixture import Bounds, GoodRows, NoParameters
 from rrmstats.laws.positive import LOG_PI
+from rrmstats.laws.rows import Responses
 
 # Change of a predictor over which second derivatives are differences.
 DELTA = 1e-4
-# Steps of the fit of a Cauchy distribution.
+# Steps of EM of a Cauchy distribution, each of which halves the distance or more.
 CAUCHY_STEPS = 50
 
 
@@ -36,8 +37,9 @@ class KernelRows(NoParameters):
     slopes: Callable[..., Array]
     moments: Callable[..., tuple[Array, Array]] | None = None
 
-    def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (q, n)."""
+        endog = seen.endog
         with np.errstate(all="ignore"):
             found = self.log_density(endog, *predictors)
             center = spread = np.ones(len(endog))
@@ -52,8 +54,6 @@ class KernelRows(NoParameters):
             np.where(np.isfinite(information), information, 0.0),
             center,
             spread,
-            np.zeros((0, len(endog))),
-            np.zeros((0, len(endog))),
         )
 
     def _information(self, endog: Array, predictors: Array) -> Array:
@@ -79,29 +79,27 @@ class WholeRows(NoParameters):
 
     Attributes
     ----------
-    log_likelihood, scores : callable
+    log_likelihood, slopes : callable
         Functions of theta (k,) that return (n,) and (n, k).
     """
 
     kind: ClassVar[Good] = Good.PLAIN
     log_likelihood: Callable[[Array], Array]
-    scores: Callable[[Array], Array]
+    slopes: Callable[[Array], Array]
 
-    def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at parameters; those that differ by row are taken from the first."""
         theta = predictors[:, 0].copy()
         with np.errstate(all="ignore"):
-            found, slopes = self.log_likelihood(theta), self.scores(theta).T
+            found, slopes = self.log_likelihood(theta), self.slopes(theta).T
         slopes = np.where(np.isfinite(slopes), slopes, 0.0)
-        ones = np.ones(len(endog))
+        ones = np.ones(len(seen.endog))
         return GoodRows(
             np.where(np.isnan(found), -np.inf, found),
             slopes,
             slopes[:, None] * slopes[None],
             ones,
             ones,
-            np.zeros((0, len(endog))),
-            np.zeros((0, len(endog))),
         )
 
 
@@ -122,44 +120,25 @@ class Unpredicted:
     center: float
     scale: float
 
-    def start(self, endog: Array, rows: GoodRows) -> Array:
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return the center and scale of all responses."""
         return np.array([self.center, self.scale])
 
-    def _distances(self, endog: Array, own: Array) -> tuple[Array, Array]:
-        at, log_slope = _on_line(endog, self.support)
-        return (at - own[0]) / own[1], log_slope
-
-    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows."""
-        off, log_slope = self._distances(endog, own)
-        return log_slope - LOG_PI - np.log(own[1]) - np.log1p(off**2)
+        at, log_slope = _on_line(seen.endog, self.support)
+        return log_slope - LOG_PI - np.log(own[1]) - np.log1p(((at - own[0]) / own[1]) ** 2)
 
-    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
-        """Return the equations of center and scale."""
-        off = self._distances(endog, own)[0]
-        return np.stack([off / (1.0 + off**2), 2.0 * off**2 / (1.0 + off**2) - 1.0])
-
-    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
-        """Return center and scale after a step."""
-        return cauchy_step(_on_line(endog, self.support)[0], mass, own)
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in center and scale."""
+        off = (_on_line(seen.endog, self.support)[0] - own[0]) / own[1]
+        weight = 2.0 / (1.0 + off**2)
+        return np.stack([weight * off, weight * off**2 - 1.0]) / own[1]
 
     @property
     def bounds(self) -> Bounds:
         """Least and largest center and scale."""
         return np.array([-np.inf, self.scale]), np.array([np.inf, np.inf])
-
-
-def cauchy_step(at: Array, mass: Array, own: Array) -> Array:
-    """Return center and scale of a Cauchy distribution after a step of EM."""
-    weights = mass / (1.0 + ((at - own[0]) / own[1]) ** 2)
-    total = float(weights.sum())
-    if not total > 0:
-        return own
-    center = float(weights @ at) / total
-    off = ((at - center) / own[1]) ** 2
-    ratio = 2.0 * float(mass @ (off / (1.0 + off))) / float(mass.sum())
-    return np.array([center, own[1] * np.sqrt(ratio)])
 
 
 def unpredicted(endog: Array, mass: Array) -> Unpredicted:
@@ -179,10 +158,12 @@ def unpredicted(endog: Array, mass: Array) -> Unpredicted:
     at = _on_line(endog, support)[0]
     center = float(np.median(at))
     scale = float(np.median(np.abs(at - center))) or float(np.std(at)) or 1.0
-    own = np.array([center, scale])
     for _ in range(CAUCHY_STEPS):
-        own = cauchy_step(at, mass, own)
-    return Unpredicted(support, float(own[0]), float(own[1]))
+        weights = mass / (1.0 + ((at - center) / scale) ** 2)
+        center = float(weights @ at / weights.sum())
+        squares = (at - center) ** 2
+        scale *= float(np.sqrt(2.0 * (mass @ (squares / (scale**2 + squares))) / mass.sum()))
+    return Unpredicted(support, center, scale)
 
 
 def _on_line(endog: Array, support: str) -> tuple[Array, Array]:

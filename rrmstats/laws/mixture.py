@@ -8,15 +8,19 @@ part in those of theta, and any equation that good rows solve on average is solv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from enum import Enum, auto
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
+from rrmstats.laws.rows import Responses
 
 # Least share of bad rows; none is another explanation.
 LEAST_SHARE = 1e-6
@@ -28,13 +32,17 @@ STEEPEST, FARTHEST = 20.0, 30.0
 # apart from others without error. By `benchmarks/glm.py --part zeros` errors with 30 % of false
 # zeros are 1.08 times those of the good rows with 2.5 or 5, 1.18 with 10, 1.36 without it.
 PRIOR_SD = 5.0
-# Steps of the regression of odds on centers in each step of EM, and how often one is halved.
-ODDS_STEPS, HALVINGS = 2, 10
+# Largest change of a parameter in one step: of its logarithm, or relative to its size.
+LONGEST = float(np.log(3.0))
+# Change over which second derivatives are differences.
+DELTA = 1e-4
+TINY = float(np.finfo(float).tiny)
 
 
+#: Equations of no parameters.
+NONE = np.zeros(())
 #: Least and largest parameters.
 Bounds = tuple[Array, Array]
-NO_BOUNDS: Bounds = (np.zeros(0), np.zeros(0))
 
 
 class GoodRows(NamedTuple):
@@ -59,8 +67,8 @@ class GoodRows(NamedTuple):
     information: Array
     center: Array
     spread: Array
-    own: Array
-    rest: Array
+    own: Array = NONE
+    rest: Array = NONE
 
 
 class GoodLaw(Protocol):
@@ -74,10 +82,10 @@ class GoodLaw(Protocol):
     def bounds(self) -> Bounds:
         """Least and largest its own parameters, shape (m,) each."""
 
-    def start(self, endog: Array, size: Array, predictors: Array) -> Array:
+    def start(self, seen: Responses, predictors: Array) -> Array:
         """Return its own parameters to start from, shape (m,)."""
 
-    def rows(self, endog: Array, size: Array, predictors: Array, own: Array) -> GoodRows:
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (q, n) and own parameters (m, n)."""
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
@@ -91,35 +99,32 @@ class BadLaw(Protocol):
     def bounds(self) -> Bounds:
         """Least and largest parameters, shape (m,) each."""
 
-    def start(self, endog: Array, rows: GoodRows) -> Array:
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return its parameters to start from, shape (m,), or (s, m) for several starts."""
 
-    def log_density(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows at parameters (m, n), shape (n,)."""
 
-    def equations(self, endog: Array, size: Array, rows: GoodRows, own: Array) -> Array:
-        """Return what the probability to be bad is multiplied by in its equations, (m, n)."""
-
-    def updated(self, own: Array, mass: Array, endog: Array, size: Array, rows: GoodRows) -> Array:
-        """Return parameters (m,) nearer to the root of the equations under a mass (n,)."""
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the derivatives of the log-densities in the parameters, shape (m, n)."""
 
 
 class NoParameters:
     """A distribution without parameters of its own."""
 
-    bounds: ClassVar[Bounds] = NO_BOUNDS
+    bounds: ClassVar[Bounds] = (np.zeros(0), np.zeros(0))
 
     def start(self, *rows: Any) -> Array:
         """Return no parameters."""
         return np.zeros(0)
 
+    def scores(self, seen: Responses, *rows: Any) -> Array:
+        """Return no derivatives."""
+        return np.zeros((0, len(seen.endog)))
+
     def updated(self, own: Array, *rows: Any) -> Array:
         """Return no parameters."""
         return own
-
-    def equations(self, endog: Array, *rows: Any) -> Array:
-        """Return no equations."""
-        return np.zeros((0, len(endog)))
 
 
 class Part(NamedTuple):
@@ -128,7 +133,7 @@ class Part(NamedTuple):
     Attributes
     ----------
     odds : ndarray
-        Log-odds of rows to be so: a constant, and maybe their slope in the log of the center.
+        Log-odds of rows to be so: a constant, and maybe a slope; see `Share`.
     own : ndarray
         Parameters of their distribution.
     """
@@ -171,6 +176,14 @@ class Probabilities(NamedTuple):
         return 1.0 - np.cumsum(self.bad, axis=0) + self.bad
 
 
+class Share(Enum):
+    """What the share of bad rows of the first kind depends on."""
+
+    NOTHING = auto()
+    CENTER = auto()  # the logarithm of the center of good rows
+    FAR = auto()  # whether a row is far from the others in X
+
+
 @dataclass(frozen=True, eq=False)
 class BadRows:
     """What bad rows may look like.
@@ -180,15 +193,14 @@ class BadRows:
     kind : Bad
     laws : tuple of BadLaw
         One for each kind.
-    sloped : bool
-        Whether the share of the first depends on the center of the good rows.
+    share : Share
     parts : tuple of int
         Simpler ones before it: it is tried only where each of these is better than none.
     """
 
     kind: Bad
     laws: tuple[BadLaw, ...] = ()
-    sloped: bool = False
+    share: Share = Share.NOTHING
     parts: tuple[int, ...] = ()
 
 
@@ -225,7 +237,8 @@ class Mixture:
         """Least and largest values: of the good rows, and of odds and parameters of each kind."""
         found = [self.good.bounds]
         for j, law in enumerate(self.bad.laws):
-            odds = np.array([FARTHEST, STEEPEST])[: 1 + (self.bad.sloped and j == 0)]
+            sloped = j == 0 and self.bad.share is not Share.NOTHING
+            odds = np.array([FARTHEST, STEEPEST])[: 1 + sloped]
             found += [(-odds, odds), law.bounds]
         return found
 
@@ -241,108 +254,145 @@ class Mixture:
         good, *rest = np.split(values, ends)
         return good, [Part(*rest[j : j + 2]) for j in range(0, len(rest), 2)]
 
-    def log_centers(self, rows: GoodRows) -> Array:
+    def _place(self, seen: Responses, rows: GoodRows) -> Array:
         """Return what the odds to be bad may depend on, shape (n,)."""
+        if self.bad.share is Share.FAR:
+            return seen.far
         return np.log(np.maximum(rows.center, np.finfo(float).tiny)) - self.middle
 
-    def _odds(self, odds: Array, rows: GoodRows) -> Array:
-        """Return the log-odds of rows, shape (n,)."""
-        return odds[0] + (odds[1] * self.log_centers(rows) if len(odds) > 1 else 0.0)
+    def _odds(self, parts: list[Part], seen: Responses, rows: GoodRows) -> Array:
+        """Return the log-odds of rows to be bad of each kind, shape (c, n)."""
+        found = np.zeros((len(parts), len(seen.endog)))
+        for one, part in zip(found, parts, strict=True):
+            one += part.odds[0]
+            if len(part.odds) > 1:
+                one += part.odds[1] * self._place(seen, rows)
+        return found
 
-    def probabilities(self, endog: Array, size: Array, predictors: Array) -> Probabilities:
+    def probabilities(self, seen: Responses, predictors: Array) -> Probabilities:
         """Return the rows at predictors (q + m, n), the last of which are the parameters."""
         q = len(predictors) - len(self.bounds[0])
         own, at = self.parted(predictors[q:])
         with np.errstate(all="ignore"):
-            rows = self.good.rows(endog, size, predictors[:q], own)
-        odds = np.array([self._odds(part.odds, rows) for part in at]).reshape(len(at), len(endog))
-        left, parts = np.zeros(len(endog)), []
+            rows = self.good.rows(seen, predictors[:q], own)
+        odds = self._odds(at, seen, rows)
+        left, parts = np.zeros(len(seen.endog)), []
         for law, part, one in zip(self.bad.laws, at, odds, strict=True):
-            parts.append(left + log_expit(one) + law.log_density(endog, size, rows, part.own))
+            parts.append(left + log_expit(one) + law.log_density(seen, rows, part.own))
             left = left + log_expit(-one)
         parts.append(left + rows.log_density)
         density = np.logaddexp.reduce(parts)
         found = np.exp(np.array(parts) - density)
         return Probabilities(density, found[-1], found[:-1], expit(odds), rows, at)
 
-    def equations(self, endog: Array, size: Array, found: Probabilities) -> Array:
+    def equations(self, seen: Responses, found: Probabilities) -> Array:
         """Return the equations of the parameters, shape (m, n)."""
         rows, off = found.rows, found.bad - found.z * found.left
-        own: list[Array] = [found.good * rows.own + rows.rest]
+        own: list[Array] = []
+        if len(self.good.bounds[0]):
+            own.append(found.good * rows.own + rows.rest)
         for j, (law, part) in enumerate(zip(self.bad.laws, found.at, strict=True)):
-            own.append(
-                found.bad_share[None] - self.eps_bar if self.full and j == 0 else off[j : j + 1]
-            )
+            bound = self.full and j == 0
+            own.append(found.bad_share[None] - self.eps_bar if bound else off[j : j + 1])
             if len(part.odds) > 1:
                 prior = part.odds[1:] / (PRIOR_SD**2 * self.total)
-                own.append(off[j] * self.log_centers(rows) - prior)
-            own.append(found.bad[j] * law.equations(endog, size, rows, part.own))
-        return np.concatenate(own)
+                own.append(off[j] * self._place(seen, rows) - prior)
+            own.append(found.bad[j] * law.scores(seen, rows, part.own))
+        return np.concatenate(own) if own else np.zeros((0, len(found.good)))
 
-    def starts(self, endog: Array, size: Array, predictors: Array) -> Array:
+    def starts(self, seen: Responses, predictors: Array) -> Array:
         """Return parameters to start from, at predictors (q, n), shape (s, m)."""
-        good = self.good.start(endog, size, predictors)
+        good = self.good.start(seen, predictors)
         with np.errstate(all="ignore"):
-            own = np.repeat(good[:, None], len(endog), axis=1)
-            rows = self.good.rows(endog, size, predictors, own)
+            own = np.repeat(good[:, None], len(seen.endog), axis=1)
+            rows = self.good.rows(seen, predictors, own)
         share = max(min(START_SHARE, 0.25 * self.eps_bar), LEAST_SHARE)
         found = [good]
         for law, (low, _) in zip(self.bad.laws, self._bounds[1::2], strict=True):
-            found += [np.array([logit(share), 0.0])[: len(low)], law.start(endog, rows)]
+            found += [np.array([logit(share), 0.0])[: len(low)], law.start(seen, rows)]
         n_starts = max(len(np.atleast_2d(part)) for part in found)
         each = [np.broadcast_to(part, (n_starts, np.shape(part)[-1])) for part in found]
         return np.clip(np.concatenate(each, axis=1), *self.bounds)
 
     def updated(
-        self, own: Array, mass: Array, endog: Array, size: Array, found: Probabilities
+        self, own: Array, mass: Array, seen: Responses, found: Probabilities
     ) -> tuple[Mixture, Array]:
-        """Return the parameters after a step, and whether bad rows are too many."""
+        """Return the parameters after a step, were it known which rows are good.
+
+        The share of bad rows is at most `eps_bar`; the mixture knows whether because of that.
+        """
         rows, (good, at) = found.rows, self.parted(own)
         new = [self.good.updated(good, mass * found.good, rows)]
         for j, (law, part) in enumerate(zip(self.bad.laws, at, strict=True)):
-            if len(part.odds) > 1:
-                odds = self._sloped_odds(part.odds, mass, found)
-            else:
-                share = mass @ found.bad[j] / (mass @ found.left[j])
-                odds = logit(np.clip([share], LEAST_SHARE, 1.0 - LEAST_SHARE))
-            new += [odds, law.updated(part.own, mass * found.bad[j], endog, size, rows)]
-        return self._within(np.clip(np.concatenate(new), *self.bounds), mass, rows)
+            new.append(self._updated_odds(j, part.odds, mass, seen, found))
+            new.append(
+                newton_step(
+                    partial(law.scores, seen, rows), part.own, mass * found.bad[j], law.bounds
+                )
+            )
+        return self._within(np.clip(np.concatenate(new), *self.bounds), mass, seen, rows)
 
-    def _sloped_odds(self, odds: Array, mass: Array, found: Probabilities) -> Array:
-        """Return the odds to be bad of the first kind after steps of their logistic regression."""
-        at, bad = np.stack([np.ones(len(mass)), self.log_centers(found.rows)]), found.bad[0]
-        limits, prior = np.array([FARTHEST, STEEPEST]), np.array([0.0, PRIOR_SD**-2])
+    def _updated_odds(
+        self, j: int, odds: Array, mass: Array, seen: Responses, found: Probabilities
+    ) -> Array:
+        """Return the log-odds to be bad of a kind after a step of their logistic regression."""
+        if len(odds) == 1:
+            share = mass @ found.bad[j] / (mass @ found.left[j])
+            return logit(np.clip([share], LEAST_SHARE, 1.0 - LEAST_SHARE))
+        at = np.stack([np.ones(len(mass)), self._place(seen, found.rows)])
+        prior = np.array([[0.0], [PRIOR_SD**-2 / self.total]])
 
-        def value(odds: Array) -> float:
-            gain = mass @ (bad * (odds @ at) + log_expit(-odds @ at))
-            return float(gain - 0.5 * prior @ odds**2)
+        def scores(odds: Array) -> Array:
+            return at * (found.bad[j] - expit(odds @ at)) - prior * odds[:, None]
 
-        for _ in range(ODDS_STEPS):
-            z = expit(odds @ at)
-            spread = (mass * z * (1.0 - z) * at) @ at.T + np.diag(prior + LEAST_SHARE)
-            step = np.linalg.solve(spread, at @ (mass * (bad - z)) - prior * odds)
-            best = value(odds)
-            for length in 0.5 ** np.arange(HALVINGS):
-                new = np.clip(odds + length * step, -limits, limits)
-                if value(new) >= best:
-                    odds = new
-                    break
-        return odds
+        limits = np.array([FARTHEST, STEEPEST])
+        return newton_step(scores, odds, mass, (-limits, limits))
 
-    def _within(self, own: Array, mass: Array, rows: GoodRows) -> tuple[Mixture, Array]:
+    def _within(
+        self, own: Array, mass: Array, seen: Responses, rows: GoodRows
+    ) -> tuple[Mixture, Array]:
         """Return parameters whose share of bad rows is at most `eps_bar`."""
         parts = self.parted(own)[1]
-        odds = np.array([self._odds(part.odds, rows) + np.zeros(len(mass)) for part in parts])
+        odds = self._odds(parts, seen, rows)
 
-        def share(shift: float) -> float:
-            return 1.0 - float(mass @ np.prod(expit(shift - odds), axis=0)) / self.total
+        def excess(shift: float) -> float:
+            good = float(mass @ np.prod(expit(shift - odds), axis=0)) / self.total
+            return 1.0 - good - self.eps_bar
 
-        full = len(parts) > 0 and share(0.0) > self.eps_bar
+        full = len(parts) > 0 and excess(0.0) > 0
         if full:
-            low, high = 0.0, 2.0 * FARTHEST
-            for _ in range(60):
-                middle = 0.5 * (low + high)
-                low, high = (middle, high) if share(middle) > self.eps_bar else (low, middle)
+            shift = float(brentq(excess, 0.0, 2.0 * FARTHEST))
             for part in parts:  # views of all parameters
-                part.odds[0] -= high
+                part.odds[0] -= shift
         return self if full == self.full else replace(self, full=full), own
+
+
+def newton_step(
+    scores: Callable[[Array], Array], own: Array, mass: Array, bounds: Bounds
+) -> Array:
+    """Return parameters (m,) after a step of Newton's method: of their logarithms where positive.
+
+    Parameters
+    ----------
+    scores : callable
+        Takes parameters and returns the derivatives of log-densities in them, shape (m, n).
+    own : ndarray, shape (m,)
+    mass : ndarray, shape (n,)
+        How often the rows count.
+    bounds : Bounds
+    """
+    positive = bounds[0] > 0
+    unit = np.where(positive, own, np.maximum(np.abs(own), 1.0))
+
+    def moved(step: Array) -> Array:
+        return np.clip(np.where(positive, own * np.exp(step), own + unit * step), *bounds)
+
+    def pull(step: Array) -> Array:
+        at = moved(step)
+        found = scores(at) * np.where(positive, at, unit)[:, None]
+        return np.where((mass > 0) & np.isfinite(found), found, 0.0) @ mass
+
+    here, steps = pull(0.0 * own), DELTA * np.eye(len(own))
+    bend = np.array([(pull(-step) - pull(step)) @ step / (2.0 * DELTA**2) for step in steps])
+    step = here / np.maximum(np.abs(bend.reshape(len(own))), TINY)
+    return moved(np.clip(step, -LONGEST, LONGEST))

@@ -23,14 +23,12 @@ from rrmstats.laws.gaussian import (
     Rows,
     em_step,
     is_singular,
-    probabilities,
     seen,
 )
+from rrmstats.laws.gaussian_equations import relative_change
 
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
-# Steps without progress after which they become shorter.
-PATIENCE = 30
 # Rows per axis that can tell its variance from others.
 ROWS_PER_AXIS = 5
 
@@ -138,33 +136,13 @@ def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
 
 
 def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
-    """Return a mixture, a batch of one, after EM has come to rest, and whether it has.
-
-    Rows on the border may take turns, since the leading axes follow those that are good. Then
-    steps become shorter, until there is progress again.
-    """
-    least, idle, part = np.inf, 0, 1.0
+    """Return a mixture, a batch of one, after EM has come to rest, and whether it has."""
     for _ in range(MAXITER):
         new = em_step(rows, mixture, eps_bar)
-        grown = np.abs(new.scatter - mixture.scatter).max() / np.abs(new.scatter).max()
-        change = max(float(grown), float(np.abs(new.good - mixture.good).max()))
-        if change < TOL:
+        if relative_change(mixture, new) < TOL:
             return new, True
-        idle += 1
-        if change < 0.9 * least:
-            part, idle, least = min(1.1 * part, 1.0), 0, change
-        elif idle > PATIENCE:
-            part, idle, least = part / 2, 0, change
-        mixture = new if part == 1 else between(mixture, new, part)
+        mixture = new
     return mixture, False
-
-
-def between(before: Mixtures, after: Mixtures, part: float) -> Mixtures:
-    """Return a mixture of the same kind, part of the way from one to another."""
-    names = ("coef", "scatter", "df", "wide", "apart", "spread", "center", "second", "size")
-    ends = {name: (getattr(before, name), getattr(after, name)) for name in names}
-    moved = {name: (1 - part) * old + part * new for name, (old, new) in ends.items()}
-    return replace(after, **moved)
 
 
 def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:
@@ -172,10 +150,8 @@ def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:
     n = len(rows.data)
     here = replace(mixture, far=np.zeros((1, n), bool), good=np.ones((1, n)))
     view = seen(rows, here)
-    good, df = probabilities(here, view)[0][0][0], float(mixture.df[0])
-    if np.isinf(df):
-        return good, good
-    return good, good * (df + rows.freedom) / (df + view.square[0])
+    good = view.probabilities[0, 0]
+    return good, good * mixture.pulls(view.square, rows.freedom)[0]
 
 
 def radial_slopes(rows: PlaneRows, mixture: Mixtures, step: float = 1e-4) -> Array:

@@ -5,15 +5,42 @@ Parameters beyond those of the designs are predictors too, the same for all rows
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rrmstats.core.block_array import blocked, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
+
+
+class Responses(NamedTuple):
+    """What rows have beside their predictors, each of shape (n,).
+
+    Attributes
+    ----------
+    endog : ndarray
+    size : ndarray
+        Variance weights; of binomial counts the numbers of trials.
+    far : ndarray
+        Whether they are far from the others in X.
+    """
+
+    endog: Array
+    size: Array
+    far: Array
+
+    @property
+    def counts(self) -> Array:
+        """Responses as counts; those of binomial models are given as shares."""
+        return self.size * self.endog
+
+    @property
+    def trials(self) -> Array:
+        """Numbers of trials."""
+        return np.maximum(np.round(self.size), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +53,7 @@ class Rows:
         How often each row counts.
     total : float
         The sum of `mass`.
-    endog : ndarray, shape (n,)
-    size : ndarray, shape (n,)
-        Variance weights; of binomial counts the numbers of trials.
+    seen : Responses
     designs : tuple of ndarray, shape (n, k_j) each
         Designs of the predictors; parameters come in their order.
     offsets : tuple of ndarray, shape (n,)
@@ -37,8 +62,7 @@ class Rows:
 
     mass: Array
     total: float
-    endog: Array
-    size: Array
+    seen: Responses
     designs: tuple[Array, ...]
     offsets: tuple[Array, ...]
 
@@ -49,19 +73,18 @@ class Rows:
 
     @property
     def _arrays(self) -> tuple[Array, ...]:
-        return (self.mass, self.endog, self.size, *self.designs, *self.offsets)
+        return (self.mass, *self.seen, *self.designs, *self.offsets)
 
     def take(self, places: np.ndarray) -> Rows:
         """Return some of the rows, in memory, which stand for as many as all."""
-        mass, endog, size, *rest = taken(places, *self._arrays)
+        mass, *rest = taken(places, *self._arrays)
         mass = mass * (self.total / mass.sum())
-        q = len(self.designs)
-        return Rows(mass, self.total, endog, size, tuple(rest[:q]), tuple(rest[q:]))
+        return Rows(mass, self.total, *_split(len(self.designs), rest))
 
     @property
     def in_blocks(self) -> bool:
         """Whether the rows lie in blocks."""
-        return blocked(self.endog)
+        return blocked(self.seen.endog)
 
     def predictors(self, params: Array) -> Array:
         """Return the predictors of rows in memory, shape (p, n)."""
@@ -70,13 +93,13 @@ class Rows:
     def map(
         self, kernel: Callable[..., Array], params: Array, tail: tuple[int, ...] = ()
     ) -> Array:
-        """Return a function of each row's endog, size, predictors and designs, (n, *tail)."""
+        """Return a function of each row's responses, predictors and designs, (n, *tail)."""
         made = partial(_mapped, kernel, params, len(self.designs))
         found: Array = row_map(made, *self._arrays[1:], tail=tail)
         return found
 
     def sums(self, kernel: Callable[..., Any], params: Array) -> Any:
-        """Return sums over rows: those of a kernel of mass, endog, size, predictors, designs."""
+        """Return sums over rows: those of a kernel of mass, responses, predictors, designs."""
         return row_sums(partial(_summed, kernel, params, len(self.designs)), *self._arrays)
 
 
@@ -93,14 +116,20 @@ def _predictors(
     return np.array(found), (*designs, *(np.ones((n, 1)),) * len(params[end:]))
 
 
+def _split(q: int, arrays: Sequence[Array]) -> tuple[Responses, Any, Any]:
+    """Return the responses, designs and offsets that arrays of rows have in this order."""
+    first = len(Responses._fields)
+    end = first + q
+    return Responses(*arrays[:first]), tuple(arrays[first:end]), tuple(arrays[end:])
+
+
 def _mapped(kernel: Callable[..., Array], params: Array, q: int, *arrays: Array) -> Array:
-    endog, size, *rest = arrays
-    return kernel(endog, size, *_predictors(params, tuple(rest[:q]), tuple(rest[q:])))
+    seen, designs, offsets = _split(q, arrays)
+    return kernel(seen, *_predictors(params, designs, offsets))
 
 
-def _summed(kernel: Callable[..., Any], params: Array, q: int, *arrays: Array) -> Any:
-    mass, endog, size, *rest = arrays
-    return kernel(mass, endog, size, *_predictors(params, tuple(rest[:q]), tuple(rest[q:])))
+def _summed(kernel: Callable[..., Any], params: Array, q: int, mass: Array, *arrays: Array) -> Any:
+    return _mapped(partial(kernel, mass), params, q, *arrays)
 
 
 def design_sums(designs: tuple[Array, ...], values: Array) -> Array:

@@ -15,7 +15,7 @@ from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.laws.em import Fit, fitted
 from rrmstats.laws.mixture import Mixture, Probabilities
-from rrmstats.laws.rows import design_gram, design_rows, design_sums
+from rrmstats.laws.rows import Responses, design_gram, design_rows, design_sums
 
 # Change of a predictor over which derivatives are differences, relative to its size.
 DELTA = 1e-5
@@ -32,16 +32,16 @@ LEVERAGE_MAX = 0.9
 
 
 def _functions(
-    mixture: Mixture, endog: Array, size: Array, predictors: Array
+    mixture: Mixture, seen: Responses, predictors: Array
 ) -> tuple[Array, Probabilities]:
     """Return the equations of rows, their shares of bad rows last, (p + 1, n).
 
     Differences may step out of the range of a parameter that is at its end.
     """
     with np.errstate(all="ignore"):
-        found = mixture.probabilities(endog, size, predictors)
+        found = mixture.probabilities(seen, predictors)
         slopes = np.where(found.good > 0, found.good * found.rows.slopes, 0.0)
-        others = mixture.equations(endog, size, found)
+        others = mixture.equations(seen, found)
     others = np.where(np.isfinite(others), others, 0.0)
     return np.concatenate([slopes, others, found.bad_share[None]]), found
 
@@ -54,20 +54,19 @@ def _information(found: Probabilities) -> Array:
 def _sums(
     mixture: Mixture,
     mass: Array,
-    endog: Array,
-    size: Array,
+    seen: Responses,
     predictors: Array,
     designs: tuple[Array, ...],
 ) -> tuple[Array, Array, Array, float, Array]:
     """Return the sums of `Stack`."""
-    here, found = _functions(mixture, endog, size, predictors)
+    here, found = _functions(mixture, seen, predictors)
     q = len(found.rows.slopes)
-    slopes = np.empty((len(here), len(predictors), len(endog)))
+    slopes = np.empty((len(here), len(predictors), len(seen.endog)))
     for j, one in enumerate(predictors):
         step = np.zeros_like(predictors)
         step[j] = DELTA * np.maximum(np.abs(one), ONE if j < q else SMALL)
-        high = _functions(mixture, endog, size, predictors + step)[0]
-        low = _functions(mixture, endog, size, predictors - step)[0]
+        high = _functions(mixture, seen, predictors + step)[0]
+        low = _functions(mixture, seen, predictors - step)[0]
         slopes[:, j] = (high - low) / (2.0 * step[j])
     return (
         design_sums(designs, mass * here[:-1]),
@@ -191,13 +190,12 @@ def moves(fit: Fit) -> Moves:
 def _row_moves(
     mixture: Mixture,
     inverse: Array,
-    endog: Array,
-    size: Array,
+    seen: Responses,
     predictors: Array,
     designs: tuple[Array, ...],
 ) -> Array:
     """Return the functions of rows, those of theta with the factors of HC3, (n, k + m + 1)."""
-    here, found = _functions(mixture, endog, size, predictors)
+    here, found = _functions(mixture, seen, predictors)
     weights, q = _information(found), len(found.rows.slopes)
     leverage, ends = 0.0, np.cumsum([0, *(design.shape[1] for design in designs[:q])])
     for i, left in enumerate(designs[:q]):

@@ -80,30 +80,16 @@ class ClassificationProblem(LogisticProblem):
         found = explained_labels(self.plain, self.design, self.columns, first.setting, first.theta)
         theta = found.fit.theta
         params = self.design.to_params(theta)
-        kept = (1.0 - found.explained.chosen.prob_bad) * first.setting.spread(self.n_obs)
-        solution = first.solution.continued(
-            theta,
-            self.plain.losses(theta),
-            kept / kept.sum(),
-            first.solution.lambda_,
-            first.setting,
-        )
         return ClassificationEstimate(
             problem=self,
-            setting=first.setting,
-            solution=replace(solution, converged=first.solution.converged and found.fit.converged),
+            **found.reported(first, theta, self.plain.losses(theta), first.solution.converged),
             params=params,
             raw_params=params,
-            first=first,
-            explained=found.explained,
-            eps_hat=found.fit.eps,
-            eps_hat_se=found.eps_error,
             theta=theta,
             fitted=theta,
             identified=first.identified or not found.separated,
             row_influence=found.moves,
             shift=found.shift,
-            added_variance=found.added_variance,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:

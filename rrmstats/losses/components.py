@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from rrmstats.core.block_array import blocked, row_map, row_sums
 from rrmstats.core.consistency import untilted_variance
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
-from rrmstats.core.explanations import Bad, Explained
-from rrmstats.core.sandwich import influence_covariance, minimum_influence
-from rrmstats.core.search import Solution
+from rrmstats.core.explanations import Bad, Explained, without_comparison
+from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
+from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.losses.component_moves import (
-    along_axes,
-    basis_turns,
-    flat_rows,
-    turned_loadings,
+from rrmstats.losses.covariance import (
+    CovarianceEstimate,
+    CovarianceProblem,
+    ExplainedCovariance,
 )
-from rrmstats.losses.inner import ExplainedScatter, InnerScatter
+from rrmstats.losses.gaussian_rows import continued
 from rrmstats.losses.matrices import check_range, thinned, weighted_scatter
 from rrmstats.losses.plane_choice import ExplainedPlane, explained_plane
 from rrmstats.losses.scatter import moment_sums, normalized
+from rrmstats.losses.scatter_starts import robust_starts, some_rows
 from rrmstats.losses.subspace import SubspaceProblem, complement
 from rrmstats.losses.tilted_scatter import precision_order, subspace_cutoff, untilted_variances
 
 # Rows per variable from which the errors of loadings can be relied on.
 ROWS_PER_VARIABLE = 5
+# Rows that may always be bad: less than one is none.
+LEAST_BAD = 0.5
 
 
 class ComponentsProblem(SubspaceProblem):
@@ -48,6 +52,8 @@ class ComponentsProblem(SubspaceProblem):
     >>> minimize(problem, eps_bar=0.1).converged
     True
     """
+
+    seeks_minima = True
 
     def __init__(self, data: Array, q: int, demean: bool, column_unit: Array) -> None:
         n, d = data.shape
@@ -83,16 +89,52 @@ class ComponentsProblem(SubspaceProblem):
 
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
-        inner = InnerScatter.found(self, self.split(solution.theta)[1], setting)
+        inner = self.scores(self.split(solution.theta)[1], setting)
         if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
             return self._plain(solution, setting, inner)
         noise = self.first_noise(solution, setting)
         spread, total = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
         # Rows that are bad off the subspace and within it need not be the same, but often are.
-        parts = [bad_share(w, spread, total) for w in (noise.tilts(solution.losses), inner.good())]
-        share, error = max(parts)
+        share, error = max(
+            bad_share(noise.tilts(solution.losses), spread, total),
+            (inner.eps_hat, inner.eps_hat_se),
+        )
         found = self._estimate(solution, setting, inner, noise)
         return replace(found, eps_hat=min(share, setting.eps_bar), eps_hat_se=error)
+
+    def scores(self, basis: Array, setting: Setting) -> CovarianceEstimate:
+        """Return location and scatter of the scores on a basis, by a search of their own.
+
+        Rows far out in the subspace lose no weight in the search for it, and would otherwise
+        inflate the eigenvalues. Where least risk is that of few rows, the scatter is that of the
+        middle half.
+        """
+        problem = CovarianceProblem(self.data @ basis, self.demean)
+        found = problem.consistent(global_minimum(problem, setting), setting)
+        if setting.eps_bar == 0 or found.plane is not None:
+            return found
+        location, scatter = problem.split(found.solution.theta)
+        rows = some_rows(problem, setting)
+        if not rows.refuses(location, scatter / found.ratio):
+            return found
+        starts = robust_starts(rows, setting.eps_bar)
+        if not starts:
+            return found
+        location, scatter = starts[0][0].sum(axis=0), starts[0][1]
+        mean, cov = problem.to_units(location, scatter)
+        return replace(found, mean=mean, raw_cov=cov * found.ratio)
+
+    def explained_scores(self, basis: Array, setting: Setting, kept: Array) -> CovarianceEstimate:
+        """Return the scatter of the best explanation of the scores on a basis.
+
+        `kept`, shape (n,), is what counts of each row because of its distance off the subspace.
+        Rows that are bad off the subspace and within it are at most eps_bar together.
+        """
+        first, n = self.scores(basis, setting), self.n_obs
+        good = float(setting.spread(n) @ kept)
+        left = max(1 - (1 - setting.eps_bar) / good, LEAST_BAD / setting.wnobs(n))
+        counted = replace(setting, freq_weights=setting.counts(n) * kept)
+        return first.problem.explained(first, counted, left)
 
     def first_noise(self, solution: Solution, setting: Setting) -> PlaneNoise:
         """Return the noise off the subspace of least risk."""
@@ -114,31 +156,28 @@ class ComponentsProblem(SubspaceProblem):
         assert isinstance(first, ComponentsEstimate)
         setting, found = first.setting, first.solution
         if first.noise is None:
-            return replace(first, first=first)
+            off = 1.0 * (found.losses > 0) * (setting.eps_bar > 0)
+            told = without_comparison(off, first.eps_hat)
+            return replace(first, first=first, explained=told)
         plane = explained_plane(self, found, setting, self.codim)
         mixture, (good, pull) = plane.mixture, plane.probabilities(self.data)
         location = mixture.coef[0].sum(axis=0)
         basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, : self.q]
         theta = self.join(location, basis)
-        mass = setting.spread(self.n_obs) * pull
-        found = found.continued(
-            theta, self.losses(theta), mass / mass.sum(), found.lambda_, setting
-        )
-        found = replace(found, converged=found.converged and plane.settled)
-        inner = InnerScatter.found(self, basis, setting).explained(good)
-        variances = plane.rows.variances(mixture.scatter[0])
-        second = self._estimate(found, setting, inner, PlaneNoise(variances, 0.0, 1.0))
-        within = inner.good() if isinstance(inner, ExplainedScatter) else 1.0
+        inner = self.explained_scores(basis, setting, good)
+        within = inner.rows.probabilities()[0] if isinstance(inner, ExplainedCovariance) else 1.0
         prob_bad = 1 - good * within
         share = min(float(setting.spread(self.n_obs) @ prob_bad), setting.eps_bar)
-        return ExplainedComponents(
-            **{name: getattr(second, name) for name in second.__dataclass_fields__}
-            | {
-                "first": first,
-                "explained": joined(plane.told, inner, prob_bad, share),
-                "eps_hat": share,
-                "eps_hat_se": float(np.sqrt(share * (1 - share) / plane.rows.total)),
-            },
+        return self._estimate(
+            continued(self, first, theta, pull, plane.settled),
+            setting,
+            inner,
+            PlaneNoise(plane.rows.variances(mixture.scatter[0]), 0.0, 1.0),
+            ExplainedComponents,
+            first=first,
+            explained=joined(plane.told, inner, prob_bad, share),
+            eps_hat=share,
+            eps_hat_se=float(np.sqrt(share * (1 - share) / plane.rows.total)),
             off=plane,
         )
 
@@ -156,7 +195,7 @@ class ComponentsProblem(SubspaceProblem):
         return Untilted(found, found.influence())
 
     def _plain(
-        self, solution: Solution, setting: Setting, inner: InnerScatter
+        self, solution: Solution, setting: Setting, inner: CovarianceEstimate
     ) -> ComponentsEstimate:
         """Return the estimate where no row can be bad, or of an exact fit."""
         found = self._estimate(solution, setting, inner, None)
@@ -168,23 +207,26 @@ class ComponentsProblem(SubspaceProblem):
         self,
         solution: Solution,
         setting: Setting,
-        inner: InnerScatter,
+        inner: CovarianceEstimate,
         noise: PlaneNoise | None,
+        made: type[ComponentsEstimate] | None = None,
+        **more: Any,
     ) -> ComponentsEstimate:
+        """Return an estimate, by default of the first step, that a scatter of scores makes."""
         point, basis = self.split(solution.theta)
         off, square = complement(basis), self.unit**2
-        values, vectors = np.linalg.eigh(inner.scatter)
+        values, vectors = np.linalg.eigh(inner.cov)
         values = np.maximum(values, np.finfo(float).eps ** 2 * values[-1])
         axes = self.span @ (basis @ vectors[:, ::-1])
         largest = np.abs(axes).argmax(axis=0)
         signed = vectors[:, ::-1] * np.sign(axes[largest, np.arange(self.q)])
-        center = basis @ inner.location + off @ (off.T @ point)
+        center = basis @ inner.mean + off @ (off.T @ point)
         sums = row_sums(moment_sums, self.data - point, solution.weights)
         moment = self.central(normalized(sums))[1]
         rest = float(solution.weights @ solution.losses)
         if noise is not None:
             rest = noise.total
-        return ComponentsEstimate(
+        return (made or ComponentsEstimate)(
             problem=self,
             setting=setting,
             solution=replace(solution, converged=solution.converged and inner.solution.converged),
@@ -197,6 +239,7 @@ class ComponentsProblem(SubspaceProblem):
             loadings=self.span @ (basis @ signed),
             mean=self.center + self.column_unit * self.unit * (self.span @ center),
             rest=rest * square,
+            **more,
         )
 
 
@@ -207,10 +250,12 @@ def bad_share(weights: Array, spread: Array, total: float) -> tuple[float, float
     return max(1 - good, 0.0), error
 
 
-def joined(plane: Explained, inner: InnerScatter, prob_bad: Array, share: float) -> Explained:
+def joined(
+    plane: Explained, inner: CovarianceEstimate, prob_bad: Array, share: float
+) -> Explained:
     """Return what is told of rows that are bad off the subspace or within it."""
     told = plane
-    within = inner.rows.explained if isinstance(inner, ExplainedScatter) else None
+    within = inner.explained if isinstance(inner, ExplainedCovariance) else None
     if plane.chosen.bad is Bad.NONE and within is not None and within.chosen.bad is not Bad.NONE:
         told = within
     # Rows within the subspace that are bad leave the noise off it as it was found.
@@ -263,7 +308,8 @@ class ComponentsEstimate(Estimate):
 
     Attributes
     ----------
-    inner : InnerScatter
+    inner : CovarianceEstimate
+        Of the scores within the subspace.
     noise : PlaneNoise or None
         Off the subspace; None where no row can be bad, and at an exact fit.
     vectors : ndarray, shape (q, q)
@@ -275,7 +321,7 @@ class ComponentsEstimate(Estimate):
     """
 
     problem: ComponentsProblem
-    inner: InnerScatter
+    inner: CovarianceEstimate
     noise: PlaneNoise | None
     vectors: Array
     loadings: Array
@@ -284,6 +330,8 @@ class ComponentsEstimate(Estimate):
 
     def score_cutoff(self, level: float) -> float:
         """Return the quantile of the squared score distances of clean rows."""
+        if self.setting.eps_bar == 0:
+            return float(chi2.ppf(level, self.problem.q))
         return self.inner.cutoff(level)
 
     def orthogonal_cutoff(self, level: float) -> float | None:
@@ -301,7 +349,7 @@ class ComponentsEstimate(Estimate):
 
     def influence(self) -> Array:
         """Return the influence functions of the eigenvalues, shape (n, q)."""
-        along = row_map(along_axes, self.inner.influence(), axes=self.vectors)
+        along = row_map(along_axes, self._scatter_moves(), axes=self.vectors)
         return along * self.problem.unit**2
 
     def departures(self, other: Estimate) -> Array:
@@ -328,12 +376,24 @@ class ComponentsEstimate(Estimate):
         return row_map(
             turned_loadings,
             self._turns(),
-            self.inner.influence(),
+            self._scatter_moves(),
             axes=self.vectors,
             basis=basis,
             values=self.params / problem.unit**2,
             span=problem.span,
         )
+
+    def _scatter_moves(self) -> Array:
+        """Return the influence functions of the scatter of the scores, shape (n, q, q).
+
+        A row counts for what is left of it at its distance off the subspace.
+        """
+        inner, unit = self.inner, self.inner.problem.unit
+        moves = inner.moves()[1] * np.outer(unit, unit)
+        if inner.setting is self.setting:
+            return moves
+        relative = relative_weights(inner.setting.spread(self.problem.n_obs), self.base)
+        return relative[:, None, None] * moves
 
     def _turns(self) -> Array:
         """Return how the basis turns off itself, shape (n, d, q)."""
@@ -372,3 +432,45 @@ class ExplainedComponents(ComponentsEstimate):
     def _turns(self) -> Array:
         """Return how the basis turns off itself, shape (n, d, q)."""
         return self._enlargement * self.off.turns(self.problem.data)
+
+
+def along_axes(scatter: Array, axes: Array) -> Array:
+    """Return the variances (n, q) of scatters (n, q, q) along axes (q, q)."""
+    return np.einsum("ij,nik,kj->nj", axes, scatter, axes)
+
+
+def flat_rows(values: Array) -> Array:
+    """Return rows of any shape as vectors, shape (n, k)."""
+    return row_map(_flat, values)
+
+
+def _flat(values: Array) -> Array:
+    return values.reshape(len(values), int(np.prod(values.shape[1:])))
+
+
+def basis_turns(steps: Array, off: Array) -> Array:
+    """Return turns of a basis (n, d, q) for steps (n, k) in coordinates off it, (d, d - q)."""
+    codim = off.shape[1]
+    q = len(off) - codim
+    return np.asarray(off @ steps[:, : codim * q].reshape(len(steps), codim, q))
+
+
+def turned_loadings(
+    turns: Array, scatter: Array, axes: Array, basis: Array, values: Array, span: Array
+) -> Array:
+    """Return how loadings move (n, d, q).
+
+    Parameters
+    ----------
+    turns : ndarray, shape (n, r, q)
+        Of the basis, off itself.
+    scatter : ndarray, shape (n, q, q)
+        Moves of the scatter within the subspace.
+    axes, basis, span : ndarray, shapes (q, q), (r, q) and (d, r)
+    values : ndarray, shape (q,)
+        Eigenvalues of the scatter.
+    """
+    within = axes.T @ scatter @ axes
+    gap = np.broadcast_to(values[None, :] - values[:, None], within.shape)
+    rotation = np.divide(within, gap, out=np.zeros_like(within), where=gap != 0)
+    return np.asarray(span @ (turns @ axes + basis @ axes @ rotation))

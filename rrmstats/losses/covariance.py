@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
+from scipy.stats import f as f_distribution
 
 from rrmstats.core.block_array import row_map, taken
 from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted
+from rrmstats.core.explanations import Explained, without_comparison
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.explained_scatter import consistent_scatter, explained_moves
-from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
+from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 from rrmstats.losses.matrices import FLAT, check_range, unit_spread
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.scatter_starts import ones_column, scatter_candidates
@@ -44,11 +46,15 @@ class CovarianceProblem(ScatterProblem):
     True
     """
 
-    def __init__(self, data: Array) -> None:
+    seeks_minima = True
+
+    def __init__(self, data: Array, demean: bool = True) -> None:
         self.center, self.unit = unit_spread(data)
+        if not demean:
+            self.center = np.zeros_like(self.center)
         scaled = (data - self.center) / self.unit
         check_range(scaled)
-        super().__init__(scaled)
+        super().__init__(scaled, demean)
 
     def to_units(self, location: Array, scatter: Array) -> tuple[Array, Array]:
         """Return location and scatter in the units of the data."""
@@ -93,20 +99,27 @@ class CovarianceProblem(ScatterProblem):
             eps_hat, error = tilted_share(
                 square, order, self.dim, spread, setting.wnobs(self.n_obs)
             )
-        mean, raw = self.to_units(location, scatter)
+            eps_hat = min(eps_hat, setting.eps_bar)
         return CovarianceEstimate(
-            problem=self,
+            **self._fields(location, scatter, order),
             setting=setting,
             solution=solution,
+            eps_hat=eps_hat,
+            eps_hat_se=error,
+            plane=plane,
+        )
+
+    def _fields(self, location: Array, scatter: Array, order: float) -> dict[str, Any]:
+        """Return what estimates of both steps tell of a location and a scatter over its order."""
+        mean, raw = self.to_units(location, scatter)
+        return dict(
+            problem=self,
             params=self.to_params(location, scatter * order),
             raw_params=self.to_params(location, scatter),
-            eps_hat=min(eps_hat, setting.eps_bar) if plane is None else eps_hat,
-            eps_hat_se=error,
             loss_shift=2.0 * float(np.log(self.unit).sum()),
             mean=mean,
             raw_cov=raw,
             ratio=1 / order,
-            plane=plane,
         )
 
     def second_step(self, first: Estimate) -> CovarianceEstimate:
@@ -115,38 +128,42 @@ class CovarianceProblem(ScatterProblem):
         Where no row can be bad, or the fit is singular, it is the first step.
         """
         assert isinstance(first, CovarianceEstimate)
-        found, setting = first.solution, first.setting
-        if first.plane is not None or setting.eps_bar == 0:
-            return replace(first, first=first)
+        return self.explained(first, first.setting, first.setting.eps_bar)
+
+    def explained(
+        self, first: CovarianceEstimate, setting: Setting, eps_bar: float
+    ) -> CovarianceEstimate:
+        """Return the second step of rows that may count for less than in the first.
+
+        Parameters
+        ----------
+        first : CovarianceEstimate
+        setting : Setting
+            With how often each row counts now.
+        eps_bar : float
+            Bound on the share of bad rows among these.
+        """
+        if first.plane is not None or first.setting.eps_bar == 0:
+            return replace(first, first=first, explained=first.only_explanation())
         rows = explained_gaussian(
             self,
-            setting,
+            replace(setting, eps_bar=eps_bar),
             self.data,
-            ones_column(self.data),
-            scatter_candidates(self, found, setting),
+            ones_column(self.data, int(self.demean)),
+            scatter_candidates(self, first.solution, setting),
         )
-        location, scatter = rows.fitted.mixture.coef[0, 0], consistent_scatter(rows)
-        theta = self.join(location, scatter)
-        mass = setting.spread(self.n_obs) * rows.probabilities()[1]
-        found = found.continued(
-            theta, self.losses(theta), mass / mass.sum(), found.lambda_, setting
-        )
+        location, scatter = rows.fitted.mixture.coef[0].sum(axis=0), consistent_scatter(rows)
+        pull, theta = rows.probabilities()[1], self.join(location, scatter)
+        first = replace(first, setting=setting)
         share, error = rows.share()
-        params, (mean, cov) = self.to_params(location, scatter), self.to_units(location, scatter)
         return ExplainedCovariance(
-            problem=self,
+            **self._fields(location, scatter, 1.0),
             setting=setting,
-            solution=replace(found, converged=first.solution.converged and rows.converged),
-            params=params,
-            raw_params=params,
+            solution=continued(self, first, theta, pull, rows.converged),
             first=first,
             explained=rows.explained,
-            eps_hat=min(share, setting.eps_bar),
+            eps_hat=min(share, eps_bar),
             eps_hat_se=error,
-            loss_shift=first.loss_shift,
-            mean=mean,
-            raw_cov=cov,
-            ratio=1.0,
             plane=None,
             rows=rows,
         )
@@ -223,6 +240,13 @@ class CovarianceEstimate(Estimate):
     ratio: float
     plane: Plane | None
 
+    def only_explanation(self) -> Explained:
+        """Return what is told where no row can be bad, or rows lie on a hyperplane."""
+        problem, bad = self.problem, 0.0 * self.solution.weights
+        if self.plane is not None:
+            bad = 1.0 * (problem.least_axis(self.solution.theta)[0] > ON_PLANE)
+        return without_comparison(bad, self.eps_hat)
+
     @property
     def cov(self) -> Array:
         """Consistent covariance, shape (d, d)."""
@@ -252,9 +276,12 @@ class CovarianceEstimate(Estimate):
                 "the covariance is singular, so it has no standard errors: the observations with "
                 "weight lie on a hyperplane; see hyperplane"
             )
-        problem = self.problem
-        moves = tilted_moves(problem, self.solution, 1 / self.ratio, self.setting)
-        return row_map(moments_in_units, *moves, tail=(len(self.params),), unit=problem.unit)
+        unit, tail = self.problem.unit, (len(self.params),)
+        return row_map(moments_in_units, *self.moves(), tail=tail, unit=unit)
+
+    def moves(self) -> tuple[Array, Array]:
+        """Return influence functions of location (n, d) and scatter (n, d, d) of the problem."""
+        return tilted_moves(self.problem, self.solution, 1 / self.ratio, self.setting)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -282,10 +309,52 @@ class ExplainedCovariance(CovarianceEstimate):
         """Return the quantile of the squared distances of clean rows."""
         return scatter_cutoff(level, self.problem.dim, self._good)
 
-    def influence(self) -> Array:
-        """Return the influence functions of the mean and the upper triangle, shape (n, k)."""
-        moves, unit = explained_moves(self.rows), self.problem.unit
-        return row_map(moments_in_units, *moves, tail=(len(self.params),), unit=unit)
+    def moves(self) -> tuple[Array, Array]:
+        """Return influence functions of location (n, d) and scatter (n, d, d) of the problem."""
+        rows, dim = self.rows, self.problem.dim
+        decided, mixture = rows.fitted.decided, rows.fitted.mixture
+        df, tails = float(mixture.df[0]), decided.place("df")
+        slope = np.zeros(tails.stop - tails.start)
+        if len(slope):
+            up, down = (np.log(student_size(df * factor, dim)) for factor in (1.01, 1 / 1.01))
+            slope[:] = (up - down) / (2 * np.log(1.01))
+        root, moves = np.linalg.cholesky(mixture.scatter[0]), rows.influence()
+        scatter = row_map(
+            _scatter_moves, moves[:, decided.place("scatter")], moves[:, tails], tail=(dim, dim),
+            slope=slope, root=np.sqrt(student_size(df, dim)) * root,
+        )  # fmt: skip
+        if not self.problem.demean:
+            return moves[:, :1] * np.zeros(dim), scatter
+        return moves[:, decided.place("coef")] @ root.T, scatter
+
+
+def student_size(df: float, dim: int) -> float:
+    """Return by how much the scatter of Student noise is smaller than that of its middle half.
+
+    A Gaussian distribution of the larger scatter has the same median distance.
+    """
+    if np.isinf(df):
+        return 1.0
+    return float(dim * f_distribution.ppf(0.5, dim, df) / chi2.ppf(0.5, dim))
+
+
+def consistent_scatter(rows: ExplainedRows) -> Array:
+    """Return the scatter of the good rows, shape (d, d), their number its divisor.
+
+    That of Student noise has the size of its middle half; see `student_size`.
+    """
+    mixture, (dim, free) = rows.fitted.mixture, (rows.data.shape[1], rows.exog.shape[1])
+    good = rows.n_good
+    return mixture.scatter[0] * (student_size(float(mixture.df[0]), dim) * (good - free) / good)
+
+
+def _scatter_moves(upper: Array, tails: Array, slope: Array, root: Array) -> Array:
+    dim = len(root)
+    rows, columns = np.triu_indices(dim)
+    shape = np.zeros((len(upper), dim, dim))
+    shape[:, rows, columns] = shape[:, columns, rows] = upper
+    shape += (tails @ slope)[:, None, None] * np.eye(dim)
+    return np.asarray(root @ shape @ root.T)
 
 
 def moments_in_units(mean: Array, scatter: Array, unit: Array) -> Array:

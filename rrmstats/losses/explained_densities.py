@@ -7,7 +7,7 @@ import numpy as np
 from rrmstats.core.entropy import Array
 from rrmstats.laws.densities import Densities, distance_densities, residual_densities
 from rrmstats.laws.gaussian import seen
-from rrmstats.losses.explained_scatter import consistent_scatter
+from rrmstats.losses.covariance import consistent_scatter
 from rrmstats.losses.gaussian_rows import ExplainedRows
 from rrmstats.losses.plane_choice import ExplainedPlane
 

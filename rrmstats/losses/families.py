@@ -32,6 +32,7 @@ from scipy.stats import invgauss
 
 from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
+from rrmstats.laws.counts import log_negative_binomial
 
 # Means are kept within this factor of the smallest and the largest response.
 MEAN_REACH = 1e8
@@ -580,9 +581,7 @@ class NegativeBinomial(Counts):
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
-        shape = size / self.alpha
-        ways = gammaln(count + shape) - gammaln(shape) - gammaln(count + 1.0)
-        return ways - shape * np.log1p(mean / shape) + xlogy(count, mean / (mean + shape))
+        return log_negative_binomial(count, mean, size / self.alpha)
 
     def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
         """Return the probabilities of at most and of at least so many."""

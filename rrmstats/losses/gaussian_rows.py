@@ -1,4 +1,8 @@
-"""The second step of Gaussian rows: decided on a sample of many rows, polished on all of them."""
+"""The second step of Gaussian rows: decided on a sample of many rows, polished on all of them.
+
+All that is asked of all rows is a sum over them, or a function of each, so that they may lie in
+memory or in blocks.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,125 @@ import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained
 from rrmstats.core.problem import Problem
+from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.gaussian import Rows
+from rrmstats.laws.gaussian import Mixtures, Rows
 from rrmstats.laws.gaussian_choice import best_explanation
-from rrmstats.laws.gaussian_equations import MOST_EQUATIONS
-from rrmstats.laws.gaussian_passes import FittedMixture, polished_on_all
+from rrmstats.laws.gaussian_equations import MOST_EQUATIONS, POLISH_TOL, SETTLED, Equations
 
 # Rows on which an explanation is chosen: BIC tells explanations apart on far fewer than a million.
 DECIDING_ROWS = 5_000
+# Steps on all rows from a solution on some of them: each is as much nearer as the derivative of
+# the equations on these is near that on all.
+STEPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMixture:
+    """A mixture, and the equations of the rows that it was decided on.
+
+    Attributes
+    ----------
+    mixture : Mixtures
+        A batch of one; its arrays of rows are those of `decided`.
+    decided : Equations
+        Its equations on the rows on which it was decided.
+    total : float
+        Number of observations that all rows stand for.
+    """
+
+    mixture: Mixtures
+    decided: Equations
+    total: float
+
+    def equations(self, data: Array, exog: Array, counts: Array) -> Equations:
+        """Return the equations of some rows."""
+        frame = self.decided.rows.whole._replace(total=self.total)
+        rows = Rows(data, exog, counts, frame)
+        far = rows.far(self.mixture.middle[0], self.mixture.metric[0])
+        near = not self.decided.mixture.far.any()
+        mixture = replace(
+            self.mixture, far=(far & (not near))[None], good=np.ones((1, len(counts)))
+        )
+        return Equations(rows, mixture, self.decided.eps_bar, like=self.decided)
+
+    @property
+    def growth(self) -> float:
+        """Number of all observations over that of those on which this was decided."""
+        return self.total / self.decided.rows.total
+
+    @property
+    def at_new_bound(self) -> bool:
+        """Whether a parameter has reached a bound that it was not at when this was decided."""
+        names = {block.name for block in self.decided.blocks}
+        return any(f"size {part}" in names and self.mixture.size[0, part] <= 1 for part in (0, 1))
+
+    def decided_again(self) -> FittedMixture:
+        """Return the same with equations that know of its bounds."""
+        mixture = replace(self.mixture, good=self.decided.mixture.good)
+        decided = Equations(self.decided.rows, mixture, self.decided.eps_bar)
+        return replace(self, mixture=mixture, decided=decided)
+
+    def value(self, data: Array, exog: Array, counts: Array) -> Array:
+        """Return what some rows add to the equations, shape (q,)."""
+        return self.equations(data, exog, counts).value
+
+    def n_bad(self, data: Array, exog: Array, counts: Array) -> Array:
+        """Return how many of some rows are expected to be bad."""
+        mixture = self.equations(data, exog, counts).mixture
+        return np.asarray(mixture.row_shares().sum(axis=(0, 1)) @ counts)
+
+    def probabilities(self, data: Array, exog: Array, counts: Array) -> Array:
+        """Return the probability of each row to be good, and its pull on the fit, shape (n, 2)."""
+        found = self.equations(data, exog, counts)
+        return np.column_stack([found.good, found.pull])
+
+    def influence(self, data: Array, exog: Array, counts: Array, corrected: bool = True) -> Array:
+        """Return the influence functions of all parameters, shape (n, q)."""
+        found = self.equations(data, exog, counts)
+        factor = np.ones(len(counts))
+        if corrected:
+            factor = 1 / (1 - found.leverage(self.inverse_gram))
+        return found.solved(factor, self.growth * self.decided.jacobian)
+
+    @property
+    def inverse_gram(self) -> Array:
+        """Inverse Gram matrix of the predictors of all good rows, shape (k, k)."""
+        return np.linalg.pinv(self.growth * self.decided.gram, hermitian=True)
+
+    def cutoffs(self, data: Array, exog: Array, counts: Array) -> Array:
+        """Return the standard deviations of the residuals of good rows at each row, shape (n,).
+
+        In units of the noise. A row that had a part in the fit is nearer to it than one that had
+        none.
+        """
+        found = self.equations(data, exog, counts)
+        reach = np.einsum("ni,ij,nj->n", exog, self.inverse_gram, exog)
+        variance = np.maximum(1 + (1 - 2 * found.good) * reach, np.finfo(float).eps)
+        return np.asarray(found.size * np.sqrt(variance))
+
+
+def polished_on_all(
+    fitted: FittedMixture, data: Array, exog: Array, counts: Array
+) -> tuple[FittedMixture, bool]:
+    """Return a mixture that solves its equations on all rows, and whether it does."""
+    last = np.inf
+    for _ in range(STEPS):
+        value = row_sums(fitted.value, data, exog, counts)
+        step = -np.linalg.solve(fitted.growth * fitted.decided.jacobian, value)
+        change = fitted.decided.change(step)
+        if not change < last:
+            break
+        last, moved = change, fitted.decided.moved(step, fitted.mixture)
+        fitted = replace(fitted, mixture=fitted.decided.bounded(moved))
+        if fitted.at_new_bound:
+            fitted, last = fitted.decided_again(), np.inf
+        if change < POLISH_TOL:
+            break
+    return fitted, last < SETTLED
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +181,27 @@ class ExplainedRows:
     def share(self) -> tuple[float, float]:
         """Return the share of bad rows, and its standard error."""
         decided, total = self.fitted.decided, self.fitted.total
-        bad = float(row_sums(self._bad, self.data, self.exog, self.counts))
+        bad = float(row_sums(self.fitted.n_bad, self.data, self.exog, self.counts))
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         spread = 0.0
         if decided.affordable:
-            moves = decided.solved(np.ones(len(decided.white)), decided.jacobian)
+            moves = decided.solved(np.ones(len(decided.good)), decided.jacobian)
             moves = moves @ decided.share_slopes
             spread = float(np.sqrt(decided.rows.counts @ moves**2 / decided.rows.total))
         # Which rows are bad counts as random too.
         least = float(np.sqrt(max(share * (1 - share), 0.0)))
         return share, max(spread, least) / float(np.sqrt(total))
 
-    def _bad(self, data: Array, exog: Array, counts: Array) -> Array:
-        shared = self.fitted.equations(data, exog, counts).shared
-        return np.asarray(counts @ (shared.wide + shared.apart))
+
+def continued(
+    problem: EstimableProblem, first: Estimate, theta: Array, pull: Array, converged: bool
+) -> Solution:
+    """Return the solution of a second step, from what each row counts for in its fit, (n,)."""
+    mass = first.setting.spread(problem.n_obs) * pull
+    found = first.solution.continued(
+        theta, problem.losses(theta), mass / mass.sum(), first.solution.lambda_, first.setting
+    )
+    return replace(found, converged=first.solution.converged and converged)
 
 
 def explained_gaussian(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
+from scipy.stats import f as f_distribution
 
-from rrmstats.core.block_array import aligned, row_reduce
+from rrmstats.core.block_array import aligned
 from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
@@ -17,18 +19,18 @@ from rrmstats.core.explanations import without_comparison
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import take_steps
 from rrmstats.laws.explain import explained_rows
-from rrmstats.laws.rows import Rows
+from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
-from rrmstats.losses.family_laws import laws_of_family
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
+from rrmstats.losses.row_laws import laws_of_family
 from rrmstats.losses.tilted_rows import (
     Sample,
     TiltedCounts,
-    TiltedFit,
     TiltedRows,
     budget_dispersion,
     dispersion_fit,
@@ -37,6 +39,10 @@ from rrmstats.losses.tilted_rows import (
 
 # Weight, relative to equal ones, from which a row with a mean at the boundary counts.
 HAS_WEIGHT = 0.1
+# A row is far from the others in X where one good row in so many is.
+FAR = 1e-3
+# Variance of a column of X, relative to the largest, that is none.
+FLAT = 1e-10
 
 
 class GeneralizedProblem(DevianceProblem):
@@ -78,16 +84,16 @@ class GeneralizedProblem(DevianceProblem):
         if exact or lambda_ == np.inf:
             dispersion = self._plain_dispersion(solution, sample)
             rows = sample.at(solution.theta, dispersion, 1.0)
-            estimate = self._estimate(solution, TiltedFit(rows, True), sample)
+            estimate = self._estimate(solution, rows)
             good = float(setting.spread(self.n_obs) @ (solution.weights > 0))
             return replace(estimate, exact=exact, eps_hat=1.0 - min(good, 1.0) if exact else 0.0)
         dispersion, settled = 1.0, True
         if self.family.dispersed:
             dispersion, settled = first_dispersion(sample, solution)
         order = first_order(dispersion, lambda_, setting.eps_bar)
-        fit = tilted_fit(sample, solution.theta, dispersion, order)
-        sound = solution.converged and fit.converged and settled
-        return self._estimate(replace(solution, converged=sound), fit, sample)
+        rows, root = tilted_fit(sample, solution.theta, dispersion, order)
+        sound = solution.converged and root and settled
+        return self._estimate(replace(solution, converged=sound), rows)
 
     def second_step(self, first: Estimate) -> GeneralizedEstimate:
         """Return the estimate of the best explanation of the rows, from the first step."""
@@ -101,47 +107,60 @@ class GeneralizedProblem(DevianceProblem):
             return self._of_regression(first)
         if self._is_labels:
             return self._of_labels(first)
-        rows = self.law_rows(first.setting)
+        law_rows = self.law_rows(first)
         found = explained_rows(
-            rows,
-            laws_of_family(self.family, self.mean, rows),
+            law_rows,
+            laws_of_family(self.family, self.mean, law_rows),
             self._candidates(first),
             first.setting.eps_bar,
-            lambda theta: first.agrees(self.design.to_params(theta)),
         )
-        fit = found.fit
-        sample = Sample(self, first.setting)
-        at = sample.at(fit.theta, float(fit.others[0]) if self.family.dispersed else 1.0, 1.0)
-        weights = rows.mass * found.good
+        dispersion = float(found.fit.others[0]) if self.family.dispersed else 1.0
+        rows = Sample(self, first.setting).at(found.fit.theta, dispersion, 1.0)
+        boundary = self.at_boundary(rows, found.good)
+        return self._second(
+            first,
+            rows,
+            law_rows.mass * found.good,
+            found.converged and first.solution.converged and not boundary,
+            explained=found.explained,
+            eps_hat=found.explained.chosen.eps,
+            eps_hat_se=found.eps_error,
+            boundary=boundary,
+            moves=found.moves.theta,
+        )
+
+    def _second(
+        self,
+        first: GeneralizedEstimate,
+        rows: TiltedRows,
+        weights: Array,
+        converged: bool,
+        **found: Any,
+    ) -> GeneralizedEstimate:
+        """Return the estimate of a second step, with the rows at its parameters and weights."""
         solution = first.solution.continued(
-            fit.theta,
-            self.losses(fit.theta),
+            rows.theta,
+            self.losses(rows.theta),
             weights / weights.sum(),
             first.solution.lambda_,
             first.setting,
         )
-        boundary = self.at_boundary(at, found.good)
-        sound = first.solution.converged and found.converged and not boundary
         return GeneralizedEstimate(
             problem=self,
             setting=first.setting,
-            solution=replace(solution, converged=sound),
-            params=self.design.to_params(fit.theta),
+            solution=replace(solution, converged=converged),
+            params=self.design.to_params(rows.theta),
             raw_params=first.raw_params,
             first=first,
-            explained=found.explained,
-            eps_hat=found.explained.chosen.eps,
-            eps_hat_se=found.eps_error,
-            loss_unit=1.0 / at.dispersion,
-            fit=TiltedFit(at, found.converged),
-            boundary=boundary,
-            moves=found.moves.theta,
+            loss_unit=1.0 / rows.dispersion,
+            rows=rows,
+            **found,
         )
 
     def _candidates(self, first: GeneralizedEstimate) -> list[Array]:
         """Return parameters to start from: of maximum likelihood, and the ends of the search."""
         most_likely = self.weighted_fit(first.setting.spread(self.n_obs))
-        return [most_likely, first.fit.rows.theta, *first.solution.other_minima()]
+        return [most_likely, first.rows.theta, *first.solution.other_minima()]
 
     @property
     def _is_regression(self) -> bool:
@@ -156,36 +175,19 @@ class GeneralizedProblem(DevianceProblem):
 
         Losses are half the squares, and rows of larger `var_weights` have less noise.
         """
-        root, old = np.sqrt(self.var_weights), first.solution
+        root = np.sqrt(self.var_weights)
         problem = RegressionProblem(root * (self.endog - self.offset), root[:, None] * self.exog)
-        unit = 2.0 / problem.endog_unit**2
-        same = replace(
-            old,
-            theta=problem.from_params(old.theta),
-            ends=np.array([problem.from_params(end) for end in old.ends]),
-            losses=unit * old.losses,
-            lambda_=unit * old.lambda_,
-            risk=unit * old.risk,
-        )
-        second = problem.second_step(problem.consistent(same, first.setting))
+        second = take_steps(problem, first.setting)
         assert isinstance(second, RegressionEstimate)
         theta = problem.to_params(second.solution.theta)
-        rows = Sample(self, first.setting).at(theta, second.scale, 1.0)
-        found = old.continued(
-            theta, self.losses(theta), second.solution.weights, old.lambda_, first.setting
-        )
-        return GeneralizedEstimate(
-            problem=self,
-            setting=first.setting,
-            solution=replace(found, converged=second.solution.converged),
-            params=self.design.to_params(theta),
-            raw_params=first.raw_params,
-            first=first,
+        return self._second(
+            first,
+            Sample(self, first.setting).at(theta, second.scale, 1.0),
+            second.solution.weights,
+            second.solution.converged,
             explained=second.explained,
             eps_hat=second.eps_hat,
             eps_hat_se=second.eps_hat_se,
-            loss_unit=1.0 / second.scale,
-            fit=TiltedFit(rows, True),
             moves=second.influence(),
             freedom=second.inference_freedom,
         )
@@ -200,42 +202,46 @@ class GeneralizedProblem(DevianceProblem):
 
     def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
+        plain, start = LogisticProblem(self.endog, self.exog), first.rows.theta
         found = explained_labels(
-            LogisticProblem(self.endog, self.exog),
-            self.design,
-            self.columns,
-            first.setting,
-            first.fit.rows.theta,
-            self.offset,
+            plain, self.design, self.columns, first.setting, start, self.offset
         )
-        theta, old = found.fit.theta, first.solution
-        weights = (1.0 - found.explained.chosen.prob_bad) * first.setting.spread(self.n_obs)
-        solution = old.continued(
-            theta, self.losses(theta), weights / weights.sum(), old.lambda_, first.setting
-        )
+        theta = found.fit.theta
         # A first step whose means are at the boundary is a start as good as others.
-        sound = found.fit.converged and (old.converged or first.boundary)
+        sound = first.solution.converged or first.boundary
         return GeneralizedEstimate(
             problem=self,
-            setting=first.setting,
-            solution=replace(solution, converged=sound),
+            **found.reported(first, theta, self.losses(theta), sound),
             params=self.design.to_params(theta),
             raw_params=first.raw_params,
-            first=first,
-            explained=found.explained,
-            eps_hat=found.fit.eps,
-            eps_hat_se=found.eps_error,
-            fit=TiltedFit(Sample(self, first.setting).at(theta, 1.0, 1.0), found.fit.converged),
+            rows=Sample(self, first.setting).at(theta, 1.0, 1.0),
             identified=not (first.boundary and found.separated),
             moves=first.wnobs * found.moves,
-            added_variance=found.added_variance,
         )
 
-    def law_rows(self, setting: Setting) -> Rows:
+    def law_rows(self, first: Estimate) -> Rows:
         """Return the rows as laws take them."""
+        setting = first.setting
         mass = aligned(setting.counts(self.n_obs), self.blocks)
-        total = setting.wnobs(self.n_obs)
-        return Rows(mass, total, self.endog, self.var_weights, (self.exog,), (self.offset,))
+        far = self.far(first.solution.weights)
+        seen = Responses(self.endog, self.var_weights, far)
+        return Rows(mass, setting.wnobs(self.n_obs), seen, (self.exog,), (self.offset,))
+
+    def far(self, weights: Array) -> Array:
+        """Tell which rows are far in X from those with weight, as one in 1 / FAR is, (n,).
+
+        By Hotelling's T^2, the distance of another row of the same normal distribution.
+        """
+        (gram,), (mean,), (squares,) = self.products([weights], [weights], [weights**2])
+        values, axes = np.linalg.eigh(gram - np.outer(mean, mean))
+        varying = values > FLAT * values[-1]
+        n, p = 1.0 / squares, int(varying.sum())
+        if not n > p + 1 > 1:
+            return 0.0 * weights
+        most = p * (n + 1) * (n - 1) / (n * (n - p)) * float(f_distribution.isf(FAR, p, n - p))
+        axes = axes[:, varying] / np.sqrt(most * values[varying])
+        off = self.exog @ axes - mean @ axes
+        return 1.0 * (np.einsum("ni,ni->n", off, off) > 1.0)
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its parameters and dispersion consistent.
@@ -247,7 +253,7 @@ class GeneralizedProblem(DevianceProblem):
         if estimate.exact or estimate.boundary or not rates.any():
             return super().untilted(estimate, rates)
         sample, weights = Sample(self, estimate.setting), estimate.solution.weights
-        dispersion = estimate.fit.rows.dispersion
+        dispersion = estimate.rows.dispersion
         if self.family.dispersed:  # the loss is half a square
             dispersion = untilted_variance(dispersion, weights, 0.5 * rates * self.var_weights)
         theta, converged, moves = estimate.solution.theta, True, None
@@ -256,9 +262,8 @@ class GeneralizedProblem(DevianceProblem):
             theta, converged = counts.coefficients()
             back = np.eye(self.n_params) if self.design.back is None else self.design.back
             moves = tuple(part @ back.T for part in counts.moves(theta))
-        fit = TiltedFit(sample.at(theta, dispersion, 1.0), converged)
         found = replace(estimate.solution, converged=estimate.solution.converged and converged)
-        told = self._estimate(found, fit, sample)
+        told = self._estimate(found, sample.at(theta, dispersion, 1.0))
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
 
     def opposite_losses(self, theta: Array) -> Array | None:
@@ -271,8 +276,8 @@ class GeneralizedProblem(DevianceProblem):
     def at_boundary(self, rows: TiltedRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
         edge = self.family.at_edge(rows.mu, *self.mean.bounds())
-        total, most = row_reduce(_edge_weights, _joined_edges, weights, edge)
-        return bool(most > HAS_WEIGHT * max(total / self.n_obs, np.finfo(float).tiny))
+        most = float(np.max(np.where(edge, weights, 0.0)))
+        return most > HAS_WEIGHT * max(float(np.mean(weights)), np.finfo(float).tiny)
 
     def _plain_dispersion(self, solution: Solution, sample: Sample) -> float:
         """Return Pearson's estimate of the dispersion, for rows of equal weight.
@@ -287,35 +292,22 @@ class GeneralizedProblem(DevianceProblem):
         free = sample.total - self.n_params
         return total / free if total > 0 and free > 0 else 1.0
 
-    def _estimate(self, solution: Solution, fit: TiltedFit, sample: Sample) -> GeneralizedEstimate:
-        rows = fit.rows
+    def _estimate(self, solution: Solution, rows: TiltedRows) -> GeneralizedEstimate:
         sure = rows.order == 1.0
         boundary = self.at_boundary(rows, rows.weights)
         found = replace(solution, converged=solution.converged and not boundary)
         return GeneralizedEstimate(
             problem=self,
-            setting=sample.setting,
+            setting=rows.sample.setting,
             solution=found,
             params=self.design.to_params(rows.theta),
             raw_params=self.design.to_params(solution.theta),
             eps_hat=0.0 if sure else rows.bad_share(),
             eps_hat_se=0.0 if sure else rows.share_error(),
             loss_unit=1.0 / rows.dispersion,
-            fit=fit,
+            rows=rows,
             boundary=boundary,
         )
-
-
-def _edge_weights(weights: Array, edge: np.ndarray) -> tuple[float, float]:
-    """Return the sum of the weights, and the largest among rows at an edge."""
-    return float(weights.sum()), float(np.where(edge, weights, 0.0).max())
-
-
-def _joined_edges(parts: list[tuple[float, float] | None]) -> tuple[float, float] | None:
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    return sum(total for total, _ in found), max(most for _, most in found)
 
 
 def is_logit(link: Callable[[Array], Array]) -> bool:
@@ -352,8 +344,8 @@ class GeneralizedEstimate(Estimate):
 
     Attributes
     ----------
-    fit : TiltedFit
-        `params` and the dispersion in the coordinates of the problem, with the rows there.
+    rows : TiltedRows
+        The rows at `params` and the dispersion, in the coordinates of the problem.
     boundary : bool
         Whether rows with weight have means at the boundary, where no parameters are finite.
     exact : bool
@@ -367,7 +359,7 @@ class GeneralizedEstimate(Estimate):
     """
 
     problem: GeneralizedProblem
-    fit: TiltedFit
+    rows: TiltedRows
     boundary: bool = False
     exact: bool = False
     identified: bool = True
@@ -382,16 +374,16 @@ class GeneralizedEstimate(Estimate):
     @property
     def scale(self) -> float:
         """Consistent dispersion; one where the family has none, zero at an exact fit."""
-        return 0.0 if self.exact else self.fit.rows.dispersion
+        return 0.0 if self.exact else self.rows.dispersion
 
     @property
     def order(self) -> float:
         """Order of the weights."""
-        return self.fit.rows.order
+        return self.rows.order
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""
-        moves = self.wnobs * self.fit.rows.influence if self.moves is None else self.moves
+        moves = self.wnobs * self.rows.influence if self.moves is None else self.moves
         if self.exact:
             moves = np.zeros_like(moves)
         back = self.problem.design.back
@@ -404,13 +396,13 @@ class GeneralizedEstimate(Estimate):
 
     def tail(self) -> Array:
         """Return the probability of a deviance as large as each row's, shape (n,)."""
-        rows = self.fit.rows
+        rows = self.rows
         if self.exact:
             return (self.solution.weights > 0).astype(float)
         return self.problem.family.tail(self.problem.endog, rows.mu, rows.size)
 
     def quantile_residuals(self) -> Array:
         """Return normal quantiles at the probabilities of the responses, shape (n,)."""
-        rows = self.fit.rows
+        rows = self.rows
         u = np.random.default_rng(0).uniform(size=self.problem.n_obs)
         return self.problem.family.quantile_residuals(self.problem.endog, rows.mu, rows.size, u)

@@ -15,9 +15,8 @@ import numpy as np
 from scipy.special import digamma, expit, gammaln, log_expit, log_ndtr, xlogy
 
 from rrmstats.core.entropy import Array
+from rrmstats.laws.counts import log_negative_binomial, shape_slope
 
-# Size from which Stirling's series is exact to rounding.
-LARGE = 50.0
 # Logarithms of means beyond which exponentials over- or underflow.
 FARTHEST_LOG = 300.0
 
@@ -83,19 +82,13 @@ class NegativeBinomialKernel:
     def log_density(self, y: Array, log_mean: Array, alpha: Array | None = None) -> Array:
         """Return the log-probabilities of counts."""
         mean, size, _ = self._sizes(log_mean, alpha)
-        return (
-            log_rising(y, size)
-            - (y + size) * np.log1p(mean / size)
-            + y * _bounded(log_mean)
-            - gammaln(y + 1.0)
-        )
+        return log_negative_binomial(y, mean, size)
 
     def slopes(self, y: Array, log_mean: Array, alpha: Array | None = None) -> Array:
         """Return their derivatives, shape (1 or 2, ...)."""
         mean, size, given = self._sizes(log_mean, alpha)
-        share = mean / (size + mean)
-        by_size = rising_slope(y, size) - np.log1p(mean / size) + (y + size) * share / size
-        by_mean = y - (y + size) * share + (2.0 - self.power) * size * by_size
+        by_size = shape_slope(y, mean, size)
+        by_mean = y - (y + size) * mean / (size + mean) + (2.0 - self.power) * size * by_size
         if alpha is None:
             return np.asarray(by_mean)[None]
         return np.stack(np.broadcast_arrays(by_mean, -size / given * by_size))
@@ -242,47 +235,3 @@ def _exp(log_mean: Array) -> Array:
 def _bounded(log_mean: Array) -> Array:
     """Return logarithms whose exponentials are finite; terms that cancel must share them."""
     return np.clip(log_mean, -FARTHEST_LOG, FARTHEST_LOG)
-
-
-def log_rising(y: Array, size: Array) -> Array:
-    """Return ln[Gamma(size + y) / Gamma(size)] - y ln(size), without cancellation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrmstats.losses.kernels import log_rising
-    >>> size = np.array([3.0, 1e9])
-    >>> bool(np.allclose(log_rising(np.array(2.0), size), np.log1p(1 / size), rtol=1e-6, atol=0))
-    True
-    """
-    large = np.maximum(size, LARGE)
-    series = (large + y - 0.5) * np.log1p(y / large) - y + _stirling(large + y) - _stirling(large)
-    if (np.asarray(size) >= LARGE).all():
-        return np.asarray(series)
-    exact = gammaln(size + y) - gammaln(size) - y * np.log(size)
-    return np.where(size < LARGE, exact, series)
-
-
-def rising_slope(y: Array, size: Array) -> Array:
-    """Return the derivative of `log_rising` in the size."""
-    large = np.maximum(size, LARGE)
-    series = (
-        np.log1p(y / large)
-        - y / large
-        + 0.5 * y / (large * (large + y))
-        + _stirling_slope(large + y)
-        - _stirling_slope(large)
-    )
-    if (np.asarray(size) >= LARGE).all():
-        return np.asarray(series)
-    return np.where(size < LARGE, digamma(size + y) - digamma(size) - y / size, series)
-
-
-def _stirling(z: Array) -> Array:
-    """Return what Stirling's formula lacks of ln Gamma(z)."""
-    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * z**2)) / z**2) / z
-
-
-def _stirling_slope(z: Array) -> Array:
-    """Return its derivative."""
-    return -(1.0 / 12.0 - (1.0 / 120.0 - 1.0 / (252.0 * z**2)) / z**2) / z**2

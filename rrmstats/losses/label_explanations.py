@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.special import chdtri, expit, softmax
+from scipy.special import chdtri, expit
 
 from rrmstats.core.block_array import aligned, blocked, taken
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
 from rrmstats.core.setting import Setting
@@ -53,31 +55,6 @@ CENTRAL_SHARES = (0.25, 0.5, 0.75)
 NOISE, ENDS = (ONE_RATE, BY_CLASS), (BOTH_ENDS, ONES, ZEROS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelExplanation:
-    """A fit, and what it says about the rows.
-
-    Attributes
-    ----------
-    fit : LabelFit
-    told : Explanation
-    price : float
-        Twice the gain in log-likelihood, with the prior of the coefficients, that it has to show.
-    log_evidence : float
-        Logarithm of the probability of the labels.
-    """
-
-    fit: LabelFit
-    told: Explanation
-    price: float
-    log_evidence: float
-
-    @property
-    def cost(self) -> float:
-        """The criterion of the choice; the smallest is best."""
-        return self.price - 2.0 * (self.fit.value.log_likelihood + self.fit.value.log_prior)
-
-
 @dataclass(frozen=True, eq=False)
 class ExplainedLabels:
     """The explanation of labels that is reported, fitted to all rows.
@@ -87,9 +64,9 @@ class ExplainedLabels:
     problem : LogisticProblem
     fit : LabelFit
     explained : Explained
-    added_variance : ndarray, shape (k, k)
-        Variance of the parameters, in the units of the data, that the choice adds; see
-        `variance_of_choice`.
+    added_variance, interval_shift : ndarray, shapes (k, k) and (k,)
+        What flips that do not show add to the variance of the parameters, and how far intervals
+        lie from them, in the units of the data; see `unseen_flips`.
     moves : ndarray, shape (n, k)
         Influence functions of the coefficients, which move by their sum.
     share_moves : ndarray, shape (n,)
@@ -102,6 +79,7 @@ class ExplainedLabels:
     fit: LabelFit
     explained: Explained
     added_variance: Array
+    interval_shift: Array
     moves: Array
     share_moves: Array
     shift: Array
@@ -111,11 +89,38 @@ class ExplainedLabels:
         """Whether a hyperplane separates the labels that are not called flipped."""
         return separable(self.problem, self.explained.chosen.prob_bad <= FLAGGED)
 
-    @property
-    def eps_error(self) -> float:
-        """Standard error of the share of flipped labels."""
-        counts = self.fit.law.counts
-        return float(np.sqrt(counts @ self.share_moves**2)) if self.fit.eps > 0 else 0.0
+    def reported(
+        self, first: Estimate, theta: Array, losses: Array, sound: bool
+    ) -> dict[str, Any]:
+        """Return what estimates of all models of labels have in common, by the names there.
+
+        Parameters
+        ----------
+        first : Estimate
+            That of the first step.
+        theta : ndarray, shape (k,)
+            Coefficients in the coordinates of its problem.
+        losses : ndarray, shape (n,)
+            Losses of its problem at these.
+        sound : bool
+            Whether the first step has converged, or need not.
+        """
+        setting, law = first.setting, self.fit.law
+        kept = (1.0 - self.explained.chosen.prob_bad) * setting.spread(len(losses))
+        solution = first.solution.continued(
+            theta, losses, kept / kept.sum(), first.solution.lambda_, setting
+        )
+        error = float(np.sqrt(law.counts @ self.share_moves**2)) if self.fit.eps > 0 else 0.0
+        return {
+            "first": first,
+            "setting": setting,
+            "solution": replace(solution, converged=sound and self.fit.converged),
+            "explained": self.explained,
+            "eps_hat": self.fit.eps,
+            "eps_hat_se": error,
+            "added_variance": self.added_variance,
+            "interval_shift": self.interval_shift,
+        }
 
 
 def explained_labels(
@@ -152,16 +157,17 @@ def explained_labels(
     some, some_columns = some_rows(law, columns, DECIDING_ROWS)
     units = clipped_spread(some_columns, some.counts)[:, None] * back
     found = explain_labels(replace(some, units=units), some_columns, theta)
-    fit = found[0].fit
+    fit, chosen = found[0]
     whole = replace(law, units=units, flips=fit.law.flips)
+    shift, added = unseen_flips([each for each, _ in found])
+    shrink = some.total / whole.total
     fit = replace(fit, law=whole) if some is law else whole.fit(fit.value.z)
-    decided = some.total
-    chosen = replace(found[0].told, eps=fit.eps, prob_bad=fit.prob_bad())
-    others = [each.told for each in found if each.told.name != chosen.name]
+    chosen = replace(chosen, eps=fit.eps, prob_bad=fit.prob_bad())
+    others = [told for _, told in found if told.name != chosen.name]
     told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
-    added = variance_of_choice(found) * (decided / whole.total)
-    added = design.to_params(design.to_params(added).T)
-    return ExplainedLabels(plain, fit, told, added, *fit.influence())
+    shift = design.to_params(np.sqrt(shrink) * shift)
+    added = design.to_params(design.to_params(shrink * added).T) + np.outer(shift, shift)
+    return ExplainedLabels(plain, fit, told, added, shift, *fit.influence())
 
 
 def some_rows(law: FlippedLabels, columns: Array, most: int) -> tuple[FlippedLabels, Array]:
@@ -184,8 +190,10 @@ def taken_rows(
     return replace(law, endog=endog, exog=exog, counts=counts, offset=offset), columns
 
 
-def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[LabelExplanation]:
-    """Return the explanations of labels, the one to choose first.
+def explain_labels(
+    plain: FlippedLabels, columns: Array, theta: Array
+) -> list[tuple[LabelFit, Explanation]]:
+    """Return fits to labels and what they say, the one to choose first.
 
     Of many rows a sample tells which starts to fit them from.
 
@@ -201,46 +209,47 @@ def explain_labels(plain: FlippedLabels, columns: Array, theta: Array) -> list[L
     few, few_columns = some_rows(plain, columns, TRIAL_ROWS)
     none = plain.fit(np.zeros(plain.n_coef))
     starts = [none.theta, _bounded(few, theta), *central_fits(few, few_columns)]
-    found = [_explanation(none, Bad.NONE, 0.0)]
-    for flips in NOISE:
-        fit = best_fit(replace(plain, flips=flips), few, starts)
-        found.append(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit), len(NOISE)))
-    steep = steepest_fit(plain, few, starts)
-    price = steep.law.flips.n_params * float(np.log(plain.total))
-    found.append(_explanation(steep, Bad.UNLIKELY_LABELS, price, len(ENDS) * N_STEEPNESS))
-    return sorted(found, key=lambda each: (each.fit.mirrored, each.cost))
+    noise = [best_fit(replace(plain, flips=flips), few, starts) for flips in NOISE]
+    sure = steepest_fit(plain, few, starts)
+    found = [
+        _explanation(none, Bad.NONE, 0.0),
+        *(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit)) for fit in noise),
+        _explanation(sure, Bad.UNLIKELY_LABELS, sure.law.flips.n_params * np.log(plain.total)),
+    ]
+    return sorted(found, key=lambda each: (each[0].mirrored, each[1].bic))
 
 
-def _explanation(fit: LabelFit, bad: Bad, price: float, variants: int = 1) -> LabelExplanation:
-    """Return an explanation: one of so many variants that share its probability beforehand."""
+def _explanation(fit: LabelFit, bad: Bad, price: float) -> tuple[LabelFit, Explanation]:
+    """Return a fit and what it says; the prior of its coefficients is a part of its cost."""
     told = Explanation(
         good=Good.PLAIN,
         bad=bad,
         log_likelihood=fit.value.log_likelihood,
-        penalty=fit.law.flips.n_params * float(np.log(fit.law.total)),
+        penalty=price - 2.0 * fit.value.log_prior,
         eps=fit.eps,
         prob_bad=fit.prob_bad(),
     )
-    return LabelExplanation(fit, told, price, fit.log_evidence - float(np.log(variants)))
+    return fit, told
 
 
-def variance_of_choice(found: Sequence[LabelExplanation]) -> Array:
-    """Return the variance of coefficients that the choice of the first adds, shape (k, k).
+def unseen_flips(found: Sequence[LabelFit]) -> tuple[Array, Array]:
+    """Return how far flips that do not show may move coefficients, and the variance they add.
 
-    Each other explanation adds its distance, squared, and what its own variance is larger, as
-    probable as the labels make it (Bayesian model averaging around the chosen one). So intervals
-    cover coefficients that flips may have shrunk without being noticed.
+    Labels flipped at random shrink slopes long before there are enough of them to be told. So
+    where the first of the fits, the one chosen, has no flips, intervals are those of flips by
+    class: their center is off by a shift, and their variance larger.
+
+    Returns
+    -------
+    shift : ndarray, shape (k,)
+    added : ndarray, shape (k, k)
     """
-    chosen, k = found[0].fit, found[0].fit.law.n_coef
-    log_evidence, added = np.array([each.log_evidence for each in found]), np.zeros((k, k))
-    if np.isneginf(log_evidence).all():  # no fit has converged
-        return added
-    weights = softmax(log_evidence)
-    for weight, each in zip(weights[1:], found[1:], strict=True):
-        values, axes = np.linalg.eigh(each.fit.variance[:k, :k] - chosen.variance[:k, :k])
-        away = each.fit.theta - chosen.theta
-        added += weight * ((axes * np.maximum(values, 0.0)) @ axes.T + np.outer(away, away))
-    return added
+    chosen, k = found[0], found[0].law.n_coef
+    noise = next(fit for fit in found if fit.law.flips == BY_CLASS)
+    if chosen.law.flips != NO_FLIPS or noise.mirrored or not noise.converged:
+        return np.zeros(k), np.zeros((k, k))
+    values, axes = np.linalg.eigh(noise.variance[:k, :k] - chosen.variance)
+    return noise.theta - chosen.theta, (axes * np.maximum(values, 0.0)) @ axes.T
 
 
 def noise_price(none: LabelFit, noise: LabelFit) -> float:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from rrmstats.core.consistency import second_moment_ratio
+from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import without_comparison
@@ -17,15 +18,17 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import Moves
+from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.likelihood_laws import Likelihood, batch_fits, batch_slices
 from rrmstats.losses.likelihood_rows import LawRows, LawSample, law_fit
+from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.numerical import (
     IMPROVING_STEPS,
     SUBSET_STEPS,
     NumericalProblem,
     with_infinite_losses,
 )
-from rrmstats.losses.predictor_laws import laws_of_likelihood, rows_of_likelihood
+from rrmstats.losses.row_laws import laws_of_likelihood, rows_of_likelihood
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
@@ -165,16 +168,18 @@ class LikelihoodProblem(NumericalProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.rows is None:
             return first  # the distribution of the responses is not known
-        if self.likelihood.classes:
+        if self.likelihood.classes and self.likelihood.logit is None:
             return first  # no single label is improbable enough to tell a wrong one from chance
         setting = first.setting
         if setting.eps_bar == 0:
             told = without_comparison(np.zeros(self.n_obs), 0.0)
             return replace(first, first=first, explained=told)
+        if self.likelihood.logit is not None:
+            return self._of_labels(first, self.likelihood.logit)
         rows = rows_of_likelihood(self.likelihood, setting)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)
         starts = [self.start, first.params, *first.solution.other_minima()]
-        found = explained_rows(rows, laws, starts, setting.eps_bar, first.agrees)
+        found = explained_rows(rows, laws, starts, setting.eps_bar)
         theta, weights = found.fit.theta, rows.mass * found.good
         solution = first.solution.continued(
             theta, self.losses(theta), weights / weights.sum(), first.solution.lambda_, setting
@@ -192,6 +197,29 @@ class LikelihoodProblem(NumericalProblem):
             eps_hat_se=found.eps_error,
             rows=self.sample(setting).at(theta, 1.0),
             moves=found.moves,
+        )
+
+    def _of_labels(self, first: LikelihoodEstimate, exog: Array) -> LikelihoodEstimate:
+        """Return the second step of logistic regression, so that one model has one answer."""
+        design, offset = Design(exog), self.likelihood.offset
+        plain = LogisticProblem(self.likelihood.endog, design.exog)
+        start = design.from_params(first.params)
+        found = explained_labels(plain, design, exog, first.setting, start, offset)
+        params = design.to_params(found.fit.theta)
+        sized = first.solution.lambda_ > LEAST_LAMBDA or not found.separated
+        moves = Moves(
+            first.wnobs * design.to_params(found.moves.T).T,
+            first.wnobs * found.share_moves,
+            np.full(len(params), sized),
+            found.fit.eps,
+        )
+        return LikelihoodEstimate(
+            problem=self,
+            **found.reported(first, params, self.losses(params), first.solution.converged),
+            params=params,
+            raw_params=first.raw_params,
+            rows=self.sample(first.setting).at(params, 1.0),
+            moves=moves,
         )
 
     def opposite_losses(self, theta: Array) -> Array | None:

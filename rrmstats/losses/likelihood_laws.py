@@ -77,6 +77,10 @@ class Likelihood:
         Distribution of the responses, where it is known.
     classes : bool
         Whether the responses are labels, which may have probability one.
+    logit : ndarray, shape (n, k), or None
+        Design of a logistic regression; None for other models.
+    offset : ndarray, shape (n,), or float
+        Added to its linear predictor.
     kinds : tuple of ndarray
         Masks of rows, each of which weights must keep a part of.
     closed : PredictorLikelihood or None
@@ -95,6 +99,8 @@ class Likelihood:
     endog: Array
     law: Law | None = None
     classes: bool = False
+    logit: Array | None = None
+    offset: Array | float = 0.0
     kinds: tuple[np.ndarray, ...] = ()
     closed: PredictorLikelihood | None = None
     part: Callable[[np.ndarray], Likelihood | None] | None = None

@@ -71,8 +71,7 @@ class LawSample:
     @cached_property
     def mass(self) -> Array:
         """How often each row counts, shape (n,)."""
-        counts = self.setting.freq_weights
-        return np.ones(self.likelihood.n_obs) if counts is None else np.asarray(counts, float)
+        return np.array(self.setting.counts(self.likelihood.n_obs))
 
     @property
     def total(self) -> float:

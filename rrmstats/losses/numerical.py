@@ -246,8 +246,12 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         self.unit = parameter_units(self._curvature, start)
 
     def _curvature(self, theta: Array, unit: Array) -> Array:
-        """Return the second derivatives of the mean loss in each parameter, shape (k,)."""
+        """Return the second derivatives of the mean loss in each parameter, shape (k,).
+
+        At a lower bound they are those a step inside, since there is nothing beyond it.
+        """
         step = SECOND_UNITS * unit
+        theta = np.maximum(theta, self.lower + step)
         weights = np.full(self.n_obs, 1.0 / self.n_obs)
         here = self.value(theta, weights)
         bend = np.empty_like(theta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.stats import chi2
@@ -35,23 +35,10 @@ CHANCE = 1e-3
 LEAST_BREAD = 0.1
 
 
-@dataclass(frozen=True, eq=False)
-class PlaneRisk:
-    """The risk of subspaces at rows in memory.
-
-    Attributes
-    ----------
-    problem : SubspaceProblem
-    budget : Budget
-    """
-
-    problem: SubspaceProblem
-    budget: Budget
-
-    def __call__(self, point: Array, basis: Array) -> float:
-        """Return the risk of a point (d,) and a basis (d, q)."""
-        theta = self.problem.join(point, basis)
-        return float(evaluate(self.problem, theta[None], self.budget).risk[0])
+def plane_risk(problem: SubspaceProblem, budget: Budget, point: Array, basis: Array) -> float:
+    """Return the risk of the subspace of a point (d,) and a basis (d, q) at rows in memory."""
+    theta = problem.join(point, basis)
+    return float(evaluate(problem, theta[None], budget).risk[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +134,8 @@ def explained_plane(
     budget = replace(setting, freq_weights=counts).budget(len(data))
     rows = PlaneRows(
         data, exog, counts, q=problem.q, codim=codim, own=0,
-        risk=PlaneRisk(memory, budget), most_risk=most_risk(problem, solution, setting, codim),
+        risk=partial(plane_risk, memory, budget),
+        most_risk=most_risk(problem, solution, setting, codim),
     )  # fmt: skip
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.stats import t
@@ -27,7 +28,7 @@ from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.gaussian_rows import ExplainedRows, explained_gaussian
+from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 from rrmstats.losses.residuals import (
     FittedRows,
     Noise,
@@ -59,6 +60,8 @@ class RegressionProblem(SquaresProblem):
     array([1., 1.])
     """
 
+    seeks_minima = True
+
     def __init__(self, endog: Array, exog: Array) -> None:
         self.design = Design(exog)
         self.endog_unit = float(power_of_two(endog))
@@ -84,16 +87,22 @@ class RegressionProblem(SquaresProblem):
         """Return the estimate of the first step, with the variance of the noise of good rows."""
         rows = self._rows(solution, setting)
         noise = self._known_noise(solution, setting) if rows is None else first_noise(rows)
-        params, bad = self.to_params(solution.theta), noise.eps_hat
-        error = float(np.sqrt(bad * (1 - bad) / setting.wnobs(self.n_obs)))
+        error = float(np.sqrt(noise.eps_hat * (1 - noise.eps_hat) / setting.wnobs(self.n_obs)))
         return RegressionEstimate(
+            **self._fields(solution, setting, noise),
+            eps_hat_se=error if rows is None else eps_hat_error(rows, noise),
+        )
+
+    def _fields(self, solution: Solution, setting: Setting, noise: Noise) -> dict[str, Any]:
+        """Return what estimates of both steps hold."""
+        params = self.to_params(solution.theta)
+        return dict(
             problem=self,
             setting=setting,
             solution=solution,
             params=params,
             raw_params=params,
-            eps_hat=bad,
-            eps_hat_se=error if rows is None else eps_hat_error(rows, noise),
+            eps_hat=noise.eps_hat,
             loss_unit=self.endog_unit**2,
             noise=noise,
         )
@@ -119,23 +128,13 @@ class RegressionProblem(SquaresProblem):
         )
         mixture = rows.fitted.mixture
         theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
-        mass = setting.spread(self.n_obs) * rows.probabilities()[1]
-        losses = self.losses(theta)
-        found = found.continued(theta, losses, mass / mass.sum(), found.lambda_, setting)
         share, error = rows.share()
-        params = self.to_params(theta)
+        found = continued(self, first, theta, rows.probabilities()[1], rows.converged)
         return ExplainedRegression(
-            problem=self,
-            setting=setting,
-            solution=replace(found, converged=first.solution.converged and rows.converged),
-            params=params,
-            raw_params=params,
+            **self._fields(found, setting, Noise(theta, 1.0, scale, share)),
             first=first,
             explained=rows.explained,
-            eps_hat=share,
             eps_hat_se=error,
-            loss_unit=self.endog_unit**2,
-            noise=Noise(theta, 1.0, scale, share),
             rows=rows,
             basis=basis,
         )
@@ -145,20 +144,19 @@ class RegressionProblem(SquaresProblem):
 
         They are the minima that the search met, there and at other bounds.
         """
-        found, setting = first.solution, first.setting
-        candidates = [(found.theta[:, None], np.array([[first.noise.scale]]))]
-        ends = found.other_minima()
-        if self.blocks is not None or not len(ends):
-            return candidates
+        found, setting, candidates = first.solution, first.setting, []
+        if self.blocks is not None:
+            return [(found.theta[:, None], np.array([[first.noise.scale]]))]
+        ends = np.vstack([found.theta[None], found.other_minima()])
         points = evaluate(self, ends, setting.budget(self.n_obs))
-        for i in np.flatnonzero((points.risk > 0) & np.isfinite(points.lambda_)):
+        told = (points.risk > 0) & (points.lambda_ > 0) & np.isfinite(points.lambda_)
+        for i in np.flatnonzero(told):
             end = replace(
-                found, theta=points.theta[i], losses=points.losses[i], weights=points.weights[i],
+                found, theta=points.theta[i], losses=points.losses[i],
                 risk=float(points.risk[i]), lambda_=float(points.lambda_[i]),
             )  # fmt: skip
-            if end.lambda_ > 0:
-                noise = first_noise(FittedRows.of(self, end, setting))
-                candidates.append((noise.params[:, None], np.array([[noise.scale]])))
+            noise = first_noise(FittedRows.of(self, end, setting))
+            candidates.append((noise.params[:, None], np.array([[noise.scale]])))
         return candidates
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:

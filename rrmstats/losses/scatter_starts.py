@@ -21,8 +21,6 @@ Candidate = tuple[Array, Array]
 
 # Entries of the scatters to start from in all: many variables have few starts.
 MOST_ENTRIES = 5000
-# Rows per variable from which the first axis of the signs is worth a start.
-ROWS_PER_VARIABLE = 10
 
 
 def scatter_candidates(
@@ -34,16 +32,14 @@ def scatter_candidates(
         location, scatter = problem.split(theta)
         order = tilted_order(lambda_, setting.eps_bar, problem.dim)
         found.append((location[None][:demean], scatter * order))
-    data, counts = some_rows(problem, setting)
-    rows = Rows(data, np.ones((len(data), demean)), counts)
-    return found + robust_starts(rows, setting.eps_bar)
+    return found + robust_starts(some_rows(problem, setting), setting.eps_bar)
 
 
-def some_rows(problem: MomentProblem, setting: Setting) -> tuple[Array, Array]:
-    """Return rows in memory that tell the middle of all, and how often they count."""
+def some_rows(problem: MomentProblem, setting: Setting) -> Rows:
+    """Return rows in memory that tell the middle of all."""
     counts = aligned(setting.counts(problem.n_obs), problem.blocks)
     data, counts = thinned(problem.data, counts)
-    return data, counts
+    return Rows(data, np.ones((len(data), int(problem.demean))), counts)
 
 
 def ones_column(data: Array, count: int = 1) -> Array:
@@ -93,9 +89,8 @@ def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
     scores -= median_of(scores, counts) * demean
     variances = np.maximum(typical_spread(scores, counts) ** 2, FLAT)
     found = [middle(rows, data, counts, np.sum(scores**2 / variances, axis=1), 0.5)]
-    if rows.total > ROWS_PER_VARIABLE * rows.dim:
-        found.append(middle(rows, data, counts, scores[:, 0] ** 2, 1 - eps_bar))
     if rows.total > 2 * rows.dim:
+        found.append(middle(rows, data, counts, scores[:, 0] ** 2, 1 - eps_bar))
         along = fourth_moment_axes(data, counts, demean)
         for axis in (0, -1):
             score = along[:, axis] - median_of(along[:, axis], counts) * demean

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 from rrmstats.core.block_array import aligned, row_map, row_reduce
 from rrmstats.core.consistency import bad_share, scale_factor, share_factor
@@ -36,6 +37,7 @@ LONGEST = 1.0
 STEP_SIZE, LEAST_STEP = 100.0, 1e-9
 # Steps of a fit: they converge in a few, and a fit that does not never will.
 MOST_STEPS = 100
+TINY = float(np.finfo(float).tiny)
 # Under weights of groups: the same, the size of the last in the linear predictor, and one that has
 # converged for all purposes.
 COUNTS_STEPS, COUNTS_TOL, COUNTS_SETTLED = 200, 1e-11, 1e-6
@@ -43,8 +45,8 @@ COUNTS_STEPS, COUNTS_TOL, COUNTS_SETTLED = 200, 1e-11, 1e-6
 SETTLED = 1e-4
 # Change of the log dispersion below which steps are lengthened to about Newton's.
 NEAR = 0.05
-# Accuracy, number and longest of the steps of a root in the log dispersion.
-ROOT_TOL, ROOT_MAXITER, FARTHEST_STEP = 1e-10, 100, 3.0
+# Accuracy of a root in the log dispersion, and the steps in which it is looked for.
+ROOT_TOL, FARTHEST_STEP = 1e-12, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +94,11 @@ class Totals(NamedTuple):
         Of the weights over their expectations, and of weights times deviances.
     wanted : float
         Of weights times the deviances that the model expects under them.
-    pulled : float
-        Of `ratio` times the deviances.
     """
 
     ratio: float
     deviance: float
     wanted: float
-    pulled: float
 
 
 class Products(NamedTuple):
@@ -175,7 +174,6 @@ class TiltedRows:
             share,
             pull * self.deviance,
             pull * (moments.deviance / moments.mass),
-            share * self.deviance,
         ]
         return Totals(*self.sample.problem.products([], [], values)[2])
 
@@ -290,10 +288,10 @@ class TiltedRows:
         scaled = axes @ self.products.pull / np.where(values > LEAST_SLOPE, values, 1.0)
         return axes.T @ scaled, float(np.sqrt(scaled @ scaled))
 
-    def product(self, step: Array, other: Array) -> float:
-        """Return the mean, under the weights, of how far two steps move linear predictors."""
-        tiny = float(np.finfo(float).tiny)
-        return float(step @ self.products.gram @ other) / max(self.products.weight, tiny)
+    def reach(self, step: Array) -> float:
+        """Return how far a step moves linear predictors, in root mean square under weights."""
+        square = float(step @ self.products.gram @ step)
+        return (square / max(self.products.weight, TINY)) ** 0.5
 
     def log_growth(self, fitted: float) -> float:
         """Return the change of the log dispersion in one step of its fixed point.
@@ -328,39 +326,22 @@ def _union(parts: list[Array | None]) -> Array | None:
     return np.unique(np.concatenate(found)) if found else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TiltedFit:
-    """Parameters and dispersion of an order.
+def tilted_fit(
+    sample: Sample, theta: Array, dispersion: float, order: float
+) -> tuple[TiltedRows, bool]:
+    """Return the rows at the consistent fit of an order, from a start, and whether it is one."""
 
-    Attributes
-    ----------
-    rows : TiltedRows
-        The rows at both.
-    converged : bool
-    """
-
-    rows: TiltedRows
-    converged: bool
-
-
-def tilted_fit(sample: Sample, theta: Array, dispersion: float, order: float) -> TiltedFit:
-    """Return the consistent fit of an order at a dispersion, from a start theta (k,)."""
-    tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
-    rows, change, length = sample.at(theta, dispersion, order), np.inf, 1.0
-    before: Array = np.zeros_like(theta)
-    for _ in range(min(MOST_STEPS, sample.setting.maxiter)):
+    def step(rows: TiltedRows) -> tuple[Array, float]:
         step, size = rows.step()
-        reach = float(np.sqrt(rows.product(step, step)))
-        last, change = change, size
-        # Steps that turn back overshoot; those that do not, cross where the equation is flat.
-        over = change > 0.9 * last and rows.product(step, before) < 0
-        length, before = max(0.5 * length, 0.05) if over else min(1.0, 1.5 * length), step
-        factor = length * min(1.0, LONGEST / max(reach, np.finfo(float).tiny))
-        theta = theta + factor * step
-        rows = sample.at(theta, dispersion, order)
-        if change < tol:
-            break
-    return TiltedFit(rows, change < max(tol, SETTLED))
+        return step * min(1.0, LONGEST / max(rows.reach(step), TINY)), size
+
+    def moved(rows: TiltedRows, step: Array) -> TiltedRows:
+        return sample.at(rows.theta + step, dispersion, order)
+
+    rows, size = damped_root(
+        sample.at(theta, dispersion, order), step, moved, LEAST_STEP, MOST_STEPS
+    )
+    return rows, size < SETTLED
 
 
 def grown(rows: TiltedRows, fitted: float) -> float:
@@ -383,19 +364,17 @@ def budget_dispersion(
 
     The root of ``log(mean(w / E(w))) = log(good)`` in the log dispersion.
     """
-    low, high, at = -np.inf, np.inf, float(np.log(start))
-    for _ in range(ROOT_MAXITER):
-        rows = sample.at(theta, float(np.exp(at)), order)
-        totals, tiny = rows.totals, float(np.finfo(float).tiny)
-        gap = float(np.log(max(totals.ratio / sample.total, tiny) / good))
-        if abs(gap) < ROOT_TOL or high - low < ROOT_TOL:
-            break
-        low, high = (at, high) if gap < 0 else (low, at)
-        pulled = totals.pulled / max(totals.ratio, tiny)
-        step = -gap / max(0.5 * (order - 1.0) * pulled, 0.1)
-        at += float(np.clip(step, -FARTHEST_STEP, FARTHEST_STEP))
-        if not low < at < high:
-            at = 0.5 * (low + high) if np.isfinite(low) and np.isfinite(high) else at
+
+    def gap(at: float) -> float:
+        ratio = sample.at(theta, float(np.exp(at)), order).totals.ratio / sample.total
+        return float(np.log(max(ratio, TINY) / good))
+
+    at = float(np.log(start))
+    below = gap(at) < 0
+    for _ in range(MOST_STEPS):
+        last, at = at, at + (FARTHEST_STEP if below else -FARTHEST_STEP)
+        if (gap(at) < 0) != below:
+            return float(np.exp(brentq(gap, last, at, xtol=ROOT_TOL)))
     return float(np.exp(at))
 
 

@@ -19,6 +19,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.core.steps import (
     MOST_ROWS,
     differing_bound,
+    largest_bound,
     robust_estimate,
     take_steps,
 )
@@ -100,8 +101,10 @@ def robust_fit(model: Any, setting: Setting, most: float) -> Estimate:
         The largest bound, where the number of rows allows it.
     """
     part = sampled(model)[0]._with_eps_bar(most)
-    setting = replace(setting, freq_weights=part._search_counts)
-    return robust_estimate(part._search_problem(), setting, most)
+    problem = part._search_problem()
+    asked = replace(setting, freq_weights=part._search_counts)
+    bound = min(most, largest_bound(problem, asked.wnobs(problem.n_obs)))
+    return robust_estimate(problem, replace(asked, eps_bar=bound))
 
 
 def checked_stability(model: Any, estimate: Estimate) -> Stability:

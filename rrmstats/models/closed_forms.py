@@ -50,13 +50,15 @@ def closed_form(model: Any) -> ClosedLaw | None:
     if isinstance(model, Probit):
         if not np.isin(endog, (0.0, 1.0)).all():
             return None
-        return LabelLaw(ProbitKernel(), endog, (np.asarray(model.exog, float),), (_offset(model),))
+        return LabelLaw(
+            ProbitKernel(), endog, (np.asarray(model.exog, float),), (added_offset(model),)
+        )
     main = model.model_main if isinstance(model, GenericZeroInflated) else model
     kernel = _count_kernel(main)
     if kernel is None:
         return None
     designs: list[Array] = [np.asarray(main.exog, dtype=float)]
-    offsets: list[Array | float] = [_offset(main)]
+    offsets: list[Array | float] = [added_offset(main)]
     if has_alpha(main):
         designs.append(np.ones((len(endog), 1)))
         offsets.append(0.0)
@@ -124,7 +126,7 @@ def _count_kernel(main: Any) -> CountKernel | None:
     return None
 
 
-def _offset(main: Any) -> Array | float:
+def added_offset(main: Any) -> Array | float:
     """Return what is added to the linear predictor of a model of counts or labels."""
     given = [getattr(main, name, None) for name in ("offset", "exposure")]
     return sum((np.asarray(value, float) for value in given if value is not None), 0.0)

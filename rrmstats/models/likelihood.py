@@ -232,7 +232,8 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
     @cached_property
     def _incomparable(self) -> str:
         likelihood = self._problem_aside(self.start).likelihood
-        if likelihood.law is not None and not likelihood.classes:
+        labels = likelihood.classes and likelihood.logit is None
+        if likelihood.law is not None and not labels:
             return ""
         return (
             f"it needs a second step, which {self.kind} does not have; that takes the "

@@ -15,6 +15,7 @@ from statsmodels.discrete.count_model import (
 from statsmodels.discrete.discrete_model import (
     BinaryModel,
     GeneralizedPoisson,
+    Logit,
     MNLogit,
     NegativeBinomial,
     Probit,
@@ -24,7 +25,13 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood_laws import ClosedLaw, Likelihood, own_fit
-from rrmstats.models.closed_forms import closed_form, lower_bounds, ordered_scores, rough_start
+from rrmstats.models.closed_forms import (
+    added_offset,
+    closed_form,
+    lower_bounds,
+    ordered_scores,
+    rough_start,
+)
 from rrmstats.models.response_laws import CLASSES, kinds_of, law_of
 from rrmstats.models.saturation import largest_of
 
@@ -195,6 +202,11 @@ def parameter_names(model: Any, k: int) -> list[str]:
     return names + [f"par{i}" for i in range(k - len(names))]
 
 
+def is_logistic(model: Any) -> bool:
+    """Tell whether a model is statsmodels' logistic regression of labels 0 and 1."""
+    return type(model) is Logit and bool(np.isin(model.endog, (0.0, 1.0)).all())
+
+
 def likelihood_of(
     model: Any, theta: Array, aside: Array, saturated: Callable[[Array], Array] | None
 ) -> Likelihood:
@@ -227,6 +239,8 @@ def likelihood_of(
         endog=endog,
         law=law_of(model, functions, theta) if closed is None else closed,
         classes=isinstance(model, (*CLASSES, BinaryModel)),
+        logit=np.asarray(model.exog, float) if is_logistic(model) else None,
+        offset=added_offset(model),
         kinds=kinds_of(model, endog),
         closed=closed,
         part=None if saturated is not None else partial(_part_likelihood, functions, theta, aside),

@@ -19,7 +19,7 @@ from rrmstats.report import write_report
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.bound import BoundResults
 from rrmstats.results.explained_distances import ExplainedDistances
-from rrmstats.results.inference import Inference
+from rrmstats.results.inference import Inference, shifted_intervals
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
 from rrmstats.results.stability import Stability
@@ -246,7 +246,9 @@ class RRMResults(BoundResults):
         Returns
         -------
         ndarray, shape (k, 2)
-            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals.
+            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals. Those
+            of labels are not centered at the parameters where flips that do not show may have
+            shrunk these.
 
         Examples
         --------
@@ -257,9 +259,10 @@ class RRMResults(BoundResults):
         >>> bool(low < res.params["log_te"] < high)
         True
         """
-        if self.bootstrap is None:
-            return super().conf_int(alpha)
-        return self.bootstrap.intervals(np.asarray(self.params), alpha)
+        if self.bootstrap is not None:
+            return self.bootstrap.intervals(np.asarray(self.params), alpha)
+        ends, shift = super().conf_int(alpha), self._interval_shift
+        return ends if shift is None else shifted_intervals(ends, self.bse, shift)
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed.

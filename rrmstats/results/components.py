@@ -17,14 +17,13 @@ from rrmstats.core.block_array import row_map
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad
-from rrmstats.losses.component_moves import flat_rows
-from rrmstats.losses.components import ComponentsEstimate, ExplainedComponents
+from rrmstats.losses.components import ComponentsEstimate, ExplainedComponents, flat_rows
+from rrmstats.losses.covariance import ExplainedCovariance
 from rrmstats.losses.explained_densities import (
     plane_densities,
     plane_distances,
     scatter_densities,
 )
-from rrmstats.losses.inner import ExplainedScatter
 from rrmstats.losses.matrices import MAD_UNIT, lengths, weighted_median
 from rrmstats.results.explained_distances import ExplainedDistances
 from rrmstats.results.inference import Inference
@@ -245,7 +244,7 @@ class RRMPCAResults(MultivariateResults):
             return super().explained_distances()
         plane, inner = estimate.off, estimate.inner
         off = plane.told.chosen.bad is not Bad.NONE
-        if not off and isinstance(inner, ExplainedScatter):
+        if not off and isinstance(inner, ExplainedCovariance):
             densities = partial(scatter_densities, inner.rows)
             return ExplainedDistances(self._score_lengths(), "score distance", densities)
         if len(plane.rows.data) != self.nobs:  # a sample of the rows

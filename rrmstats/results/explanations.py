@@ -113,7 +113,7 @@ BINOMIAL: Wording = {
     )
 }
 #: By the name of statsmodels' family or model.
-BY_FAMILY = {"Poisson": POISSON, "Binomial": BINOMIAL}
+BY_FAMILY = {"Poisson": POISSON, "Binomial": BINOMIAL, "Logit": LABELS}
 #: Where no row may be bad.
 NOT_COMPARED = "No {unit} may be bad, since eps_bar is 0."
 #: Where the share of bad rows is that of the bound.

@@ -103,7 +103,7 @@ class RRMGLMResults(RRMResults):
     def fittedvalues(self) -> Array:
         """Means of all rows, shape (n,)."""
         if blocked(self.model.exog):
-            return self._estimate.fit.rows.mu
+            return self._estimate.rows.mu
         return np.asarray(self.model.predict(np.asarray(self.params)))
 
     mu = fittedvalues
@@ -167,7 +167,7 @@ class RRMGLMResults(RRMResults):
 
     @property
     def _deviances(self) -> Array:
-        rows = self._estimate.fit.rows
+        rows = self._estimate.rows
         return rows.deviance * rows.dispersion
 
     def _distances(self) -> Array:

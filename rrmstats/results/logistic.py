@@ -32,8 +32,10 @@ class RRMLogitResults(RRMResults):
 
     The second step fits explanations of the labels and chooses among them: none are flipped
     (maximum likelihood with weak Cauchy priors of the slopes), they are flipped at random, by
-    class, or where the model is sure of them. Its standard errors allow for the explanations that
-    were not chosen, as probable as the labels make them. Its `lambda_` is that of the first step.
+    class, or where the model is sure of them. Where none are called flipped, some still may be:
+    labels flipped at random shrink slopes long before they show. Intervals are then those of a
+    fit with flips by class, and standard errors are distances from it as well as its errors. Its
+    `lambda_` is that of the first step.
 
     Attributes
     ----------
@@ -62,10 +64,6 @@ class RRMLogitResults(RRMResults):
     _estimate: ClassificationEstimate
     first_step: RRMLogitResults | None
     _title = "Robust Risk Minimization: Logistic Regression"
-    _conditional = (
-        "Standard errors allow for the explanations that were not chosen; see explanations for "
-        "these."
-    )
     _row_attrs = (
         *RRMResults._row_attrs,
         *("resid_response", "resid_generalized", "resid_pearson", "resid_dev"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,10 @@ NO_PROBABILITIES = "is not known where groups have the weights; group_weights ha
 ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step, fit(steps=2), wins them back."
+UNSEEN_FLIPS = (
+    "Where no labels are called flipped, standard errors and intervals allow for random flips "
+    "that do not show."
+)
 CONDITIONAL = "Intervals are conditional on this explanation; see explanations for the others."
 
 
@@ -38,7 +41,6 @@ class StepResults(RowResults):
     _estimate: Estimate
     _inference: Inference
     eps_bar: float
-    _conditional: ClassVar[str] = CONDITIONAL
 
     def _set_steps(self, estimate: Estimate, inference: Inference) -> None:
         self._estimate, self._inference = estimate, inference
@@ -46,7 +48,7 @@ class StepResults(RowResults):
         self._unit = "group" if isinstance(estimate, GroupedEstimate) else "row"
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
-        explained = estimate.explained
+        self._interval_shift, explained = estimate.interval_shift, estimate.explained
         self._other_minimum = explained is not None and explained.other_minimum
         if explained is not None:
             self.prob_bad = self._spread_over_rows(explained.chosen.prob_bad)
@@ -128,7 +130,8 @@ class StepResults(RowResults):
             return [FIRST_IS_KEPT]
         if self.eps_bar == 0:
             return [self.explanation.sentence]
-        notes = [f"{self.explanation.sentence} {self._conditional}", FIRST_IS_KEPT]
+        conditional = CONDITIONAL if self._interval_shift is None else UNSEEN_FLIPS
+        notes = [f"{self.explanation.sentence} {conditional}", FIRST_IS_KEPT]
         if self._other_minimum:
             notes.append(ANOTHER_MINIMUM)
         if at_bound(self.eps_hat, self.eps_bar):

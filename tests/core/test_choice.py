@@ -21,7 +21,9 @@ from rrmstats.experiments.samples import (
 
 
 def choice_of(model, most=0.5):
-    return chosen(robust_estimate(model.problem(), Setting(0.1, model.freq_weights), most))
+    problem = model.problem()
+    bound = min(most, largest_bound(problem, float(problem.n_obs)))
+    return chosen(robust_estimate(problem, Setting(bound, model.freq_weights)))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.3])
@@ -70,9 +72,10 @@ def test_the_largest_bound():
 
 def test_a_bound_that_suffices_has_the_second_step_of_the_largest():
     problem = sample_problem()
-    own, robust = take_steps(problem, Setting(0.3)), robust_estimate(problem, Setting(0.3))
+    own = take_steps(problem, Setting(0.3))
+    robust = robust_estimate(problem, Setting(own.largest))
     assert own.robust is None
-    assert own.largest == robust.setting.eps_bar == largest_bound(problem, own.wnobs)
+    assert own.largest == largest_bound(problem, own.wnobs)
     assert_allclose(own.params, robust.params, rtol=1e-12)
     assert own.setting.eps_bar == own.first.setting.eps_bar == 0.3
     assert max(each.eps for each in own.explained.explanations) <= 0.3

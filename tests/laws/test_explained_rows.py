@@ -10,7 +10,7 @@ from rrmstats import RRMGLM
 from rrmstats.experiments.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import moves, polished, stacked
-from rrmstats.losses.family_laws import laws_of_family
+from rrmstats.losses.row_laws import laws_of_family
 
 FAMILIES = {
     "poisson": sm.families.Poisson(),
@@ -41,11 +41,9 @@ def explained(res):
     """Return the explanation of a fit with its equations."""
     first = res.first_step._estimate
     problem = first.problem
-    rows = problem.law_rows(first.setting)
+    rows = problem.law_rows(first)
     laws = laws_of_family(problem.family, problem.mean, rows)
-    return explained_rows(
-        rows, laws, problem._candidates(first), first.setting.eps_bar, lambda theta: True
-    )
+    return explained_rows(rows, laws, problem._candidates(first), first.setting.eps_bar)
 
 
 @pytest.mark.parametrize(("family", "kind"), WANTED)
@@ -116,14 +114,37 @@ def test_influence_functions_are_derivatives_in_the_rows_weights(family, kind):
         assert_allclose((two.eps_hat - res.eps_hat) / 1e-3 * 300, found.moves.eps[row], atol=0.1)
 
 
-def test_stars_far_from_the_others_are_left_out():
-    """Schwarz's criterion prefers a line through the four giants, but the first step does not."""
+@pytest.mark.parametrize("eps_bar", [0.1, 0.2, 0.4, "auto"])
+def test_stars_far_from_the_others_are_left_out(eps_bar):
+    """A line through the four giants fits all rows, but bad rows are where they are: far in X."""
     stars = rrmstats.datasets.stars_cyg.load_pandas().data
-    res = rrmstats.glm("log_light ~ log_te", stars, 0.2, family=FAMILIES["gamma"]).fit()
+    res = rrmstats.glm("log_light ~ log_te", stars, eps_bar, family=FAMILIES["gamma"]).fit()
     assert res.explanation.name == "cluster"
-    assert res.explanations["bic"][0] > 0  # more than that of "none"
-    assert np.flatnonzero(res.outliers()).tolist() == [10, 19, 29, 33]
-    assert res.params["log_te"] > 0
+    assert res.explanations["bic"][0] < -6
+    assert set(np.flatnonzero(res.outliers())) == {6, 10, 19, 29, 33}  # as those of RRMOLS
+    assert 0.4 < res.params["log_te"] < 0.7
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_leverage_rows_that_a_line_would_fit_are_left_out(seed):
+    rng = np.random.default_rng(seed)
+    exog = np.c_[np.ones(100), rng.standard_normal((100, 2))]
+    exog[:10, 1] = 5 + 0.3 * rng.standard_normal(10)
+    endog = rng.gamma(4.0, np.exp(exog @ [1.0, 0.6, -0.4]) / 4.0)
+    endog[:10] = rng.gamma(4.0, 2.7 / 4.0, 10)
+    res = RRMGLM(endog, exog, 0.2, family=FAMILIES["gamma"]).fit()
+    own = sm.GLM(endog[10:], exog[10:], family=FAMILIES["gamma"]).fit()
+    assert np.abs((res.params - own.params) / own.bse).max() < 1
+
+
+def test_rows_that_are_far_in_x_may_be_good():
+    rng = np.random.default_rng(5)
+    exog = np.c_[np.ones(200), rng.standard_t(3, (200, 2))]
+    endog = rng.gamma(4.0, np.exp(exog @ [1.0, 0.3, -0.2]) / 4.0)
+    res = RRMGLM(endog, exog, 0.2, family=FAMILIES["gamma"]).fit()
+    problem = res._estimate.problem
+    assert problem.far(res.first_step._estimate.solution.weights).any()
+    assert res.explanation.name == "none"
 
 
 @pytest.mark.parametrize("factor", [20.0, 0.02])

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.experiments.samples import extreme_flips, logistic_labels, random_flips
+from rrmstats.experiments.samples import extreme_flips, logistic_labels
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
@@ -19,6 +19,7 @@ from rrmstats.laws.labels import (
     ZEROS,
     FlippedLabels,
     Flips,
+    mixture,
 )
 
 TRUTH = (0.2, 1.0, -0.5)
@@ -82,20 +83,23 @@ def test_derivatives_are_finite_where_a_label_is_all_but_impossible(flips):
         law = FlippedLabels(np.full(7, label), eta[:, None], np.ones(7), np.eye(1), 0.3, flips)
         for rate in (-30.0, -3.0, 30.0):
             odds = law.odds(np.r_[1.0, np.full(flips.n_rates, rate)])
-            first, second, *_ = odds.slopes(law.endog, law.exog, 0.0)[1]
-            assert np.abs(first).max() <= 1.0 + flips.steepness
-            assert np.abs(second).max() <= 2.0 * (1.0 + flips.steepness) ** 2
+            at = mixture(*odds.rows(law.endog, law.exog, 0.0))
+            assert np.abs(at.first).max() <= 1.0 + flips.steepness
+            assert np.abs(at.second).max() <= 2.0 * (1.0 + flips.steepness) ** 2
 
 
 @pytest.mark.parametrize("flips", KINDS[3:])
 def test_fixed_flips_do_not_move_with_the_coefficients(flips):
     """With so many observations the priors play no part."""
     law, z = labels(flips, counts=np.full(200, 1e7)), parameters(flips)
-    at = law.odds(z).of(law.endog, law.exog, 0.0)
+    odds, eta = law.odds(z), law.exog @ z[:3]
+    of_one, of_zero = expit(
+        np.outer(odds.log_odds, np.ones(200)) + flips.steepness * np.outer([1, -1], eta)
+    )
 
     def log_likelihood(theta):
         p = expit(law.exog @ theta)
-        one = at.g1 * p + at.f0 * (1 - p)
+        one = (1 - of_one) * p + of_zero * (1 - p)
         return 1e7 * np.log(np.where(law.endog == 1, one, 1 - one)).sum()
 
     fixed, moving = law.value(z, fixed=True).gradient[:3], law.value(z).gradient[:3]
@@ -107,9 +111,11 @@ def test_fixed_flips_do_not_move_with_the_coefficients(flips):
 def test_probabilities_of_both_labels_add_up_to_one(flips):
     eta = np.array([-30.0, -2.0, 0.0, 0.7, 40.0])
     law = FlippedLabels(np.ones(5), eta[:, None], np.ones(5), np.ones((1, 1)), 0.3, flips)
-    chance = law.odds(np.r_[1.0, parameters(flips)[3:]]).of(law.endog, law.exog, 0.0)
-    assert_allclose(chance.label + chance.other, 1.0)
-    assert_allclose(chance.p, expit(eta))
+    odds = law.odds(np.r_[1.0, parameters(flips)[3:]])
+    chances = [mixture(*odds.rows(np.full(5, label), law.exog, 0.0)).exp() for label in (0, 1)]
+    assert_allclose(chances[0].value + chances[1].value, 1.0)
+    assert_allclose(chances[0].first + chances[1].first, 0.0, atol=1e-15)
+    assert_allclose(chances[0].second + chances[1].second, 0.0, atol=1e-14)
 
 
 @pytest.mark.parametrize("flips", KINDS)
@@ -135,33 +141,6 @@ def test_without_flips_it_is_maximum_likelihood_with_a_prior():
     classical = sm.Logit(endog, exog).fit(disp=0, cov_type="HC3")
     assert_allclose(found.theta - shift, classical.params, atol=1e-5)
     assert_allclose(np.sqrt((moves**2).sum(axis=0)), classical.bse, rtol=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("flips", "draw"), [(ONE_RATE, random_flips), (Flips(BOTH_ENDS, 4.0), extreme_flips)]
-)
-def test_evidence_is_the_integral_over_coefficients_and_share(flips, draw):
-    """A slope and a rate on a grid; Laplace's method is off by O(1/n)."""
-    endog, exog = draw(np.random.default_rng(0), 400, (0.0, 2.0), 0.1)
-    arrays = endog, exog[:, 1:], np.ones(400), np.ones((1, 1))
-    law, none = (FlippedLabels(*arrays, 0.2, each) for each in (flips, NO_FLIPS))
-    start = -2.5 if flips.steepness == 0 else -14.0
-    fits = law.fit(np.r_[2.0, start]), none.fit(np.ones(1))
-    assert fits[0].converged
-    slopes, rates = np.linspace(0.05, 5.0, 60), np.linspace(start - 10, start + 4, 60)
-    cell = (slopes[1] - slopes[0]) * (rates[1] - rates[0])
-    base, total, single = fits[1].value.penalized, 0.0, 0.0
-    for slope in slopes:
-        at = none.value(np.array([slope]))
-        single += np.exp(at.penalized - base) * (slopes[1] - slopes[0])
-        for rate in rates:
-            at = law.value(np.array([slope, rate]))
-            if np.isfinite(at.penalized):
-                # arcsine law of the share between 0 and the bound
-                share, jacobian = at.shares[0], at.share_slopes[0, 1]
-                density = jacobian / (np.pi * np.sqrt(share * (0.2 - share)))
-                total += np.exp(at.log_likelihood + at.log_prior - base) * density * cell
-    assert_allclose(fits[0].log_evidence - fits[1].log_evidence, np.log(total / single), atol=0.25)
 
 
 def test_separated_labels_have_a_finite_fit():

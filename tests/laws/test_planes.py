@@ -65,7 +65,7 @@ def test_a_cluster_off_the_plane_is_found():
     assert good[:60].max() < 0.01
     assert good[60:].min() > 0.5
     assert_allclose(pull, good)
-    assert_allclose(mixture.apart[0, 0], 0.15, atol=1e-3)
+    assert_allclose(mixture.share[0, 1, 0], 0.15, atol=1e-3)
     basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, :2]
     assert_allclose(np.linalg.norm(basis[:2]) ** 2, 2, atol=0.02)
 

@@ -10,9 +10,9 @@ from statsmodels.genmod.families import links
 from rrmstats.core.block_array import BlockArray, leaf_arrays
 from rrmstats.core.block_points import points_in_blocks
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.core.steps import take_steps
 from rrmstats.core.points import evaluate
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import take_steps
 from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import (
@@ -29,6 +29,7 @@ from rrmstats.losses.generalized import GeneralizedProblem
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.separation import separable
 
+pytestmark = pytest.mark.usefixtures("as_many_rows")
 RTOL = 1e-8
 
 

@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose
 
 from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.core.steps import take_steps
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import take_steps
 from rrmstats.losses.regression import RegressionProblem
 
 # Agreement asked for between data in memory and in partitions.
+pytestmark = pytest.mark.usefixtures("as_many_rows")
 RTOL = 1e-8
 
 

@@ -7,13 +7,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rrmstats import RRMPCA, RRMCov
 from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.core.steps import take_steps
 from rrmstats.core.setting import Setting
-from rrmstats.losses.component_moves import flat_rows
-from rrmstats.losses.components import ComponentsProblem
+from rrmstats.core.steps import take_steps
+from rrmstats.losses.components import ComponentsProblem, flat_rows
 from rrmstats.losses.covariance import CovarianceProblem
 from rrmstats.losses.matrices import weighted_median
 
+pytestmark = pytest.mark.usefixtures("as_many_rows")
 TOL = 1e-8
 
 

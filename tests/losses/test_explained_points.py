@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov
-from rrmstats.losses.explained_scatter import student_size
+from rrmstats.losses.covariance import student_size
 
 
 def cloud(n, d, bad, shift, spread=1.0, seed=0):
@@ -153,3 +153,24 @@ def test_coverage_of_loadings():
         error = np.asarray(res.loadings_bse)[1:, 0]
         inside.append(np.abs(np.asarray(res.loadings)[1:, 0]) < 1.96 * error)
     assert 0.88 <= np.mean(inside) <= 0.99
+
+
+@pytest.mark.parametrize(
+    "fit", [lambda x: RRMCov(x, 0.0).fit(), lambda x: RRMPCA(x, 1, 0.0).fit()]
+)
+def test_no_row_may_be_bad_where_the_bound_is_zero(fit):
+    res = fit(cloud(40, 3, 5, 9.0))
+    assert res.explanation == "none"
+    assert "eps_bar is 0" in res.explanation.sentence
+    assert not res.prob_bad.any()
+    assert list(res.explanations.explanation) == ["none"]
+
+
+def test_rows_off_a_hyperplane_are_bad():
+    x = cloud(60, 3, 0, 0.0)
+    x[:, 2] = x[:, 0] + x[:, 1]
+    x[:8, 2] += 3
+    res = RRMCov(x, 0.3).fit()
+    assert res.singular
+    assert_array_equal(np.flatnonzero(res.outliers()), range(8))
+    assert_array_equal(np.flatnonzero(np.asarray(res.prob_bad) > 0.5), range(8))

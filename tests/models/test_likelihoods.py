@@ -329,3 +329,15 @@ def test_highest_finds_each_peak():
     peaks = np.array([-3.0, 0.1, 8.0])
     found = highest(lambda t: -((t - peaks) ** 2) + peaks, np.full(3, -10.0), np.full(3, 10.0))
     assert_allclose(found, peaks, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [915, 936])
+def test_a_dispersion_at_its_boundary_is_held_there(seed):
+    """Poisson counts whose negative binomial fit starts without dispersion, at the bound."""
+    rng = np.random.default_rng(seed)
+    exog = np.c_[np.ones(200), rng.standard_normal((200, 2))]
+    endog = rng.poisson(np.exp(exog @ [1.0, 0.5, -0.3]))
+    res = rrmstats.robustify(sm.NegativeBinomial(endog, exog), eps_bar=0.1).fit()
+    assert res.converged
+    assert res.first_step.converged
+    assert 0 <= res.params[-1] < 0.05

@@ -9,6 +9,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 from rrmstats import RRMLogit
 from rrmstats.datasets import breast_cancer
 from rrmstats.experiments.samples import extreme_flips, logistic_labels, separated_strip
+from rrmstats.laws.labels import BY_CLASS, FlippedLabels
 from rrmstats.losses import label_explanations
 
 TRUTH = np.array([0.0, 1.0, -0.5])
@@ -189,18 +190,38 @@ def test_intervals_of_two_steps_cover(share):
 
 
 @pytest.mark.slow
-def test_intervals_know_of_flips_that_are_not_noticed():
+@pytest.mark.parametrize(("n", "eps_bar"), [(500, 0.1), (2000, 0.05)])
+def test_intervals_know_of_flips_that_are_not_noticed(n, eps_bar):
     """Labels flipped at random look clean, and slopes shrink by a seventh."""
     covered = []
-    for seed in range(60):
-        endog, exog = logistic_labels(np.random.default_rng([78, seed]), 500, TRUTH)
-        endog[:25] = 1 - endog[:25]
-        res = RRMLogit(endog, exog, 0.1).fit()
-        conditional = np.diag(res._estimate.covariance_of(res._estimate.influence())) ** 0.5
-        error = np.abs(res.params - TRUTH)[1:]
-        covered.append([error < 1.96 * each[1:] for each in (conditional, res.bse)])
+    for seed in range(100):
+        endog, exog = logistic_labels(np.random.default_rng([78, seed]), n, TRUTH)
+        share = n // 20
+        endog[:share] = 1 - endog[:share]
+        res = RRMLogit(endog, exog, eps_bar).fit()
+        error = np.diag(res._estimate.covariance_of(res._estimate.influence())) ** 0.5
+        around = np.column_stack([res.params - 1.96 * error, res.params + 1.96 * error])
+        ends = around[1:].T, res.conf_int()[1:].T
+        covered.append([(low <= TRUTH[1:]) & (TRUTH[1:] <= high) for low, high in ends])
     without, known = np.mean(covered, axis=(0, 2))
-    assert known > without + 0.05
+    assert without < 0.9
+    assert known > 0.92
+
+
+def test_intervals_without_flips_are_those_of_flips_by_class():
+    endog, exog = logistic_labels(np.random.default_rng(0), 500, TRUTH)
+    res = RRMLogit(endog, exog, 0.1).fit()
+    assert res.explanation.name == "none"
+    law = FlippedLabels(
+        endog, exog, np.ones(500), np.diag(np.r_[0, exog[:, 1:].std(axis=0)]), 0.1, BY_CLASS
+    )
+    noise = law.fit(np.r_[res.params, -3, -3])
+    errors = np.sqrt(np.diag(noise.variance)[:3])
+    low, high = res.conf_int().T
+    assert_allclose(high[1] - noise.theta[1], 1.96 * errors[1], rtol=0.05)
+    assert ((low < res.params) & (res.params < high)).all()
+    off = noise.theta - res.params
+    assert_allclose(res.bse[1:], np.sqrt(errors**2 + off**2)[1:], rtol=0.05)
 
 
 @pytest.mark.slow

@@ -36,8 +36,8 @@ MODELS = {
 SEARCHES = {"ols": 1, "logit": 1, "logit, separated": 1, "cov": 1, "pca": 3}
 # Where the functions that take a setting are called, and the place of it among the arguments.
 SEARCHING = {
-    "rrmstats.core.estimate.global_minimum": 1,
-    "rrmstats.losses.inner.global_minimum": 1,
+    "rrmstats.core.steps.global_minimum": 1,
+    "rrmstats.losses.components.global_minimum": 1,
 }
 
 
@@ -115,7 +115,7 @@ def test_a_second_step_that_does_not_converge_warns(name):
 def test_components_warn_for_each_part_of_their_second_step(where, monkeypatch):
     name, flag = {
         "subspace": ("rrmstats.losses.components.explained_plane", "settled"),
-        "scores": ("rrmstats.losses.inner.explained_gaussian", "converged"),
+        "scores": ("rrmstats.losses.covariance.explained_gaussian", "converged"),
     }[where]
     module, attribute = name.rsplit(".", 1)
     plain = getattr(__import__(module, fromlist=[attribute]), attribute)

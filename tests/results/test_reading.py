@@ -10,7 +10,6 @@ import rrmstats
 from rrmstats.core.descent import Descent
 from rrmstats.core.linear import LinearProblem
 from rrmstats.results.refusals import Meaningless
-from rrmstats.results.stability import Stability
 
 from .fits import DATA, DIRTY
 
@@ -24,7 +23,7 @@ MODELS = {
     "pca": lambda: rrmstats.pca("~ x1 + x2 + y", DIRTY, 0.2, n_components=2),
 }
 SEARCHES = [
-    *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "estimate")),
+    *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "steps")),
     "rrmstats.losses.regression.explained_gaussian",
     "rrmstats.losses.covariance.explained_gaussian",
     "rrmstats.losses.components.explained_plane",
@@ -100,7 +99,7 @@ def read(res):
 def test_results_never_search_or_fit(name, steps, cov_type, request):
     kwds = {"cov_kwds": {"n_boot": 20}} if cov_type == "bootstrap" else {}
     model = MODELS[name]()
-    res = model.fit(steps=steps, cov_type=cov_type, stability=False, **kwds)
+    res = model.fit(steps=steps, cov_type=cov_type, **kwds)
     request.getfixturevalue("without_searches")
     for step in (res, res.first_step):
         if step is None:
@@ -109,13 +108,6 @@ def test_results_never_search_or_fit(name, steps, cov_type, request):
         assert {"params", "bse", "weights", "trace", "starts", "n_kish"} <= attributes
         assert {"summary", "summary2", "conf_int", "outliers", "weight_table"} <= methods
         assert {"plot_weights", "plot_trace"} <= methods
-
-
-def test_the_check_of_eps_bar_is_asked_of_the_model(without_searches, monkeypatch, fitted):
-    """It needs one more fit, which the model makes."""
-    found = Stability(0.2, None)
-    monkeypatch.setattr(rrmstats.RRMOLS, "stability_of", lambda model, estimate: found)
-    assert fitted.stability is found
 
 
 def test_the_guard_sees_a_search(without_searches):
