@@ -13,7 +13,7 @@ from rrmstats.report.paths import path_page
 from .html_outline import Outline
 
 MODELS = ["hbk", "cov", "logit"]
-PANELS = ["coefficients", "weights", "residuals", "fit"]
+PANELS = ["coefficients", "rows", "residuals", "fit"]
 
 
 def content(text):
@@ -50,13 +50,13 @@ def test_panels_show_the_path(paths, path_pages):
     np.testing.assert_allclose(estimates[1]["y"], x1["estimate"], rtol=1e-5)
     np.testing.assert_allclose(estimates[1]["customdata"], x1[["lower", "upper"]], rtol=1e-5)
     assert [row["name"] for row in found["rows"]] == [str(i) for i in range(75)]
-    for panel, values in (("weights", path.weights * 75), ("residuals", path.residuals)):
+    for panel, values in (("rows", path.weights * 75), ("residuals", path.residuals)):
         drawn = panels[panel]["data"]
         assert len(drawn) == 75
         for row in (0, 3, 74):
             np.testing.assert_allclose(drawn[row]["customdata"], values.iloc[row], rtol=1e-5)
             assert drawn[row]["meta"].startswith(f"<b>row {row}</b><br>x1 = ")
-    colors = [trace["line"]["color"] for trace in panels["weights"]["data"]]
+    colors = [trace["line"]["color"] for trace in panels["rows"]["data"]]
     flagged = path.flags.any(axis=1)
     assert len(set(colors)) == 2
     assert {color for color, bad in zip(colors, flagged, strict=True) if bad} == {"#D55E00"}
@@ -108,7 +108,7 @@ def test_of_many_rows_and_terms_some_are_drawn(paths, path_pages):
     text = path_pages["logit"]
     assert "300 of 699 rows are drawn: outliers and those of smallest weight." in text
     found = content(text)
-    assert len(found["rows"]) == len(found["panels"]["weights"]["data"]) == 300
+    assert len(found["rows"]) == len(found["panels"]["rows"]["data"]) == 300
     flagged = paths["logit"].flags.any(axis=1)
     names = {str(label) for label in paths["logit"].weights.index[flagged]}
     assert names <= {row["name"] for row in found["rows"]}

@@ -17,13 +17,16 @@ from .html_outline import Outline
     ("name", "captions"),
     [
         ("stars", ["Fit", "Diagnostics", "Weights by loss", "Risk and lambda"]),
-        ("hbk", ["Diagnostics", "Weights by loss", "Risk and lambda"]),
+        ("hbk", ["Diagnostics", "Explanation", "Weights by loss", "Risk and lambda"]),
         (
             "cov",
             ["Distances", "Tolerance ellipse", "Weights by loss", "Risk and lambda"],
         ),
         ("pca", ["Variances", "Biplot", "Outlier map", "Weights by loss", "Risk and lambda"]),
-        ("logit", ["Separation", "Reliability", "Weights by loss", "Risk and lambda"]),
+        (
+            "logit",
+            ["Diagnostics", "Separation", "Reliability", "Weights by loss", "Risk and lambda"],
+        ),
     ],
 )
 def test_pictures_of_each_model(name, captions, pages):

@@ -150,21 +150,22 @@ def test_a_loading_of_the_other_sign_is_turned_with_its_interval():
 
 
 def test_scale_is_that_of_regressions_alone(stars, components):
-    assert_allclose(stars.frame.scale.iloc[-1], stars.at(0.5).scale)
+    assert_allclose(stars.frame.scale.iloc[-1], stars.results[-1].scale)
     assert components.frame.scale.isna().all()
 
 
 def test_summary_and_displays(stars):
     text = str(stars.summary())
-    for part in ("26 values, 0 to 0.5", "0.04 to 0.06", "29, 33", f"{stars.at(0.5).risk:.4g}"):
+    jump = f"{stars.jumps.eps_bar_from[0]:g} to {stars.jumps.eps_bar_to[0]:g}"
+    for part in ("24 values, 0 to 0.46", jump, f"{stars.results[-1].risk:.4g}"):
         assert part in text
     assert all(sentence in text for sentence in stars.signs)
-    assert "0.04 to 0.06" in stars._repr_html_()
+    assert jump in stars._repr_html_()
     assert repr(stars) == (
-        "<RRMPath of RRMOLS: log_light ~ log_te, 26 values of eps_bar from 0 to 0.5, steps=1; "
+        "<RRMPath of RRMOLS: log_light ~ log_te, 24 values of eps_bar from 0 to 0.46, steps=1; "
         "call summary()>"
     )
-    assert len(stars) == 26
+    assert len(stars) == 24
 
 
 def test_a_choice_is_told():
@@ -179,7 +180,7 @@ def test_a_choice_is_told():
 
 def test_results_are_made_once(stars):
     assert stars.results[3] is stars.at(stars.eps_bars[3])
-    assert len(stars.results) == 26
+    assert len(stars.results) == 24
 
 
 def test_labels_of_the_table_of_leaving(stars):
