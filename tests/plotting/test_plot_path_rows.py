@@ -76,9 +76,7 @@ def test_residuals_that_end_outside_are_colored_and_named(paths):
     lines = [line for line in drawn_lines(ax, len(path)) if to_hex(line.get_color()) not in gray]
     ends = sorted(line.get_ydata()[-1] for line in lines)
     np.testing.assert_allclose(ends, np.sort(residuals[outside, -1]))
-    # Row 13 ends below the band, next to rows 22 and 46, whose names it shares.
     assert "0-9" in texts(ax)
-    assert [text for text in texts(ax) if "13" in text.split(", ")] == ["13, 22, 46"]
     # Rows 10 to 12 are outside at first and within the band in the end.
     passing = [line for line in ax.lines if to_hex(line.get_color()) == STAYS["color"].lower()]
     found = np.array([line.get_ydata() for line in passing])

