@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import logit
 
 from rrmstats.plotting.arrays import (
     axis_places,
@@ -165,14 +166,13 @@ def _draw_densities(ax: Axes, densities: Any, edges: Array, width: float) -> Non
 
 
 def _draw_labels(ax: Axes, results: Any, level: float | None, label: int) -> DrawnRows:
-    """Draw labels by their predicted probability, those of a kind at one height or near it."""
+    """Draw labels by the log odds of their prediction, those of a kind near one height."""
     labels = np.asarray(results.model.endog, dtype=float)
-    x = np.clip(np.asarray(results.predict(), dtype=float), NEAREST, 1 - NEAREST)
+    x = logit(np.clip(np.asarray(results.predict(), dtype=float), NEAREST, 1 - NEAREST))
     y = labels + 0.5 * golden_jitter(len(labels))
-    ax.set_xscale("logit")
     settings: dict[str, Any] = {"xlabel": "predicted probability of 1", "ylim": (-0.4, 1.4)}
     drawn = draw_rows(ax, results, x, y, level, label, **settings)
     ax.set_yticks([0, 1], ["labeled 0", "labeled 1"])
-    ax.set_xticks(PROBABILITIES, [f"{value:g}" for value in PROBABILITIES])
-    ax.minorticks_off()
+    shown = [p for p in PROBABILITIES if x.min() <= logit(p) <= x.max()]
+    ax.set_xticks([float(logit(p)) for p in shown], [f"{p:g}" for p in shown])
     return drawn
