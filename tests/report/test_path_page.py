@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rrmstats.plotting.path_explanations import explanation_colors, explanation_runs
 from rrmstats.report import write_path_report
 from rrmstats.report.paths import path_page
 
@@ -152,3 +153,33 @@ def test_a_bad_path_is_reported_before_the_page_is_made(paths, tmp_path, monkeyp
     monkeypatch.setattr("rrmstats.report.paths.path_page", lambda *args: pytest.fail("too late"))
     with pytest.raises(FileNotFoundError, match=r"the directory .*none does not exist; create"):
         write_path_report(paths["hbk"], tmp_path / "none" / "path.html")
+
+
+def test_pages_of_two_steps_show_probabilities_and_explanations(fits):
+    path = fits["hbk"].path([0, 0.02, 0.1, 0.2])
+    text = path_page(path)
+    Outline(text)
+    panels = content(text)["panels"]
+    assert list(panels) == PANELS
+    for row in (0, 12, 74):
+        drawn = panels["rows"]["data"][row]
+        np.testing.assert_allclose(drawn["y"], path.prob_bad.iloc[row], rtol=1e-5, atol=1e-12)
+    assert panels["rows"]["layout"]["yaxis"]["title"]["text"] == "prob_bad"
+    runs = explanation_runs(path)
+    colors = explanation_colors(runs)
+    assert len(runs) > 1
+    for panel in panels.values():
+        axes = [key for key in panel["layout"] if key.startswith("xaxis")]
+        shapes = [s for s in panel["layout"]["shapes"] if s.get("fillcolor") in colors.values()]
+        found = [(s["x0"], s["x1"], s["fillcolor"]) for s in shapes]
+        assert found == [(run.left, run.right, colors[run.name]) for run in runs] * len(axes)
+    table = section(text, "Explanations")
+    assert table.count("<tr>") == 1 + len(runs)
+    for run in runs:
+        assert f"background: {colors[run.name]}" in table and f"<td>{run.name}</td>" in table
+    assert "become more likely bad than good" in section(text, "How to read this page")
+
+
+def test_pages_of_one_step_have_no_explanations(path_pages):
+    assert "<h2>Explanations</h2>" not in path_pages["hbk"]
+    assert "lose half their weight" in section(path_pages["hbk"], "How to read this page")
