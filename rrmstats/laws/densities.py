@@ -59,10 +59,9 @@ def residual_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
     for i, value in enumerate(at):
         view = seen(replace(rows, data=fitted + value, frame=rows.whole), mixture)
         found[:, i] = view.probabilities[:, 0] * np.exp(view.log_density[0]) @ counts
-    good, *bad = found
     if mixture.noise(Good.SHORT_TAILS)[0]:
-        good = short_tailed_density(rows.data[:, 0] - fitted[:, 0], counts, at)
-    return Densities(good, bad[0] + bad[1])
+        found[0] = short_tailed_density(rows.data[:, 0] - fitted[:, 0], counts, at)
+    return Densities(found[0], found[1] + found[2])
 
 
 def short_tailed_density(resid: Array, counts: Array, at: Array) -> Array:
@@ -119,6 +118,7 @@ def distance_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
 
     with np.errstate(all="ignore"):  # far away densities are zero
         good = (1 - shares.sum()) * spread_out(float(mixture.df[0]), 1.0)
-        bad = sum((shares[i] * of_part(i) for i in np.flatnonzero(shares > 0)), np.zeros_like(at))
+        parts = [share * of_part(part) for part, share in enumerate(shares) if share > 0]
+        bad = np.sum([np.zeros_like(at), *parts], axis=0)
         good, bad = np.nan_to_num(2 * at * np.stack([good, bad]), nan=0.0, posinf=0.0)
     return Densities(good, bad)

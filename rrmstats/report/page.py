@@ -57,7 +57,7 @@ def write_report(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     text = write_report(res, f"{folder}/stars.html").read_text(encoding="utf-8")
     >>> text.count("<svg"), text.count("http")
-    (4, 0)
+    (5, 0)
     """
     target = Path(path)
     check_target(target)

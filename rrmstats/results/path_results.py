@@ -97,7 +97,7 @@ class RRMPath:
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
         >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path()
-        >>> "0.04 to 0.06" in path.summary().as_text()
+        >>> "Fits by eps_bar" in path.summary().as_text()
         True
         """
         return make_path_summary(self)

@@ -254,7 +254,7 @@ def test_explanations_along_the_path(two_steps, stars):
     table = path.summary().tables[1]
     cells = [[cell.data for cell in row] for row in table]
     assert cells[0][1:] == ["explanation", "eps_hat", "n_kish", "flagged"]
-    at = dict((row[0], row[1:]) for row in cells[1:])
+    at = {row[0]: row[1:] for row in cells[1:]}
     assert at["0.3"] == ["cluster", "0.133", "65.0", "10"]
     assert stars.frame["explanation"].isna().all()
     assert [cell.data for cell in stars.summary().tables[1][0]][1] == "risk"
