@@ -196,10 +196,9 @@ that there are no intervals, are left out. With r runs a coverage of 0.95 is kno
 {error:.2f} / sqrt(r): {at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
 
 Intervals of two steps are conditional on the explanation that was chosen. For linear
-regression they keep their promise all the same. Those of logistic regression allow for the
-explanations that were not chosen: they are longer than they need to be on clean labels, and too
-short where many labels were flipped at random and nothing shows it. Slopes of skewed noise are
-not biased, but at a large `eps_bar` few rows decide them.
+regression they keep their promise all the same. Those of logistic regression allow for labels
+flipped at random that do not show, up to `eps_bar`: they are longer than they need to be on clean
+labels. Slopes of skewed noise are not biased, but at a large `eps_bar` few rows decide them.
 
 Made by `python benchmarks/interval_coverage.py --runs {runs}`.
 

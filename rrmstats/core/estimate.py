@@ -98,11 +98,6 @@ class Estimate:
         """Mean number of rows that share a weight."""
         return 1.0
 
-    @property
-    def hidden(self) -> bool:
-        """Whether corrupted observations may look good, so that nobody can tell their number."""
-        return False
-
     def influence(self) -> Array:
         """Return the influence functions of `params`, shape (n, k): it moves by their mean."""
         found = self.solution
@@ -201,13 +196,6 @@ class EstimableProblem(SmoothProblem):
         Problems without one return their first step.
         """
         return first
-
-    def opposite_losses(self, theta: Array) -> Array | None:
-        """Return the losses of the opposite responses, such as other labels, shape (n,).
-
-        None where responses have no opposite.
-        """
-        return None
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return a classical estimate under weights of groups, made consistent.

@@ -167,7 +167,7 @@ def prob_flipped(right: Chance, flipped: Chance) -> Array:
     return expit(flipped.value - right.value)
 
 
-def mixture(right: Chance, flipped: Chance) -> Chance:
+def right_or_flipped(right: Chance, flipped: Chance) -> Chance:
     """Return the log-density of labels that are right or were flipped."""
     bad = prob_flipped(right, flipped)
     gap = flipped.first - right.first
@@ -394,10 +394,7 @@ class FlippedLabels:
         steps : int, optional
             Newton steps, if fewer than usual.
         """
-        return self.fit_from(self.value(start), steps)
-
-    def fit_from(self, here: Value, steps: int | None = None) -> LabelFit:
-        """Return the maximum near parameters whose value is known; see `fit`."""
+        here = self.value(start)
         for _ in range(self.steps if steps is None else min(steps, self.steps)):
             if not np.isfinite(here.penalized):
                 break
@@ -452,7 +449,7 @@ def _sums(
 
     In coefficients and log-odds of flips: shapes (3,), (3, k + 2) and (3, k + 2, k + 2).
     """
-    parts = [mixture(*odds.rows(endog, exog, offset)), *odds.flipped(exog, offset)]
+    parts = [right_or_flipped(*odds.rows(endog, exog, offset)), *odds.flipped(exog, offset)]
     values, gradients, hessians = zip(*(part.sums(exog, counts) for part in parts), strict=True)
     return np.array(values), np.array(gradients), np.array(hessians)
 
@@ -473,7 +470,7 @@ def _influence(
     total: float,
 ) -> Array:
     """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
-    at = mixture(*odds.rows(endog, exog, offset))
+    at = right_or_flipped(*odds.rows(endog, exog, offset))
     scores = np.column_stack([at.first[0][:, None] * exog, at.first[1:].T]) @ to_rates
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
     other = np.maximum(-np.expm1(at.value), TINY)

@@ -26,7 +26,6 @@ from rrmstats.laws.labels import (
     FlippedLabels,
     Flips,
     LabelFit,
-    Value,
 )
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.separation import separable
@@ -42,15 +41,13 @@ LEVEL, COST = 0.05, 0.2
 # Steepness of flips where the model is sure: the first one tried, and the range in which it is
 # doubled or halved as long as the likelihood rises. Below 1 sure labels are no more likely to be
 # both flipped and seen than others; past the largest a flip is a matter of a threshold.
-STEEPNESS, STEEPNESS_RANGE, N_STEEPNESS = 4.0, (1.0, 16.0), 5
+STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
 # Shares of flips at which fits start, in units of eps_bar.
 START_SHARES = (0.5, 0.1)
-# Newton steps that show which start leads highest.
-TRIAL_STEPS = 3
-# Largest linear predictor, in the median row, of coefficients that fits start from.
-START_SIZE = 2.0
 # Shares of the rows, the most central ones, whose fits are starts.
 CENTRAL_SHARES = (0.25, 0.5, 0.75)
+# Newton steps that show which start leads highest.
+TRIAL_STEPS = 3
 # Variants of label noise, and the ends at which the model is sure.
 NOISE, ENDS = (ONE_RATE, BY_CLASS), (BOTH_ENDS, ONES, ZEROS)
 
@@ -208,7 +205,11 @@ def explain_labels(
     """
     few, few_columns = some_rows(plain, columns, TRIAL_ROWS)
     none = plain.fit(np.zeros(plain.n_coef))
-    starts = [none.theta, _bounded(few, theta), *central_fits(few, few_columns)]
+    starts = [
+        none.theta,
+        theta,
+        *(central_fit(few, few_columns, share) for share in CENTRAL_SHARES),
+    ]
     noise = [best_fit(replace(plain, flips=flips), few, starts) for flips in NOISE]
     sure = steepest_fit(plain, few, starts)
     found = [
@@ -297,7 +298,11 @@ def best_fit(law: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) ->
     Where classes change places on the way, from the next one.
     """
     tried = replace(few, flips=law.flips)
-    trials = [tried.fit_from(start_rates(tried, theta), TRIAL_STEPS) for theta in starts]
+    trials = [
+        tried.fit(start_rates(tried, theta, share * law.eps_bar), TRIAL_STEPS)
+        for theta in starts
+        for share in START_SHARES
+    ]
     found = []
     for trial in sorted(trials, key=preference, reverse=True):
         found.append(law.fit(trial.value.z))
@@ -306,51 +311,36 @@ def best_fit(law: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) ->
     return found[0]
 
 
-def start_rates(law: FlippedLabels, theta: Array) -> Value:
-    """Return the law at coefficients with the best of several rates."""
-    eta = law.exog @ theta + law.offset
-    shares = law.eps_bar * np.array(START_SHARES)
-    rates = thresholds(law, eta, shares) if law.flips.steepness else constant(law, eta, shares)
-    values = [law.value(np.r_[theta, rate]) for rate in rates]
-    return max(values, key=lambda value: value.penalized)
+def start_rates(law: FlippedLabels, theta: Array, share: float) -> Array:
+    """Return coefficients, and rates that flip a share of the rows, shape (k + d,).
 
-
-def constant(law: FlippedLabels, eta: Array, shares: Array) -> Array:
-    """Return rates that flip given shares of the rows at random, shape (m, d)."""
+    They flip those at the ends where flips are steep, and others at random.
+    """
+    eta, flips = law.exog @ theta + law.offset, law.flips
+    if flips.steepness:
+        depth = np.abs(eta) if flips.ways == BOTH_ENDS else eta if flips.ways == ONES else -eta
+        order = nearest_rows(-depth, law.counts, share)
+        return np.r_[theta, -flips.steepness * depth[order[-1]]]
     ones = float(law.counts @ expit(eta)) / law.total
-    reached = np.array([ones, 1.0 - ones]) @ np.reshape(law.flips.ways, (2, -1))
-    rates = np.minimum(shares[:, None] / (len(reached) * np.maximum(reached, shares[0])), 0.5)
-    return np.log(rates / (1.0 - rates))
+    reached = np.array([ones, 1.0 - ones]) @ flips.chain
+    rates = np.minimum(share / (len(reached) * np.maximum(reached, share)), 0.5)
+    return np.r_[theta, np.log(rates / (1.0 - rates))]
 
 
-def thresholds(law: FlippedLabels, eta: Array, shares: Array) -> Array:
-    """Return rates that flip given shares of the rows, those at the ends, shape (m, 1)."""
-    ways = law.flips.ways
-    depth = np.abs(eta) if ways == BOTH_ENDS else eta if ways == ONES else -eta
-    order = np.argsort(-depth, kind="stable")
-    beyond = np.cumsum(law.counts[order])
-    places = np.minimum(np.searchsorted(beyond, shares * law.total), len(eta) - 1)
-    return -law.flips.steepness * depth[order[places]][:, None]
-
-
-def _bounded(law: FlippedLabels, theta: Array) -> Array:
-    """Return coefficients shrunk to linear predictors of moderate size."""
-    size = float(median_under(np.abs(law.exog @ theta + law.offset), law.counts))
-    return theta * min(1.0, START_SIZE / max(size, START_SIZE))
-
-
-def central_fits(plain: FlippedLabels, columns: Array) -> list[Array]:
-    """Return coefficients of parts of the rows, those with the most central predictors."""
+def central_fit(plain: FlippedLabels, columns: Array, share: float) -> Array:
+    """Return coefficients of a share of the rows, with the most central predictors, (k,)."""
     spread = clipped_spread(columns, plain.counts)
     rows = columns[:, spread > 0]
-    center = median_under(rows, plain.counts)
-    distance = np.sum(((rows - center) / spread[spread > 0]) ** 2, axis=1)
+    distance = np.sum(
+        ((rows - median_under(rows, plain.counts)) / spread[spread > 0]) ** 2, axis=1
+    )
+    last = nearest_rows(distance, plain.counts, share)[-1]
+    part, _ = taken_rows(plain, columns, np.flatnonzero(distance <= distance[last]))
+    return part.fit(np.zeros(plain.n_coef), TRIAL_STEPS).theta
+
+
+def nearest_rows(distance: Array, counts: Array, share: float) -> np.ndarray:
+    """Return the rows of least distance, the nearest first, that make up a share of all."""
     order = np.argsort(distance, kind="stable")
-    within = np.cumsum(plain.counts[order])
-    found = []
-    for share in CENTRAL_SHARES:
-        last = min(int(np.searchsorted(within, share * plain.total)), len(order) - 1)
-        near = distance <= distance[order[last]]
-        part, _ = taken_rows(plain, columns, np.flatnonzero(near))
-        found.append(part.fit(np.zeros(plain.n_coef), TRIAL_STEPS).theta)
-    return found
+    within = np.cumsum(counts[order])
+    return order[: 1 + int(np.searchsorted(within, share * within[-1]))]

@@ -23,7 +23,7 @@ from rrmstats.core.design import (
 )
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import without_comparison
+from rrmstats.core.explanations import of_groups, without_comparison
 from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
@@ -115,7 +115,7 @@ class RegressionProblem(SquaresProblem):
         assert isinstance(first, RegressionEstimate)
         found, setting = first.solution, first.setting
         if self._rows(found, setting) is None:
-            bad = 1.0 * (found.weights == 0)
+            bad = of_groups(1.0 * (found.weights == 0), setting.groups)
             told = without_comparison(bad, first.eps_hat)
             return replace(first, first=first, explained=told)
         basis = standardizing(self.thinned(CONDITION_ROWS).exog)

@@ -30,6 +30,7 @@ class BoundedModel:
     _row_arrays: ClassVar[tuple[str, ...]] = ("endog", "exog", "freq_weights", "groups")
     _results: Any
     groups: np.ndarray | None
+    endog: Any
     _number_groups: Any
     _without_partitions: Any
 

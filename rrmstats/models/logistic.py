@@ -43,12 +43,6 @@ if TYPE_CHECKING:
 
 # Weight of the term that keeps the losses bounded, and of the ridge.
 DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
-# Fits by statsmodels' GLM in one step of Algorithm 1, and the change at which they stop.
-GLM_FITS, GLM_TOL = 100, 1e-12
-# Steps of such a fit; few where the next one corrects the penalties anyway.
-PLAIN_STEPS, PENALIZED_STEPS = 100, 2
-# What rounding may add to a value, relative to it: near the end steps change it by less.
-VALUE_NOISE = 1e-13
 
 
 class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], Logit):
@@ -186,24 +180,19 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
         """Return the cross-entropy losses with their penalty."""
         if self.penalty is None:
             return ClassificationProblem(self.endog, self.exog, self.alpha)
-        return ClassificationProblem(self.endog, self.exog, 0.0, np.diag(self._ridge()))
-
-    def _ridge(self) -> Array:
-        """Return the weight of the square of each coefficient, shape (k,)."""
-        if self.penalty is None:
-            return np.zeros(self.exog.shape[1])
-        return self.alpha * clipped_spread(self.exog, self.freq_weights) ** 2
+        ridge = self.alpha * clipped_spread(self.exog, self.freq_weights) ** 2
+        return ClassificationProblem(self.endog, self.exog, 0.0, np.diag(ridge))
 
     def _start_theta(self, problem: ClassificationProblem, start_params: ArrayLike) -> Array:
         return problem.design.from_params(np.asarray(start_params, dtype=float))
 
-    def _theta_step(self, problem: ClassificationProblem) -> ThetaStep:
-        quartic = 0.0 if self.penalty is not None else self.alpha
-        ridge = self._ridge()
+    def _theta_step(self, problem: ClassificationProblem) -> ThetaStep | None:
+        if problem.bounded:
+            return None  # statsmodels' weighted fit has no penalties
 
         def refit(weights: Array, theta: Array) -> Array:
-            start = problem.design.to_params(theta)
-            params = penalized_glm(self.endog, self.exog, weights, start, quartic, ridge)
+            used, start = weights > 0, problem.design.to_params(theta)
+            params = binomial_fit(self.endog[used], self.exog[used], weights[used], start)
             return problem.design.from_params(params)
 
         return refit
@@ -229,91 +218,15 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
             super()._warn(estimate)
 
 
-def penalized_glm(
-    endog: Array, exog: Array, weights: Array, start: Array, quartic: float, ridge: Array
-) -> Array:
-    """Return the weighted penalized maximum likelihood fit by fits of statsmodels' GLM.
-
-    The penalties, ``quartic / 4 * (x' params) ** 4`` for each row and ``ridge / 2 * params ** 2``
-    for each coefficient, become binomial observations whose slope and curvature at the last fit
-    are those of the penalties, so that the fits converge as Newton steps do.
-
-    Parameters
-    ----------
-    endog, weights : ndarray, shape (n,)
-        Labels and their weights.
-    exog : ndarray, shape (n, k)
-    start, ridge : ndarray, shape (k,)
-    quartic : float
-
-    Returns
-    -------
-    ndarray, shape (k,)
-    """
-    used, params = weights > 0, start
-    endog, exog, weights = endog[used], exog[used], weights[used]
-    directions = np.vstack([exog, np.eye(len(params))])
-    mass = np.r_[weights, np.full(len(params), weights.sum())]
-    n = len(endog)
-
-    def value(theta: Array) -> float:
-        eta = exog @ theta
-        losses = np.logaddexp(0.0, -(2 * endog - 1) * eta) + 0.25 * quartic * eta**4
-        return float(weights @ losses + 0.5 * weights.sum() * (ridge @ theta**2))
-
-    for _ in range(GLM_FITS):
-        eta = directions @ params
-        slope = np.r_[quartic * eta[:n] ** 3, ridge * eta[n:]]
-        curvature = np.r_[3.0 * quartic * eta[:n] ** 2, ridge]
-        rows = np.flatnonzero(curvature)
-        stretch, trials, share = penalty_trials(slope[rows], curvature[rows])
-        fitted = binomial_fit(
-            np.r_[endog, share],
-            np.vstack([exog, stretch[:, None] * directions[rows]]),
-            np.r_[weights, mass[rows] * trials],
-            np.r_[np.zeros(n), -stretch * eta[rows]],
-            params,
-            PENALIZED_STEPS if len(rows) else PLAIN_STEPS,
-        )
-        step = fitted - params
-        most = value(params) * (1.0 + VALUE_NOISE)
-        while value(params + step) > most and np.abs(step).max() > GLM_TOL:
-            step = 0.5 * step
-        params = params + step
-        if np.abs(step).max() <= GLM_TOL * np.abs(params).max() or not (quartic or ridge.any()):
-            break
-    return params
-
-
-def penalty_trials(slope: Array, curvature: Array) -> tuple[Array, Array, Array]:
-    """Return binomial observations that stand for penalties on linear predictors.
-
-    Around a linear predictor ``eta0`` a penalty with a given slope and curvature is like
-    ``trials`` trials with a share of successes and linear predictor ``stretch * (eta - eta0)``.
-
-    Returns
-    -------
-    stretch, trials, share : ndarray, shape (m,)
-    """
-    newton = np.abs(slope) / curvature
-    stretch = np.minimum(1.0, 1.0 / np.maximum(newton, 1.0))
-    trials = 4.0 * curvature / stretch**2
-    return stretch, trials, 0.5 - slope / (trials * stretch)
-
-
-def binomial_fit(
-    endog: Array, exog: Array, weights: Array, offset: Array, start: Array, steps: int
-) -> Array:
-    """Return the coefficients of statsmodels' binomial GLM with weights of the rows."""
-    model = GLM(
-        endog, exog, offset=offset, family=Binomial(), var_weights=weights / weights.mean()
-    )
+def binomial_fit(endog: Array, exog: Array, weights: Array, start: Array) -> Array:
+    """Return the coefficients of statsmodels' binomial GLM with weights of the rows, (k,)."""
+    model = GLM(endog, exog, family=Binomial(), var_weights=weights / weights.mean())
     with warnings.catch_warnings():
         # The model says whether the data are separated; the fit need not.
         warnings.simplefilter("ignore", PerfectSeparationWarning)
         warnings.simplefilter("ignore", DomainWarning)
         try:
-            fit = model.fit(start_params=start, tol=1e-14, tol_criterion="params", maxiter=steps)
+            fit = model.fit(start_params=start, tol=1e-14, tol_criterion="params")
         except PerfectSeparationError:
             return start
     return np.asarray(fit.params)

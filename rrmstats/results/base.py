@@ -23,7 +23,7 @@ from rrmstats.results.inference import Inference, shifted_intervals
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
 from rrmstats.results.stability import Stability
-from rrmstats.results.steps import NO_PROBABILITIES, ONE_STEP
+from rrmstats.results.steps import ONE_STEP
 from rrmstats.results.summary import bad_rows_text, make_summary, make_summary2
 from rrmstats.results.tables import Table
 
@@ -70,11 +70,11 @@ class RRMResults(BoundResults):
     first_step : results or None
         Results of the first step where these are of the second.
     eps_hat, eps_hat_se : float
-        Estimated fraction of bad rows and its standard error; NaN where the model has no such
-        estimate.
+        Estimated fraction of bad rows, those of bad groups where rows come in groups, and its
+        standard error; NaN where the model has no such estimate.
     prob_bad : ndarray, shape (n,)
-        Probability of each row to be bad; that of its group, where groups share a weight. Only
-        in two steps.
+        Probability of each row to be bad; that of its group, where rows come in groups. Only in
+        two steps.
     cov_type : {"sandwich", "nonrobust", "cluster", "HAC", "bootstrap"}
         How standard errors are found.
     bootstrap : Replicates or None
@@ -138,8 +138,7 @@ class RRMResults(BoundResults):
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
         if name == "prob_bad":
-            grouped = self.__dict__.get("_unit") == "group"
-            raise AttributeError(f"prob_bad {NO_PROBABILITIES if grouped else ONE_STEP}")
+            raise AttributeError(f"prob_bad {ONE_STEP}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:

@@ -24,7 +24,6 @@ from rrmstats.results.explanations import (
 from rrmstats.results.inference import Inference
 from rrmstats.results.rows import RowResults
 
-NO_PROBABILITIES = "is not known where groups have the weights; group_weights has these"
 ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step, fit(steps=2), wins them back."
@@ -45,7 +44,9 @@ class StepResults(RowResults):
     def _set_steps(self, estimate: Estimate, inference: Inference) -> None:
         self._estimate, self._inference = estimate, inference
         self._rows_per_group = estimate.rows_per_group
-        self._unit = "group" if isinstance(estimate, GroupedEstimate) else "row"
+        self._unit, self._design_effect = "row", 1.0
+        if isinstance(estimate, GroupedEstimate):
+            self._unit, self._design_effect = "group", estimate.effect
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
         self._interval_shift, explained = estimate.interval_shift, estimate.explained

@@ -19,7 +19,7 @@ from rrmstats.laws.labels import (
     ZEROS,
     FlippedLabels,
     Flips,
-    mixture,
+    right_or_flipped,
 )
 
 TRUTH = (0.2, 1.0, -0.5)
@@ -83,7 +83,7 @@ def test_derivatives_are_finite_where_a_label_is_all_but_impossible(flips):
         law = FlippedLabels(np.full(7, label), eta[:, None], np.ones(7), np.eye(1), 0.3, flips)
         for rate in (-30.0, -3.0, 30.0):
             odds = law.odds(np.r_[1.0, np.full(flips.n_rates, rate)])
-            at = mixture(*odds.rows(law.endog, law.exog, 0.0))
+            at = right_or_flipped(*odds.rows(law.endog, law.exog, 0.0))
             assert np.abs(at.first).max() <= 1.0 + flips.steepness
             assert np.abs(at.second).max() <= 2.0 * (1.0 + flips.steepness) ** 2
 
@@ -112,7 +112,9 @@ def test_probabilities_of_both_labels_add_up_to_one(flips):
     eta = np.array([-30.0, -2.0, 0.0, 0.7, 40.0])
     law = FlippedLabels(np.ones(5), eta[:, None], np.ones(5), np.ones((1, 1)), 0.3, flips)
     odds = law.odds(np.r_[1.0, parameters(flips)[3:]])
-    chances = [mixture(*odds.rows(np.full(5, label), law.exog, 0.0)).exp() for label in (0, 1)]
+    chances = [
+        right_or_flipped(*odds.rows(np.full(5, label), law.exog, 0.0)).exp() for label in (0, 1)
+    ]
     assert_allclose(chances[0].value + chances[1].value, 1.0)
     assert_allclose(chances[0].first + chances[1].first, 0.0, atol=1e-15)
     assert_allclose(chances[0].second + chances[1].second, 0.0, atol=1e-14)

@@ -25,11 +25,12 @@ def classification(**kwargs):
 MODELS = {
     "ols": (regression, {}, "rrmstats.models.linear.WLS"),
     "ols, counts": (regression, {"freq_weights": COUNTS}, "rrmstats.models.linear.WLS"),
-    "logit": (classification, {}, "rrmstats.models.logistic.GLM"),
-    "logit, counts": (classification, {"freq_weights": COUNTS}, "rrmstats.models.logistic.GLM"),
-    "logit, alpha": (classification, {"alpha": 0.01}, "rrmstats.models.logistic.GLM"),
-    "logit, plain": (classification, {"alpha": 0.0}, "rrmstats.models.logistic.GLM"),
-    "logit, ridge": (classification, {"penalty": "l2"}, "rrmstats.models.logistic.GLM"),
+    "logit": (classification, {"alpha": 0.0}, "rrmstats.models.logistic.GLM"),
+    "logit, counts": (
+        classification,
+        {"alpha": 0.0, "freq_weights": COUNTS},
+        "rrmstats.models.logistic.GLM",
+    ),
 }
 
 

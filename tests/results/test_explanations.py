@@ -214,11 +214,11 @@ def test_nothing_is_claimed_where_no_row_may_be_bad():
     assert "second step" not in str(res.summary())
 
 
-def test_intervals_of_labels_allow_for_other_explanations():
+def test_intervals_of_labels_allow_for_flips_that_do_not_show():
     cancer = rrmstats.datasets.breast_cancer.load_pandas().data
     res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
     words = " ".join(str(res.summary()).split())
-    assert "Standard errors allow for the explanations that were not chosen" in words
+    assert "standard errors and intervals allow for random flips that do not show" in words
     assert "conditional on this explanation" not in words
 
 
@@ -230,12 +230,12 @@ def test_the_chosen_explanation_comes_first():
     assert table["bic"].is_monotonic_decreasing
 
 
-def test_groups_have_no_probabilities():
+def test_groups_have_probabilities():
     data = HBK.assign(unit=np.arange(75) // 5)
     res = rrmstats.ols("y ~ x1 + x2 + x3", data, eps_bar=0.25, groups="unit").fit()
-    assert res.steps == 2 and res.explanation is None
-    with pytest.raises(AttributeError, match="where groups have the weights; group_weights"):
-        _ = res.prob_bad
+    assert_array_equal(res.prob_bad > 0.5, np.arange(75) < 10)
+    assert res.explanations["n_bad"][0] == 2
+    assert_allclose(res.eps_hat, 10 / 75, atol=0.01)
 
 
 @pytest.mark.parametrize(

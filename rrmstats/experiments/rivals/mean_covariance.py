@@ -45,7 +45,7 @@ class SeverCov(SeverMultivariate["SeverCovResults"]):
     """
 
     def __init__(
-        self, data: Any, eps_bar: float | None = None, *, missing: str = "none", **kwargs: Any
+        self, data: Any, eps_bar: float | str = "auto", *, missing: str = "none", **kwargs: Any
     ) -> None:
         super().__init__(data, eps_bar, missing=missing, **kwargs)
         self.data.param_names = moment_names(self.variables)
@@ -80,6 +80,6 @@ class SeverCovResults(SeverMultivariateResults):
     def _tables(self) -> list[SimpleTable]:
         names = self.model.variables
         return [
-            number_table("Mean", np.asarray(self.mean), ["mean"], names),
-            number_table("Covariance", np.asarray(self.cov), names, names),
+            number_table(np.asarray(self.mean), ["mean"], names),
+            number_table(np.asarray(self.cov), names, names),
         ]

@@ -52,7 +52,7 @@ class SeverPCA(SeverMultivariate["SeverPCAResults"]):
         self,
         data: Any,
         n_components: int = 1,
-        eps_bar: float | None = None,
+        eps_bar: float | str = "auto",
         *,
         demean: bool = True,
         missing: str = "none",
@@ -117,6 +117,6 @@ class SeverPCAResults(SeverMultivariateResults):
     def _tables(self) -> list[SimpleTable]:
         names = list(self.model.data.param_names)
         return [
-            number_table("Loadings", np.asarray(self.loadings), self.model.variables, names),
-            number_table("Eigenvalues", np.asarray(self.eigenvals), ["eigenvalue"], names),
+            number_table(np.asarray(self.loadings), self.model.variables, names),
+            number_table(np.asarray(self.eigenvals), ["eigenvalue"], names),
         ]
