@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Explained
+from rrmstats.core.explanations import Explained, Explanation
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.core.sandwich import (
     Dependence,
@@ -127,6 +127,10 @@ class Estimate:
         return standardized_departures(
             other.params, self.params, np.sqrt(np.diag(self.covariance()))
         )
+
+    def params_of(self, explanation: Explanation) -> Array | None:
+        """Return the parameters under an explanation that was compared; None if not known."""
+        return None
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of `params` if the noise does not change, shape (k, k)."""

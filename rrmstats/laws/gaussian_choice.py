@@ -225,9 +225,8 @@ def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
 def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -> Mixtures:
     """Return fits whose noise changes with the rows, without bad rows and with them."""
     starts, sources = [], [(plain, Bad.NONE)]
-    if len(bad):
-        best = int(np.argmax(criterion(rows, bad)))
-        sources.append((bad.take([best]), KINDS[bad.kind[best]].bad))
+    for place in np.argsort(-criterion(rows, bad), kind="stable")[:GO_ON]:
+        sources.append((bad.take([int(place)]), KINDS[bad.kind[place]].bad))
     for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE):
         for source, kind in sources:
             if kind not in DIVIDING:

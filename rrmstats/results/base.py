@@ -276,7 +276,7 @@ class RRMResults(BoundResults):
         (True, False)
         """
         _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
-        _ = self.explanation, self.explanations, self._bad_of_all
+        _ = self.explanation, self.explanations, self._bad_of_all, self.rival, self._rival_note
         _ = self.model.endog_names, self.model.data.row_labels
         if self.first_step is not None:
             self.first_step.remove_data()

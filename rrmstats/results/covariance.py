@@ -97,6 +97,7 @@ class RRMCovResults(MultivariateResults):
         self._mean, self._cov, self._raw_cov = estimate.mean, estimate.cov, estimate.raw_cov
         self.hyperplane: Hyperplane | None = None
         plane = estimate.plane
+        self._plane_width = 0.0 if plane is None else plane.width
         if plane is not None:
             self.hyperplane = Hyperplane(
                 self._by_variable(plane.normal), plane.offset, plane.count
@@ -174,7 +175,7 @@ class RRMCovResults(MultivariateResults):
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)
             off = np.abs(values @ normal - self.hyperplane.offset)
-            distance = np.where(off > 1e-8 * np.abs(values) @ np.abs(normal), np.inf, distance)
+            distance = np.where(off > self._plane_width, np.inf, distance)
         return distance
 
     @property

@@ -124,6 +124,10 @@ NOT_COMPARED = "No {unit} may be bad, since eps_bar is 0."
 #: Where the share of bad rows is that of the bound.
 AT_LEAST = {"{share} of": "At least {share} of", "({share})": "(at least {share})"}
 AT_BOUND = "The share of bad rows is at its bound, eps_bar: more may be bad. Try a larger eps_bar."
+AT_LARGEST = (
+    "The share of bad rows is at the largest bound that the rows allow: the fit may describe a "
+    "minority of them. Look at the data, or use a model that fits more of the rows."
+)
 DIRECTION_ONLY = (
     "A hyperplane separates the labels that are not called flipped: only the direction of the "
     "coefficients is identified, not their size, so that there are no standard errors, tests or "
