@@ -355,10 +355,10 @@ class RRMModel(
         --------
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path()
+        >>> path = rrmstats.ols("log_light ~ log_te", stars).path([0, 0.1, 0.2])
         >>> path.jumps[["eps_bar_from", "eps_bar_to"]]
            eps_bar_from  eps_bar_to
-        0          0.04        0.06
+        0           0.0         0.1
         """
         steps = checked_steps(steps, efficiency)
         self._refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")

@@ -18,6 +18,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.report import write_report
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.bound import BoundResults
+from rrmstats.results.explained_distances import ExplainedDistances
 from rrmstats.results.inference import Inference, shifted_intervals
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
@@ -160,9 +161,25 @@ class RRMResults(BoundResults):
     def _repr_latex_(self) -> str:
         return str(self.summary().as_latex())
 
+    plot_explanation = drawn(plotting.plot_explanation)
     plot_weights = drawn(plotting.plot_weights)
     plot_trace = plotting.plot_trace
     report = write_report
+
+    def explained_distances(self) -> ExplainedDistances:
+        """Return residuals or distances of the rows, as `plot_explanation` shows them.
+
+        With the densities of good and of bad rows, where the explanation has simple ones.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> rrmstats.cov("~ x1 + x2 + x3", hbk).fit().explained_distances().name
+        'robust distance'
+        """
+        name = "distance" if self._unit == "row" else "mean loss as a normal score"
+        return ExplainedDistances(self._unit_distances(), name)
 
     @property
     def bootstrap(self) -> Replicates | None:
