@@ -12,10 +12,6 @@ from rrmstats.core.estimate import Estimate
 MARGIN = 2.0
 # The chosen value is a multiple of this.
 STEP = 0.01
-HIDDEN = (
-    "eps_bar='auto' does not work here: a group whose responses were all opposite would often not "
-    "be far out, so that nobody can tell how many there are. Give a number, or larger groups"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +59,7 @@ class Choice:
 
 def chosen(robust: Estimate) -> Choice:
     """Return the bound that a second step at the largest bound needs."""
-    if robust.hidden:
-        raise NotImplementedError(HIDDEN)
-    bound, n = robust.setting.eps_bar, robust.wnobs
+    bound, n = robust.setting.eps_bar, robust.problem.units(robust.wnobs)
     share = float(np.nan_to_num(robust.eps_hat))
     least_one = min(max(share, 1 / n), 0.5)
     error = float(np.sqrt(least_one * (1 - least_one) / n))

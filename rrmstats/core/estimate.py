@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Explained
+from rrmstats.core.explanations import Explained, Explanation
 from rrmstats.core.problem import SmoothProblem
 from rrmstats.core.sandwich import (
     Dependence,
@@ -98,11 +98,6 @@ class Estimate:
         """Mean number of rows that share a weight."""
         return 1.0
 
-    @property
-    def hidden(self) -> bool:
-        """Whether corrupted observations may look good, so that nobody can tell their number."""
-        return False
-
     def influence(self) -> Array:
         """Return the influence functions of `params`, shape (n, k): it moves by their mean."""
         found = self.solution
@@ -132,6 +127,10 @@ class Estimate:
         return standardized_departures(
             other.params, self.params, np.sqrt(np.diag(self.covariance()))
         )
+
+    def params_of(self, explanation: Explanation) -> Array | None:
+        """Return the parameters under an explanation that was compared; None if not known."""
+        return None
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of `params` if the noise does not change, shape (k, k)."""
@@ -201,13 +200,6 @@ class EstimableProblem(SmoothProblem):
         Problems without one return their first step.
         """
         return first
-
-    def opposite_losses(self, theta: Array) -> Array | None:
-        """Return the losses of the opposite responses, such as other labels, shape (n,).
-
-        None where responses have no opposite.
-        """
-        return None
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return a classical estimate under weights of groups, made consistent.

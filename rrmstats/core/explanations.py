@@ -56,8 +56,8 @@ class Explanation:
         What its parameters cost on the scale of BIC: ln n for each, if nothing else is known.
     eps : float
         Share of bad rows, at most eps_bar.
-    prob_bad : ndarray, shape (n,)
-        Probability of each row to be bad.
+    prob_bad : ndarray, shape (n,), or (g,)
+        Probability of each row, or of each group, to be bad.
     """
 
     good: Good
@@ -122,6 +122,18 @@ def best_of_each(explanations: Iterable[Fitted]) -> tuple[Fitted, ...]:
         if each.name not in best or each.bic < best[each.name].bic:
             best[each.name] = each
     return tuple(sorted(best.values(), key=lambda each: each.bic))
+
+
+def of_groups(values: Array, groups: np.ndarray | None) -> Array:
+    """Return what all rows of a group share, once for each group; as it is without groups.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+    groups : ndarray of int, shape (n,), or None
+        Number of the group of each row, from zero on.
+    """
+    return values if groups is None else values[np.unique(groups, return_index=True)[1]]
 
 
 def without_comparison(prob_bad: Array, eps: float) -> Explained:

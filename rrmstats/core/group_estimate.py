@@ -1,8 +1,9 @@
 """Estimates under weights of groups, made from those of the problem of the rows.
 
-The search gives each group a weight; the problem of the rows then makes its classical estimate
-under the weights of the rows. What remains is that good groups too were given unequal weights: the
-problem undoes what that has done (`untilted`), and the influence functions account for it.
+In the first step the search gives each group a weight; the problem of the rows then makes its
+classical estimate under the weights of the rows. What remains is that good groups too were given
+unequal weights: the problem undoes what that has done (`untilted`), and the influence functions
+account for it. The second step is that of the rows, whose groups are good or bad as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from rrmstats.core.sandwich import (
     influence_covariance,
     minimum_influence,
     relative_weights,
-    wald_pvalue,
 )
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -31,17 +31,15 @@ from rrmstats.core.setting import Setting
 if TYPE_CHECKING:
     from rrmstats.core.grouped import GroupedProblem
 
-# Fraction of good groups that a second step keeps, and that are not counted as corrupted.
-KEPT_LEVEL = 0.999
-# P-value below which a second step differs from the first by more than chance.
-DISAGREES = 0.01
-# Share of the groups of opposite responses that must be beyond KEPT_LEVEL for a second step.
-TOLD_SHARE = 0.8
+# Fraction of good groups that are not counted as bad in the first step.
+COUNTED_LEVEL = 0.999
+# Second steps that look for the design effect.
+ROUNDS = 5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupedEstimate(Estimate):
-    """An estimate whose weights are of groups.
+    """An estimate of the second step, whose weights are of groups.
 
     What only the model of the rows has, such as a scale, is read from `row_estimate`.
 
@@ -50,18 +48,18 @@ class GroupedEstimate(Estimate):
     found : Solution
         Losses and weights of the groups; `solution` has those of the rows.
     row_estimate : Estimate
-        The classical estimate under the weights of the rows, made consistent.
-    untilted : Untilted
-        How that estimate moves with the weights, with theta and with lambda.
+        The estimate of the rows.
     law : GroupLaw
-        The mean losses of good groups.
+        The mean losses of good groups, as the first step tells them.
+    effect : float
+        The design effect; see `design_effect`.
     """
 
     problem: GroupedProblem
     found: Solution
     row_estimate: Estimate
-    untilted: Untilted
     law: GroupLaw
+    effect: float = 1.0
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "row_estimate":  # not there yet while unpickling
@@ -75,25 +73,9 @@ class GroupedEstimate(Estimate):
         return float(sizes[sizes > 0].mean())
 
     @property
-    def stayed(self) -> bool:
-        """Whether the second step is the first, with which it would not agree."""
-        return self.first is not None and self.params is self.first.params
-
-    @property
     def inference_freedom(self) -> float:
         """Degrees of freedom of t tests: the effective number of groups less one."""
         return max(float(1 / np.sum(self.found.weights**2)) - 1, 1.0)
-
-    @cached_property
-    def hidden(self) -> bool:
-        """Whether groups of opposite responses, such as wrong labels, often are not far out."""
-        if isinstance(self.first, GroupedEstimate):
-            return self.first.hidden
-        opposite = self.problem.problem.opposite_losses(self.found.theta)
-        if opposite is None or not 0 < self.found.lambda_ < np.inf:
-            return False
-        scores = self.law.scores(self.problem.groups.means(opposite))
-        return bool(self.found.weights @ (scores > norm.ppf(KEPT_LEVEL)) < TOLD_SHARE)
 
     @cached_property
     def scores(self) -> Array:
@@ -106,6 +88,51 @@ class GroupedEstimate(Estimate):
 
     def influence(self) -> Array:
         """Return the influence functions of `params`, one per group, shape (g, k)."""
+        return self._of_rows(self.row_estimate.influence())
+
+    def deletion_influence(self) -> Array:
+        """Return the influence functions of the rows of a regression, shape (n, k).
+
+        They have the residuals as they are.
+        """
+        rows: Any = self.row_estimate  # of a regression: no other estimate is asked for them
+        return np.asarray(rows.deletion_influence())
+
+    def loadings_influence(self) -> Array:
+        """Return those of the loadings of principal components, shape (g, d, q)."""
+        rows: Any = self.row_estimate  # of components: no other estimate is asked for loadings
+        return self._of_rows(rows.loadings_influence())
+
+    def _of_rows(self, by_row: Array) -> Array:
+        """Return influence functions (g, ...) of groups from those of their rows (n, ...)."""
+        return self.problem.groups.means(by_row)
+
+    def covariance(self, dependence: Dependence | None = None) -> Array:
+        """Return the covariance of `params`, shape (k, k), clustered by the groups at least."""
+        return self.covariance_of(self.influence(), dependence) + self.added_variance
+
+    def covariance_of(self, influence: Array, dependence: Dependence | None = None) -> Array:
+        """Return the covariance of what has given influence functions (g, m), shape (m, m)."""
+        if dependence is None or dependence.none:
+            used = self.problem.groups.sizes > 0
+            dependence = Dependence(groups=np.cumsum(used) - 1)
+        return influence_covariance(influence, self.base, self.wnobs, dependence)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TiltedGroups(GroupedEstimate):
+    """An estimate of the first step: the classical one under weights of groups, made consistent.
+
+    Attributes
+    ----------
+    untilted : Untilted
+        How that estimate moves with the weights, with theta and with lambda.
+    """
+
+    untilted: Untilted
+
+    def influence(self) -> Array:
+        """Return the influence functions of `params`, one per group, shape (g, k)."""
         told = self.untilted
         return self.group_influence(told.row_influence, told.by_theta, told.by_log_lambda)
 
@@ -115,13 +142,9 @@ class GroupedEstimate(Estimate):
         They account for the weights of the groups being estimated, and have the residuals as
         they are.
         """
-        rows: Any = self.row_estimate  # of a regression: no other estimate is asked for them
-        return row_influence(self, rows.deletion_influence())
+        return row_influence(self, super().deletion_influence())
 
-    def loadings_influence(self) -> Array:
-        """Return those of the loadings of principal components, shape (g, d, q)."""
-        rows: Any = self.row_estimate  # of components: no other estimate is asked for loadings
-        by_row = rows.loadings_influence()
+    def _of_rows(self, by_row: Array) -> Array:
         found = self.group_influence(by_row.reshape(len(by_row), -1))
         return found.reshape(-1, *by_row.shape[1:])
 
@@ -181,21 +204,10 @@ class GroupedEstimate(Estimate):
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         )
 
-    def covariance(self, dependence: Dependence | None = None) -> Array:
-        """Return the covariance of `params`, shape (k, k), clustered by the groups at least."""
-        return self.covariance_of(self.influence(), dependence)
-
-    def covariance_of(self, influence: Array, dependence: Dependence | None = None) -> Array:
-        """Return the covariance of what has given influence functions (g, m), shape (m, m)."""
-        if dependence is None or dependence.none:
-            used = self.problem.groups.sizes > 0
-            dependence = Dependence(groups=np.cumsum(used) - 1)
-        return influence_covariance(influence, self.base, self.wnobs, dependence)
-
 
 def consistent_groups(
     problem: GroupedProblem, solution: Solution, setting: Setting
-) -> GroupedEstimate:
+) -> TiltedGroups:
     """Return the estimate of the first step.
 
     A row of a group of m rows, the others of which are independent of it, has its loss tilted by
@@ -223,43 +235,102 @@ def consistent_groups(
     return _estimate(problem, solution, setting, rates, law)
 
 
-def kept_groups(problem: GroupedProblem, first: Estimate) -> GroupedEstimate:
-    """Return the classical estimate of the groups that a first step does not give up.
+def explained_groups(problem: GroupedProblem, first: Estimate) -> Estimate:
+    """Return the estimate of the best explanation of the rows, good or bad by whole groups.
 
-    Groups beyond KEPT_LEVEL are left out; the others have their full weight. Where that differs
-    from the first step by more than chance, corrupted groups have come back, and the first step
-    is kept. So it is where corrupted groups are hidden: they would come back.
+    Where rows of a group depend on each other, they tell less than as many rows by themselves:
+    each counts for the inverse of the design effect. The weights of a first step hide a part of
+    it, so that it is looked for again in the second.
     """
-    assert isinstance(first, GroupedEstimate)
-    if first.hidden:
-        return replace(first, first=first)
-    setting = first.setting
-    kept = setting.spread(problem.n_obs) * ~first.flags(KEPT_LEVEL)
-    weights = kept / kept.sum()
-    theta = problem.weighted_fit(weights, first.found.theta)
-    found = first.found.continued(theta, problem.losses(theta), weights, np.inf, setting)
-    rates = np.zeros(len(problem.groups.codes))
-    second = _estimate(problem, found, setting, rates, first.law)
-    told = first if _disagree(first, second) else second
-    return replace(
-        told,
-        first=first,
+    assert isinstance(first, TiltedGroups)
+    effect = design_effect(problem, first.found)
+    for _ in range(ROUNDS):
+        second = _explained(problem, first, effect)
+        if second.explained is None:
+            break
+        last, effect = effect, design_effect(problem, second.found)
+        if effect <= last:
+            break
+    return second
+
+
+def _explained(problem: GroupedProblem, first: TiltedGroups, effect: float) -> GroupedEstimate:
+    """Return the second step at a design effect.
+
+    It is the first where the problem of the rows has no other.
+    """
+    groups = problem.groups
+    setting = replace(
+        first.setting,
+        freq_weights=groups.rows(first.setting.counts(problem.n_obs)) / effect,
+        groups=groups.codes,
+        accelerate=True,
+        theta_step=None,
+    )
+    start = replace(
+        first.row_estimate,
+        setting=setting,
+        solution=first.solution,
         eps_hat=first.eps_hat,
         eps_hat_se=first.eps_hat_se,
     )
+    second = problem.problem.second_step(start)
+    if second is start or second.explained is None:
+        return first if second is start else replace(first, first=first)
+    theta = second.solution.theta
+    weights = np.bincount(groups.codes, second.solution.weights, groups.count).astype(float)
+    found = first.found.continued(
+        theta, problem.losses(theta), weights, first.found.lambda_, first.setting
+    )
+    return GroupedEstimate(
+        problem=problem,
+        setting=first.setting,
+        solution=replace(second.solution, n_eff=effect * second.solution.n_eff),
+        params=second.params,
+        raw_params=second.raw_params,
+        first=first,
+        explained=second.explained,
+        eps_hat=second.eps_hat,
+        eps_hat_se=second.eps_hat_se,
+        loss_unit=second.loss_unit,
+        loss_shift=second.loss_shift,
+        added_variance=second.added_variance,
+        found=found,
+        row_estimate=second,
+        law=first.law,
+        effect=effect,
+    )
 
 
-def _disagree(first: GroupedEstimate, second: GroupedEstimate) -> bool:
-    """Tell whether two steps differ by more than chance (Hausman's test)."""
-    moves = second.influence() - first.influence()
-    if not np.isfinite(moves).all():
-        return False
-    return wald_pvalue(second.params - first.params, second.covariance_of(moves)) < DISAGREES
+def design_effect(problem: GroupedProblem, found: Solution) -> float:
+    r"""Return by how much the rows of good groups tell less than as many independent ones.
+
+    It is the largest variance, over all directions, of the gradients of groups relative to that
+    of as many gradients of independent rows. With k parameters and g groups the largest of
+    independent ones is :math:`(1 + \sqrt\gamma)^2`, :math:`\gamma = k / g`, by chance; one
+    beyond it estimates :math:`\ell (1 + \gamma / (\ell - 1))` (Donoho, Gavish and Johnstone,
+    2018), which is solved for :math:`\ell`.
+    """
+    groups = problem.groups
+    weights, gradients = groups.rows(found.weights), problem.problem.gradients(found.theta)
+    gradients = np.where(weights[:, None] > 0, gradients, 0.0)
+    values, axes = np.linalg.eigh((weights[:, None] * gradients).T @ gradients)
+    used = values > np.finfo(float).eps * len(gradients) * values.max(initial=0.0)
+    if not used.any():
+        return 1.0
+    white = groups.means(gradients @ (axes[:, used] / np.sqrt(values[used])))
+    among = (found.weights * groups.sizes)[:, None] * white
+    largest = float(np.linalg.eigvalsh(among.T @ white)[-1])
+    gamma = float(used.sum() * np.sum(found.weights**2))
+    if largest <= (1 + np.sqrt(gamma)) ** 2:
+        return 1.0
+    middle = 1 + largest - gamma
+    return 0.5 * (middle + float(np.sqrt(middle**2 - 4 * largest)))
 
 
 def _estimate(
     problem: GroupedProblem, found: Solution, setting: Setting, rates: Array, law: GroupLaw
-) -> GroupedEstimate:
+) -> TiltedGroups:
     """Return the estimate of the rows under weights of their groups."""
     inner: EstimableProblem = problem.problem
     weights, losses = problem.groups.rows(found.weights), inner.losses(found.theta)
@@ -269,7 +340,7 @@ def _estimate(
         inner.consistent(replace(by_row, lambda_=np.inf, divergence=0.0), classical), rates
     )
     estimate = told.estimate
-    estimated = GroupedEstimate(
+    estimated = TiltedGroups(
         problem=problem,
         setting=setting,
         solution=replace(by_row, converged=estimate.solution.converged),
@@ -286,16 +357,11 @@ def _estimate(
     return replace(estimated, eps_hat=share, eps_hat_se=error)
 
 
-def contamination(estimate: GroupedEstimate) -> tuple[float, float]:
-    """Return the share of the rows in groups beyond KEPT_LEVEL, and its standard error.
-
-    NaN where corrupted groups are hidden.
-    """
+def contamination(estimate: TiltedGroups) -> tuple[float, float]:
+    """Return the share of the rows in groups beyond COUNTED_LEVEL, and its standard error."""
     spread = estimate.setting.spread(estimate.problem.n_obs)
     if estimate.setting.eps_bar == 0:
         return 0.0, 0.0
-    if estimate.hidden:
-        return np.nan, np.nan
-    share, count = float(spread @ estimate.flags(KEPT_LEVEL)), np.count_nonzero(spread)
+    share, count = float(spread @ estimate.flags(COUNTED_LEVEL)), np.count_nonzero(spread)
     likely = min(max(share, 1 / count), 0.5)
     return share, float(np.sqrt(likely * (1 - likely) / count))

@@ -14,10 +14,10 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import relative_weights
 
 if TYPE_CHECKING:
-    from rrmstats.core.group_estimate import GroupedEstimate
+    from rrmstats.core.group_estimate import TiltedGroups
 
 
-def row_influence(estimate: GroupedEstimate, by_row: Array) -> Array:
+def row_influence(estimate: TiltedGroups, by_row: Array) -> Array:
     r"""Return the influence functions of the rows, the weights of their groups estimated.
 
     With :math:`\omega` the relative weight of a group, :math:`\ell` its mean loss and
@@ -27,7 +27,7 @@ def row_influence(estimate: GroupedEstimate, by_row: Array) -> Array:
 
     Parameters
     ----------
-    estimate : GroupedEstimate
+    estimate : TiltedGroups
     by_row : ndarray, shape (n, m)
         Influence functions of the rows, their weights taken as known.
 
@@ -56,7 +56,7 @@ def row_influence(estimate: GroupedEstimate, by_row: Array) -> Array:
     return moved
 
 
-def _loss_moves(estimate: GroupedEstimate, omega: Array) -> tuple[Array, Array, Array]:
+def _loss_moves(estimate: TiltedGroups, omega: Array) -> tuple[Array, Array, Array]:
     """Return how theta (n, k) and ln(lambda) (n,) move with the mean losses that rows raise.
 
     The third answer is by how much they raise them, in relative weights, shape (n,).

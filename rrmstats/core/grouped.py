@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
-from rrmstats.core.group_estimate import consistent_groups, kept_groups
+from rrmstats.core.group_estimate import consistent_groups, explained_groups
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import affordable_starts
@@ -267,5 +267,5 @@ class GroupedProblem(EstimableProblem):
         return consistent_groups(self, solution, setting)
 
     def second_step(self, first: Estimate) -> Estimate:
-        """Return the classical estimate of the groups that the first step does not give up."""
-        return kept_groups(self, first)
+        """Return the estimate of the best explanation of the rows, by whole groups."""
+        return explained_groups(self, first)

@@ -44,6 +44,9 @@ class Setting:
         `weighted_fit`.
     stability : bool
         Whether results may compare the fit with one that has a larger bound.
+    groups : ndarray of int, shape (n,), or None
+        Number of the group of each row, for a second step of rows that are good or bad by whole
+        groups; None where each row is by itself.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Setting:
     accelerate: bool = True
     theta_step: ThetaStep | None = None
     stability: bool = True
+    groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         check_eps_bar(self.eps_bar)

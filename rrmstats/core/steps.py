@@ -57,8 +57,14 @@ def take_steps(
 def second_step_of(first: Estimate, robust: Estimate | None) -> Estimate:
     """Return the second step of a first, given that at the largest bound, where there is one."""
     if robust is None or robust.first is None or first.setting.eps_bar == 0:
-        return first.problem.second_step(first)
-    return bounded(first, robust)
+        own = first.problem.second_step(first)
+    else:
+        own = bounded(first, robust)
+    told = own.explained
+    if told is None or told.chosen.bad is Bad.NONE or first.problem.blocks is not None:
+        return own
+    follows = follows_another(first, own.solution.theta)
+    return replace(own, explained=replace(told, other_minimum=follows))
 
 
 def second_steps(firsts: Sequence[Estimate]) -> tuple[Estimate, ...]:
@@ -73,9 +79,10 @@ def compared_beyond(first: Estimate) -> Estimate | None:
     if not compares(problem, setting):
         return None
     bound = max(largest_bound(problem, first.wnobs), setting.eps_bar)
+    at = replace(setting, eps_bar=bound)
     if problem.seeks_minima:
-        return robust_estimate(problem, replace(setting, eps_bar=bound))
-    return problem.second_step(replace(first, setting=replace(setting, eps_bar=bound)))
+        return robust_estimate(problem, at)
+    return problem.second_step(replace(first, setting=at))
 
 
 def compares(problem: EstimableProblem, setting: Setting) -> bool:
@@ -112,10 +119,7 @@ def bounded(first: Estimate, robust: Estimate) -> Estimate:
         found = replace(first.solution, elsewhere=minima(robust.solution))
         own = first.problem.second_step(replace(first, solution=found))
     own = replace(own, first=first, largest=bound, robust=robust if beyond else None)
-    if own.explained is None or own.explained.chosen.bad is Bad.NONE:
-        return own
-    follows = follows_another(first, own.solution.theta)
-    return replace(own, explained=replace(own.explained, other_minimum=follows))
+    return own
 
 
 def follows_another(first: Estimate, theta: Array) -> bool:

@@ -24,6 +24,9 @@ FAR = 3.0
 LEAST_MEDIAN = 1.0
 # Bounds of the shapes of wide shares.
 SHAPES = (1e-2, 1e1)
+# Share of flipped labels in bad groups from which a fit starts.
+START_FLIPPED = 0.9
+TINY = float(np.finfo(float).tiny)
 # Size from which Stirling's series is exact to rounding.
 LARGE = 50.0
 
@@ -200,6 +203,32 @@ class EitherLabel(NoParameters):
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
         return np.full(len(seen.endog), -np.log(2.0))
+
+
+class OftenFlipped:
+    """Labels of a bad group: each is flipped with a probability f, the parameter.
+
+    At f = 1/2 they do not depend on the predictors, at f = 1 all are the opposite.
+    """
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return a large share of flipped labels."""
+        return np.array([START_FLIPPED])
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-probabilities of the rows."""
+        label = np.exp(rows.log_density)
+        return np.log(np.maximum((1.0 - own[0]) * label + own[0] * (1.0 - label), TINY))
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the derivatives of the log-probabilities in f."""
+        label = np.exp(rows.log_density)
+        return (1.0 - 2.0 * label)[None] / np.exp(self.log_density(seen, rows, own))
+
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest f."""
+        return np.array([LEAST_DISPERSION]), np.array([1.0])
 
 
 @dataclass(frozen=True, eq=False)

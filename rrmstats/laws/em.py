@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Explanation
+from rrmstats.core.explanations import Explanation, of_groups
 from rrmstats.laws.mixture import Mixture, Probabilities
 from rrmstats.laws.rows import Rows, design_gram, design_sums
 
@@ -57,7 +57,7 @@ class Fit:
     @cached_property
     def log_likelihood(self) -> float:
         """Log-likelihood of rows in memory; -inf where it is not defined."""
-        value = float(self.rows.mass @ self.found.log_density)
+        value = float(self.rows.together.decisions @ self.found.log_density)
         return value if np.isfinite(value) else -np.inf
 
     @property
@@ -73,7 +73,7 @@ class Fit:
             log_likelihood=self.log_likelihood,
             penalty=(len(self.others) - n_plain) * float(np.log(self.rows.total)),
             eps=float(self.rows.mass @ self.found.bad_share) / self.rows.total,
-            prob_bad=1.0 - self.found.good,
+            prob_bad=of_groups(1.0 - self.found.good, self.rows.groups),
         )
 
     @cached_property

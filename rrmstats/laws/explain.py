@@ -11,11 +11,12 @@ import numpy as np
 
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad, Explained, best_of_each
+from rrmstats.core.explanations import Bad, Explained, best_of_each, of_groups
 from rrmstats.laws.em import TINY, Fit, fitted
-from rrmstats.laws.mixture import NO_BAD_ROWS, BadRows, GoodLaw, Mixture
+from rrmstats.laws.mixture import NO_BAD_ROWS, BadRows, GoodLaw, Mixture, Share
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.laws.stack import Moves, moves, rooted
+from rrmstats.laws.together import BY_THEMSELVES
 
 # Rows on which an explanation is chosen; it is then solved on all of them.
 MOST_ROWS = 100_000
@@ -50,7 +51,8 @@ class Laws:
         """Return an explanation of rows."""
         good = self.wider if wider and self.wider is not None else self.good
         middle = float(np.log(max(float(np.mean(rows.seen.counts)), TINY)))
-        return Mixture(good, bad, eps_bar, rows.total, middle)
+        together = BY_THEMSELVES if rows.groups is None else rows.together
+        return Mixture(good, bad, eps_bar, rows.total, middle, together)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,8 @@ class ExplainedRows:
     def eps_error(self) -> float:
         """Standard error of the share of bad rows."""
         rows = self.fit.rows
-        return float(np.sqrt(row_sums(_squares, rows.mass, self.moves.eps))) / rows.total
+        moves = rows.together.sums(self.moves.eps)
+        return float(np.sqrt(row_sums(_squares, rows.together.decisions, moves))) / rows.total
 
 
 def explained_rows(
@@ -96,7 +99,7 @@ def explained_rows(
     """
     n = len(rows.seen.endog)
     some = rows
-    if laws.divisible and (rows.in_blocks or n > MOST_ROWS):
+    if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
     starts = [*candidates, *_without_zeros(some, laws, candidates)]
     fits = all_fits(some, laws, starts, eps_bar)
@@ -106,7 +109,7 @@ def explained_rows(
         best, converged = rooted(replace(best, rows=rows))
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
-    chosen = replace(told.chosen, prob_bad=1.0 - good, eps=moved.share)
+    chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)
     return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
 
 
@@ -201,6 +204,9 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
     found: list[list[Fit]] = []
     for bad in laws.bad:
         parts = [found[i][0] for i in bad.parts if found[i]]
+        if bad.share is not Share.NOTHING and rows.groups is not None:
+            found.append([])  # rows of a group have one share
+            continue
         tried = len(parts) == len(bad.parts) and all(fit.bic_gain > least for fit in parts)
         found.append(fits(bad, _near(parts, starts)) if tried else [])
     every = plain + [fit for each in found for fit in each]

@@ -26,6 +26,7 @@ from scipy.stats import f as f_distribution
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
 from rrmstats.core.frames import median_of
+from rrmstats.laws.together import Together
 
 LOG_2PI = float(np.log(2 * np.pi))
 # Most that a step changes the log size of the noise per unit of a feature, and most in all.
@@ -90,6 +91,8 @@ KINDS = (
         for bad in PARTS
         if bad not in (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
     ),
+    # Of groups: tails belong to the rows, and bad groups to none of them.
+    *(Kind(Good.HEAVY_TAILS, bad) for bad in PARTS if bad is not Bad.NONE),
 )
 NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _GOOD = np.array([kind.good for kind in KINDS])
@@ -148,12 +151,21 @@ class Rows:
         How often each row counts.
     frame : Frame, optional
         That of all rows, where these are some of them.
+    groups : ndarray of int, shape (n,), optional
+        Number of the group of each row, whose rows are good or bad together; None where each row
+        is by itself.
     """
 
     data: Array
     exog: Array
     counts: Array
     frame: Frame | None = None
+    groups: np.ndarray | None = None
+
+    @cached_property
+    def together(self) -> Together:
+        """Which rows are good or bad together."""
+        return Together(self.counts, self.groups)
 
     @cached_property
     def whole(self) -> Frame:
@@ -428,8 +440,9 @@ class Seen(NamedTuple):
     square : ndarray, shape (b, n)
         Squared distances from the fit.
     probabilities : ndarray, shape (3, b, n)
-        Of each row to be good, and to belong to each part of the bad rows.
+        Of each row, or its group, to be good, and to belong to each part of the bad rows.
     log_density : ndarray, shape (b, n)
+        That of the group of each row, where rows come in groups.
     """
 
     resid: Array
@@ -493,7 +506,7 @@ def is_singular(values: Array, scatter: Array) -> bool:
     return bool(values.min() <= 10 * RIDGE * np.trace(scatter) / len(scatter))
 
 
-def student(square: Array, base: Array, df: Array | float, dim: int) -> Array:
+def student(square: Array, base: Array, df: Array | float, dim: Array | int) -> Array:
     """Return log-densities of Student's distribution; `base` holds ln det of its scatter."""
     norm = gammaln((df + dim) / 2) - gammaln(df / 2) - 0.5 * dim * np.log(np.pi * df)
     return norm - 0.5 * base - 0.5 * (df + dim) * np.log1p(square / df)
@@ -519,7 +532,9 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     heavy = mixtures.noise(Good.HEAVY_TAILS)
     if heavy.any():
         logs[0, heavy] = student(square[heavy], base[heavy], mixtures.df[heavy, None], d)
-    wide = mixtures.has(Part.WIDE)
+    wide, sums = mixtures.has(Part.WIDE), rows.together.sums
+    free = d * rows.together.sizes
+    logs[0] = sums(logs[0])
     with np.errstate(divide="ignore"):
         logs[0] += np.log(np.maximum(1 - shares[0] - shares[1], 0.0))
         for part, has in enumerate(~mixtures.has(Part.NONE).T):
@@ -528,8 +543,9 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
                 away = resid[has] - mixtures.offsets(rows, part, has)
                 around = rows.squares(away, mixtures.scatter[has])[0] / size
                 grown = base[has] + d * np.log(size)
-                log, cauchy = normal(around, grown, d), wide[has, part]
-                log[cauchy] = student(around[cauchy], grown[cauchy], 1.0, d)
+                log, cauchy = sums(normal(around, grown, d)), wide[has, part]
+                # A wide group is one Cauchy variable.
+                log[cauchy] = student(sums(around[cauchy]), sums(grown[cauchy]), 1.0, free)
                 logs[1 + part, has] = np.log(shares[part, has]) + log
     top = logs.max(axis=0)
     parts = np.exp(logs - top)
@@ -581,7 +597,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
         df=new_df(mixtures, view.square, good, d),
         share=bounded_shares(rows, mixtures.far, bad, eps_bar),
         good=view.probabilities[0],
-        log_likelihood=view.log_density @ rows.counts + mixtures.gain,
+        log_likelihood=view.log_density @ rows.together.decisions + mixtures.gain,
     )
     if view.features is not None:
         growth, unit = grown(mixtures, view, good, d), fitted_unit(fitted[:, :, 0], good)
@@ -658,8 +674,9 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: list[Array]
             square = rows.squares(away, mixtures.scatter[at])[0]
             # Dividing by the pulls of Cauchy rows, which sum to the mass at the maximum, is the
             # faster EM in high dimensions (with expanded parameters).
-            cauchy = wide[at, part, None] / size[at, part, None]
-            pull = mass[at] / (1 + cauchy * square)
+            cauchy, apart = wide[at, part, None], rows.together.sums(square)
+            free = np.where(cauchy, 1 + rows.freedom * rows.together.sizes, 1.0)
+            pull = mass[at] * free / (1 + cauchy * apart / size[at, part, None])
             sums[:, at, part] = (pull * square).sum(axis=1), rows.freedom * pull.sum(axis=1)
     sums[:, cluster.all(axis=1)] = sums[:, cluster.all(axis=1)].sum(axis=2, keepdims=True)
     found = np.maximum(sums[0] / np.maximum(sums[1], np.finfo(float).tiny), 1.0)
@@ -688,7 +705,8 @@ def started(
     resid = rows.data - rows.fitted(coef[None])[0]
     scatter = ridged(scatter[None])[0]
     square = rows.squares(resid[None], scatter[None])[0][0]
-    out, has = square > chi2.isf(FAR, rows.freedom), np.array([p is not Part.NONE for p in parts])
+    has = np.array([p is not Part.NONE for p in parts])
+    out = rows.together.sums(square) > chi2.isf(FAR, rows.freedom * rows.together.sizes)
     bad, count = float(rows.counts @ out) / rows.total, rows.counts[out]
     share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar) / max(has.sum(), 1)
     center, line, spread = np.zeros((2, d)), np.zeros((k, d)), 4.0
@@ -717,7 +735,7 @@ def started(
         size=np.where(around, spread, 1.0)[None],
         middle=middle[None],
         metric=metric[None],
-        far=(rows.far(middle, metric) & has.any())[None],
+        far=(rows.far(middle, metric) & has.any() & (rows.groups is None))[None],
         gain=np.zeros(1),
         good=np.where(out & has.any(), 0.0, 1.0)[None],
         log_likelihood=np.full(1, -np.inf),

@@ -10,7 +10,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Bad, Explained, Explanation, Good, best_of_each
+from rrmstats.core.explanations import (
+    Bad,
+    Explained,
+    Explanation,
+    Good,
+    best_of_each,
+    of_groups,
+)
 from rrmstats.laws.gaussian import (
     CONTAMINATED,
     HEAVY,
@@ -186,7 +193,8 @@ def contaminated(
     rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> Mixtures:
     """Return the best fits with bad rows, from all candidates."""
-    kinds = [kind for kind in CONTAMINATED if kind != OTHER_LINE or rows.n_coef > 1]
+    lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
+    kinds = [kind for kind in CONTAMINATED if kind != OTHER_LINE or lines]
     mixtures = Mixtures.join(
         [
             started(rows, *each, kind, eps_bar, i)
@@ -217,9 +225,8 @@ def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
 def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -> Mixtures:
     """Return fits whose noise changes with the rows, without bad rows and with them."""
     starts, sources = [], [(plain, Bad.NONE)]
-    if len(bad):
-        best = int(np.argmax(criterion(rows, bad)))
-        sources.append((bad.take([best]), KINDS[bad.kind[best]].bad))
+    for place in np.argsort(-criterion(rows, bad), kind="stable")[:GO_ON]:
+        sources.append((bad.take([int(place)]), KINDS[bad.kind[place]].bad))
     for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE):
         for source, kind in sources:
             if kind not in DIVIDING:
@@ -227,6 +234,18 @@ def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -
                 unknown = np.full(1, -np.inf)
                 starts.append(replace(source, kind=number, log_likelihood=unknown))
     return converged(rows, Mixtures.join(starts), eps_bar)
+
+
+def heavy_beside_bad(rows: Rows, bad: Mixtures, eps_bar: float) -> Mixtures:
+    """Return fits with bad groups, and Student noise of the rows of the others."""
+    kinds = [KINDS[kind].bad for kind in bad.kind]
+    starts = replace(
+        bad,
+        kind=np.array([NUMBER[Kind(Good.HEAVY_TAILS, kind)] for kind in kinds], dtype=int),
+        df=np.full(len(bad), DEGREES[1]),
+        log_likelihood=np.full(len(bad), -np.inf),
+    )
+    return sound(rows, converged(rows, starts, eps_bar), eps_bar)
 
 
 def compared(
@@ -252,6 +271,8 @@ def compared(
     parts.append(with_laplace_tails(rows, heavy, plain) if rows.dim == 1 else heavy)
     bad = contaminated(rows, every, eps_bar)
     parts.append(bad)
+    if rows.groups is not None and len(bad):
+        parts.append(heavy_beside_bad(rows, bad, eps_bar))
     if rows.dim == 1 and len(rows.whole.middle):
         parts.append(changing_noise(rows, plain, bad, eps_bar))
     mixtures = Mixtures.join(parts)
@@ -285,23 +306,44 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
     return found
 
 
-def in_order(explanations: Sequence[GaussianExplanation]) -> list[GaussianExplanation]:
+def in_order(
+    explanations: Sequence[GaussianExplanation], curve: float = np.inf
+) -> list[GaussianExplanation]:
     """Return explanations in the order in which they are to be believed.
 
     By BIC, but that two lines through one cloud of rows explain much and tell none of them apart,
     and so does a second cluster among the good rows. Where such an explanation is best, the
-    evidence for it must be strong, and where the next one has bad rows too, its classification
-    likelihood must be larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of
-    which rows are bad.
+    evidence for it must be strong, also against a curve through all rows, and where the next one
+    has bad rows too, its classification likelihood must be larger (ICL; Biernacki, Celeux and
+    Govaert, 2000): BIC less the entropy of which rows are bad.
+
+    Parameters
+    ----------
+    explanations : sequence of GaussianExplanation
+    curve : float, optional
+        BIC of a curve through all rows; see `curve_gain`.
     """
     ranked = sorted(explanations, key=lambda each: each.bic)
     best = ranked[0]
     rival = next((each for each in ranked if each.bad not in DIVIDING), best)
-    weak = best.bic > rival.bic - STRONG
+    weak = best.bic > min(rival.bic, curve) - STRONG
     unsure = rival.bad is not Bad.NONE and rival.icl < best.icl
     if weak or unsure:
         return [rival, *(each for each in ranked if each is not rival)]
     return ranked
+
+
+def curve_gain(rows: Rows) -> float:
+    """Return by how much squares of the predictors lower the BIC of least squares."""
+    varying, root = rows.whole.varying(rows.exog), np.sqrt(rows.counts)[:, None]
+    curved = np.hstack([rows.exog, varying**2])
+    left = []
+    for exog in (rows.exog, curved):
+        coef, _, rank, _ = np.linalg.lstsq(root * exog, root * rows.data, rcond=None)
+        squares = float(np.sum((root * (rows.data - exog @ coef)) ** 2))
+        left.append((max(squares, np.finfo(float).tiny), rank))
+    (plain, few), (bent, many) = left
+    return float(rows.total * np.log(plain / bent) - (many - few) * np.log(rows.total))
 
 
 def best_explanation(
@@ -320,9 +362,13 @@ def best_explanation(
         As `compared` takes them.
     """
     ranked = compared(rows, candidates, eps_bar)
+    curve = np.inf
+    if ranked[0].bad is Bad.OTHER_LINE:
+        plain = [each.bic for each in ranked if (each.good, each.bad) == PLAIN]
+        curve = plain[0] - curve_gain(rows) if plain else np.inf
     tried: list[tuple[GaussianExplanation, Mixtures, bool]] = []
     margin = STRONG if rows.dim == 1 else np.inf
-    for each in in_order(ranked):
+    for each in in_order(ranked, curve):
         if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
         mixture, settled = polished(rows, each.mixture, eps_bar)
@@ -333,24 +379,8 @@ def best_explanation(
     best, mixture, settled = next((found for found in tried if found[2]), tried[0])
     others = [each for each in ranked if each is not best]
     chosen = explanation(rows, mixture)
-    explained = Explained(
-        explanations=(chosen, *others),
-        chosen=chosen,
-        other_minimum=elsewhere(rows, chosen, candidates[0], eps_bar),
-    )
+    explained = Explained(explanations=(chosen, *others), chosen=chosen)
     return explained, Equations(rows, mixture, eps_bar), settled
-
-
-def elsewhere(
-    rows: Rows, chosen: GaussianExplanation, lowest: tuple[Array, Array], eps_bar: float
-) -> bool:
-    """Tell whether the lowest minimum of the risk does not lead to a fit with bad rows."""
-    if chosen.bad is Bad.NONE or chosen.candidate == 0:
-        return False
-    kind = Kind(Good.PLAIN, chosen.bad)
-    start = started(rows, *lowest, kind, eps_bar, 0)
-    same = converged(rows, replace(start, kind=chosen.mixture.kind), eps_bar)
-    return bool(same.log_likelihood[0] < chosen.log_likelihood - 1)
 
 
 def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
@@ -361,9 +391,9 @@ def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
         bad=kind.bad,
         log_likelihood=float(mixture.log_likelihood[0]),
         eps=float(rows.counts @ mixture.row_shares()[:, 0].sum(axis=0)) / rows.total,
-        prob_bad=prob_bad,
+        prob_bad=of_groups(prob_bad, rows.groups),
         mixture=mixture,
         candidate=int(mixture.candidate[0]),
         penalty=float(penalties(rows, mixture)[0]),
-        entropy=float(rows.counts @ (entr(prob_bad) + entr(1 - prob_bad))),
+        entropy=float(rows.together.decisions @ (entr(prob_bad) + entr(1 - prob_bad))),
     )

@@ -42,6 +42,8 @@ MOST_EQUATIONS = 80
 MOST_LEVERAGE = 0.99
 # Shares this close to eps_bar, relative to it, and log sizes this close to 0 stay there.
 AT_END = 1e-9
+# Probability to be good, or bad, below which a group is sure to be the other.
+SURE = 1e-12
 # Rows in expectation below which bad rows, or the good ones of a place, are none.
 LEAST_MASS = 1e-2
 
@@ -144,7 +146,9 @@ class Equations:
             prob, size = view.probabilities[1 + part, 0], mixture.size[0, part]
             away = (view.resid - mixture.offsets(rows, part, chosen))[0] @ inverse.T
             around = np.einsum("nd,nd->n", away, away) / size
-            pull = (1 + d) / (1 + around) if wide[part] else 1.0
+            pull: Array | float = 1.0
+            if wide[part]:
+                pull = (1 + d * rows.together.sizes) / (1 + rows.together.sums(around))
             sizes[part] = prob * (pull * around - d)
             add(f"share {part}", prob - share, self.places[:, self.free[part]])
             add(f"center {part}", prob[:, None] * away, None, mixture.has(Part.CLUSTER)[0, part])
@@ -155,7 +159,7 @@ class Equations:
             add(f"size {part}", cores, None, mixture.size[0, part] > 1 + AT_END)
         if self.kind.good is Good.HEAVY_TAILS:
             df = float(mixture.df[0])
-            add("df", df_scores(square, df, d), None, LEAST_DF < df < MOST_DF)
+            add("df", self.good * df_scores(square, df, d), None, LEAST_DF < df < MOST_DF)
         return found
 
     @cached_property
@@ -174,22 +178,56 @@ class Equations:
         steps = STEP * np.eye(len(self.value))
         return np.column_stack([(at(step) - at(-step)) / (2 * STEP) for step in steps])
 
-    def solved(self, factor: Array, jacobian: Array) -> Array:
-        """Return influence functions of all parameters, shape (n, q): they move by their mean.
+    def scores(self, factor: Array | float = 1.0) -> Array:
+        """Return what each row adds to the equations, shape (n, q).
 
-        Parameters
-        ----------
-        factor : ndarray, shape (n,)
-            What the scores of the coefficients are multiplied by, as in HC3.
-        jacobian : ndarray, shape (q, q)
-            Derivative of the equations of all rows.
+        The scores of the coefficients are multiplied by a factor (n,), as in HC3.
         """
         parts = []
         for block in self.blocks:
             scores = block.cores[:, :, None] * block.factors[:, None, :]
             scores = scores.reshape(len(scores), -1)
-            parts.append(factor[:, None] * scores if block.name == "coef" else scores)
-        return -self.rows.total * np.hstack(parts) @ np.linalg.pinv(jacobian).T
+            by = np.broadcast_to(factor if block.name == "coef" else 1.0, len(scores))
+            parts.append(by[:, None] * scores)
+        return np.hstack(parts)
+
+    def count_slopes(self) -> Array:
+        """Return the derivatives of the equations in how often each row counts, shape (n, q).
+
+        The scores of the rows; in a group that is not sure to be good or bad, a row also has a
+        part in what the others of the group add.
+        """
+        rows, found = self.rows, self.scores()
+        if rows.groups is None:
+            return found
+        unsure = np.flatnonzero(np.minimum(self.good, 1 - self.good) > SURE)
+        unsure = unsure[np.argsort(rows.groups[unsure], kind="stable")]
+        first = np.searchsorted(rows.groups[unsure], rows.groups[unsure])
+        rank = np.arange(len(unsure)) - first  # within the group
+        for place in range(rank.max(initial=-1) + 1):
+            chosen, step = unsure[rank == place], np.zeros(len(rows.counts))
+            step[chosen] = STEP
+            ends = [
+                replace(rows, counts=rows.counts + by, frame=rows.whole) for by in (step, -step)
+            ]
+            sums = [
+                end.together.sums(Equations(end, self.mixture, self.eps_bar, self).scores().T)
+                for end in ends
+            ]
+            found[chosen] = ((sums[0] - sums[1]).T / (2 * STEP))[chosen]
+        return found
+
+    def solved(self, scores: Array, jacobian: Array) -> Array:
+        """Return influence functions of all parameters, shape (n, q): they move by their mean.
+
+        Parameters
+        ----------
+        scores : ndarray, shape (n, q)
+            What the rows add to the equations.
+        jacobian : ndarray, shape (q, q)
+            Derivative of the equations of all rows.
+        """
+        return -self.rows.total * scores @ np.linalg.pinv(jacobian).T
 
     def leverage(self, inverse: Array) -> Array:
         """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""
@@ -298,7 +336,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
             last = 0.0
             break
     view = seen(rows, mixture)
-    likelihood = view.log_density @ rows.counts + mixture.gain
+    likelihood = view.log_density @ rows.together.decisions + mixture.gain
     found = replace(mixture, good=view.probabilities[0], log_likelihood=likelihood)
     return found, last < SETTLED
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.optimize import brentq
@@ -21,6 +21,7 @@ from scipy.special import expit, log_expit, logit
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
 from rrmstats.laws.rows import Responses
+from rrmstats.laws.together import BY_THEMSELVES, Together
 
 # Least share of bad rows; none is another explanation.
 LEAST_SHARE = 1e-6
@@ -109,6 +110,14 @@ class BadLaw(Protocol):
         """Return the derivatives of the log-densities in the parameters, shape (m, n)."""
 
 
+@runtime_checkable
+class Stepping(Protocol):
+    """A distribution of bad rows that knows steps of its own to its parameters."""
+
+    def stepped(self, own: Array, mass: Array) -> Array:
+        """Return parameters (m,) nearer to the root of their equations under a mass (n,)."""
+
+
 class NoParameters:
     """A distribution without parameters of its own."""
 
@@ -148,6 +157,7 @@ class Probabilities(NamedTuple):
     Attributes
     ----------
     log_density : ndarray
+        That of its group, where rows are good or bad by groups.
     good : ndarray
         Probability of each row to be good, given its response.
     bad : ndarray, shape (c, n)
@@ -221,6 +231,8 @@ class Mixture:
         Number of observations.
     middle : float
         Logarithm of a center at which the odds to be bad are their constant.
+    together : Together
+        Which rows are good or bad together.
     full : bool
         Whether bad rows are as many as `eps_bar` allows, and no more because of it.
     """
@@ -230,6 +242,7 @@ class Mixture:
     eps_bar: float
     total: float
     middle: float
+    together: Together = BY_THEMSELVES
     full: bool = False
 
     @cached_property
@@ -278,9 +291,10 @@ class Mixture:
         odds = self._odds(at, seen, rows)
         left, parts = np.zeros(len(seen.endog)), []
         for law, part, one in zip(self.bad.laws, at, odds, strict=True):
-            parts.append(left + log_expit(one) + law.log_density(seen, rows, part.own))
+            log_density = law.log_density(seen, rows, part.own)
+            parts.append(left + log_expit(one) + self.together.sums(log_density))
             left = left + log_expit(-one)
-        parts.append(left + rows.log_density)
+        parts.append(left + self.together.sums(rows.log_density))
         density = np.logaddexp.reduce(parts)
         found = np.exp(np.array(parts) - density)
         return Probabilities(density, found[-1], found[:-1], expit(odds), rows, at)
@@ -325,11 +339,11 @@ class Mixture:
         new = [self.good.updated(good, mass * found.good, rows)]
         for j, (law, part) in enumerate(zip(self.bad.laws, at, strict=True)):
             new.append(self._updated_odds(j, part.odds, mass, seen, found))
-            new.append(
-                newton_step(
-                    partial(law.scores, seen, rows), part.own, mass * found.bad[j], law.bounds
-                )
-            )
+            bad, scores = mass * found.bad[j], partial(law.scores, seen, rows)
+            if isinstance(law, Stepping):
+                new.append(law.stepped(part.own, bad))
+            else:
+                new.append(newton_step(scores, part.own, bad, law.bounds))
         return self._within(np.clip(np.concatenate(new), *self.bounds), mass, seen, rows)
 
     def _updated_odds(

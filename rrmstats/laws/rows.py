@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rrmstats.core.block_array import blocked, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
+from rrmstats.laws.together import Together
 
 
 class Responses(NamedTuple):
@@ -58,6 +59,9 @@ class Rows:
         Designs of the predictors; parameters come in their order.
     offsets : tuple of ndarray, shape (n,)
         Added to the predictors.
+    groups : ndarray of int, shape (n,), or None
+        Number of the group of each row, whose rows are good or bad together; only of rows in
+        memory.
     """
 
     mass: Array
@@ -65,6 +69,12 @@ class Rows:
     seen: Responses
     designs: tuple[Array, ...]
     offsets: tuple[Array, ...]
+    groups: np.ndarray | None = None
+
+    @cached_property
+    def together(self) -> Together:
+        """Which rows are good or bad together."""
+        return Together(self.mass, self.groups)
 
     @property
     def n_params(self) -> int:
@@ -76,7 +86,7 @@ class Rows:
         return (self.mass, *self.seen, *self.designs, *self.offsets)
 
     def take(self, places: np.ndarray) -> Rows:
-        """Return some of the rows, in memory, which stand for as many as all."""
+        """Return some of the rows, in memory and each by itself, which stand for all."""
         mass, *rest = taken(places, *self._arrays)
         mass = mass * (self.total / mass.sum())
         return Rows(mass, self.total, *_split(len(self.designs), rest))

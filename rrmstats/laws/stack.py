@@ -61,20 +61,58 @@ def _sums(
     """Return the sums of `Stack`."""
     here, found = _functions(mixture, seen, predictors)
     q = len(found.rows.slopes)
-    slopes = np.empty((len(here), len(predictors), len(seen.endog)))
+    slopes = _row_slopes if mixture.together.groups is None else _group_slopes
+    jacobian, share_slopes = slopes(mixture, mass, seen, predictors, designs, q)
+    return (
+        design_sums(designs, mass * here[:-1]),
+        jacobian,
+        design_gram(designs[:q], mass * _information(found)),
+        float(here[-1] @ mass),
+        share_slopes,
+    )
+
+
+def _row_slopes(
+    mixture: Mixture,
+    mass: Array,
+    seen: Responses,
+    predictors: Array,
+    designs: tuple[Array, ...],
+    q: int,
+) -> tuple[Array, Array]:
+    """Return the derivatives of the sums of equations, and of shares, each row by itself."""
+    slopes = np.empty((len(predictors) + 1, len(predictors), len(seen.endog)))
     for j, one in enumerate(predictors):
         step = np.zeros_like(predictors)
         step[j] = DELTA * np.maximum(np.abs(one), ONE if j < q else SMALL)
         high = _functions(mixture, seen, predictors + step)[0]
         low = _functions(mixture, seen, predictors - step)[0]
         slopes[:, j] = (high - low) / (2.0 * step[j])
-    return (
-        design_sums(designs, mass * here[:-1]),
-        design_gram(designs, mass * slopes[:-1]),
-        design_gram(designs[:q], mass * _information(found)),
-        float(here[-1] @ mass),
-        design_sums(designs, mass * slopes[-1]),
-    )
+    return design_gram(designs, mass * slopes[:-1]), design_sums(designs, mass * slopes[-1])
+
+
+def _group_slopes(
+    mixture: Mixture,
+    mass: Array,
+    seen: Responses,
+    predictors: Array,
+    designs: tuple[Array, ...],
+    q: int,
+) -> tuple[Array, Array]:
+    """Return the same where rows have a part in the equations of others: one by parameter."""
+    columns, shares = [], []
+    for j, design in enumerate(designs):
+        unit = np.maximum(np.abs(predictors[j]).max(), ONE if j < q else SMALL)
+        for column in design.T:
+            length = DELTA * unit / max(float(np.abs(column).max()), np.finfo(float).tiny)
+            step = np.zeros_like(predictors)
+            step[j] = length * column
+            high = _functions(mixture, seen, predictors + step)[0]
+            low = _functions(mixture, seen, predictors - step)[0]
+            slopes = mass * (high - low) / (2.0 * length)
+            columns.append(design_sums(designs, slopes[:-1]))
+            shares.append(float(slopes[-1].sum()))
+    return np.column_stack(columns), np.array(shares)
 
 
 class Stack(NamedTuple):

@@ -10,13 +10,17 @@ from rrmstats.core.block_array import aligned, row_sums
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import Bad, Explained, Explanation, Good
+from rrmstats.core.explanations import Bad, Explained, Explanation, Good, of_groups
 from rrmstats.core.linear import weighted_gram
 from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.laws.explain import explained_rows
+from rrmstats.laws.rows import Responses, Rows
+from rrmstats.losses.families import Binomial, Link, MeanFunction
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
+from rrmstats.losses.row_laws import laws_of_family
 
 
 class ClassificationProblem(LogisticProblem):
@@ -77,6 +81,8 @@ class ClassificationProblem(LogisticProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.setting.eps_bar == 0:
             return first.unflipped()
+        if first.setting.groups is not None:
+            return self._of_groups(first)
         found = explained_labels(self.plain, self.design, self.columns, first.setting, first.theta)
         theta = found.fit.theta
         params = self.design.to_params(theta)
@@ -90,6 +96,38 @@ class ClassificationProblem(LogisticProblem):
             identified=first.identified or not found.separated,
             row_influence=found.moves,
             shift=found.shift,
+        )
+
+    def _of_groups(self, first: ClassificationEstimate) -> ClassificationEstimate:
+        """Return the second step of labels that are good or bad by whole groups."""
+        setting, n = first.setting, self.n_obs
+        zero, family = np.zeros(n), Binomial()
+        seen = Responses(self.endog, np.ones(n), zero)
+        mass, total = np.array(setting.counts(n)), setting.wnobs(n)
+        rows = Rows(mass, total, seen, (self.plain.exog,), (zero,), setting.groups)
+        mean = MeanFunction.between(Link.logit(), *family.mean_bounds(self.endog))
+        starts = [self.plain.weighted_fit(setting.spread(n)), first.theta]
+        laws = laws_of_family(family, mean, rows)
+        found = explained_rows(rows, laws, starts, setting.eps_bar)
+        theta, kept = found.fit.theta, rows.mass * found.good
+        losses, params = self.plain.losses(theta), self.design.to_params(theta)
+        solution = first.solution.continued(
+            theta, losses, kept / kept.sum(), first.solution.lambda_, setting
+        )
+        return ClassificationEstimate(
+            problem=self,
+            setting=setting,
+            solution=replace(solution, converged=first.solution.converged and found.converged),
+            params=params,
+            raw_params=params,
+            first=first,
+            explained=found.explained,
+            eps_hat=found.explained.chosen.eps,
+            eps_hat_se=found.eps_error,
+            theta=theta,
+            fitted=theta,
+            identified=not self.plain.separated(theta),
+            row_influence=found.moves.theta / rows.total,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -163,7 +201,7 @@ class ClassificationEstimate(Estimate):
             log_likelihood=-float(self.mass @ losses),
             penalty=0.0,
             eps=0.0,
-            prob_bad=0.0 * losses,
+            prob_bad=of_groups(0.0 * losses, self.setting.groups),
         )
         return replace(
             self,

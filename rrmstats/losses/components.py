@@ -12,7 +12,7 @@ from rrmstats.core.block_array import blocked, row_map, row_sums
 from rrmstats.core.consistency import untilted_variance
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
-from rrmstats.core.explanations import Bad, Explained, without_comparison
+from rrmstats.core.explanations import Bad, Explained, of_groups, without_comparison
 from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
@@ -155,9 +155,9 @@ class ComponentsProblem(SubspaceProblem):
         """
         assert isinstance(first, ComponentsEstimate)
         setting, found = first.setting, first.solution
-        if first.noise is None:
+        if 0 in (setting.eps_bar, found.lambda_, found.risk):
             off = 1.0 * (found.losses > 0) * (setting.eps_bar > 0)
-            told = without_comparison(off, first.eps_hat)
+            told = without_comparison(of_groups(off, setting.groups), first.eps_hat)
             return replace(first, first=first, explained=told)
         plane = explained_plane(self, found, setting, self.codim)
         mixture, (good, pull) = plane.mixture, plane.probabilities(self.data)
@@ -175,9 +175,9 @@ class ComponentsProblem(SubspaceProblem):
             PlaneNoise(plane.rows.variances(mixture.scatter[0]), 0.0, 1.0),
             ExplainedComponents,
             first=first,
-            explained=joined(plane.told, inner, prob_bad, share),
+            explained=joined(plane.told, inner, of_groups(prob_bad, setting.groups), share),
             eps_hat=share,
-            eps_hat_se=float(np.sqrt(share * (1 - share) / plane.rows.total)),
+            eps_hat_se=float(np.sqrt(plane.rows.together.share_variance(share))),
             off=plane,
         )
 

@@ -204,19 +204,21 @@ class CovarianceProblem(ScatterProblem):
             return None
         distance, direction = self.least_axis(solution.theta)
         normal = direction / self.unit
-        normal = normal / np.linalg.norm(normal)
-        normal = normal * np.sign(normal[np.argmax(np.abs(normal))])
+        length = float(np.linalg.norm(normal))
+        normal = normal * np.sign(normal[np.argmax(np.abs(normal))]) / length
         mean, _ = self.to_units(*self.split(solution.theta))
-        return Plane(normal, float(normal @ mean), int((distance <= ON_PLANE).sum()))
+        count = int((distance <= ON_PLANE).sum())
+        return Plane(normal, float(normal @ mean), count, ON_PLANE / length)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """The hyperplane ``normal @ z = offset`` on which `count` observations lie."""
+    """The hyperplane ``normal @ z = offset``; `count` observations are within `width` of it."""
 
     normal: Array
     offset: float
     count: int
+    width: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -90,6 +90,19 @@ class Link:
         """Return the link whose mean is the exponential of the linear predictor."""
         return cls(np.log, np.exp, np.exp, np.exp)
 
+    @classmethod
+    def logit(cls) -> Link:
+        """Return the link whose linear predictor is the log-odds."""
+        return cls(logit, expit, _logistic_slope, _logistic_curvature)
+
+
+def _logistic_slope(eta: Array) -> Array:
+    return np.asarray(expit(eta) * expit(-eta))
+
+
+def _logistic_curvature(eta: Array) -> Array:
+    return np.asarray(_logistic_slope(eta) * (expit(-eta) - expit(eta)))
+
 
 @dataclass(frozen=True, slots=True)
 class MeanFunction:

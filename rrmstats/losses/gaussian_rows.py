@@ -15,7 +15,7 @@ import numpy as np
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
-from rrmstats.core.explanations import Explained
+from rrmstats.core.explanations import Explained, of_groups
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -28,6 +28,8 @@ DECIDING_ROWS = 5_000
 # Steps on all rows from a solution on some of them: each is as much nearer as the derivative of
 # the equations on these is near that on all.
 STEPS = 20
+#: Numbers of the groups of rows, shape (n,); None where rows are good or bad by themselves.
+Groups = np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +50,12 @@ class FittedMixture:
     decided: Equations
     total: float
 
-    def equations(self, data: Array, exog: Array, counts: Array) -> Equations:
+    def equations(
+        self, data: Array, exog: Array, counts: Array, groups: Groups = None
+    ) -> Equations:
         """Return the equations of some rows."""
         frame = self.decided.rows.whole._replace(total=self.total)
-        rows = Rows(data, exog, counts, frame)
+        rows = Rows(data, exog, counts, frame, groups)
         far = rows.far(self.mixture.middle[0], self.mixture.metric[0])
         near = not self.decided.mixture.far.any()
         mixture = replace(
@@ -76,52 +80,62 @@ class FittedMixture:
         decided = Equations(self.decided.rows, mixture, self.decided.eps_bar)
         return replace(self, mixture=mixture, decided=decided)
 
-    def value(self, data: Array, exog: Array, counts: Array) -> Array:
+    def value(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
         """Return what some rows add to the equations, shape (q,)."""
-        return self.equations(data, exog, counts).value
+        return self.equations(data, exog, counts, groups).value
 
-    def n_bad(self, data: Array, exog: Array, counts: Array) -> Array:
+    def n_bad(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
         """Return how many of some rows are expected to be bad."""
-        mixture = self.equations(data, exog, counts).mixture
+        mixture = self.equations(data, exog, counts, groups).mixture
         return np.asarray(mixture.row_shares().sum(axis=(0, 1)) @ counts)
 
-    def probabilities(self, data: Array, exog: Array, counts: Array) -> Array:
+    def probabilities(
+        self, data: Array, exog: Array, counts: Array, groups: Groups = None
+    ) -> Array:
         """Return the probability of each row to be good, and its pull on the fit, shape (n, 2)."""
-        found = self.equations(data, exog, counts)
+        found = self.equations(data, exog, counts, groups)
         return np.column_stack([found.good, found.pull])
 
-    def influence(self, data: Array, exog: Array, counts: Array, corrected: bool = True) -> Array:
+    def influence(
+        self,
+        data: Array,
+        exog: Array,
+        counts: Array,
+        groups: Groups = None,
+        corrected: bool = True,
+    ) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
-        found = self.equations(data, exog, counts)
-        factor = np.ones(len(counts))
+        found = self.equations(data, exog, counts, groups)
         if corrected:
-            factor = 1 / (1 - found.leverage(self.inverse_gram))
-        return found.solved(factor, self.growth * self.decided.jacobian)
+            scores = found.scores(1 / (1 - found.leverage(self.inverse_gram)))
+        else:
+            scores = found.count_slopes()
+        return found.solved(scores, self.growth * self.decided.jacobian)
 
     @property
     def inverse_gram(self) -> Array:
         """Inverse Gram matrix of the predictors of all good rows, shape (k, k)."""
         return np.linalg.pinv(self.growth * self.decided.gram, hermitian=True)
 
-    def cutoffs(self, data: Array, exog: Array, counts: Array) -> Array:
+    def cutoffs(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
         """Return the standard deviations of the residuals of good rows at each row, shape (n,).
 
         In units of the noise. A row that had a part in the fit is nearer to it than one that had
         none.
         """
-        found = self.equations(data, exog, counts)
+        found = self.equations(data, exog, counts, groups)
         reach = np.einsum("ni,ij,nj->n", exog, self.inverse_gram, exog)
         variance = np.maximum(1 + (1 - 2 * found.good) * reach, np.finfo(float).eps)
         return np.asarray(found.size * np.sqrt(variance))
 
 
 def polished_on_all(
-    fitted: FittedMixture, data: Array, exog: Array, counts: Array
+    fitted: FittedMixture, data: Array, exog: Array, counts: Array, groups: Groups = None
 ) -> tuple[FittedMixture, bool]:
     """Return a mixture that solves its equations on all rows, and whether it does."""
     last = np.inf
     for _ in range(STEPS):
-        value = row_sums(fitted.value, data, exog, counts)
+        value = row_sums(fitted.value, data, exog, counts, groups)
         step = -np.linalg.solve(fitted.growth * fitted.decided.jacobian, value)
         change = fitted.decided.change(step)
         if not change < last:
@@ -144,6 +158,8 @@ class ExplainedRows:
     data : ndarray or BlockArray, shape (n, d)
     exog : ndarray or BlockArray, shape (n, k)
     counts : ndarray or BlockArray, shape (n,)
+    groups : ndarray, shape (n,), or None
+        Numbers of the groups of rows that are good or bad as a whole.
     fitted : FittedMixture
     explained : Explained
     converged : bool
@@ -152,13 +168,14 @@ class ExplainedRows:
     data: Array
     exog: Array
     counts: Array
+    groups: np.ndarray | None
     fitted: FittedMixture
     explained: Explained
     converged: bool
 
     def probabilities(self) -> tuple[Array, Array]:
         """Return the probability of each row to be good, and its pull on the fit, (n,) each."""
-        both = row_map(self.fitted.probabilities, self.data, self.exog, self.counts)
+        both = row_map(self.fitted.probabilities, self.data, self.exog, self.counts, self.groups)
         return both[:, 0], both[:, 1]
 
     @cached_property
@@ -170,27 +187,27 @@ class ExplainedRows:
         """Return the influence functions of all parameters, shape (n, q)."""
         q = len(self.fitted.decided.value)
         return row_map(
-            self.fitted.influence, self.data, self.exog, self.counts, corrected=corrected,
-            tail=(q,),
+            self.fitted.influence, self.data, self.exog, self.counts, self.groups,
+            corrected=corrected, tail=(q,),
         )  # fmt: skip
 
     def cutoffs(self) -> Array:
         """Return standard deviations of residuals of good rows, in units of the noise, (n,)."""
-        return row_map(self.fitted.cutoffs, self.data, self.exog, self.counts)
+        return row_map(self.fitted.cutoffs, self.data, self.exog, self.counts, self.groups)
 
     def share(self) -> tuple[float, float]:
         """Return the share of bad rows, and its standard error."""
         decided, total = self.fitted.decided, self.fitted.total
-        bad = float(row_sums(self.fitted.n_bad, self.data, self.exog, self.counts))
+        bad = float(row_sums(self.fitted.n_bad, self.data, self.exog, self.counts, self.groups))
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
-        spread = 0.0
+        rows, spread = decided.rows, 0.0
         if decided.affordable:
-            moves = decided.solved(np.ones(len(decided.good)), decided.jacobian)
-            moves = moves @ decided.share_slopes
-            spread = float(np.sqrt(decided.rows.counts @ moves**2 / decided.rows.total))
-        # Which rows are bad counts as random too.
-        least = float(np.sqrt(max(share * (1 - share), 0.0)))
-        return share, max(spread, least) / float(np.sqrt(total))
+            moves = decided.solved(decided.scores(), decided.jacobian)
+            moves = rows.together.sums(moves @ decided.share_slopes)
+            spread = float(rows.together.decisions @ moves**2) / rows.total**2
+        # Which rows, or which groups, are bad counts as random too.
+        variance = max(spread, rows.together.share_variance(share)) * rows.total / total
+        return share, float(np.sqrt(variance))
 
 
 def continued(
@@ -222,20 +239,33 @@ def explained_gaussian(
     candidates : sequence of tuples of ndarray, shapes (k, d) and (d, d)
         Coefficients and scatters to start from, the lowest minimum of the risk first.
     """
-    n = problem.n_obs
+    n, groups = problem.n_obs, setting.groups
     counts = aligned(setting.counts(n), problem.blocks)
     places = np.arange(n)
     few = data.shape[1] ** 2 / 2 < MOST_EQUATIONS  # of many, Newton's steps cost too much
     if few and n > DECIDING_ROWS:
-        places = np.sort(np.random.default_rng(0).choice(n, DECIDING_ROWS, replace=False))
+        places = some_places(n, groups)
     some_data, some_exog, some_counts = taken(places, data, exog, counts)
-    some = Rows(some_data, some_exog, some_counts)
+    among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
+    some = Rows(some_data, some_exog, some_counts, groups=among)
     explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
-    if few and n > DECIDING_ROWS:
-        fitted, sound = polished_on_all(fitted, data, exog, counts)
-    found = ExplainedRows(data, exog, counts, fitted, explained, sound)
-    chosen = replace(explained.chosen, prob_bad=1 - found.probabilities()[0])
+    if len(places) < n:
+        fitted, sound = polished_on_all(fitted, data, exog, counts, groups)
+    found = ExplainedRows(data, exog, counts, groups, fitted, explained, sound)
+    prob_bad = of_groups(1 - found.probabilities()[0], groups)
+    chosen = replace(explained.chosen, prob_bad=prob_bad)
     others = explained.explanations[1:]
     told = replace(explained, chosen=chosen, explanations=(chosen, *others))
     return replace(found, explained=told)
+
+
+def some_places(n: int, groups: np.ndarray | None) -> np.ndarray:
+    """Return places of random rows on which to decide, or of all rows of random groups."""
+    rng = np.random.default_rng(0)
+    if groups is None:
+        return np.sort(rng.choice(n, DECIDING_ROWS, replace=False))
+    order = rng.permutation(int(groups.max()) + 1)
+    taken_rows = np.cumsum(np.bincount(groups)[order])
+    drawn = order[: max(2, int(np.searchsorted(taken_rows, DECIDING_ROWS)))]
+    return np.flatnonzero(np.isin(groups, drawn))

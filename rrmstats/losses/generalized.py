@@ -15,7 +15,7 @@ from rrmstats.core.consistency import robust_order, second_moment_ratio, untilte
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import without_comparison
+from rrmstats.core.explanations import of_groups, without_comparison
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -101,11 +101,11 @@ class GeneralizedProblem(DevianceProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.exact or first.setting.eps_bar == 0:
             bad = 1.0 * (first.solution.weights == 0)
-            told = without_comparison(bad, first.eps_hat)
+            told = without_comparison(of_groups(bad, first.setting.groups), first.eps_hat)
             return replace(first, first=first, explained=told)
         if self._is_regression:
             return self._of_regression(first)
-        if self._is_labels:
+        if self._is_labels and first.setting.groups is None:
             return self._of_labels(first)
         law_rows = self.law_rows(first)
         found = explained_rows(
@@ -225,7 +225,8 @@ class GeneralizedProblem(DevianceProblem):
         mass = aligned(setting.counts(self.n_obs), self.blocks)
         far = self.far(first.solution.weights)
         seen = Responses(self.endog, self.var_weights, far)
-        return Rows(mass, setting.wnobs(self.n_obs), seen, (self.exog,), (self.offset,))
+        total, groups = setting.wnobs(self.n_obs), setting.groups
+        return Rows(mass, total, seen, (self.exog,), (self.offset,), groups)
 
     def far(self, weights: Array) -> Array:
         """Tell which rows are far in X from those with weight, as one in 1 / FAR is, (n,).
@@ -265,13 +266,6 @@ class GeneralizedProblem(DevianceProblem):
         found = replace(estimate.solution, converged=estimate.solution.converged and converged)
         told = self._estimate(found, sample.at(theta, dispersion, 1.0))
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
-
-    def opposite_losses(self, theta: Array) -> Array | None:
-        """Return the losses of failures in the place of successes; None for other families."""
-        if not isinstance(self.family, Binomial):
-            return None
-        mu = self.mean.mean(self.predictor(theta) + self.offset)
-        return 0.5 * self.var_weights * self.family.deviance(1.0 - self.endog, mu)
 
     def at_boundary(self, rows: TiltedRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""

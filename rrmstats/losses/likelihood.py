@@ -11,7 +11,7 @@ from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import without_comparison
+from rrmstats.core.explanations import of_groups, without_comparison
 from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
@@ -168,13 +168,14 @@ class LikelihoodProblem(NumericalProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.rows is None:
             return first  # the distribution of the responses is not known
-        if self.likelihood.classes and self.likelihood.logit is None:
+        grouped = first.setting.groups is not None
+        if self.likelihood.classes and (grouped or self.likelihood.logit is None):
             return first  # no single label is improbable enough to tell a wrong one from chance
         setting = first.setting
         if setting.eps_bar == 0:
-            told = without_comparison(np.zeros(self.n_obs), 0.0)
+            told = without_comparison(of_groups(np.zeros(self.n_obs), setting.groups), 0.0)
             return replace(first, first=first, explained=told)
-        if self.likelihood.logit is not None:
+        if self.likelihood.logit is not None and setting.groups is None:
             return self._of_labels(first, self.likelihood.logit)
         rows = rows_of_likelihood(self.likelihood, setting)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)
@@ -221,13 +222,6 @@ class LikelihoodProblem(NumericalProblem):
             rows=self.sample(first.setting).at(params, 1.0),
             moves=moves,
         )
-
-    def opposite_losses(self, theta: Array) -> Array | None:
-        """Return the losses of other labels, shape (n,); None where responses are no labels."""
-        if not self.likelihood.classes:
-            return None
-        chance = -np.expm1(-self.losses(theta))
-        return -np.log(np.maximum(chance, np.finfo(float).tiny))
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, corrected where the law is known."""

@@ -77,10 +77,6 @@ class LogisticProblem(LinearProblem):
         common = 0.5 * np.einsum("...i,ij,...j->...", theta, self.ridge, theta)
         return super().losses(theta) + common[..., None]
 
-    def opposite_losses(self, theta: Array) -> Array:
-        """Return the losses of the other labels, shape (n,)."""
-        return self.losses(theta) + self.signs * self.predictor(theta)
-
     def gradients(self, theta: Array) -> Array:
         """Return the gradient of each loss, shape (n, k)."""
         return super().gradients(theta) + self.ridge @ theta

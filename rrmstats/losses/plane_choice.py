@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from scipy.stats import chi2
@@ -12,11 +12,13 @@ from rrmstats.core.block_array import aligned, row_map, taken
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.explanations import Explained
+from rrmstats.core.grouped import GroupedProblem, Groups
 from rrmstats.core.points import Budget, evaluate
+from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian import Mixtures
-from rrmstats.laws.gaussian_choice import compared, elsewhere, explanation, in_order, sound
+from rrmstats.laws.gaussian_choice import compared, explanation, in_order, sound
 from rrmstats.laws.planes import (
     PlaneRows,
     distinct_axes,
@@ -35,10 +37,36 @@ CHANCE = 1e-3
 LEAST_BREAD = 0.1
 
 
-def plane_risk(problem: SubspaceProblem, budget: Budget, point: Array, basis: Array) -> float:
-    """Return the risk of the subspace of a point (d,) and a basis (d, q) at rows in memory."""
-    theta = problem.join(point, basis)
-    return float(evaluate(problem, theta[None], budget).risk[0])
+@dataclass(frozen=True, eq=False)
+class PlaneRisk:
+    """The risk of subspaces at rows in memory.
+
+    Attributes
+    ----------
+    problem : SubspaceProblem
+    weighed : Problem
+        The same, or that of groups of the rows.
+    budget : Budget
+        Of `weighed`.
+    """
+
+    problem: SubspaceProblem
+    weighed: Problem
+    budget: Budget
+
+    def __call__(self, point: Array, basis: Array) -> float:
+        """Return the risk of a point (d,) and a basis (d, q)."""
+        theta = self.problem.join(point, basis)
+        return float(evaluate(self.weighed, theta[None], self.budget).risk[0])
+
+    @classmethod
+    def of(cls, problem: SubspaceProblem, setting: Setting) -> PlaneRisk:
+        """Return the risk of the rows of a problem, or that of their groups."""
+        if setting.groups is None:
+            return cls(problem, problem, setting.budget(problem.n_obs))
+        groups = Groups(setting.groups, int(setting.groups.max()) + 1, setting.freq_weights)
+        budget = replace(setting, freq_weights=groups.sizes).budget(groups.count)
+        return cls(problem, GroupedProblem(problem, groups), budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +98,8 @@ class ExplainedPlane:
 
     def _part(self, data: Array) -> PlaneRows:
         """Return some of the rows, within what is known of all."""
+        if self.rows.groups is not None:  # of all rows, in memory
+            return replace(self.rows, data=data)
         exog = np.ones((len(data), self.rows.n_coef))
         return replace(
             self.rows, data=data, exog=exog, counts=np.ones(len(data)), frame=self.rows.whole
@@ -83,8 +113,8 @@ class ExplainedPlane:
         """Mean pull of a row and what its slope adds to it, as of elliptical rows."""
         pull = probabilities_at(self.rows, self.mixture)[1]
         slopes = radial_slopes(self.rows, self.mixture)
-        found = self.rows.counts @ (pull + slopes / self.rows.freedom) / self.rows.total
-        return max(float(found), LEAST_BREAD)
+        found = pull + slopes / (self.rows.freedom * self.rows.together.sizes)
+        return max(float(self.rows.counts @ found) / self.rows.total, LEAST_BREAD)
 
     def turns(self, data: Array) -> Array:
         """Return how the basis turns off itself, shape (n, d, q), for rows in memory or blocks.
@@ -130,12 +160,10 @@ def explained_plane(
     )
     exog = np.ones((len(data), int(problem.demean)))
     starts = end_candidates(problem, solution, setting, data, counts)
-    memory = problem.with_rows(data)
-    budget = replace(setting, freq_weights=counts).budget(len(data))
+    risk = PlaneRisk.of(problem.with_rows(data), replace(setting, freq_weights=counts))
     rows = PlaneRows(
-        data, exog, counts, q=problem.q, codim=codim, own=0,
-        risk=partial(plane_risk, memory, budget),
-        most_risk=most_risk(problem, solution, setting, codim),
+        data, exog, counts, groups=setting.groups, q=problem.q, codim=codim, own=0,
+        risk=risk, most_risk=most_risk(problem, solution, setting, codim),
     )  # fmt: skip
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
@@ -154,7 +182,6 @@ def explained_plane(
     told = Explained(
         explanations=(chosen, *others),
         chosen=chosen,
-        other_minimum=elsewhere(rows, chosen, every[0], setting.eps_bar),
     )
     return ExplainedPlane(rows, mixture, told, done)
 

@@ -23,11 +23,12 @@ from rrmstats.core.design import (
 )
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import without_comparison
+from rrmstats.core.explanations import Explanation, of_groups, without_comparison
 from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.laws.gaussian_choice import GaussianExplanation
 from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 from rrmstats.losses.residuals import (
     FittedRows,
@@ -115,7 +116,7 @@ class RegressionProblem(SquaresProblem):
         assert isinstance(first, RegressionEstimate)
         found, setting = first.solution, first.setting
         if self._rows(found, setting) is None:
-            bad = 1.0 * (found.weights == 0)
+            bad = of_groups(1.0 * (found.weights == 0), setting.groups)
             told = without_comparison(bad, first.eps_hat)
             return replace(first, first=first, explained=told)
         basis = standardizing(self.thinned(CONDITION_ROWS).exog)
@@ -298,6 +299,11 @@ class ExplainedRegression(RegressionEstimate):
         resid = (some.data - some.fitted(decided.mixture.coef)[0])[:, 0]
         free = float(some.counts @ decided.good) - some.n_coef
         return reset_pvalue(resid, some.exog, weights, free)
+
+    def params_of(self, explanation: Explanation) -> Array | None:
+        """Return the parameters under an explanation that was compared."""
+        assert isinstance(explanation, GaussianExplanation)
+        return self.problem.to_params(self.basis @ explanation.mixture.coef[0, :, 0])
 
     @property
     def inference_freedom(self) -> float:

@@ -12,6 +12,7 @@ from rrmstats.laws.counts import (
     CountCluster,
     EitherLabel,
     FalseZeros,
+    OftenFlipped,
     OverdispersedCounts,
     OverdispersedShares,
     PlainCounts,
@@ -19,7 +20,8 @@ from rrmstats.laws.counts import (
 )
 from rrmstats.laws.explain import Laws
 from rrmstats.laws.likelihood import KernelRows, WholeRows, unpredicted
-from rrmstats.laws.mixture import BadRows, Share
+from rrmstats.laws.mixture import BadRows, GoodLaw, Share
+from rrmstats.laws.other_line import OtherLine
 from rrmstats.laws.positive import Cluster, Dispersed, WideAround
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.families import (
@@ -42,22 +44,45 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
         good = PlainCounts(family, mean)
         if isinstance(family, Binomial):
             if float(np.max(rows.seen.size)) < 2.0:  # labels vary as much as they can
-                return Laws(good, None, (BadRows(Bad.WIDE, (EitherLabel(),)),))
-            return Laws(good, OverdispersedShares(mean), bad_shares())
+                return Laws(good, None, (*bad_labels(rows), *other_lines(good, rows)))
+            bad = (*bad_shares(), *other_lines(good, rows))
+            return Laws(good, OverdispersedShares(mean), bad)
         given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
-        return Laws(good, OverdispersedCounts(mean, given), bad_counts())
+        bad = (*bad_counts(), *other_lines(good, rows))
+        return Laws(good, OverdispersedCounts(mean, given), bad)
     zeros = family.zeros and family.positive
-    share = Share.FAR if rows.seen.far.any() else Share.NOTHING
+    alone = rows.groups is None  # rows of a group have one share
+    share = Share.FAR if alone and rows.seen.far.any() else Share.NOTHING
     wide, cluster = WideAround(family.positive, zeros), Cluster(family.positive)
+    dispersed = Dispersed(family, mean, rows.n_params, rows.total)
     return Laws(
-        Dispersed(family, mean, rows.n_params, rows.total),
+        dispersed,
         None,
         (
             BadRows(Bad.WIDE, (wide,), share),
             BadRows(Bad.CLUSTER, (cluster,), share),
             BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), share, parts=(0, 1)),
+            *other_lines(dispersed, rows),
         ),
     )
+
+
+def other_lines(good: GoodLaw, rows: Rows, start: Array | None = None) -> tuple[BadRows, ...]:
+    """Return groups that follow another regression; none where rows are by themselves.
+
+    A fit starts from given parameters of the designs, or from zero.
+    """
+    if rows.groups is None:
+        return ()
+    first = np.zeros(rows.n_params) if start is None else start
+    return (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows, first),)),)
+
+
+def bad_labels(rows: Rows) -> tuple[BadRows, ...]:
+    """Return what bad labels may look like."""
+    if rows.groups is None:
+        return (BadRows(Bad.WIDE, (EitherLabel(),)),)
+    return (BadRows(Bad.LABEL_NOISE, (OftenFlipped(),)),)
 
 
 def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
@@ -99,7 +124,7 @@ def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:
         designs = form.designs
         offsets = tuple(np.broadcast_to(np.asarray(off, float), (n,)) for off in form.offsets)
     seen = Responses(likelihood.endog, ones, 0.0 * ones)
-    return Rows(mass, setting.wnobs(n), seen, designs, offsets)
+    return Rows(mass, setting.wnobs(n), seen, designs, offsets, setting.groups)
 
 
 def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
@@ -121,11 +146,13 @@ def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
             return laws_of_family(Poisson(), mean, rows)
         bad = bad_counts(zeros=not isinstance(kernel, ZeroInflatedKernel))
         good = KernelRows(kernel.log_density, kernel.slopes, kernel.moments)
+        bad = (*bad, *other_lines(good, rows, likelihood.start))
         return Laws(good, None, bad, likelihood.lower)
     counts = bool((y >= 0).all() and (y == np.round(y)).all())
     bad = (BadRows(Bad.WIDE, (WideCounts() if counts else unpredicted(y, rows.mass),)),)
     if form is not None:
-        return Laws(KernelRows(form.kernel.log_density, form.kernel.slopes), None, bad)
+        good = KernelRows(form.kernel.log_density, form.kernel.slopes)
+        return Laws(good, None, (*bad, *other_lines(good, rows, likelihood.start)))
     scores = likelihood.scores
 
     def differenced(theta: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from statsmodels.tools.sm_exceptions import ConvergenceWarning
+from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
@@ -48,6 +48,7 @@ from rrmstats.partitions.formulas import readable_frame
 from rrmstats.partitions.sources import is_dask_frame
 from rrmstats.results.base import RRMResults
 from rrmstats.results.bound import caller_level
+from rrmstats.results.explanations import AT_LARGEST, at_bound
 from rrmstats.results.inference import COV_TYPES, Inference, check_inference, row_dependence
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.row_order import check_order
@@ -303,7 +304,12 @@ class RRMModel(
         found = checked_stability(model, estimate)
         if not found.stable:
             warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
-        return model._results(estimate, replace(inference, replicates=replicates), found)
+        results = model._results(estimate, replace(inference, replicates=replicates), found)
+        binds = model.choice is not None and at_bound(estimate.eps_hat, estimate.setting.eps_bar)
+        for text in (results._rival_note, AT_LARGEST if binds else ""):
+            if text:
+                warnings.warn(text, ModelWarning, stacklevel=caller_level())
+        return results
 
     def path(
         self,
@@ -349,10 +355,10 @@ class RRMModel(
         --------
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path()
+        >>> path = rrmstats.ols("log_light ~ log_te", stars).path([0, 0.1, 0.2])
         >>> path.jumps[["eps_bar_from", "eps_bar_to"]]
            eps_bar_from  eps_bar_to
-        0          0.04        0.06
+        0           0.0         0.1
         """
         steps = checked_steps(steps, efficiency)
         self._refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")

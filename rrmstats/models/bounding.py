@@ -31,6 +31,7 @@ class BoundedModel:
     _results: Any
     endog: Any
     groups: np.ndarray | None
+    endog: Any
     _number_groups: Any
     _without_partitions: Any
 

@@ -33,6 +33,7 @@ from rrmstats.models.checks import (
     readable_errors,
 )
 from rrmstats.models.classes import as_labels, check_classes
+from rrmstats.models.designs import DesignedModel
 from rrmstats.models.partitioned import held_arrays
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 
 
-class RRMLogit(RRMModel[ClassificationProblem, RRMLogitResults], Logit):
+class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], Logit):
     """Logistic regression when some of the rows may be wrong.
 
     Once misclassified rows have lost their weight, a hyperplane separates the others, and then

@@ -8,6 +8,7 @@ apart. matplotlib is imported only when a picture is drawn.
 from rrmstats.plotting.classification import plot_reliability, plot_separation
 from rrmstats.plotting.components import plot_biplot, plot_outlier_map, plot_scree
 from rrmstats.plotting.covariances import plot_distances, plot_ellipse
+from rrmstats.plotting.explanations import plot_explanation
 from rrmstats.plotting.iterations import plot_trace
 from rrmstats.plotting.path_rows import plot_path_residuals, plot_path_weights
 from rrmstats.plotting.paths import plot_path
@@ -19,6 +20,7 @@ __all__ = [
     "plot_diagnostics",
     "plot_distances",
     "plot_ellipse",
+    "plot_explanation",
     "plot_fit",
     "plot_outlier_map",
     "plot_path",

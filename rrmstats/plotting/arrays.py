@@ -12,6 +12,13 @@ from scipy.stats import norm
 from rrmstats.plotting.offers import Array
 
 Counts = npt.NDArray[np.integer[Any]]
+# An axis is compressed where values are this many times as far out as those that it should show,
+# which are taken to be this far out at least.
+FAR_OUT, LEAST_WIDTH = 4.0, 3.0
+# Least distance of its ticks, relative to its length.
+LEAST_GAP = 0.08
+# Bins of a histogram.
+MOST_BINS = 200
 
 
 def varying_columns(exog: Array) -> Counts:
@@ -134,3 +141,73 @@ def wilson_interval(share: Array, count: Counts, level: float = 0.95) -> tuple[A
     middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
     return np.minimum(middle - half, share), np.maximum(middle + half, share)
+
+
+def axis_width(good: Array, values: Array) -> float:
+    """Return the width within which an axis is linear; infinite where it is so everywhere.
+
+    Parameters
+    ----------
+    good : ndarray, shape (p,)
+        Values that the axis should show well.
+    values : ndarray, shape (n,)
+        All values.
+    """
+    width = max(float(np.abs(good).max()), LEAST_WIDTH)
+    return width if np.abs(values).max() > FAR_OUT * width else np.inf
+
+
+def axis_places(values: Array, width: float, inverse: bool = False) -> Array:
+    """Return where values are on an axis that is logarithmic beyond a width; or values there."""
+    if np.isinf(width):
+        return values
+    return width * np.sinh(values / width) if inverse else width * np.arcsinh(values / width)
+
+
+def compressed_ticks(low: float, high: float, width: float) -> Array:
+    """Return round numbers for an axis that is logarithmic beyond a width, well apart on it.
+
+    Examples
+    --------
+    >>> from rrmstats.plotting.arrays import compressed_ticks
+    >>> compressed_ticks(-3.0, 60.0, 3.0)
+    array([-2.,  0.,  2.,  5., 10., 20., 50.])
+    """
+    ends = axis_places(np.array([low, high]), width)
+    gap = LEAST_GAP * float(ends[1] - ends[0])
+    powers = 10.0 ** np.arange(np.ceil(np.log10(max(-low, high, 10.0))) + 1)
+    round_numbers = np.sort(np.outer(powers, (1.0, 2.0, 5.0)).ravel())
+    kept = [0.0]
+    for side in (-1, 1):
+        last = 0.0
+        for value in side * round_numbers:
+            place = float(axis_places(np.array(value), width))
+            if low <= value <= high and abs(place - last) >= gap:
+                kept.append(value)
+                last = place
+    return np.sort([value for value in kept if low <= value <= high])
+
+
+def bin_edges(values: Array, flagged: npt.NDArray[np.bool_]) -> Array:
+    """Return the edges of bins of one width for all values, by Scott's rule for those not flagged.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+    flagged : ndarray of bool, shape (n,)
+    """
+    good = values if flagged.all() else values[~flagged]
+    low, high = float(values.min()), float(values.max())
+    width = 3.49 * float(good.std()) * len(values) ** (-1 / 3)
+    if not width > 0:
+        return np.linspace(low - 0.5, high + 0.5, 11)
+    count = min(int(np.ceil((high - low) / width)) + 1, MOST_BINS)
+    first = low - width / 2
+    if low >= 0:  # distances
+        first = max(first, 0.0)
+    return first + np.arange(count + 1) * max(width, (high - low) / (count - 1))
+
+
+def golden_jitter(count: int) -> Array:
+    """Return numbers between -0.5 and 0.5 that spread neighbors apart, shape (count,)."""
+    return np.arange(count) * ((np.sqrt(5) - 1) / 2) % 1 - 0.5

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from rrmstats.optional import require
 from rrmstats.plotting.offers import Array, Flags, Results
@@ -26,7 +27,9 @@ CUTOFF: Style = {"linestyle": ":", "color": GRAY, "linewidth": 1.2}
 REFERENCE: Style = {"color": GRAY, "linewidth": 0.8}
 FROM_ZERO: Style = {"xlim": (0, None), "ylim": (0, None)}
 # Colors of weights: the scale begins at 0, so that rows without weight are yellow in all pictures.
+# So are rows that are surely bad.
 WEIGHT_COLORS: Style = {"cmap": "cividis_r", "vmin": 0.0}
+PROBABILITY_COLORS: Style = {"cmap": "cividis", "vmin": 0.0, "vmax": 1.0}
 # More points than this are drawn as an image: in SVG and PDF each of them is a path otherwise.
 MANY_ROWS = 5000
 # Fraction of clean rows within the cutoffs that are drawn.
@@ -95,6 +98,53 @@ def cutoff_level(level: float | None) -> float:
 def flagged_rows(results: Results, level: float | None = None) -> Flags:
     """Return whether each row is an outlier, shape (n,); see `outliers` of the results."""
     return np.asarray(results.outliers(level), dtype=bool)
+
+
+def row_colors(results: Results) -> tuple[Array, str, Style]:
+    """Return the values that color rows, their name and their colors.
+
+    They are the probabilities to be bad, or in one step the relative weights.
+    """
+    prob_bad = getattr(results, "prob_bad", None)
+    if prob_bad is not None:
+        return np.asarray(prob_bad), "prob_bad", PROBABILITY_COLORS
+    relative = np.asarray(results.relative_weights)
+    return relative, "weight * n", {**WEIGHT_COLORS, "vmax": float(relative.max())}
+
+
+def draw_colored_rows(ax: Axes, results: Results, x: Array, y: Array, unit: str = "row") -> Flags:
+    """Draw rows in the colors of `row_colors`, with a color bar, and return which are flagged.
+
+    The legend shows their shapes without a color, since each row has its own.
+    """
+    flagged, many = flagged_rows(results), is_many(x)
+    values, name, colors = row_colors(results)
+    style: Style = {
+        **colors,
+        "s": 9 if many else 36,
+        "edgecolors": GRAY,
+        "linewidths": 0.1 if many else 0.7,  # edges of many rows would hide their colors
+        "zorder": 3,
+        "rasterized": many,
+    }
+    shape: Style = {"linestyle": "none", "mfc": "none", "mec": GRAY}
+    points: Any = None
+    names = (unit, f"flagged ({flagged.sum()})")
+    for rows, marker, text in zip((~flagged, flagged), "o^", names, strict=True):
+        if rows.any():
+            points = ax.scatter(x[rows], y[rows], c=values[rows], marker=marker, **style)
+            ax.plot([], [], marker=marker, label=text, **shape)
+    ax.figure.colorbar(points, ax=ax, label=name)
+    ax.margins(0.08)
+    return flagged
+
+
+def order_of_suspicion(results: Results) -> npt.NDArray[np.intp]:
+    """Return the positions of the rows, the most likely bad first, or of smallest weight."""
+    prob_bad = getattr(results, "prob_bad", None)
+    if prob_bad is None:
+        return results.order_by_weight()
+    return np.lexsort((-np.asarray(results.losses), -np.asarray(prob_bad)))
 
 
 def outline(rows: Sized) -> Style:

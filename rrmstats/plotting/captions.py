@@ -49,6 +49,25 @@ def take_captions(fig: Figure) -> str:
     return " ".join(" ".join(text.split()) for text in found if text)
 
 
+def flags_note(results: Results, level: float | None = None) -> str:
+    """Return why flagged rows have large weights, for pictures that do not show weights.
+
+    The flags of a second step need no reason: they go by probabilities.
+    """
+    by_probability = level is None and getattr(results, "prob_bad", None) is not None
+    return "" if by_probability else large_weights_note(results, level)
+
+
+def inside_note(results: Results) -> str:
+    """Return how many flagged rows a picture of distances off a subspace shows as near to it."""
+    flagged = flagged_rows(results)
+    count = int((flagged & _score_outliers(results, None)).sum())
+    if not count or count == flagged.sum():
+        return ""
+    rows = "1 flagged row is" if count == 1 else f"{count:,} flagged rows are"
+    return f"{rows} far from the center, but in the subspace."
+
+
 def large_weights_note(results: Results, level: float | None = None, unit: str = "row") -> str:
     """Return why flagged rows have large weights; an empty text if none has.
 

@@ -75,15 +75,28 @@ def has_two_components(results: ComponentsResults) -> bool:
     return np.size(results.eigenvals) > 1
 
 
+def has_explanation(results: Results) -> bool:
+    """Return whether a second step explains the rows, and some of them may be bad."""
+    return results.explanation is not None and results.eps_bar > 0
+
+
 PICTURES = (
     Picture("plot_fit", "Fit", SMALL, ("resid_scaled", "params"), "RRMOLS", has_one_predictor),
     Picture(
         "plot_diagnostics",
         "Diagnostics",
         LARGE,
-        ("resid_scaled", "scale"),
+        ("resid_pearson",),
         "RRMOLS",
         target="fig",
+    ),
+    Picture(
+        "plot_explanation",
+        "Explanation",
+        SMALL,
+        ("explanation",),
+        "two steps",
+        has_explanation,
     ),
     Picture("plot_separation", "Separation", (7.2, 3.2), ("pred_table",), "RRMLogit"),
     Picture("plot_reliability", "Reliability", (5.4, 5.0), ("pred_table",), "RRMLogit"),

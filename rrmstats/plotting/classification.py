@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Groups of similar probability.
+BINS = 10
+
 
 def plot_separation(results: LabelResults, ax: Axes | None = None) -> Figure:
     """Plot labels in the order of their fitted probabilities.
@@ -79,7 +82,7 @@ def plot_separation(results: LabelResults, ax: Axes | None = None) -> Figure:
     return fig
 
 
-def plot_reliability(results: LabelResults, ax: Axes | None = None, bins: int = 10) -> Figure:
+def plot_reliability(results: LabelResults, ax: Axes | None = None, bins: int = BINS) -> Figure:
     """Plot observed against fitted shares of ones, in groups of similar probability.
 
     Parameters
@@ -110,6 +113,13 @@ def plot_reliability(results: LabelResults, ax: Axes | None = None, bins: int = 
     if bins < 1:
         raise ValueError(f"bins must be 1 or more, got {bins!r}")
     fig, ax = one_axes(ax, picture.size)
+    draw_reliability(ax, results, bins)
+    ax.set(aspect="equal")
+    return fig
+
+
+def draw_reliability(ax: Axes, results: LabelResults, bins: int) -> None:
+    """Draw observed against fitted shares of ones, of all rows and without the flagged ones."""
     probability, labels = np.asarray(results.predict()), results.model.endog
     kept = ~flagged_rows(results)
     ax.plot([0, 1], [0, 1], **CUTOFF, label="perfect")
@@ -119,9 +129,8 @@ def plot_reliability(results: LabelResults, ax: Axes | None = None, bins: int = 
         clean = {**ROBUST, "marker": "o", "label": f"without {(~kept).sum()} flagged"}
         _draw_curve(ax, probability[kept], labels[kept], bins, clean)
     ax.set(xlabel="fitted probability", ylabel="observed share of ones")
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     ax.legend()
-    return fig
 
 
 def _draw_curve(ax: Axes, probability: Array, labels: Array, bins: int, style: Style) -> None:

@@ -18,7 +18,7 @@ from rrmstats.plotting.canvas import (
     lay_out,
     one_axes,
 )
-from rrmstats.plotting.captions import large_weights_note, write_caption
+from rrmstats.plotting.captions import flags_note, write_caption
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.legends import clear_legend
 from rrmstats.plotting.names import (
@@ -166,7 +166,7 @@ def plot_biplot(
     settings = {"xlabel": names[0], "ylabel": names[1]}
     total = len(loadings)
     some = f"The {MOST_NAMES} longest of {total} arrows are named." if total > MOST_NAMES else ""
-    write_caption(ax, some, large_weights_note(results, level))
+    write_caption(ax, some, flags_note(results, level))
     drawn = draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **settings)
     settle(drawn)
     name_settled_rows(drawn, _name_arrows(drawn, arrows, results.model.variables))
@@ -233,6 +233,6 @@ def plot_outlier_map(
     ax.axhline(results.orthogonal_cutoff(each), **CUTOFF, label=f"cutoffs, {drawn_level:.1%}")
     x, y = np.asarray(results.score_distance), np.asarray(results.orthogonal_distance)
     settings = {"xlabel": "score distance", "ylabel": "orthogonal distance", **FROM_ZERO}
-    write_caption(ax, large_weights_note(results, level))
+    write_caption(ax, flags_note(results, level))
     name_rows(draw_rows(ax, results, x, y, level, label, **settings))
     return fig

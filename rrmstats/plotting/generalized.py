@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rrmstats.plotting.canvas import (
     draw_rows,
     outline,
 )
-from rrmstats.plotting.offers import Array, GeneralizedResults
+from rrmstats.plotting.offers import Array, GeneralizedResults, LabelResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 CURVE = 200
 
 
-def deviance_residuals(results: GeneralizedResults) -> Array:
+def deviance_residuals(results: Any) -> Array:
     """Return deviance residuals, in units of the dispersion unless the fit is exact."""
+    if "resid_dev" in dir(results):  # labels have no dispersion
+        return np.asarray(results.resid_dev)
     return np.asarray(results.resid_scaled if results.scale > 0 else results.resid_deviance)
 
 
@@ -43,13 +45,21 @@ def draw_quantile_residuals(
 
 
 def draw_residuals_by_fit(
-    ax: Axes, results: GeneralizedResults, level: float | None, label: int
+    ax: Axes, results: GeneralizedResults | LabelResults, level: float | None, label: int
 ) -> DrawnRows:
-    """Draw deviance residuals against the link of the fitted means."""
-    x = np.asarray(results.model.family.link(np.asarray(results.fittedvalues)))
+    """Draw deviance residuals against the linear predictor."""
+    x, y = linear_predictor(results), deviance_residuals(results)
     ax.axhline(0.0, **CUTOFF)
     settings = {"xlabel": "fitted linear predictor", "ylabel": "deviance residual"}
-    return draw_rows(ax, results, x, deviance_residuals(results), level, label, **settings)
+    return draw_rows(ax, results, x, y, level, label, **settings)
+
+
+def linear_predictor(results: Any) -> Array:
+    """Return the linear predictor of the rows: the link of the means of a GLM."""
+    fitted = np.asarray(results.fittedvalues)
+    if "resid_dev" in dir(results):
+        return fitted
+    return np.asarray(results.model.family.link(fitted))
 
 
 def draw_means(ax: Axes, results: GeneralizedResults, column: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rrmstats.plotting.arrays import plain
-from rrmstats.plotting.canvas import GRAY, DrawnRows, Style, is_many, lay_out
+from rrmstats.plotting.canvas import GRAY, DrawnRows, Style, is_many, lay_out, order_of_suspicion
 from rrmstats.plotting.legends import clear_legend, covers, legend_box, points_per_pixel
 from rrmstats.plotting.offers import Array
 
@@ -50,7 +50,8 @@ def name_rows(*drawn: DrawnRows) -> None:
     *drawn : DrawnRows
         All rows drawn on one figure, whose layout must otherwise be complete.
     """
-    settle(*drawn)
+    if drawn:
+        settle(*drawn)
     for rows in drawn:
         name_settled_rows(rows)
 
@@ -74,7 +75,7 @@ def name_settled_rows(drawn: DrawnRows, taken: Array = NO_BOXES) -> None:
     """
     x, y = drawn.x, drawn.y
     shown = drawn.flagged & np.isfinite(x) & np.isfinite(y)
-    order = drawn.results.order_by_weight()
+    order = order_of_suspicion(drawn.results)
     rows = order[shown[order]][: max(drawn.label, 0)]
     names = short_names(drawn.results.row_names)
     write_names(

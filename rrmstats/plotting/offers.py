@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -62,12 +63,47 @@ class ComponentsModel(VariablesModel, Protocol):
         """Whether the components have a center of their own."""
 
 
+class Explanation(Protocol):
+    """The explanation of the rows."""
+
+    @property
+    def sentence(self) -> str:
+        """What it says, in plain English."""
+
+
+class ExplainedDistances(Protocol):
+    """Residuals or distances with the densities of good and bad rows."""
+
+    @property
+    def values(self) -> Array:
+        """Residuals or distances, shape (n,)."""
+
+    @property
+    def name(self) -> str:
+        """What they are."""
+
+    @property
+    def densities(self) -> Callable[[Array], tuple[Array, Array]] | None:
+        """Return densities of good and of bad rows, each times its share; None without any."""
+
+
 class Results(Protocol):
     """What the results of every model offer."""
 
     @property
     def model(self) -> Model:
         """The model that was fitted."""
+
+    @property
+    def eps_bar(self) -> float:
+        """Upper bound on the share of bad rows."""
+
+    @property
+    def explanation(self) -> Explanation:
+        """How a second step explains the rows; None without one."""
+
+    def explained_distances(self) -> ExplainedDistances:
+        """Return residuals or distances with the densities of good and bad rows."""
 
     @property
     def weights(self) -> npt.ArrayLike | None:
@@ -249,6 +285,18 @@ class ComponentsResults(Results, Protocol):
 class LabelResults(Results, Protocol):
     """What the results of a model of labels 0 and 1 offer."""
 
+    @property
+    def model(self) -> DesignModel:
+        """The model that was fitted."""
+
+    @property
+    def fittedvalues(self) -> npt.ArrayLike:
+        """Linear predictor, shape (n,)."""
+
+    @property
+    def resid_dev(self) -> npt.ArrayLike:
+        """Signed roots of the deviances, shape (n,)."""
+
     def predict(self) -> npt.ArrayLike:
         """Return the fitted probabilities of label 1, shape (n,)."""
 
@@ -285,7 +333,7 @@ class FittedPath(Protocol):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Estimates and their intervals by eps_bar and term."""
+        """Estimates and their intervals by eps_bar and term, and what explains the rows."""
 
     @property
     def weights(self) -> pd.DataFrame:
@@ -294,6 +342,10 @@ class FittedPath(Protocol):
     @property
     def relative_weights(self) -> pd.DataFrame:
         """Weights in units of equal ones, shape (n, m)."""
+
+    @property
+    def prob_bad(self) -> pd.DataFrame:
+        """Probabilities of the rows to be bad, shape (n, m); in two steps only."""
 
     @property
     def residuals(self) -> pd.DataFrame:
@@ -309,7 +361,7 @@ class FittedPath(Protocol):
 
     @property
     def leaves(self) -> pd.DataFrame:
-        """Where each row's relative weight falls below a half and below 1 %."""
+        """Where each row leaves: its probability to be good, or weight, is below 0.5 or 0.01."""
 
     @property
     def signs(self) -> list[str]:

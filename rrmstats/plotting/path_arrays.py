@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import chi2, norm
 
+from rrmstats.plotting.canvas import PROBABILITY_COLORS, WEIGHT_COLORS, Style
 from rrmstats.plotting.offers import Array, FittedPath, Flags
 
 Rows = npt.NDArray[np.intp]
@@ -23,8 +24,6 @@ LONGEST_TEXT = 24
 FAR = 20.0
 # Values of eps_bar that differ by less are equal.
 TINY = 1e-9
-
-
 # More places than this are first put together in cells of this share of a gap.
 MANY_PLACES, CELL = 500, 0.25
 
@@ -44,9 +43,59 @@ class Group(NamedTuple):
     at: int
 
 
-def relative_weights(path: FittedPath) -> Array:
-    """Return weights in units of equal ones, or of the frequency weights, shape (n, m)."""
-    return np.asarray(path.relative_weights, dtype=float)
+class RowValues(NamedTuple):
+    """What a picture shows of each row along the path.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, m)
+    name : str
+        The name of the values, for axes.
+    title : str
+        What they are, such as "Weights".
+    worst : str
+        The rows that are shown where not all are.
+    leave : str
+        What happens to rows that leave.
+    colors : dict
+        Colors of the values.
+    kept : ndarray, shape (n, m)
+        How far the fit keeps each row: smaller where the row is more suspicious.
+    """
+
+    values: Array
+    name: str
+    title: str
+    worst: str
+    leave: str
+    colors: Style
+    kept: Array
+
+
+def row_values(path: FittedPath) -> RowValues:
+    """Return the probabilities of the rows to be bad, or in one step their relative weights."""
+    prob_bad = getattr(path, "prob_bad", None)
+    if prob_bad is None:
+        weights = np.asarray(path.relative_weights, dtype=float)
+        return RowValues(
+            values=weights,
+            name="weight * n",
+            title="Weights",
+            worst="those of smallest weight",
+            leave="lose half their weight",
+            colors=WEIGHT_COLORS,
+            kept=weights,
+        )
+    values = np.asarray(prob_bad, dtype=float)
+    return RowValues(
+        values=values,
+        name="prob_bad",
+        title="prob_bad",
+        worst="those most likely bad",
+        leave="become more likely bad than good",
+        colors=PROBABILITY_COLORS,
+        kept=1 - values,
+    )
 
 
 def row_names(path: FittedPath) -> list[str]:
@@ -68,7 +117,10 @@ def ever_flagged(path: FittedPath) -> Flags:
 
 
 def leaving_positions(path: FittedPath) -> Rows:
-    """Return the position on the grid where each row loses half its weight; m if nowhere."""
+    """Return the position on the grid where each row leaves; m if nowhere.
+
+    There it becomes more likely bad than good, or in one step loses half its weight.
+    """
     below = path.leaves["below_half"].to_numpy(float)
     m = len(path.eps_bars)
     found = np.searchsorted(path.eps_bars, below - TINY)
@@ -79,7 +131,7 @@ def leaving_groups(path: FittedPath) -> list[Group]:
     """Return the rows that are flagged somewhere, grouped by where they leave.
 
     Rows of the first jump come first, then those of the next, then the rows of no jump by the
-    value at which they lose half their weight. Flagged rows that keep it belong to no group.
+    value at which they leave. Flagged rows that do not leave belong to no group.
     """
     at, left = leaving_positions(path), ever_flagged(path)
     gone = path.leaves["below_1pct"].to_numpy(float)
@@ -87,7 +139,7 @@ def leaving_groups(path: FittedPath) -> list[Group]:
     steps = path.jumps[["eps_bar_from", "eps_bar_to"]].to_numpy(float) + TINY
     for (after, until), labels in zip(steps, path.jumps[f"{path.unit}s"], strict=True):
         named = path.weights.index.isin(list(labels))
-        # A row that lost some of its weight before the jump, and the rest there, belongs to it.
+        # A row that was doubtful before the jump, and is gone there, belongs to it.
         rows = left & (named | ((gone > after) & (gone <= until)))
         end = int(np.searchsorted(path.eps_bars, until)) - 1
         groups.append(Group(np.flatnonzero(rows), end))
@@ -163,13 +215,13 @@ def checked_terms(frame: pd.DataFrame, terms: Sequence[str] | None, most: int) -
     return asked
 
 
-def smallest_weights_first(path: FittedPath, most: int) -> Rows:
-    """Return at most so many rows, those whose weights are smallest somewhere, as positions.
+def most_suspicious(path: FittedPath, most: int) -> Rows:
+    """Return at most so many rows, those most likely bad somewhere, as positions.
 
-    Rows that are flagged somewhere come before others, and rows that leave early before rows
-    that leave late.
+    In one step those of smallest weight. Rows that are flagged somewhere come before others, and
+    rows that leave early before rows that leave late.
     """
-    least = relative_weights(path).min(axis=1)
+    least = row_values(path).kept.min(axis=1)
     order = np.lexsort((least, leaving_positions(path), ~ever_flagged(path)))
     return order[:most]
 
@@ -236,3 +288,12 @@ def merged_places(values: Array, gap: float) -> list[Rows]:
             return [np.sort(group) for group in groups]
         k = int(distances.argmin())
         groups[k : k + 2] = [np.concatenate(groups[k : k + 2])]
+
+
+def value_edges(values: Array) -> Array:
+    """Return the edges of cells whose middles are the values, shape (m + 1,)."""
+    if len(values) == 1:
+        return np.array([values[0] - 0.01, values[0] + 0.01])
+    inner = (values[1:] + values[:-1]) / 2
+    first, last = 2 * values[0] - inner[0], 2 * values[-1] - inner[-1]
+    return np.r_[first, inner, last]

@@ -1,4 +1,4 @@
-"""The rows along a grid of eps_bar: their weights as a heat map, and their residuals."""
+"""The rows along a grid of eps_bar: how likely they are bad as a heat map, and residuals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rrmstats.plotting.canvas import CUTOFF, WEIGHT_COLORS, Style, lay_out, one_axes
+from rrmstats.plotting.canvas import CUTOFF, Style, lay_out, one_axes
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.names import FONT_SIZE, short_names
 from rrmstats.plotting.offers import Array, FittedPath
@@ -18,12 +18,14 @@ from rrmstats.plotting.path_arrays import (
     jump_places,
     leaving_positions,
     merged_places,
-    relative_weights,
+    most_suspicious,
     residual_kind,
     row_names,
+    row_values,
     rows_text,
-    smallest_weights_first,
+    value_edges,
 )
+from rrmstats.plotting.path_explanations import BAND, draw_explanations
 from rrmstats.plotting.path_labels import (
     LANE,
     heights_in_points,
@@ -47,14 +49,17 @@ if TYPE_CHECKING:
 # A heat map shows at most so many rows, and labels each of at most so many.
 MOST_ROWS = 200
 MOST_SINGLE_LABELS = 60
+# Distance of a title from its panel where a legend is between, in points.
+ABOVE_LEGEND = 27.0
 
 
 def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
-    """Plot the weights of the rows, or groups, along a grid of eps_bar as a heat map.
+    """Plot how likely the rows, or groups, are bad along a grid of eps_bar as a heat map.
 
-    Rows are in the order in which they lose half their weight, the first at the top. More than 60
-    rows are labeled in groups of those that leave at the same value, and of more than 200 rows
-    only those of smallest weight are shown.
+    In one step it shows their weights. Rows are in the order in which they leave: they become
+    more likely bad than good, or lose half their weight. More than 60 rows are labeled in groups
+    of those that leave at the same value, and of more than 200 rows only those most likely bad,
+    or of smallest weight, are shown.
 
     Parameters
     ----------
@@ -78,38 +83,29 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     """
     picture = checked_picture("plot_path_weights", path)
     fig, ax = one_axes(ax, picture.size)
-    rows = leaving_order(path, smallest_weights_first(path, MOST_ROWS))
-    relative = relative_weights(path)[rows]
-    edges = np.arange(len(rows) + 1) - 0.5
+    rows = leaving_order(path, most_suspicious(path, MOST_ROWS))
+    shown, edges = row_values(path), np.arange(len(rows) + 1) - 0.5
     image = ax.pcolormesh(
-        value_edges(path.eps_bars), edges, relative, **WEIGHT_COLORS, rasterized=True
+        value_edges(path.eps_bars), edges, shown.values[rows], **shown.colors, rasterized=True
     )
-    fig.colorbar(image, ax=ax, label="weight * n")
+    fig.colorbar(image, ax=ax, label=shown.name)
     ax.set(xlabel="eps_bar", ylabel=f"{path.unit}s, the first to leave at the top")
     ax.invert_yaxis()
     total = len(path.weights)
     if len(rows) < total:
-        ax.set_title(f"The {len(rows)} of {total} {path.unit}s whose weights are smallest", pad=24)
+        ax.set_title(f"{len(rows)} of {total} {path.unit}s, {shown.worst}", pad=ABOVE_LEGEND)
     _label_rows(ax, path, rows)
     _mark(ax, path)
+    draw_explanations(fig, [ax], path, pad=ABOVE_LEGEND)
     add_legend_above(ax)
     return fig
 
 
 def leaving_order(path: FittedPath, rows: Rows) -> Rows:
-    """Return rows in the order in which they lose half their weight."""
-    total = relative_weights(path).sum(axis=1)
+    """Return rows in the order in which they leave."""
+    total = row_values(path).kept.sum(axis=1)
     at = leaving_positions(path)
     return rows[np.lexsort((total[rows], at[rows]))]
-
-
-def value_edges(values: Array) -> Array:
-    """Return the edges of cells whose middles are the values, shape (m + 1,)."""
-    if len(values) == 1:
-        return np.array([values[0] - 0.01, values[0] + 0.01])
-    inner = (values[1:] + values[:-1]) / 2
-    first, last = 2 * values[0] - inner[0], 2 * values[-1] - inner[-1]
-    return np.r_[first, inner, last]
 
 
 def _label_rows(ax: Axes, path: FittedPath, rows: Rows) -> None:
@@ -209,7 +205,8 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     _mark(ax, path)
     drawn += _draw_outside(ax, path, values, np.flatnonzero(outside[:, -1]))
     if drawn < len(values):
-        ax.set_title(f"{drawn:,} of {len(values):,} {path.unit}s are drawn", pad=24)
+        ax.set_title(f"{drawn:,} of {len(values):,} {path.unit}s are drawn", pad=ABOVE_LEGEND)
+    draw_explanations(fig, [ax], path, pad=ABOVE_LEGEND)
     add_legend_above(ax)
     return fig
 
@@ -253,5 +250,6 @@ def add_legend_above(ax: Axes) -> None:
     """Add a legend above axes, if there is anything to explain."""
     handles, names = ax.get_legend_handles_labels()
     if handles:
-        style: Style = {"bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2, "frameon": False}
+        above = 1 + BAND  # also of the explanations, where there are any
+        style: Style = {"bbox_to_anchor": (0.0, above), "borderaxespad": 0.2, "frameon": False}
         ax.legend(handles, names, loc="lower left", ncols=len(handles), **style)

@@ -1,4 +1,4 @@
-"""The fits along a grid of eps_bar: coefficients, scale, contamination and weights."""
+"""The fits along a grid of eps_bar: coefficients, scale, contamination and rows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from rrmstats.plotting.path_arrays import (
     flagged_that_stay,
     jump_places,
     leaving_groups,
-    relative_weights,
     row_names,
+    row_values,
     rows_text,
     some_lines,
 )
+from rrmstats.plotting.path_explanations import draw_explanations
 from rrmstats.plotting.path_labels import Label, label_above, line_legend
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ def plot_path(
     """Plot the fits along a grid of eps_bar.
 
     Coefficients with their confidence intervals; the scale; the estimated contamination and the
-    share of flagged rows; and the weights of the rows, or of the groups of a model that has
-    groups. Rows that leave at the same value are
+    share of flagged rows; and the probabilities of the rows to be bad, or of the groups of a
+    model that has groups; in one step their weights. Rows that leave at the same value are
     labeled once; rows that are never flagged are light gray. Of thousands of rows some are drawn,
     and the title says how many. Dashed vertical lines are the jumps, a solid one is the chosen
-    value.
+    value. The colored band above the panels tells the explanation of the rows.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def plot_path(
     >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path([0, 0.1, 0.2, 0.3])
     >>> fig = plot_path(path)
     >>> [ax.get_title() for ax in fig.axes]
-    ['Intercept', 'log_te', 'Scale', 'Contamination', 'Weights of the rows']
+    ['Intercept', 'log_te', 'Scale', 'Contamination', 'prob_bad of the rows']
     """
     picture = checked_picture("plot_path", path)
     shown = checked_terms(path.frame, terms, MOST_TERMS)
@@ -100,6 +101,7 @@ def plot_path(
         axes.append(ax)
     axes += _draw_below(fig, grid[rows, :], path)
     _mark_places(axes, path)
+    draw_explanations(fig, axes, path)
     _add_legend(fig, path, len(shown))
     _name_groups(axes[-1], path)
     return fig
@@ -153,7 +155,7 @@ def finite_quantile(values: Array, share: float) -> float:
 
 
 def _draw_below(fig: Figure, place: Any, path: FittedPath) -> list[Axes]:
-    """Draw scale, contamination and weights side by side, and return their axes."""
+    """Draw scale, contamination and rows side by side, and return their axes."""
     by_value = path.frame.drop_duplicates("eps_bar").set_index("eps_bar")
     has_scale = by_value["scale"].nunique() > 1
     widths = [1.0, 1.0, 2.0] if has_scale else [1.0, 2.0]
@@ -164,7 +166,7 @@ def _draw_below(fig: Figure, place: Any, path: FittedPath) -> list[Axes]:
         axes[0].plot(by_value.index, by_value["scale"], **ROBUST)
         axes[0].set(title="Scale", xlabel="eps_bar", ylim=(0, 1.08 * by_value["scale"].max()))
     _draw_contamination(axes[-2], path, by_value)
-    _draw_weights(axes[-1], path)
+    _draw_rows(axes[-1], path)
     return axes
 
 
@@ -179,17 +181,18 @@ def _draw_contamination(ax: Axes, path: FittedPath, by_value: Any) -> None:
     ax.set(title="Contamination", xlabel="eps_bar", ylim=(0, None))
 
 
-def _draw_weights(ax: Axes, path: FittedPath) -> None:
-    """Draw the weights of the rows."""
-    relative, x = relative_weights(path), path.eps_bars
-    drawn = draw_rows_in_gray(ax, x, relative[~ever_flagged(path)])
-    drawn += draw_flagged_rows(ax, x, relative[flagged_that_stay(path)], **STAYS)
+def _draw_rows(ax: Axes, path: FittedPath) -> None:
+    """Draw the probabilities of the rows to be bad, or in one step their weights."""
+    shown, x = row_values(path), path.eps_bars
+    drawn = draw_rows_in_gray(ax, x, shown.values[~ever_flagged(path)])
+    drawn += draw_flagged_rows(ax, x, shown.values[flagged_that_stay(path)], **STAYS)
     for number, group in enumerate(leaving_groups(path)):
         thin = len(group.rows) > MANY_LINES
         style: Style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
-        drawn += draw_flagged_rows(ax, x, relative[group.rows], color=group_color(number), **style)
-    title = f"Weights of {drawn_text(drawn, path)}"
-    ax.set(title=title, xlabel="eps_bar", ylabel="weight * n", ylim=(0, None))
+        values = shown.values[group.rows]
+        drawn += draw_flagged_rows(ax, x, values, color=group_color(number), **style)
+    title = f"{shown.title} of {drawn_text(drawn, path)}"
+    ax.set(title=title, xlabel="eps_bar", ylabel=shown.name, ylim=(0, None))
 
 
 def drawn_text(drawn: int, path: FittedPath) -> str:
@@ -205,10 +208,10 @@ def group_color(number: int) -> str:
 
 def _name_groups(ax: Axes, path: FittedPath) -> None:
     """Write the rows that leave together above the place where they leave."""
-    relative, x, names = relative_weights(path), path.eps_bars, short_names(row_names(path))
+    values, x, names = row_values(path).values, path.eps_bars, short_names(row_names(path))
     labels = []
     for number, group in enumerate(leaving_groups(path)):
-        height = float(relative[group.rows, group.at].mean())
+        height = float(values[group.rows, group.at].mean())
         text = rows_text(group.rows, names, path.unit)
         labels.append(Label(float(x[group.at]), height, text, group_color(number)))
     lay_out(ax)
@@ -233,7 +236,7 @@ def _add_legend(fig: Figure, path: FittedPath, shown: int) -> None:
         (f"{path.unit} never flagged", {**NEVER, "linewidth": 1.6}),
     ]
     if flagged_that_stay(path).any():
-        entries.append((f"{path.unit} flagged that stays", {**STAYS, "linewidth": 1.6}))
+        entries.append((f"{path.unit} that does not leave", {**STAYS, "linewidth": 1.6}))
     if len(path.jumps):
         entries.append(("jump", JUMP))
     if path.choice is not None:

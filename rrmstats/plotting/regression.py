@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import chi2
@@ -18,22 +18,21 @@ from rrmstats.plotting.arrays import (
 from rrmstats.plotting.canvas import (
     CLASSICAL,
     CUTOFF,
-    GRAY,
     REFERENCE,
     ROBUST,
-    WEIGHT_COLORS,
     DrawnRows,
     add_legend,
     axes_grid,
     cutoff_level,
+    draw_colored_rows,
     draw_rows,
-    flagged_rows,
-    is_many,
     one_axes,
     outline,
 )
-from rrmstats.plotting.captions import large_weights_note, write_caption, write_caption_below
+from rrmstats.plotting.captions import flags_note, write_caption, write_caption_below
 from rrmstats.plotting.catalog import checked_picture
+from rrmstats.plotting.classification import BINS, draw_reliability
+from rrmstats.plotting.explanations import draw_explanation, is_explained
 from rrmstats.plotting.generalized import (
     deviance_residuals,
     draw_means,
@@ -42,7 +41,7 @@ from rrmstats.plotting.generalized import (
     response_name,
 )
 from rrmstats.plotting.names import name_rows
-from rrmstats.plotting.offers import Array, Flags, GeneralizedResults, RegressionResults
+from rrmstats.plotting.offers import Array, GeneralizedResults, LabelResults, RegressionResults
 from rrmstats.plotting.weights import draw_weights, weights_note
 
 if TYPE_CHECKING:
@@ -50,33 +49,41 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import TypeIs
 
+AnyRegression = RegressionResults | GeneralizedResults | LabelResults
+LEVERAGE = "Residuals and leverage"
 
-def is_generalized(
-    results: RegressionResults | GeneralizedResults,
-) -> TypeIs[GeneralizedResults]:
+
+def is_generalized(results: AnyRegression) -> TypeIs[GeneralizedResults]:
     """Return whether results are those of a generalized linear model."""
     return "resid_quantile" in dir(results)
 
 
+def is_binary(results: AnyRegression) -> TypeIs[LabelResults]:
+    """Return whether results are those of a logistic regression."""
+    return "pred_table" in dir(results)
+
+
 def plot_diagnostics(
-    results: RegressionResults | GeneralizedResults,
+    results: AnyRegression,
     fig: Figure | None = None,
     level: float | None = None,
     label: int = 5,
 ) -> Figure:
-    """Plot a page of diagnostics of a linear or generalized linear regression.
+    """Plot a page of diagnostics of a linear, generalized linear or logistic regression.
 
     Residuals against robust distances of the rows of the design, which distinguish good from bad
-    leverage points; a QQ plot; the weights; and the roots of the residuals against the fit. If
-    the design has no robust distances, as with dummies alone, leverages take their place.
+    leverage points; a QQ plot; the explanation of the rows, as `plot_explanation` has it, or in
+    one step their weights; and the roots of the residuals against the fit. If the design has no
+    robust distances, as with dummies alone, leverages take their place.
 
-    Residuals of a generalized linear model are deviance residuals, and the last panel has them
-    with their signs, against the linear predictor. Its QQ plot has quantile residuals, which are
-    normal for counts too.
+    Residuals of generalized linear and logistic models are deviance residuals, and the last panel
+    has them with their signs, against the linear predictor. The QQ plot of a generalized linear
+    model has quantile residuals, which are normal for counts too. In its place a logistic
+    regression has observed against fitted shares of ones, as `plot_reliability` has them.
 
     Parameters
     ----------
-    results : results of RRMOLS or RRMGLM
+    results : results of RRMOLS, RRMGLM or RRMLogit
     fig : matplotlib Figure, optional
         Where to draw; by default a new one.
     level : float, optional
@@ -98,33 +105,42 @@ def plot_diagnostics(
     >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
     >>> fig = plot_diagnostics(res)
     >>> [ax.get_title() for ax in fig.axes]
-    ['Residuals and leverage', 'Normal QQ', 'Weights', 'Scale and location']
+    ['Residuals and leverage', 'Normal QQ', 'Explanation', 'Scale and location']
     """
     picture = checked_picture("plot_diagnostics", results)
     fig, axes = axes_grid(fig, (2, 2), picture.size)
-    (leverage_ax, qq_ax), (weights_ax, fit_ax) = axes
-    drawn = [
-        _draw_leverage(leverage_ax, results, level, label),
-        draw_weights(weights_ax, results, "index", label),
-    ]
-    last = "Scale and location"
-    if is_generalized(results):
-        last = "Residuals and fit"
-        drawn.append(draw_quantile_residuals(qq_ax, results, level, label))
+    (leverage_ax, second_ax), (rows_ax, fit_ax) = axes
+    drawn = [_draw_leverage(leverage_ax, results, level, label)]
+    second, last = "Normal QQ", "Residuals and fit"
+    if is_binary(results):
+        second = "Reliability"
+        draw_reliability(second_ax, results, BINS)
+        drawn.append(draw_residuals_by_fit(fit_ax, results, level, label))
+    elif is_generalized(results):
+        drawn.append(draw_quantile_residuals(second_ax, results, level, label))
         drawn.append(draw_residuals_by_fit(fit_ax, results, level, label))
     else:
-        drawn.append(_draw_qq(qq_ax, results, level, label))
+        last = "Scale and location"
+        drawn.append(_draw_qq(second_ax, results, level, label))
         drawn.append(_draw_scale_location(fit_ax, results, level, label))
-    titles = ["Residuals and leverage", "Normal QQ", "Weights", last]
-    for ax, title in zip(axes.flat, titles, strict=True):
+    if is_explained(results):
+        rows, note = "Explanation", results.explanation.sentence
+        drawn += draw_explanation(rows_ax, results, level, label)
+    else:
+        weights = draw_weights(rows_ax, results, "index", label)
+        rows, note = "Weights", weights_note(weights.results, results, level)
+        drawn.append(weights)
+    for ax, title in zip(axes.flat, (LEVERAGE, second, rows, last), strict=True):
         ax.set_title(title)
-    write_caption_below(fig, weights_note(drawn[1].results, results, level))
+    write_caption_below(fig, note)
     name_rows(*drawn)
     return fig
 
 
-def _residuals(results: RegressionResults | GeneralizedResults) -> tuple[Array, str]:
+def _residuals(results: AnyRegression) -> tuple[Array, str]:
     """Return the residuals to show and their name; an exact fit cannot standardize them."""
+    if is_binary(results):
+        return np.asarray(results.resid_dev), "deviance residual"
     if is_generalized(results):
         return deviance_residuals(results), "deviance residual"
     if results.scale > 0:
@@ -132,9 +148,7 @@ def _residuals(results: RegressionResults | GeneralizedResults) -> tuple[Array, 
     return np.asarray(results.resid), "residual"
 
 
-def _draw_leverage(
-    ax: Axes, results: RegressionResults | GeneralizedResults, level: float | None, label: int
-) -> DrawnRows:
+def _draw_leverage(ax: Axes, results: AnyRegression, level: float | None, label: int) -> DrawnRows:
     model = results.model
     x = model.design_distances()
     if x is None:
@@ -144,6 +158,8 @@ def _draw_leverage(
         xlabel = "robust distance of the predictors"
         limit = np.sqrt(chi2.ppf(cutoff_level(level), len(varying_columns(model.exog))))
     cutoff = np.sqrt(chi2.ppf(cutoff_level(level), 1))
+    if is_binary(results):  # the deviance residual of a label of probability 1 - level
+        cutoff = np.sqrt(-2 * np.log(1 - cutoff_level(level)))
     ax.axhline(-cutoff, **CUTOFF)
     ax.axhline(cutoff, **CUTOFF, label="cutoffs")
     ax.axvline(limit, **CUTOFF)
@@ -174,7 +190,9 @@ def plot_fit(
     ax: Axes | None = None,
     label: int = 5,
 ) -> Figure:
-    """Plot a regression on one predictor, its weights as colors, beside the classical fit.
+    """Plot a regression on one predictor beside the classical fit.
+
+    Colors tell how likely each row is bad, or in one step its weight.
 
     Parameters
     ----------
@@ -207,49 +225,21 @@ def plot_fit(
     model = results.model
     column = predictor_column(model.exog, model.exog_names, exog_idx)
     fig, ax = one_axes(ax, picture.size)
-    x, flagged = model.exog[:, column], flagged_rows(results)
-    y, name = model.endog, model.endog_names
+    x, y, name = model.exog[:, column], model.endog, model.endog_names
     if is_generalized(results):
         y, name = results.model.rates, response_name(results)
-    points = _draw_by_weight(ax, x, y, np.asarray(results.relative_weights), flagged)
+    flagged = draw_colored_rows(ax, results, x, y)
     if is_generalized(results):
         draw_means(ax, results, column)
     else:
         _draw_lines(ax, results, column)
-    fig.colorbar(points, ax=ax, label="weight * n")
     ax.set(xlabel=plain(model.exog_names[column]), ylabel=plain(name))
     alone = len(varying_columns(model.exog)) == 1
     lines = "" if alone else "The lines have the other predictors at their weighted means."
-    write_caption(ax, lines, large_weights_note(results))
-    ax.margins(0.08)
+    write_caption(ax, lines, flags_note(results))
     add_legend(ax, x, y)
     name_rows(DrawnRows(ax, results, x, y, flagged, label))
     return fig
-
-
-def _draw_by_weight(ax: Axes, x: Array, y: Array, relative: Array, flagged: Flags) -> Any:
-    """Draw rows in the colors of their weights and return the points last drawn.
-
-    The legend shows their shapes without a color, since each row has its own.
-    """
-    many = is_many(x)
-    style: dict[str, Any] = {
-        **WEIGHT_COLORS,
-        "vmax": float(relative.max()),
-        "s": 9 if many else 36,
-        "edgecolors": GRAY,
-        "linewidths": 0.1 if many else 0.7,  # edges of many rows would hide their colors
-        "zorder": 3,
-        "rasterized": many,
-    }
-    shape: dict[str, Any] = {"linestyle": "none", "mfc": "none", "mec": GRAY}
-    points = None
-    names = ("row", f"flagged ({flagged.sum()})")
-    for rows, marker, name in zip((~flagged, flagged), "o^", names, strict=True):
-        if rows.any():
-            points = ax.scatter(x[rows], y[rows], c=relative[rows], marker=marker, **style)
-            ax.plot([], [], marker=marker, label=name, **shape)
-    return points
 
 
 def _draw_lines(ax: Axes, results: RegressionResults, column: int) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rrmstats.plotting.canvas import CUTOFF, DrawnRows, draw_rows, one_axes
+from rrmstats.plotting.canvas import CUTOFF, DrawnRows, draw_colored_rows, draw_rows, one_axes
 from rrmstats.plotting.captions import large_weights_note, write_caption
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.names import name_rows
@@ -22,6 +22,8 @@ def plot_weights(
 ) -> Figure:
     """Plot the weights of the rows, or of the groups of a model that has groups.
 
+    In two steps the color of a row tells how likely it is bad.
+
     Parameters
     ----------
     results : results of any model
@@ -30,7 +32,8 @@ def plot_weights(
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     label : int, optional
-        How many of the flagged rows to label by their index, those of least weight first.
+        How many of the flagged rows to label by their index, those most likely bad or of least
+        weight first.
 
     Returns
     -------
@@ -72,11 +75,15 @@ def draw_weights(ax: Axes, results: Results, against: str, label: int) -> DrawnR
     top = 1.2 * max(relative.max(), 1.0)
     settings: dict[str, Any] = {
         "xlabel": unit if by_index else "loss",
-        "unit": unit,
         "ylabel": "weight * n",
         "ylim": (-0.06 * top, top),
     }
-    drawn = draw_rows(ax, results, x, relative, label=label, **settings)
+    if getattr(results, "prob_bad", None) is None:
+        drawn = draw_rows(ax, results, x, relative, label=label, unit=unit, **settings)
+    else:
+        flagged = draw_colored_rows(ax, results, x, relative, unit)
+        ax.set(**settings)
+        drawn = DrawnRows(ax, results, x, relative, flagged, label)
     if by_index:
         ax.locator_params(axis="x", integer=True)
     ax.legend(loc="upper center", ncols=3)

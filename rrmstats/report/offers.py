@@ -59,8 +59,8 @@ class ReportedResults(offers.Results, Protocol):
     def summary(self) -> Any:
         """Return the tables of the fit as statsmodels' Summary."""
 
-    def weight_table(self, k: int) -> pd.DataFrame:
-        """Return the k rows of smallest weight."""
+    def suspicious_table(self, k: int) -> pd.DataFrame:
+        """Return at most k rows, those most likely bad or in one step of smallest weight."""
 
     def outlier_table(self, k: int) -> pd.DataFrame:
         """Return at most k flagged rows, the smallest weights first."""

@@ -6,16 +6,18 @@ import os
 import re
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from rrmstats.files import check_target, write_whole
 from rrmstats.report.figures import figure_texts
 from rrmstats.report.offers import ReportedResults
 from rrmstats.report.provenance import call_pairs, provenance_pairs
 from rrmstats.report.style import STYLE
-from rrmstats.report.tables import flagged_text, pairs_table, simple_table, weights_text
+from rrmstats.report.tables import flagged_text, pairs_table, simple_table, suspicious_text
 
-# The summary has a short table with this title, which the report replaces by a longer one.
-OWN_SECTION = "Smallest weights"
+# The summary has a short table with one of these headings, which the report replaces by a longer
+# one.
+OWN_SECTIONS = ("Smallest weights", "Most likely bad")
 
 
 def write_report(
@@ -55,7 +57,7 @@ def write_report(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     text = write_report(res, f"{folder}/stars.html").read_text(encoding="utf-8")
     >>> text.count("<svg"), text.count("http")
-    (4, 0)
+    (5, 0)
     """
     target = Path(path)
     check_target(target)
@@ -72,16 +74,21 @@ def page_text(results: ReportedResults, title: str | None = None) -> str:
         section("The call", pairs_table(call_pairs(results))),
         section(
             "Summary",
-            *(simple_table(table) for table in summary.tables if table.title != OWN_SECTION),
+            *(simple_table(table) for table in summary.tables if not is_own_section(table)),
             *(f"<p>{escape(note)}</p>" for note in notes),
         ),
-        section(OWN_SECTION, weights_text(results)),
+        section(*suspicious_text(results)),
         section("Flagged rows", flagged_text(results)),
         section("Pictures", *figure_texts(results)),
         section("Provenance", pairs_table(provenance_pairs(results.model))),
     ]
     script = Path(__file__).with_name("sort.js").read_text(encoding="utf-8")
     return document(heading, [*sections, f"<script>\n{script}</script>"])
+
+
+def is_own_section(table: Any) -> bool:
+    """Tell whether the report has a longer table in the place of one of the summary."""
+    return str(table[0][0].data).startswith(OWN_SECTIONS)
 
 
 def note_texts(text: str) -> list[str]:

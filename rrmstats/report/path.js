@@ -1,11 +1,11 @@
 "use strict";
 // One page of linked panels. Trace k of the panels of rows is the k-th of `rows`, which are groups
 // where these have the weights; the other panels show a highlighted one by the value of eps_bar at
-// which it loses half its weight.
+// which it leaves.
 (function () {
   const { unit, panels, rows } = JSON.parse(document.getElementById("path-data").textContent);
   const COLORS = ["#000000", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
-  const ROW_PANELS = ["weights", "residuals"];
+  const ROW_PANELS = ["rows", "residuals"];
   const OTHER_PANELS = ["coefficients", "fit"];
   const element = (id) => document.getElementById(id);
   const chosen = new Map(); // from the number of a row to its color

@@ -16,9 +16,11 @@ from rrmstats.plotting.path_arrays import (
     ever_flagged,
     is_far,
     jump_places,
-    relative_weights,
     residual_kind,
+    row_values,
 )
+from rrmstats.plotting.path_explanations import BAND as BAND_HEIGHT
+from rrmstats.plotting.path_explanations import explanation_colors, explanation_runs
 from rrmstats.plotting.paths import MOST_TERMS, term_limits
 from rrmstats.report.path_rows import ShownRow, hover_text, plotly_text
 
@@ -46,7 +48,7 @@ def all_panels(path: FittedPath, rows: Sequence[ShownRow]) -> dict[str, Json]:
     """Return the data and layout of each panel, by name."""
     return {
         "coefficients": coefficients_panel(path),
-        "weights": weights_panel(path, rows),
+        "rows": rows_panel(path, rows),
         "residuals": residuals_panel(path, rows),
         "fit": fit_panel(path),
     }
@@ -115,6 +117,26 @@ def places_shapes(path: FittedPath, axis: int) -> list[Json]:
     return [*shapes, vertical_line(float(path.choice.eps_bar), axis, GREEN, "solid", 2.5)]
 
 
+def explanation_shapes(path: FittedPath, axis: int) -> list[Json]:
+    """Return the band above one pair of axes whose color tells the explanation of the rows."""
+    runs = explanation_runs(path)
+    colors = explanation_colors(runs)
+    return [
+        {
+            "type": "rect",
+            "xref": axis_name("x", axis),
+            "yref": axis_name("y", axis) + " domain",
+            "x0": run.left,
+            "x1": run.right,
+            "y0": 1,
+            "y1": 1 + BAND_HEIGHT,
+            "fillcolor": colors[run.name],
+            "line": {"width": 0},
+        }
+        for run in runs
+    ]
+
+
 def base_layout(path: FittedPath, titles: Sequence[str], per_row: int, height: int) -> Json:
     """Return a layout of several pairs of axes in rows, with their titles."""
     rows = -(-len(titles) // per_row)
@@ -158,14 +180,18 @@ def add_axes(
         "anchor": axis_name("x", axis),
         "zerolinecolor": GRAY,
     }
-    layout["shapes"] += [frame_shape(axis), *places_shapes(path, axis)]
+    layout["shapes"] += [
+        frame_shape(axis),
+        *places_shapes(path, axis),
+        *explanation_shapes(path, axis),
+    ]
     layout["annotations"].append(
         {
             "text": f"<b>{plotly_text(title)}</b>",
             "xref": axis_name("x", axis) + " domain",
             "yref": axis_name("y", axis) + " domain",
             "x": 0.5,
-            "y": 1,
+            "y": 1 + BAND_HEIGHT,
             "yanchor": "bottom",
             "showarrow": False,
         }
@@ -229,12 +255,13 @@ def row_lines(
     return data
 
 
-def weights_panel(path: FittedPath, rows: Sequence[ShownRow]) -> Json:
-    """Return the weights of the rows or groups; trace k is the k-th row."""
-    layout = base_layout(path, [f"Weights of the {path.unit}s"], 1, 480)
-    layout["yaxis"] |= {"title": {"text": "weight * n"}, "rangemode": "tozero"}
-    values = relative_weights(path)
-    return {"data": row_lines(path, rows, values, values, "weight * n"), "layout": layout}
+def rows_panel(path: FittedPath, rows: Sequence[ShownRow]) -> Json:
+    """Return how likely the rows or groups are bad, or their weights; trace k is the k-th row."""
+    shown = row_values(path)
+    layout = base_layout(path, [f"{shown.title} of the {path.unit}s"], 1, 480)
+    layout["yaxis"] |= {"title": {"text": shown.name}, "rangemode": "tozero"}
+    data = row_lines(path, rows, shown.values, shown.values, shown.name)
+    return {"data": data, "layout": layout}
 
 
 def residuals_panel(path: FittedPath, rows: Sequence[ShownRow]) -> Json:

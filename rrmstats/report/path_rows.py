@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rrmstats.plotting.offers import FittedPath
-from rrmstats.plotting.path_arrays import Rows, row_names, smallest_weights_first
+from rrmstats.plotting.path_arrays import Rows, most_suspicious, row_names
 from rrmstats.report.tables import value_text
 
 # The page draws at most so many rows, and hovering shows at most so many of their variables.
@@ -27,7 +27,8 @@ class ShownRow(NamedTuple):
     position : int
     name : str
     leaves : float or None
-        Where the row loses half its weight; None if nowhere.
+        Where the row leaves: it becomes more likely bad than good, or in one step loses half its
+        weight; None if nowhere.
     values : list of (str, str)
         Its variables by name; of a group the number of rows and their means.
     """
@@ -40,7 +41,7 @@ class ShownRow(NamedTuple):
 
 def shown_rows(path: FittedPath, most: int = MOST_ROWS) -> list[ShownRow]:
     """Return the rows to show in the order of the data: at most so many, flagged ones first."""
-    rows = np.sort(smallest_weights_first(path, most))
+    rows = np.sort(most_suspicious(path, most))
     names, frame = row_names(path), row_data(path.model, len(path.model.endog))
     if path.unit == "group":
         frame = group_data(path, frame)

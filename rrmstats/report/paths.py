@@ -13,7 +13,8 @@ from rrmstats.files import check_target, write_whole
 from rrmstats.optional import require
 from rrmstats.plotting.catalog import checked_picture
 from rrmstats.plotting.offers import FittedPath
-from rrmstats.plotting.path_arrays import row_names, rows_text
+from rrmstats.plotting.path_arrays import row_names, row_values, rows_text
+from rrmstats.plotting.path_explanations import explanation_colors, explanation_runs
 from rrmstats.plotting.paths import MOST_TERMS
 from rrmstats.report.page import document, section
 from rrmstats.report.path_panels import all_panels
@@ -29,13 +30,13 @@ POLICY = (
 )
 HOW_TO_READ = """
 <p>eps_bar is the largest fraction of corrupted rows that a fit allows for. At 0 it is the
-classical fit; the larger it is, the more {unit}s may lose their weight. Estimates that stay the
+classical fit; the larger it is, the more {unit}s may be bad. Estimates that stay the
 same over a wide range of eps_bar can be trusted; where they jump, some {unit}s have left the
-fit.{note}</p>
+fit: they {leave}.{note}</p>
 <ul>
 <li>Hover over a line to see the {unit} and its data.</li>
 <li>Click a line to highlight the {unit} in every panel; click it again to release it. Panels
-without {unit}s show a highlighted {unit} by a dotted line where it loses half its weight.</li>
+without {unit}s show a highlighted {unit} by a dotted line where it leaves.</li>
 <li>Drag to zoom in, double-click to zoom out.</li>
 </ul>
 <p>Orange {unit}s are outliers at some value of eps_bar, gray ones at none. Dashed vertical lines
@@ -45,6 +46,9 @@ among {residuals} where 97.5 % of clean {unit}s lie.</p>
 JUMP_NOTE = """
 <p>At a jump coefficients change by more than their errors allow, or {unit}s are lost because
 another minimum of the risk has become the lowest.</p>
+"""
+EXPLANATION_NOTE = """
+<p>What the second step says of the {unit}s; the band above each panel has these colors.</p>
 """
 # What is said besides where weights are of groups.
 GROUP_NOTE = """ All rows of a group share its weight. Its distance is the mean loss of its rows as
@@ -56,9 +60,10 @@ def write_path_report(
 ) -> Path:
     """Write the fits along a grid of eps_bar as one interactive HTML page.
 
-    Coefficients, weights, residuals and contamination, with the data of each row on hovering;
-    clicking a row highlights it in every panel. The file does not load anything else. Of more
-    than 300 rows those of smallest weight are drawn.
+    Coefficients, how likely rows are bad (in one step their weights), residuals and
+    contamination, with the data of each row on hovering; clicking a row highlights it in every
+    panel. The file does not load anything else. Of more than 300 rows those most likely bad, or
+    of smallest weight, are drawn.
 
     Parameters
     ----------
@@ -110,8 +115,12 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
         section("How to read this page", how_to_read(path), choice_text(path)),
         section(f"Find a {path.unit}", finder_text(path, rows)),
         section("Coefficients", terms_note(path), panel_text("coefficients")),
-        section(f"Weights and {residuals_name(path)}", pair_text("weights", "residuals")),
+        section(
+            f"{row_values(path).title} and {residuals_name(path)}",
+            pair_text("rows", "residuals"),
+        ),
         section("Scale and contamination", panel_text("fit")),
+        *explanations_section(path),
         section(f"Highlighted {path.unit}s", chosen_table(path, rows)),
         section("Jumps", jumps_table(path, rows)),
         section("What changes along the path", signs_text(path)),
@@ -156,7 +165,9 @@ def residuals_name(path: FittedPath) -> str:
 def how_to_read(path: FittedPath) -> str:
     """Return what the page shows, of rows or of groups."""
     note = GROUP_NOTE if path.unit == "group" else ""
-    return HOW_TO_READ.format(unit=path.unit, residuals=residuals_name(path), note=note)
+    return HOW_TO_READ.format(
+        unit=path.unit, residuals=residuals_name(path), note=note, leave=row_values(path).leave
+    )
 
 
 def choice_text(path: FittedPath) -> str:
@@ -186,7 +197,8 @@ def finder_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     options = "".join(f'<option value="{escape(row.name)}"></option>' for row in rows)
     note = f"All {total} {unit}s are drawn."
     if len(rows) < total:
-        note = f"{len(rows)} of {total} {unit}s are drawn: outliers and those of smallest weight."
+        worst = row_values(path).worst
+        note = f"{len(rows)} of {total} {unit}s are drawn: outliers and {worst}."
     return (
         f"<p>{note}</p>\n"
         f'<p><label>Highlight the {unit} <input id="find" type="search" list="names" '
@@ -199,13 +211,42 @@ def finder_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
 
 def chosen_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     """Return the table of highlighted rows or groups, which the script fills."""
-    names = [path.unit, "", "loses half its weight at", *(name for name, _ in rows[0].values)]
+    names = [path.unit, "", "leaves at", *(name for name, _ in rows[0].values)]
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     return (
         '<p id="none-chosen">None. Click a line above.</p>\n'
         f'<div class="wide" id="chosen" hidden><table><thead><tr>{head}</tr></thead>'
         '<tbody id="chosen-rows"></tbody></table></div>'
     )
+
+
+def explanations_section(path: FittedPath) -> list[str]:
+    """Return the explanations along the path as a table with their colors; nothing in one step."""
+    runs = explanation_runs(path)
+    colors, fits = explanation_colors(runs), path.frame.drop_duplicates("eps_bar")
+    if not runs:
+        return []
+    titles = ("", "eps_bar", "explanation", "eps_hat", "flagged")
+    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
+    body = []
+    for run in runs:
+        some = fits.iloc[run.first : run.last + 1]
+        square = f'<td style="background: {colors[run.name]}; width: 1.5rem"></td>'
+        texts = [
+            range_text([f"{value:g}" for value in some["eps_bar"]]),
+            run.name,
+            range_text([f"{value:.3f}" for value in some["eps_hat"]]),
+            range_text([f"{value}" for value in some["n_flagged"]]),
+        ]
+        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+        body.append(f"<tr>{square}{cells}</tr>")
+    table = table_text(f"<tr>{head}</tr>", body, kind="words")
+    return [section("Explanations", EXPLANATION_NOTE.format(unit=path.unit) + table)]
+
+
+def range_text(values: Sequence[str]) -> str:
+    """Return the first and the last of some values, or the one that they share."""
+    return values[0] if len(set(values)) == 1 else f"{values[0]} to {values[-1]}"
 
 
 def panel_text(name: str) -> str:

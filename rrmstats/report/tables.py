@@ -63,14 +63,21 @@ def cell_text(cell: Any) -> str:
     return f"<td>{text}</td>" if scope is None else f'<th scope="{scope}">{text}</th>'
 
 
-def weights_text(results: ReportedResults) -> str:
-    """Return the rows of smallest weight as HTML."""
-    if getattr(results, "weights", None) is None:  # remove_data dropped them
-        return "<p>None: remove_data dropped the weights.</p>"
-    table = results.weight_table(SMALLEST)
+def suspicious_text(results: ReportedResults) -> tuple[str, str]:
+    """Return a heading, and the rows most likely bad or of smallest weight as HTML."""
+    if getattr(results, "weights", None) is None:
+        return "Smallest weights", "<p>None: remove_data dropped the weights.</p>"
+    table = results.suspicious_table(SMALLEST)
     left = int(results.nobs) - len(table)
-    note = f"<p>{left:,} rows of larger weight are not shown.</p>" if left > 0 else ""
-    return rows_table(table) + note
+    heading, others = "Smallest weights", f"{left:,} rows of larger weight"
+    if "prob_bad" in table:
+        heading = "Rows most likely bad"
+        least = "below 0.01"  # rows of a smaller one are no suspects
+        if len(table) == SMALLEST:
+            least = f"of {table['prob_bad'].iloc[-1]:.2g} or less"
+        others = f"{left:,} rows with a prob_bad {least}"
+    rows = rows_table(table) if len(table) else "<p>None.</p>"
+    return heading, rows + (f"<p>{others} are not shown.</p>" if left > 0 else "")
 
 
 def flagged_text(results: ReportedResults) -> str:

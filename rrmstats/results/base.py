@@ -18,11 +18,12 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.report import write_report
 from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.bound import BoundResults
+from rrmstats.results.explained_distances import ExplainedDistances
 from rrmstats.results.inference import Inference, shifted_intervals
 from rrmstats.results.pictures import drawn
 from rrmstats.results.refusals import Meaningless, refused
 from rrmstats.results.stability import Stability
-from rrmstats.results.steps import NO_PROBABILITIES, ONE_STEP
+from rrmstats.results.steps import ONE_STEP
 from rrmstats.results.summary import bad_rows_text, make_summary, make_summary2
 from rrmstats.results.tables import Table
 
@@ -69,11 +70,11 @@ class RRMResults(BoundResults):
     first_step : results or None
         Results of the first step where these are of the second.
     eps_hat, eps_hat_se : float
-        Estimated fraction of bad rows and its standard error; NaN where the model has no such
-        estimate.
+        Estimated fraction of bad rows, those of bad groups where rows come in groups, and its
+        standard error; NaN where the model has no such estimate.
     prob_bad : ndarray, shape (n,)
-        Probability of each row to be bad; that of its group, where groups share a weight. Only
-        in two steps.
+        Probability of each row to be bad; that of its group, where rows come in groups. Only in
+        two steps.
     cov_type : {"sandwich", "nonrobust", "cluster", "HAC", "bootstrap"}
         How standard errors are found.
     bootstrap : Replicates or None
@@ -137,8 +138,7 @@ class RRMResults(BoundResults):
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
         if name == "prob_bad":
-            grouped = self.__dict__.get("_unit") == "group"
-            raise AttributeError(f"prob_bad {NO_PROBABILITIES if grouped else ONE_STEP}")
+            raise AttributeError(f"prob_bad {ONE_STEP}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:
@@ -161,9 +161,25 @@ class RRMResults(BoundResults):
     def _repr_latex_(self) -> str:
         return str(self.summary().as_latex())
 
+    plot_explanation = drawn(plotting.plot_explanation)
     plot_weights = drawn(plotting.plot_weights)
     plot_trace = plotting.plot_trace
     report = write_report
+
+    def explained_distances(self) -> ExplainedDistances:
+        """Return residuals or distances of the rows, as `plot_explanation` shows them.
+
+        With the densities of good and of bad rows, where the explanation has simple ones.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> rrmstats.cov("~ x1 + x2 + x3", hbk).fit().explained_distances().name
+        'robust distance'
+        """
+        name = "distance" if self._unit == "row" else "mean loss as a normal score"
+        return ExplainedDistances(self._unit_distances(), name)
 
     @property
     def bootstrap(self) -> Replicates | None:
@@ -260,7 +276,7 @@ class RRMResults(BoundResults):
         (True, False)
         """
         _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
-        _ = self.explanation, self.explanations, self._bad_of_all
+        _ = self.explanation, self.explanations, self._bad_of_all, self.rival, self._rival_note
         _ = self.model.endog_names, self.model.data.row_labels
         if self.first_step is not None:
             self.first_step.remove_data()

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
 
 from rrmstats.core.choice import Choice
 from rrmstats.results.grouping import GroupResults
 from rrmstats.results.stability import Stability
+
+if TYPE_CHECKING:
+    from rrmstats.results.path_results import RRMPath
 
 # Packages whose code stands between a user and a warning.
 WITHIN = {"rrmstats", "statsmodels", "functools"}
@@ -36,6 +42,44 @@ class BoundResults(GroupResults):
     def term_names(self) -> list[str]:
         """Names of what the model estimates."""
         return list(self.model.data.param_names)
+
+    def path(self, eps_bar: ArrayLike | None = None, *, progress: bool | None = None) -> RRMPath:
+        """Fit the model at each of several bounds, with the steps and the options of this fit.
+
+        Parameters
+        ----------
+        eps_bar : array_like, optional
+            The bounds; see `path` of the model.
+        progress : bool, optional
+            Show a progress bar; see `path` of the model.
+
+        Returns
+        -------
+        RRMPath
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars).fit()
+        >>> path = res.path([0, 0.1, 0.2])
+        >>> path.steps, path.choice.eps_bar == res.eps_bar
+        (2, True)
+        """
+        setting, inference = self._estimate.setting, self._inference
+        found: RRMPath = self.model.path(
+            eps_bar,
+            steps=self.steps,
+            n_starts=setting.n_starts,
+            rng=setting.rng,
+            tol=setting.tol,
+            maxiter=setting.maxiter,
+            cov_type=inference.cov_type,
+            cov_kwds=inference.cov_kwds,
+            use_t=inference.use_t,
+            progress=progress,
+        )
+        return found
 
     def _bound_notes(self) -> list[str]:
         """Return how `eps_bar` was chosen, and whether a larger one changes the fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,16 @@ from rrmstats import plotting
 from rrmstats.core.block_array import row_map
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
-from rrmstats.losses.components import ComponentsEstimate, flat_rows
+from rrmstats.core.explanations import Bad
+from rrmstats.losses.components import ComponentsEstimate, ExplainedComponents, flat_rows
+from rrmstats.losses.covariance import ExplainedCovariance
+from rrmstats.losses.explained_densities import (
+    plane_densities,
+    plane_distances,
+    scatter_densities,
+)
 from rrmstats.losses.matrices import MAD_UNIT, lengths, weighted_median
+from rrmstats.results.explained_distances import ExplainedDistances
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
@@ -216,6 +225,32 @@ class RRMPCAResults(MultivariateResults):
         """Return the larger of the two distances of each row, in units of its cut-off."""
         off = row_map(ratios, self._orthogonal(), self.orthogonal_cutoff(), tail=())
         return np.maximum(self._score_lengths() / self.score_cutoff(), off)
+
+    def explained_distances(self) -> ExplainedDistances:
+        """Return distances off the subspace, as `plot_explanation` shows them; see `RRMResults`.
+
+        Where bad rows lie within the subspace alone they are the distances within it.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.pca("~ x1 + x2 + x3", hbk, n_components=1).fit()
+        >>> res.explained_distances().name
+        'distance off the subspace, standardized'
+        """
+        estimate = self._estimate
+        if not isinstance(estimate, ExplainedComponents):
+            return super().explained_distances()
+        plane, inner = estimate.off, estimate.inner
+        off = plane.told.chosen.bad is not Bad.NONE
+        if not off and isinstance(inner, ExplainedCovariance):
+            densities = partial(scatter_densities, inner.rows)
+            return ExplainedDistances(self._score_lengths(), "score distance", densities)
+        if len(plane.rows.data) != self.nobs:  # a sample of the rows
+            return ExplainedDistances(self._orthogonal(), "orthogonal distance")
+        name = "distance off the subspace, standardized"
+        return ExplainedDistances(plane_distances(plane), name, partial(plane_densities, plane))
 
     def _flags(self, level: float) -> np.ndarray:
         each = np.sqrt(level)  # a clean row must pass both

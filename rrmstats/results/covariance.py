@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from statsmodels.iolib.summary import Summary
 from rrmstats import plotting
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
-from rrmstats.losses.covariance import CovarianceEstimate
+from rrmstats.losses.covariance import CovarianceEstimate, ExplainedCovariance
+from rrmstats.losses.explained_densities import scatter_densities
 from rrmstats.losses.matrices import lengths
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explained_distances import ExplainedDistances
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
@@ -94,6 +97,7 @@ class RRMCovResults(MultivariateResults):
         self._mean, self._cov, self._raw_cov = estimate.mean, estimate.cov, estimate.raw_cov
         self.hyperplane: Hyperplane | None = None
         plane = estimate.plane
+        self._plane_width = 0.0 if plane is None else plane.width
         if plane is not None:
             self.hyperplane = Hyperplane(
                 self._by_variable(plane.normal), plane.offset, plane.count
@@ -171,7 +175,7 @@ class RRMCovResults(MultivariateResults):
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)
             off = np.abs(values @ normal - self.hyperplane.offset)
-            distance = np.where(off > 1e-8 * np.abs(values) @ np.abs(normal), np.inf, distance)
+            distance = np.where(off > self._plane_width, np.inf, distance)
         return distance
 
     @property
@@ -181,6 +185,22 @@ class RRMCovResults(MultivariateResults):
 
     def _distances(self) -> Array:
         return self._distances_of(self.model.endog)
+
+    def explained_distances(self) -> ExplainedDistances:
+        """Return the distances of the rows, as `plot_explanation` shows them; see `RRMResults`.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> rrmstats.cov("~ x1 + x2 + x3", hbk).fit().explained_distances().name
+        'robust distance'
+        """
+        estimate = self._estimate
+        if not isinstance(estimate, ExplainedCovariance):
+            return super().explained_distances()
+        densities = partial(scatter_densities, estimate.rows)
+        return ExplainedDistances(self._distances(), "robust distance", densities)
 
     def _flags(self, level: float) -> np.ndarray:
         return self._distances() > self.cutoff(level)

@@ -59,6 +59,11 @@ BAD_ROWS = {
     Bad.LABEL_NOISE: "{share} of the labels are wrong, wherever the {unit} lie.",
     Bad.UNLIKELY_LABELS: "{share} of the labels are wrong, where the model is nearly sure.",
 }
+#: The same of groups, where it differs.
+BAD_GROUPS: Mapping[Good | Bad, str] = {
+    Bad.FALSE_ZEROS: "{share} of the {unit} have only zeros, which the model does not expect.",
+    Bad.LABEL_NOISE: "{share} of the {unit} have labels that were flipped.",
+}
 #: Kinds of bad rows that one row may be by itself, and how it is told.
 ALONE = (Bad.WIDE, Bad.CLUSTER, Bad.SCATTERED)
 ONE_BAD = "One of the {unit} ({share}) lies far from the others."
@@ -119,6 +124,10 @@ NOT_COMPARED = "No {unit} may be bad, since eps_bar is 0."
 #: Where the share of bad rows is that of the bound.
 AT_LEAST = {"{share} of": "At least {share} of", "({share})": "(at least {share})"}
 AT_BOUND = "The share of bad rows is at its bound, eps_bar: more may be bad. Try a larger eps_bar."
+AT_LARGEST = (
+    "The share of bad rows is at the largest bound that the rows allow: the fit may describe a "
+    "minority of them. Look at the data, or use a model that fits more of the rows."
+)
 DIRECTION_ONLY = (
     "A hyperplane separates the labels that are not called flipped: only the direction of the "
     "coefficients is identified, not their size, so that there are no standard errors, tests or "
@@ -175,7 +184,7 @@ def described(
     ----------
     explanation : Explanation
     unit : str, optional
-        What is good or bad: "rows" or "groups".
+        What is good or bad: "rows" or "groups". The sentence has their share.
     wording : mapping, optional
         Sentences of the model that differ from those of others.
     eps_bar : float, optional
@@ -194,7 +203,9 @@ def described(
     '13 % of the rows are scattered far from the others.'
     """
     good, bad = explanation.good, explanation.bad
-    wording = wording or {}
+    wording, share = wording or {}, explanation.eps
+    if unit == "groups":
+        wording, share = {**BAD_GROUPS, **wording}, float(explanation.prob_bad.mean())
     if eps_bar == 0:
         text = NOT_COMPARED
     elif bad is Bad.NONE:
@@ -204,9 +215,9 @@ def described(
         beside = f" {wording[good]}" if good in wording and good is not Good.PLAIN else ""
         text += beside or BESIDE_BAD_ROWS[good]
         if eps_bar is not None and at_bound(explanation.eps, eps_bar):
-            for share, least in AT_LEAST.items():
-                text = text.replace(share, least)
-    sentence = text.format(unit=unit, share=percent(explanation.eps))
+            for exact, least in AT_LEAST.items():
+                text = text.replace(exact, least)
+    sentence = text.format(unit=unit, share=percent(share))
     return ChosenExplanation(explanation.name, sentence)
 
 

@@ -18,6 +18,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.generalized import GeneralizedEstimate
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explained_distances import ExplainedDistances
 from rrmstats.results.explanations import AT_BOUND, BY_FAMILY, DIRECTION_ONLY, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
@@ -171,6 +172,20 @@ class RRMGLMResults(RRMResults):
 
     def _distances(self) -> Array:
         return self.resid_scaled
+
+    def explained_distances(self) -> ExplainedDistances:
+        """Return deviance residuals, as `plot_explanation` shows them; see `RRMResults`.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> rrmstats.poisson("calls ~ hour", calls, 0.2).fit().explained_distances().name
+        'deviance residual'
+        """
+        if self._unit != "row":
+            return super().explained_distances()
+        return ExplainedDistances(self._distances(), "deviance residual")
 
     def _flags(self, level: float) -> np.ndarray:
         return self._estimate.tail() < 1 - level

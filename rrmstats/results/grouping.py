@@ -200,27 +200,25 @@ class GroupResults(StepResults):
         return estimate.flags(checked_level(level))
 
     def _group_notes(self) -> list[str]:
-        """Return a sentence on the groups, where there are any."""
+        """Return sentences on the groups, where there are any."""
         if self.model.groups is None:
             return []
-        count, flagged = len(self.model.group_labels), ""
+        count, two = len(self.model.group_labels), self.steps == 2 and self.explanation is not None
+        named = ""
         if self.weights is not None and self.eps_bar > 0:
-            flags = self.outlier_groups(0.999)
+            flags = self.outlier_groups(None if two else 0.999)
             names = [str(label) for label in flags.index[flags]]
             shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
-            flagged = f" Far out: {shown}." if names else " None is far out."
-        estimate, stayed = self.__dict__.get("_estimate"), ""
-        if isinstance(estimate, GroupedEstimate) and estimate.hidden:
-            stayed = (
-                " A group whose responses were all opposite would often not be far out: there is "
-                "no second step, and no estimate of the corrupted fraction."
-            )
-        elif isinstance(estimate, GroupedEstimate) and estimate.stayed:
-            stayed = (
-                " The second step stayed with the first: without only the groups that are far out "
-                "the fit differs by more than chance."
-            )
-        return [
-            f"Each of {count} groups has one weight, which its rows share; eps_bar bounds the "
-            f"fraction of rows in corrupted groups.{flagged}{stayed}"
+            found = "Bad" if two else "Far out"
+            named = f" {found}: {shown}." if names else f" None is {found.lower()}."
+        how = "is good or bad as a whole" if two else "has one weight, which its rows share"
+        notes = [
+            f"Each of {count} groups {how}; eps_bar bounds the fraction of rows in bad groups."
+            f"{named}"
         ]
+        if self._design_effect > 1:
+            notes.append(
+                "The rows of a group depend on each other: where bad groups are told from good "
+                f"ones, a group counts as if it had 1 / {self._design_effect:.2g} of its rows."
+            )
+        return notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +18,10 @@ from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import FLAGGED
-from rrmstats.losses.regression import RegressionEstimate
+from rrmstats.losses.explained_densities import regression_densities
+from rrmstats.losses.regression import ExplainedRegression, RegressionEstimate
 from rrmstats.results.base import RRMResults
+from rrmstats.results.explained_distances import ExplainedDistances
 from rrmstats.results.explanations import ONE_SIDE, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.influence import RRMInfluence
@@ -183,6 +186,22 @@ class RRMOLSResults(RRMResults):
     def _flags(self, level: float) -> np.ndarray:
         return np.abs(self.resid) > self._estimate.residual_cutoffs(level)
 
+    def explained_distances(self) -> ExplainedDistances:
+        """Return standardized residuals, as `plot_explanation` shows them; see `RRMResults`.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> rrmstats.ols("log_light ~ log_te", stars).fit().explained_distances().name
+        'standardized residual'
+        """
+        estimate = self._estimate
+        if not isinstance(estimate, ExplainedRegression):
+            return super().explained_distances()
+        densities = partial(regression_densities, estimate.rows)
+        return ExplainedDistances(self._distances(), "standardized residual", densities)
+
     def get_influence(self) -> RRMInfluence:
         """Return leverages, studentized residuals, Cook's distances and deletion effects.
 
@@ -231,6 +250,9 @@ class RRMOLSResults(RRMResults):
         """
         self.model._refuse_partitions("outlier_test", "use outliers(level) for flags")
         labels, free = self.model.data.row_labels, self._estimate.scale_freedom()
+        if self.eps_bar == 0:  # as statsmodels has it, each in a fit without the row
+            external = np.asarray(self.get_influence().resid_studentized_external)
+            return outlier_frame(external, free - 1, method, alpha, labels)
         unit = self._estimate.residual_cutoffs(TEST_LEVEL) / t.ppf((1 + TEST_LEVEL) / 2, free)
         return outlier_frame(standardized(self.resid, unit**2), free, method, alpha, labels)
 

@@ -85,6 +85,7 @@ class RRMLogitResults(RRMResults):
         self.identified = estimate.identified
         self._rank = estimate.problem.n_params
 
+    plot_diagnostics = drawn(plotting.plot_diagnostics)
     plot_separation = drawn(plotting.plot_separation)
     plot_reliability = drawn(plotting.plot_reliability)
 

@@ -17,12 +17,14 @@ from rrmstats.core.choice import Choice
 from rrmstats.core.comparison import Agreement, compare
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.explanations import Good
 from rrmstats.core.steps import second_steps
 from rrmstats.report import write_path_report
 from rrmstats.results.grouping import GroupView
 from rrmstats.results.inference import Inference
 from rrmstats.results.path_summary import make_path_summary
 from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
+from rrmstats.results.steps import ONE_STEP
 
 
 class RRMPath:
@@ -95,7 +97,7 @@ class RRMPath:
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
         >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path()
-        >>> "0.04 to 0.06" in path.summary().as_text()
+        >>> "Fits by eps_bar" in path.summary().as_text()
         True
         """
         return make_path_summary(self)
@@ -146,7 +148,8 @@ class RRMPath:
     def choice(self) -> Choice | None:
         """The bound that ``eps_bar="auto"`` chooses; None where "auto" does not work.
 
-        It need not be on the grid. The model makes the choice when it is first asked for.
+        It need not be on the grid. The model makes the choice when it is first asked for; the
+        path of a fit has that of the fit.
 
         Examples
         --------
@@ -156,6 +159,8 @@ class RRMPath:
         >>> path.choice.eps_bar
         0.22
         """
+        if self.model.choice is not None:  # that of the fit
+            return self.model.choice
         try:
             return self.model.chosen(self._estimates[0].setting)
         except NotImplementedError:
@@ -182,9 +187,9 @@ class RRMPath:
 
         Columns are eps_bar, term, estimate, std_err, the 95 % interval (lower, upper), and what
         concerns the whole fit: risk, ``lambda_``, scale (NaN where the model has none), eps_hat,
-        n_kish and n_flagged, the number of rows or groups that are outliers. The terms of
-        principal components are the eigenvalues and the loadings, whose signs are aligned along
-        the path.
+        n_kish, n_flagged, the number of rows or groups that are outliers, and the name of the
+        explanation of the rows (None where there is none). The terms of principal components are
+        the eigenvalues and the loadings, whose signs are aligned along the path.
         """
         blocks = []
         for i, terms in enumerate(self._terms):
@@ -204,6 +209,7 @@ class RRMPath:
                         "eps_hat": results.eps_hat,
                         "n_kish": results.n_kish,
                         "n_flagged": int(self.flags.iloc[:, i].sum()),
+                        "explanation": self._explanations[i],
                     }
                 )
             )
@@ -227,6 +233,35 @@ class RRMPath:
         return self._by_unit([np.asarray(each.relative_weights) for each in self._units])
 
     @cached_property
+    def _explanations(self) -> list[str | None]:
+        """The name of the explanation at each bound; None where there is none."""
+        found = [each.explanation for each in self.results]
+        if self.steps == 1 or not any(found):
+            return [None] * len(self)
+        # Where no row may be bad, some models compare nothing.
+        plain = [Good.PLAIN.value if eps_bar == 0 else None for eps_bar in self.eps_bars]
+        return [each.name if each else other for each, other in zip(found, plain, strict=True)]
+
+    @cached_property
+    def prob_bad(self) -> pd.DataFrame:
+        """Probabilities of the rows or groups to be bad, one column per bound; in two steps only.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> path = rrmstats.ols("log_light ~ log_te", stars).path([0, 0.1, 0.2])
+        >>> (path.prob_bad.loc[10] > 0.5).tolist()
+        [False, True, True]
+        """
+        columns = [each._unit_prob_bad for each in self.results]
+        known = [column for column in columns if column is not None]
+        if self.steps == 1 or not known:
+            raise AttributeError(f"prob_bad {ONE_STEP}")
+        none = np.zeros_like(known[0])  # no row may be bad where eps_bar is 0
+        return self._by_unit([none if column is None else column for column in columns])
+
+    @cached_property
     def residuals(self) -> pd.DataFrame:
         """Standardized residuals or distances of the rows, one column per bound.
 
@@ -244,13 +279,15 @@ class RRMPath:
         """The bound at which each row or group leaves the fit.
 
         Columns `below_half` and `below_1pct` hold the smallest eps_bar of the grid from which on
-        its weight, in units of an equal one, stays below 0.5 and 0.01 to the end of the
-        grid; NaN where it is not below at the end.
+        its probability to be good stays below 0.5 and 0.01 to the end of the grid; NaN where it
+        is not below at the end. In one step it is the weight, in units of an equal one, that
+        stays below.
         """
         grid = np.r_[self.eps_bars, np.nan]
-        relative = self.relative_weights.to_numpy()
+        prob_bad = getattr(self, "prob_bad", None)
+        left = self.relative_weights if prob_bad is None else 1 - prob_bad
         columns = {
-            name: grid[left_for_good(relative, threshold)]
+            name: grid[left_for_good(left.to_numpy(), threshold)]
             for name, threshold in (("below_half", 0.5), ("below_1pct", 0.01))
         }
         return pd.DataFrame(columns, index=self.weights.index)

@@ -46,14 +46,25 @@ def _top(path: RRMPath) -> SimpleTable:
 
 
 def _fits(path: RRMPath) -> SimpleTable:
-    """Return what concerns whole fits, at bounds spread over the grid."""
-    places = np.unique(np.linspace(0, len(path) - 1, SHOWN_FITS).round().astype(int))
-    fits = path.frame.drop_duplicates("eps_bar").iloc[places]
+    """Return what concerns whole fits, at bounds spread over the grid.
+
+    In two steps these are the bounds at which another explanation is chosen, and others.
+    """
+    fits = path.frame.drop_duplicates("eps_bar").reset_index(drop=True)
+    names = fits["explanation"]
+    told = names.notna().any()
+    places = np.linspace(0, len(path) - 1, SHOWN_FITS).round().astype(int)
+    if told:
+        places = np.r_[places, np.flatnonzero(names != names.shift())]
+    fits = fits.iloc[np.unique(places)]
     cells = [
-        [f"{row.risk:.4g}", f"{row.eps_hat:.3f}", f"{row.n_kish:.1f}", str(row.n_flagged)]
+        [
+            (row.explanation or "n/a") if told else f"{row.risk:.4g}",
+            *(f"{row.eps_hat:.3f}", f"{row.n_kish:.1f}", str(row.n_flagged)),
+        ]
         for row in fits.itertuples()
     ]
-    headers = ["risk", "eps_hat", "n_kish", "flagged"]
+    headers = ["explanation" if told else "risk", "eps_hat", "n_kish", "flagged"]
     stubs = [f"{value:g}" for value in fits["eps_bar"]]
     return SimpleTable(cells, headers, stubs, "Fits by eps_bar", txt_fmt=fmt_base)
 

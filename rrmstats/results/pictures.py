@@ -20,7 +20,9 @@ def drawn(plot: PlotT) -> PlotT:
         seen = results.seen_rows
         figure: Figure = plot(seen, *args, **kwargs)
         if seen.nobs < results.nobs:
-            figure.supxlabel(sample_text(results), x=0.99, ha="right", fontsize=8)
+            caption = figure.get_supxlabel()
+            said = f"{caption}\n{sample_text(results)}" if caption else sample_text(results)
+            figure.supxlabel(said, x=0.99, ha="right", fontsize=8)
         return figure
 
     return method  # type: ignore[return-value]  # the same signature

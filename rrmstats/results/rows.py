@@ -15,6 +15,7 @@ from rrmstats.core.sandwich import relative_weights
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.results.hypotheses import WaldResults
 from rrmstats.results.labels import Labeled, labeled
+from rrmstats.results.summary import LIKELY
 from rrmstats.results.tables import Table
 
 # Fraction of clean rows that are not flagged, where flags go by distances.
@@ -130,8 +131,9 @@ class RowResults(WaldResults):
         Returns
         -------
         DataFrame
-            Loss, weight in units of equal ones, standardized residual or distance, and flag, by
-            the index of the data; the smallest weights first.
+            Loss, weight in units of equal ones, standardized residual or distance, in two steps
+            the probability to be bad, and flag, by the index of the data; the smallest weights
+            first.
 
         Examples
         --------
@@ -142,6 +144,34 @@ class RowResults(WaldResults):
         [10, 19, 29, 33]
         """
         return self._rows_at(self.order_by_weight(k), level)
+
+    def suspicious_table(self, k: int = 10) -> pd.DataFrame:
+        """Return the rows most likely bad, or in one step those of smallest weight.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many at most.
+
+        Returns
+        -------
+        DataFrame
+            As `weight_table` has it, the most likely bad rows first; those with a probability
+            below 1 % are left out.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> table = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit().suspicious_table()
+        >>> bool(table["prob_bad"].is_monotonic_decreasing), {10, 19, 29, 33} <= set(table.index)
+        (True, True)
+        """
+        prob_bad = self.__dict__.get("prob_bad")
+        if prob_bad is None:
+            return self.weight_table(k)
+        places = smallest(k, -prob_bad, -self.losses)
+        return self._rows_at(places[np.asarray(taken(places, prob_bad)[0]) >= LIKELY], None)
 
     def outlier_table(self, k: int | None = None, level: float | None = None) -> pd.DataFrame:
         """Return the flagged rows.
@@ -174,13 +204,19 @@ class RowResults(WaldResults):
         )
 
     def _rows_at(self, places: np.ndarray, level: float | None) -> pd.DataFrame:
-        """Return loss, weight, distance and flag of some rows."""
-        names = ["loss", "relative_weight", "distance", "outlier"]
-        columns = self.losses, self.relative_weights, self._distances(), self._flagged(level)
-        values = taken(places, *columns)
+        """Return loss, weight, distance, probability to be bad and flag of some rows."""
+        columns = {
+            "loss": self.losses,
+            "relative_weight": self.relative_weights,
+            "distance": self._distances(),
+            "prob_bad": self.__dict__.get("prob_bad"),
+            "outlier": self._flagged(level),
+        }
+        known = {name: values for name, values in columns.items() if values is not None}
+        values = taken(places, *known.values())
         labels = self._labels_at(places)
         index = places if labels is None else labels
-        return Table(dict(zip(names, values, strict=True)), index=index)
+        return Table(dict(zip(known, values, strict=True)), index=index)
 
     @cached_property
     def seen_rows(self) -> Any:

@@ -6,9 +6,11 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.explanations import Explanation
 from rrmstats.core.group_estimate import GroupedEstimate
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.results.explanations import (
@@ -23,8 +25,8 @@ from rrmstats.results.explanations import (
 )
 from rrmstats.results.inference import Inference
 from rrmstats.results.rows import RowResults
+from rrmstats.results.stability import listed
 
-NO_PROBABILITIES = "is not known where groups have the weights; group_weights has these"
 ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step, fit(steps=2), wins them back."
@@ -32,6 +34,9 @@ UNSEEN_FLIPS = (
     "Where no labels are called flipped, standard errors and intervals allow for random flips "
     "that do not show."
 )
+# Difference in BIC below which two explanations are about as good (Kass and Raftery, 1995), and
+# the level at which terms are significant.
+CLOSE, SIGNIFICANT = 2.0, 0.05
 CONDITIONAL = "Intervals are conditional on this explanation; see explanations for the others."
 
 
@@ -45,7 +50,9 @@ class StepResults(RowResults):
     def _set_steps(self, estimate: Estimate, inference: Inference) -> None:
         self._estimate, self._inference = estimate, inference
         self._rows_per_group = estimate.rows_per_group
-        self._unit = "group" if isinstance(estimate, GroupedEstimate) else "row"
+        self._unit, self._design_effect = "row", 1.0
+        if isinstance(estimate, GroupedEstimate):
+            self._unit, self._design_effect = "group", estimate.effect
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
         self._interval_shift, explained = estimate.interval_shift, estimate.explained
@@ -122,6 +129,52 @@ class StepResults(RowResults):
         variance = self._inference.of_influence(self._estimate, moves)
         return wald_pvalue(difference, variance)
 
+    @cached_property
+    def rival(self) -> Explanation | None:
+        """An explanation that is as good as the chosen one, and tells another story of a term.
+
+        Its BIC is within 2 of that of the chosen one, and the sign of a term that is significant
+        at the 5 % level is another there, or a term is significant in one of them alone. Errors
+        are those of the chosen one, and a constant counts for nothing. None where there is none.
+        """
+        explained = self._estimate.explained
+        if explained is None or self.steps == 1:
+            return None
+        close = [
+            each
+            for each in explained.explanations
+            if each is not explained.chosen and each.bic < explained.chosen.bic + CLOSE
+        ]
+        return next((each for each in close if self._changed_terms(each)), None)
+
+    def _changed_terms(self, other: Explanation) -> list[str]:
+        """Return the terms of which another explanation tells another story."""
+        found = self._estimate.params_of(other)
+        if found is None:
+            return []
+        own, error = np.asarray(self.params), np.asarray(self.bse)
+        sure = norm.ppf(1 - 0.5 * SIGNIFICANT) * error
+        told, elsewhere = np.abs(own) > sure, np.abs(found) > sure
+        opposite = (np.sign(own) != np.sign(found)) & (told | elsewhere)
+        changed = opposite | ((told != elsewhere) & (np.abs(found - own) > error))
+        constant = self.model.data.const_idx
+        places = [i for i in np.flatnonzero(changed) if i != constant]
+        return [str(self.model.data.param_names[i]) for i in places]
+
+    @cached_property
+    def _rival_note(self) -> str:
+        """What to know of an explanation that is as good as the chosen one; empty for none."""
+        if self.rival is None:
+            return ""
+        other = described(self.rival, f"{self._unit}s", self._wording, self.eps_bar)
+        chosen = self._estimate.explained
+        assert chosen is not None
+        return (
+            f"Another explanation is about as good (BIC larger by "
+            f"{self.rival.bic - chosen.chosen.bic:.1f}), {other.name}: {other.sentence} It tells "
+            f"another story of {listed(self._changed_terms(self.rival))}; see explanations."
+        )
+
     def _step_notes(self) -> list[str]:
         """Return how the second step explains the rows."""
         if self.steps == 1:
@@ -136,4 +189,4 @@ class StepResults(RowResults):
             notes.append(ANOTHER_MINIMUM)
         if at_bound(self.eps_hat, self.eps_bar):
             notes.append(AT_BOUND)
-        return notes
+        return [*notes, self._rival_note] if self._rival_note else notes

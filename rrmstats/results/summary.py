@@ -159,7 +159,8 @@ def suspicious(results: RRMResults) -> list[SimpleTable]:
         return []
     if prob_bad is None:
         order = smallest(SMALLEST, weights, -losses)
-        head, first, columns = "Smallest weights", "loss", losses
+        head = "Smallest weights" if view is None else "Smallest weights of groups"
+        first, columns = "loss", losses
         form = "{:.5g}"
     else:
         order = smallest(SMALLEST, -prob_bad, -losses)

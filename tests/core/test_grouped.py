@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rrmstats.core import GroupedProblem, Groups, entropy_weights, minimize
+from rrmstats.core.group_estimate import design_effect
 from rrmstats.core.setting import Setting
 from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.losses.covariance import CovarianceProblem
@@ -110,6 +111,23 @@ def test_a_part_of_the_groups_has_their_losses(uneven):
     np.testing.assert_allclose(
         grouped.take(some).losses(theta), grouped.losses(theta)[:, some], rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_rows_that_are_repeated_tell_no_more_than_one(name):
+    codes, rng = np.repeat(np.arange(150), 4), np.random.default_rng(6)
+    if name == "labels":
+        one = labels(rng, np.arange(150))
+        repeated = ClassificationProblem(one.endog[codes], one.exog[codes], alpha=1e-5)
+    elif name == "scatter":
+        repeated = CovarianceProblem(rng.standard_normal((150, 2))[codes])
+    else:
+        one = regression(rng, np.arange(150))
+        repeated = RegressionProblem(one.endog[codes], one.exog[codes])
+    for problem, least, most in ((repeated, 3.8, 6.0), (PROBLEMS[name](rng, codes), 1.0, 1.6)):
+        grouped = GroupedProblem(problem, Groups(codes, 150))
+        found = minimize(grouped, 0.0, freq_weights=grouped.groups.sizes)
+        assert least <= design_effect(grouped, found) <= most
 
 
 @pytest.mark.parametrize("name", ["regression", "scatter", "labels"])

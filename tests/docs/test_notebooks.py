@@ -156,7 +156,7 @@ def test_counts_and_groups_name_the_corrupt_hospitals(monkeypatch):
     assert errors["a weight per row"] < errors["maximum likelihood"]
     sizes = book["sizes"]
     found = sizes["corrupt flagged"].groupby("wards").sum()
-    assert found[10] <= 9 and found[30] >= 13  # of 16
+    assert found[3] <= 4 and found[10] >= 15  # of 16
     assert sizes["good flagged"].sum() <= 2
     off = (sizes["old, robust"] - sizes["old, no errors"]).abs().groupby("wards").max()
-    assert off[30] < 0.1 < off[10]  # "the slope stays too small"
+    assert off[10] < 0.1 < off[3]  # "the slope stays as small"

@@ -134,7 +134,7 @@ def test_em_does_not_lower_the_likelihood(kind):
 )
 def test_a_polished_mixture_stands_still_under_em(kind):
     rows = regression()
-    if kind == TWO_CLUSTERS:  # of one cluster they would be two halves
+    if kind.bad is Bad.TWO_CLUSTERS:  # of one cluster they would be two halves
         rows.data[:10] -= 14
     mixture, sound = polished(rows, one(rows, kind), EPS_BAR)
     after = em_step(rows, mixture, EPS_BAR)
@@ -161,7 +161,7 @@ def test_a_polished_mixture_stands_still_under_em(kind):
 def test_influence_is_what_more_weight_of_a_row_does(rows, kind):
     mixture, sound = polished(rows, one(rows, kind), EPS_BAR)
     equations = Equations(rows, mixture, EPS_BAR)
-    influence = equations.solved(np.ones(len(rows.data)), equations.jacobian)
+    influence = equations.solved(equations.scores(), equations.jacobian)
     assert sound
     for i, by in ((70, 1e-3), (100, 1e-3)):
         counts = rows.counts + by * (np.arange(len(rows.data)) == i)

@@ -160,6 +160,17 @@ def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
     assert_allclose(relative, 998 * res.weights.compute().loc[res.seen_rows.weights.index])
 
 
+def test_the_explanation_of_a_sample_is_drawn(parts, monkeypatch):
+    monkeypatch.setattr("rrmstats.models.partitioned.DRAWN_ROWS", 500)
+    res = rrmstats.ols(FORMULA, parts, 0.2).fit(stability=False)
+    ax = res.plot_explanation().axes[0]
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    flags = np.asarray(res.seen_rows.outliers())
+    assert f"flagged ({flags.sum()})" in names and "density of bad rows" in names
+    said = res.plot_diagnostics().get_supxlabel()
+    assert said.startswith(res.explanation.sentence[:20]) and "500 of 998 rows" in said
+
+
 REFUSED = {
     "bootstrap": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(
         cov_type="bootstrap", steps=1

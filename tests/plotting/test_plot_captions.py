@@ -44,8 +44,9 @@ def test_rows_that_are_hardly_more_likely_bad_than_good_are_explained(fits, doub
         "surely bad."
     )
     assert large.sum() > 1
+    assert caption(plotting.plot_weights(doubtful)) == text
+    assert caption(plotting.plot_fit(doubtful)) == ""  # it shows probabilities, not weights
     for draw in (plotting.plot_weights, plotting.plot_fit):
-        assert caption(draw(doubtful)) == text
         assert caption(draw(fits["stars"])) == ""  # no flagged row has much weight there
 
 
@@ -95,6 +96,9 @@ def test_rows_off_the_subspace_are_not_explained_as_score_outliers():
 
 
 def test_diagnostics_are_explained_below(fits, doubtful):
-    fig = plotting.plot_diagnostics(doubtful)
-    assert fig.get_supxlabel() == large_weights_note(doubtful) != ""
+    assert plotting.plot_diagnostics(doubtful).get_supxlabel() == doubtful.explanation.sentence
     assert plotting.plot_diagnostics(fits["stars"]).get_supxlabel() == ""
+    first = fits["stars"].model.fit(steps=1)
+    assert large_weights_note(first, 0.5) != ""
+    fig = plotting.plot_diagnostics(first, level=0.5)
+    assert fig.get_supxlabel() == large_weights_note(first, 0.5)

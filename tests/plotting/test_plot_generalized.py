@@ -17,7 +17,7 @@ F = sm.families
 
 def test_diagnostics(fits):
     results = fits["counts"]
-    leverage, qq, weights, fit = plotting.plot_diagnostics(results).axes
+    leverage, qq, explanation, fit = plotting.plot_diagnostics(results).axes
     rows = flagged(results)
     deviance, quantile = (np.asarray(results.resid_deviance), np.asarray(results.resid_quantile))
     np.testing.assert_allclose(named(leverage, "flagged").get_ydata(), deviance[rows])
@@ -26,7 +26,8 @@ def test_diagnostics(fits):
     np.testing.assert_allclose(named(qq, "row").get_ydata(), quantile[~rows])
     x = np.log(results.fittedvalues)
     np.testing.assert_allclose(named(fit, "row").get_data(), [x[~rows], deviance[~rows]])
-    assert weights.get_ylabel() == "weight * n"
+    assert explanation.get_xlabel() == "deviance residual"
+    assert plotting.plot_diagnostics(results.first_step).axes[2].get_ylabel() == "weight * n"
 
 
 def test_exact_fits_have_diagnostics():

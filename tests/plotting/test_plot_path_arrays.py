@@ -7,10 +7,10 @@ from rrmstats.plotting.path_arrays import (
     leaving_groups,
     merged_places,
     most_changing_terms,
-    relative_weights,
+    most_suspicious,
     residual_kind,
+    row_values,
     rows_text,
-    smallest_weights_first,
     some_lines,
 )
 
@@ -64,8 +64,8 @@ def test_weights_are_relative_to_frequencies():
     data, counts = rng.standard_normal((40, 2)), rng.integers(1, 4, 40).astype(float)
     model = rrmstats.RRMCov(data, 0.1, freq_weights=counts)
     path = model.path([0, 0.1], steps=1)
-    np.testing.assert_allclose(relative_weights(path)[:, 0], 1.0)
-    np.testing.assert_allclose(relative_weights(path)[:, 1], model.fit(steps=1).relative_weights)
+    np.testing.assert_allclose(row_values(path).values[:, 0], 1.0)
+    np.testing.assert_allclose(row_values(path).values[:, 1], model.fit(steps=1).relative_weights)
 
 
 def test_terms_that_change_most_in_standard_errors():
@@ -83,7 +83,7 @@ def test_terms_that_change_most_in_standard_errors():
 def test_flagged_rows_come_first(paths):
     path = paths["hbk"]
     flagged = np.flatnonzero(path.flags.any(axis=1))
-    rows = smallest_weights_first(path, len(flagged))
+    rows = most_suspicious(path, len(flagged))
     assert set(rows) == set(flagged)
 
 

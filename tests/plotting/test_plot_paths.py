@@ -61,13 +61,13 @@ def test_scale_and_contamination(paths):
     path = paths["hbk"]
     fig = plotting.plot_path(path)
     frame = path.frame.drop_duplicates("eps_bar")
-    (line,) = [line for line in panel(fig, "Scale").lines if len(line.get_xdata()) == 26]
+    (line,) = [line for line in panel(fig, "Scale").lines if len(line.get_xdata()) == len(path)]
     np.testing.assert_array_equal(line.get_ydata(), frame["scale"])
     ax = panel(fig, "Contamination")
     np.testing.assert_array_equal(named(ax, "eps_hat").get_ydata(), frame["eps_hat"])
     np.testing.assert_allclose(named(ax, "share").get_ydata(), path.flags.mean())
     x, y = named(ax, "eps_bar").get_data()
-    assert list(x) == list(y) == [0, 0.5]
+    assert list(x) == list(y) == [0, path.eps_bars[-1]]
 
 
 def test_models_without_a_scale_have_no_such_panel(paths):
@@ -84,7 +84,7 @@ def test_weights_of_flagged_rows_are_colored_and_named_once(paths):
     drawn = np.array([segment[:, 1] for segment in gray.get_segments()])
     np.testing.assert_allclose(drawn, relative[never])
     assert to_hex(gray.get_color()[0]).upper() == NEVER["color"]
-    lines = [line for line in ax.lines if len(line.get_xdata()) == 26]
+    lines = [line for line in ax.lines if len(line.get_xdata()) == len(path)]
     colored = np.array([line.get_ydata() for line in lines])
     order = np.lexsort(colored.T)
     np.testing.assert_allclose(colored[order], relative[~never][np.lexsort(relative[~never].T)])
@@ -176,7 +176,7 @@ def test_of_thousands_of_rows_some_are_drawn(paths, monkeypatch):
     monkeypatch.setattr("rrmstats.plotting.paths.MOST_OF_A_GROUP", 3)
     fig = plotting.plot_path(paths["hbk"])
     title = fig.axes[-1].get_title()
-    drawn = [line for line in fig.axes[-1].lines if len(line.get_xdata()) == 26]
+    drawn = [line for line in fig.axes[-1].lines if len(line.get_xdata()) == len(paths["hbk"])]
     assert title == f"Weights of {20 + len(drawn)} of 75 rows" and len(drawn) < 20
     fig = plotting.plot_path_residuals(paths["hbk"])
     assert fig.axes[0].get_title().endswith(" of 75 rows are drawn")

@@ -1,4 +1,4 @@
-"""Weight 0 has the same color in every picture that colors by weight."""
+"""Rows without weight, and rows that are surely bad, have the same color in every picture."""
 
 import matplotlib
 import numpy as np
@@ -22,7 +22,6 @@ def line(clean=False):
 
 FITS = {
     "one step": lambda: rrmstats.ols("y ~ x", line(), 0.2).fit(steps=1),
-    "two steps": lambda: rrmstats.ols("y ~ x", line(), 0.2).fit(),
     "clean": lambda: rrmstats.ols("y ~ x", line(clean=True), 0.1).fit(steps=1),
     "equal weights": lambda: rrmstats.ols("y ~ x", line(), 0.0).fit(steps=1),
     "groups": lambda: rrmstats.ols("y ~ x", line(), 0.2, groups="unit").fit(steps=1),
@@ -39,6 +38,19 @@ def test_fits(name):
         np.testing.assert_allclose(points.to_rgba(relative.max()), points.cmap(1.0))
         drawn += len(points.get_offsets())
     assert drawn == len(relative) and bar.get_ylim() == (0.0, relative.max())
+
+
+def test_fits_of_two_steps_are_colored_by_the_probability_to_be_bad():
+    results = rrmstats.ols("y ~ x", line(), 0.2).fit()
+    ax, bar = results.plot_fit().axes
+    prob_bad, flagged = np.asarray(results.prob_bad), np.asarray(results.outliers())
+    for points, rows in zip(ax.collections, (~flagged, flagged), strict=True):
+        np.testing.assert_allclose(points.get_array(), prob_bad[rows])
+        np.testing.assert_allclose(points.to_rgba(1.0), NO_WEIGHT)
+        np.testing.assert_allclose(points.to_rgba(0.0), points.cmap(0.0))
+    assert bar.get_ylim() == (0.0, 1.0) and bar.get_ylabel() == "prob_bad"
+    np.testing.assert_array_equal(flagged, prob_bad > 0.5)
+    assert flagged.sum() == 5
 
 
 def test_rows_without_weight_are_drawn_in_that_color():

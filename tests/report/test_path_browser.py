@@ -51,7 +51,7 @@ def nothing_highlighted(page):
 def highlighted(page):
     """Return how many thick lines each panel of rows has, and the others per pair of axes."""
     counts = {}
-    for panel in ("weights", "residuals"):
+    for panel in ("rows", "residuals"):
         widths = f"[...document.querySelectorAll('{LINES.format(panel=panel)}')]"
         counts[panel] = page.run(f"{widths}.filter(e => e.style.strokeWidth === '4px').length")
     for panel in ("coefficients", "fit"):
@@ -79,18 +79,18 @@ def test_hovering_shows_the_label_and_the_data(page):
 
 def test_clicking_highlights_the_row_in_every_panel_and_again_releases_it(page):
     x, y = page.run(PLACE.format(panel="residuals", row=33))
-    assert highlighted(page) == {"weights": 0, "residuals": 0, "coefficients": 0, "fit": 0}
+    assert highlighted(page) == {"rows": 0, "residuals": 0, "coefficients": 0, "fit": 0}
     page.move(x, y)
     page.click(x, y)
     page.wait("document.querySelectorAll('#chosen-rows tr').length === 1")
-    assert highlighted(page) == {"weights": 1, "residuals": 1, "coefficients": 2, "fit": 2}
-    for panel in ("weights", "residuals"):
+    assert highlighted(page) == {"rows": 1, "residuals": 1, "coefficients": 2, "fit": 2}
+    for panel in ("rows", "residuals"):
         assert page.run(f"document.getElementById('{panel}').data[33].line.width") == 4
     assert page.run("document.querySelector('#chosen-rows th').textContent") == f"{HOSTILE}33"
     page.wait("new Promise(done => setTimeout(() => done(true), 600))")  # not a double click
     page.click(x, y)
     page.wait("document.querySelectorAll('#chosen-rows tr').length === 0")
-    assert highlighted(page) == {"weights": 0, "residuals": 0, "coefficients": 0, "fit": 0}
+    assert highlighted(page) == {"rows": 0, "residuals": 0, "coefficients": 0, "fit": 0}
 
 
 def test_a_row_can_be_found_by_its_label(page):
@@ -98,17 +98,17 @@ def test_a_row_can_be_found_by_its_label(page):
         "(() => { const box = document.getElementById('find'); "
         f'box.value = "{HOSTILE}10"; box.dispatchEvent(new Event("change")); }})()'
     )
-    assert highlighted(page) == {"weights": 1, "residuals": 1, "coefficients": 2, "fit": 2}
-    assert page.run("document.getElementById('weights').data[10].line.width") == 4
+    assert highlighted(page) == {"rows": 1, "residuals": 1, "coefficients": 2, "fit": 2}
+    assert page.run("document.getElementById('rows').data[10].line.width") == 4
     page.run("document.querySelector('#chosen-rows button').click()")
-    assert highlighted(page)["weights"] == 0
+    assert highlighted(page)["rows"] == 0
 
 
 def test_the_rows_of_a_jump_are_highlighted_together(page):
     rows = page.run("JSON.parse(document.querySelector('button[data-rows]').dataset.rows)")
     page.run("document.querySelector('button[data-rows]').click()")
     assert len(rows) > 1
-    assert highlighted(page)["weights"] == highlighted(page)["residuals"] == len(rows)
+    assert highlighted(page)["rows"] == highlighted(page)["residuals"] == len(rows)
 
 
 def test_nothing_is_loaded_sent_or_run_but_the_page_itself(page):

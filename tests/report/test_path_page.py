@@ -7,13 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rrmstats.plotting.path_explanations import explanation_colors, explanation_runs
 from rrmstats.report import write_path_report
 from rrmstats.report.paths import path_page
 
 from .html_outline import Outline
 
 MODELS = ["hbk", "cov", "logit"]
-PANELS = ["coefficients", "weights", "residuals", "fit"]
+PANELS = ["coefficients", "rows", "residuals", "fit"]
 
 
 def content(text):
@@ -50,13 +51,13 @@ def test_panels_show_the_path(paths, path_pages):
     np.testing.assert_allclose(estimates[1]["y"], x1["estimate"], rtol=1e-5)
     np.testing.assert_allclose(estimates[1]["customdata"], x1[["lower", "upper"]], rtol=1e-5)
     assert [row["name"] for row in found["rows"]] == [str(i) for i in range(75)]
-    for panel, values in (("weights", path.weights * 75), ("residuals", path.residuals)):
+    for panel, values in (("rows", path.weights * 75), ("residuals", path.residuals)):
         drawn = panels[panel]["data"]
         assert len(drawn) == 75
         for row in (0, 3, 74):
             np.testing.assert_allclose(drawn[row]["customdata"], values.iloc[row], rtol=1e-5)
             assert drawn[row]["meta"].startswith(f"<b>row {row}</b><br>x1 = ")
-    colors = [trace["line"]["color"] for trace in panels["weights"]["data"]]
+    colors = [trace["line"]["color"] for trace in panels["rows"]["data"]]
     flagged = path.flags.any(axis=1)
     assert len(set(colors)) == 2
     assert {color for color, bad in zip(colors, flagged, strict=True) if bad} == {"#D55E00"}
@@ -108,7 +109,7 @@ def test_of_many_rows_and_terms_some_are_drawn(paths, path_pages):
     text = path_pages["logit"]
     assert "300 of 699 rows are drawn: outliers and those of smallest weight." in text
     found = content(text)
-    assert len(found["rows"]) == len(found["panels"]["weights"]["data"]) == 300
+    assert len(found["rows"]) == len(found["panels"]["rows"]["data"]) == 300
     flagged = paths["logit"].flags.any(axis=1)
     names = {str(label) for label in paths["logit"].weights.index[flagged]}
     assert names <= {row["name"] for row in found["rows"]}
@@ -152,3 +153,33 @@ def test_a_bad_path_is_reported_before_the_page_is_made(paths, tmp_path, monkeyp
     monkeypatch.setattr("rrmstats.report.paths.path_page", lambda *args: pytest.fail("too late"))
     with pytest.raises(FileNotFoundError, match=r"the directory .*none does not exist; create"):
         write_path_report(paths["hbk"], tmp_path / "none" / "path.html")
+
+
+def test_pages_of_two_steps_show_probabilities_and_explanations(fits):
+    path = fits["hbk"].path([0, 0.02, 0.1, 0.2])
+    text = path_page(path)
+    Outline(text)
+    panels = content(text)["panels"]
+    assert list(panels) == PANELS
+    for row in (0, 12, 74):
+        drawn = panels["rows"]["data"][row]
+        np.testing.assert_allclose(drawn["y"], path.prob_bad.iloc[row], rtol=1e-5, atol=1e-12)
+    assert panels["rows"]["layout"]["yaxis"]["title"]["text"] == "prob_bad"
+    runs = explanation_runs(path)
+    colors = explanation_colors(runs)
+    assert len(runs) > 1
+    for panel in panels.values():
+        axes = [key for key in panel["layout"] if key.startswith("xaxis")]
+        shapes = [s for s in panel["layout"]["shapes"] if s.get("fillcolor") in colors.values()]
+        found = [(s["x0"], s["x1"], s["fillcolor"]) for s in shapes]
+        assert found == [(run.left, run.right, colors[run.name]) for run in runs] * len(axes)
+    table = section(text, "Explanations")
+    assert table.count("<tr>") == 1 + len(runs)
+    for run in runs:
+        assert f"background: {colors[run.name]}" in table and f"<td>{run.name}</td>" in table
+    assert "become more likely bad than good" in section(text, "How to read this page")
+
+
+def test_pages_of_one_step_have_no_explanations(path_pages):
+    assert "<h2>Explanations</h2>" not in path_pages["hbk"]
+    assert "lose half their weight" in section(path_pages["hbk"], "How to read this page")

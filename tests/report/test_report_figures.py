@@ -17,13 +17,16 @@ from .html_outline import Outline
     ("name", "captions"),
     [
         ("stars", ["Fit", "Diagnostics", "Weights by loss", "Risk and lambda"]),
-        ("hbk", ["Diagnostics", "Weights by loss", "Risk and lambda"]),
+        ("hbk", ["Diagnostics", "Explanation", "Weights by loss", "Risk and lambda"]),
         (
             "cov",
             ["Distances", "Tolerance ellipse", "Weights by loss", "Risk and lambda"],
         ),
         ("pca", ["Variances", "Biplot", "Outlier map", "Weights by loss", "Risk and lambda"]),
-        ("logit", ["Separation", "Reliability", "Weights by loss", "Risk and lambda"]),
+        (
+            "logit",
+            ["Diagnostics", "Separation", "Reliability", "Weights by loss", "Risk and lambda"],
+        ),
     ],
 )
 def test_pictures_of_each_model(name, captions, pages):
@@ -71,3 +74,12 @@ def test_no_figure_is_left_open(fits):
     before = plt.get_fignums()
     page_text(fits["cov"])
     assert plt.get_fignums() == before
+
+
+@pytest.mark.parametrize("name", ["cov", "pca", "logit"])
+def test_reports_of_two_steps_have_the_explanation(name, fits):
+    results = fits[name].model.fit()
+    text = page_text(results)
+    captions = dict(re.findall(r"<figcaption>\d+\. ([\w ]*)\. (.*)</figcaption>", text))
+    assert captions["Explanation"].startswith(results.explanation.sentence)
+    assert "Not drawn" not in text

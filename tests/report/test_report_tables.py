@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rrmstats
-from rrmstats.report.tables import flagged_text
+from rrmstats.report.tables import flagged_text, suspicious_text
 
 from .html_outline import Outline
 
@@ -26,6 +26,26 @@ def test_the_smallest_weights_come_first(fits, pages):
     assert names == [str(i) for i in np.argsort(fits["stars"].weights, kind="stable")[:20]]
     assert "27 rows of larger weight are not shown." in rows
     assert rows.count("<td>yes</td>") == fits["stars"].outliers().sum()
+
+
+def test_rows_most_likely_bad_come_first_in_two_steps(fits, pages):
+    assert "<h2>Smallest weights</h2>" not in pages["hbk"]
+    assert "Most likely bad rows" not in pages["hbk"]  # the short table of the summary
+    rows = re.search(r"<h2>Rows most likely bad</h2>(.*?)</section>", pages["hbk"], re.DOTALL)[1]
+    names = re.findall(r'<th scope="row">(\d+)</th>', rows)
+    likely = np.flatnonzero(np.asarray(fits["hbk"].prob_bad) >= 0.01)
+    assert sorted(map(int, names)) == list(likely) == list(range(10))
+    assert '<th scope="col">prob bad</th>' in rows
+    assert "65 rows with a prob_bad below 0.01 are not shown." in rows
+
+
+def test_clean_rows_are_no_suspects():
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal(50)
+    results = rrmstats.RRMOLS(x + rng.standard_normal(50), np.c_[np.ones(50), x]).fit()
+    assert results.explanation == "none"
+    heading, text = suspicious_text(results)
+    assert heading == "Rows most likely bad" and text.startswith("<p>None.</p>")
 
 
 def flagged_section(text):

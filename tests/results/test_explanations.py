@@ -233,12 +233,12 @@ def test_the_chosen_explanation_comes_first():
     assert table["bic"].is_monotonic_decreasing
 
 
-def test_groups_have_no_probabilities():
+def test_groups_have_probabilities():
     data = HBK.assign(unit=np.arange(75) // 5)
     res = rrmstats.ols("y ~ x1 + x2 + x3", data, eps_bar=0.25, groups="unit").fit()
-    assert res.steps == 2 and res.explanation is None
-    with pytest.raises(AttributeError, match="where groups have the weights; group_weights"):
-        _ = res.prob_bad
+    assert_array_equal(res.prob_bad > 0.5, np.arange(75) < 10)
+    assert res.explanations["n_bad"][0] == 2
+    assert_allclose(res.eps_hat, 10 / 75, atol=0.01)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_summary_names_groups(res):
     assert "Each of 16 groups has one weight" in text
     assert "Far out: c, k." in text.replace("k, c", "c, k")
     assert "clustered by groups" in text
-    rows = text.split("Smallest weights of groups")[1].splitlines()[4:6]
+    rows = text.split("Smallest weights of groups")[1].splitlines()[2:4]
     assert {row.split()[0] for row in rows} == {"c", "k"}
 
 

@@ -14,7 +14,8 @@ from .fits import DATA, FITS, N
 def test_weight_table(res):
     table = res.weight_table(7)
     assert len(table) == 7 and len(res.weight_table(None)) == N
-    assert list(table.columns) == ["loss", "relative_weight", "distance", "outlier"]
+    told = ["prob_bad"] if res.steps == 2 else []
+    assert list(table.columns) == ["loss", "relative_weight", "distance", *told, "outlier"]
     assert table.relative_weight.is_monotonic_increasing
     assert_allclose(res.weight_table(None).relative_weight.mean(), 1)
     assert table.outlier.equals(res.outliers()[table.index])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from statsmodels.iolib.table import SimpleTable
 
-from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.core.entropy import Array
 from rrmstats.experiments.rivals.multivariate import (
     SeverMultivariate,
     SeverMultivariateResults,
@@ -45,9 +45,9 @@ class SeverCov(SeverMultivariate["SeverCovResults"]):
     """
 
     def __init__(
-        self, data: Any, eps_bar: float | None = None, *, missing: str = "none", **kwargs: Any
+        self, data: Any, eps_bar: float | str = "auto", *, missing: str = "none", **kwargs: Any
     ) -> None:
-        super().__init__(data, check_eps_bar(eps_bar), missing=missing, **kwargs)
+        super().__init__(data, eps_bar, missing=missing, **kwargs)
         self.data.param_names = moment_names(self.variables)
 
     def _gradients(self, rows: np.ndarray) -> Array:
@@ -81,5 +81,5 @@ class SeverCovResults(SeverMultivariateResults):
         names = self.model.variables
         return [
             number_table(np.asarray(self.mean), ["mean"], names),
-            number_table(np.asarray(self.cov), [f"covariance, {name}" for name in names], names),
+            number_table(np.asarray(self.cov), names, names),
         ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from statsmodels.iolib.table import SimpleTable
 
-from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.core.entropy import Array
 from rrmstats.experiments.rivals.multivariate import (
     SeverMultivariate,
     SeverMultivariateResults,
@@ -52,13 +52,13 @@ class SeverPCA(SeverMultivariate["SeverPCAResults"]):
         self,
         data: Any,
         n_components: int = 1,
-        eps_bar: float | None = None,
+        eps_bar: float | str = "auto",
         *,
         demean: bool = True,
         missing: str = "none",
         **kwargs: Any,
     ) -> None:
-        super().__init__(data, check_eps_bar(eps_bar), missing=missing, **kwargs)
+        super().__init__(data, eps_bar, missing=missing, **kwargs)
         d = self.endog.shape[1]
         whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
         if not (whole and 1 <= n_components < d):
@@ -117,6 +117,6 @@ class SeverPCAResults(SeverMultivariateResults):
     def _tables(self) -> list[SimpleTable]:
         names = list(self.model.data.param_names)
         return [
-            number_table(np.asarray(self.eigenvals), ["eigenvalue"], names),
             number_table(np.asarray(self.loadings), self.model.variables, names),
+            number_table(np.asarray(self.eigenvals), ["eigenvalue"], names),
         ]
