@@ -39,6 +39,7 @@ def expected_failures(estimator):
 
 # The checks fit as many parameters as rows, lines to the same two points, and rare labels.
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
+@pytest.mark.filterwarnings("ignore:The fit changes with eps_bar")
 @pytest.mark.filterwarnings("ignore:X has .* too few for a robust covariance:UserWarning")
 @pytest.mark.filterwarnings("ignore:the first step did not converge")
 @pytest.mark.filterwarnings("ignore:from every start the weights leave out nearly all rows")
