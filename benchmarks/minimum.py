@@ -19,9 +19,9 @@ import statsmodels.api as sm
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core import minimize
 from rrmstats.core.estimate import EstimableProblem, Estimate
-from rrmstats.core.steps import take_steps
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import take_steps
 from rrmstats.experiments.samples import (
     count_bad,
     extreme_flips,
