@@ -217,8 +217,8 @@ TEXT = """# The automatic choice, measured
 
 Made by `python benchmarks/choice.py --runs {runs} --clean-runs {clean_runs} --seed {seed}`.
 Samples are those of the paper's experiments and of the page on [dirty data](dirty_data.md); none
-of them was used to choose the rule. All fits have two steps. Errors are means over {runs} samples: relative errors for
-`linreg`, `leverage` and `cov`, squared errors for the others.
+of them was used to choose the rule. All fits have two steps. Errors are means over {runs} samples:
+relative errors for `linreg`, `leverage` and `cov`, squared errors for the others.
 
 ## Beside fixed values
 
