@@ -88,8 +88,7 @@ def compared_beyond(first: Estimate) -> Estimate | None:
 def compares(problem: EstimableProblem, setting: Setting) -> bool:
     """Tell whether explanations are compared at several bounds."""
     few = problem.blocks is None and problem.n_obs <= MOST_ROWS
-    has_second = type(problem).second_step is not EstimableProblem.second_step
-    return few and setting.eps_bar > 0 and has_second
+    return few and setting.eps_bar > 0 and isinstance(problem, EstimableProblem)
 
 
 def robust_estimate(problem: EstimableProblem, setting: Setting) -> Estimate:

@@ -249,7 +249,7 @@ def test_summary_says_what_was_fitted():
         ("Starts:", str(len(res.starts))),
         ("Converged:", "yes"),
         (
-            "Descents that reached the minimum:",
+            "Descents to the minimum:",
             f"{res.n_reached} of {len(res.final_risks)} ({res.n_best} apart)",
         ),
     ):
