@@ -21,7 +21,9 @@ ESTIMATORS = [
     RRMRegressor(0),
     RRMClassifier(penalty="l2"),
     RRMDecomposition(eps_bar=0),
-    RRMDecomposition(None, whiten=True),
+    # Not automatic: fifteen points in thirty dimensions have many minima, and weights and copies
+    # of rows have other random starts.
+    RRMDecomposition(None, eps_bar=0.1, whiten=True),
 ]
 
 
@@ -35,10 +37,11 @@ def expected_failures(estimator):
     return {WEIGHTS: SWAPPED} if OLD and isinstance(estimator, RRMClassifier) else {}
 
 
-# The checks fit as many parameters as rows, and lines to the same two points.
+# The checks fit as many parameters as rows, lines to the same two points, and rare labels.
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 @pytest.mark.filterwarnings("ignore:X has .* too few for a robust covariance:UserWarning")
 @pytest.mark.filterwarnings("ignore:the first step did not converge")
+@pytest.mark.filterwarnings("ignore:from every start the weights leave out nearly all rows")
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan or inf:UserWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator(estimator, check):

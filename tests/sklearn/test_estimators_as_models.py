@@ -208,7 +208,7 @@ def test_what_is_refused(frame, x):
     with pytest.raises(ValueError, match="X has 3 columns, but there are 2 components"):
         RRMDecomposition(2).fit(x).inverse_transform(x)
     with pytest.raises(ValueError, match=r"leaves .* = 1.8 observations for"):
-        RRMRegressor().fit(x[:2], frame["y"][:2])
+        RRMRegressor(0.1).fit(x[:2], frame["y"][:2])
     with pytest.raises(TypeError, match="eps_bar must be a number"):
         RRMRegressor("0.2").fit(x, frame["y"])
 
