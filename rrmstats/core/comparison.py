@@ -15,8 +15,8 @@ from scipy.stats import t
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 
-# P-value below which two fits disagree. Efficient fits to clean data nearly coincide.
-LEVEL = 1e-3
+# P-value below which two fits disagree. Clean data have one best explanation at all bounds.
+LEVEL = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -354,11 +354,10 @@ class RRMModel(
         Examples
         --------
         >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> path = rrmstats.ols("log_light ~ log_te", stars).path([0, 0.1, 0.2])
-        >>> path.jumps[["eps_bar_from", "eps_bar_to"]]
-           eps_bar_from  eps_bar_to
-        0           0.0         0.1
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> path = rrmstats.ols("y ~ x1 + x2 + x3", hbk).path([0, 0.1, 0.2])
+        >>> path.frame["explanation"].unique().tolist()
+        ['none', 'cluster']
         """
         steps = checked_steps(steps, efficiency)
         self._refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")

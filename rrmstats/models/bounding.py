@@ -29,7 +29,6 @@ class BoundedModel:
     #: Arrays of the model with one entry or row per row of the data.
     _row_arrays: ClassVar[tuple[str, ...]] = ("endog", "exog", "freq_weights", "groups")
     _results: Any
-    endog: Any
     groups: np.ndarray | None
     endog: Any
     _number_groups: Any

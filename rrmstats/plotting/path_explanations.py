@@ -92,6 +92,6 @@ def draw_explanations(
         handles=[patch(color=color, label=name) for name, color in colors.items()],
         loc="outside lower center",
         ncols=max(min(len(colors), int(wide / (LETTER * longest + BESIDE))), 1),
-        title="explanation of the rows (band above the panels)",
+        title=f"explanation of the {path.unit}s (band above the panels)",
         frameon=False,
     )

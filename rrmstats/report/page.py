@@ -17,7 +17,7 @@ from rrmstats.report.tables import flagged_text, pairs_table, simple_table, susp
 
 # The summary has a short table with one of these headings, which the report replaces by a longer
 # one.
-OWN_SECTIONS = ("Smallest weights", "Most likely bad")
+OWN_SECTIONS = ("Smallest weights", "Most likely bad rows")
 
 
 def write_report(
@@ -88,7 +88,7 @@ def page_text(results: ReportedResults, title: str | None = None) -> str:
 
 def is_own_section(table: Any) -> bool:
     """Tell whether the report has a longer table in the place of one of the summary."""
-    return str(table[0][0].data).startswith(OWN_SECTIONS)
+    return str(table[0][0].data) in OWN_SECTIONS
 
 
 def note_texts(text: str) -> list[str]:

@@ -310,7 +310,7 @@ class RRMPath:
         corrected for the number of terms; whether another local minimum of the risk became the
         lowest (switched); the terms that moved beyond chance, the farthest first; the labels of
         the rows (of the groups, where the model has some) that leave there, and of the rows_back
-        (groups_back). A pvalue below 0.001 makes a jump.
+        (groups_back). A pvalue below 0.01 makes a jump.
 
         In two steps rows leave where they become more likely bad than good. In one step they
         leave where their weight, in units of an equal one, falls from above 0.5 to below 0.1;

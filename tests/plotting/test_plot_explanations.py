@@ -188,6 +188,19 @@ def test_diagnostics_show_the_explanation(explained):
     assert f"flagged ({count})" in bars(level[2]) and count > 20
 
 
+def test_groups_are_drawn_in_the_place_of_rows():
+    rng = np.random.default_rng(0)
+    z, unit = rng.standard_normal((200, 2)), np.repeat(np.arange(20), 10)
+    z[unit == 7] += 6
+    results = rrmstats.RRMCov(z, 0.2, groups=unit).fit()
+    ax = plotting.plot_explanation(results).axes[0]
+    found = bars(ax)
+    assert set(found) == {"not flagged (19)", "flagged (1)"}
+    heights, edges = found["flagged (1)"]
+    place = np.searchsorted(edges, results.group_view.distances[7]) - 1
+    assert np.flatnonzero(heights).tolist() == [place]
+
+
 def test_what_explains_nothing_is_refused(fits):
     message = r"plot_explanation needs an explanation of the rows: a second step, fit\(steps=2\)"
     hbk = datasets.hbk.load_pandas().data
