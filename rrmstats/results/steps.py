@@ -143,7 +143,7 @@ class StepResults(RowResults):
         close = [
             each
             for each in explained.explanations
-            if each is not explained.chosen and each.bic < explained.chosen.bic + CLOSE
+            if each is not explained.chosen and 0 <= each.bic - explained.chosen.bic < CLOSE
         ]
         return next((each for each in close if self._changed_terms(each)), None)
 

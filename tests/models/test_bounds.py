@@ -114,7 +114,7 @@ def test_a_fit_in_one_step_is_not_checked_and_says_so(name):
     res = MODELS[name].array(frame(), eps_bar=0.2).fit(steps=1)
     text = " ".join(str(res.summary()).split())
     assert "Stable up to eps_bar: not checked" in text
-    assert "the fit has one step; fit(steps=2) compares them" in text
+    assert "the fit has one step, and second steps are compared" in text
 
 
 @pytest.mark.parametrize("name", MODELS)

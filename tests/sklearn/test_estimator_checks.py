@@ -21,8 +21,6 @@ ESTIMATORS = [
     RRMRegressor(0),
     RRMClassifier(penalty="l2"),
     RRMDecomposition(eps_bar=0),
-    # Not automatic: fifteen points in thirty dimensions have many minima, and weights and copies
-    # of rows have other random starts.
     RRMDecomposition(None, eps_bar=0.1, whiten=True),
 ]
 
@@ -30,16 +28,23 @@ ESTIMATORS = [
 # `test_estimator_weights.py` checks the same with the labels in place.
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 SWAPPED = "before 1.7 the check swaps the labels of one of the two fits it compares"
+MINIMA = (
+    "fifteen points in thirty dimensions have many minima at large bounds, and weights and copies of "
+    "rows have other random starts"
+)
 OLD = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
 
 
 def expected_failures(estimator):
+    if isinstance(estimator, RRMDecomposition) and estimator.n_components is None:
+        return {WEIGHTS: MINIMA}
     return {WEIGHTS: SWAPPED} if OLD and isinstance(estimator, RRMClassifier) else {}
 
 
 # The checks fit as many parameters as rows, lines to the same two points, and rare labels.
 @pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
 @pytest.mark.filterwarnings("ignore:The fit changes with eps_bar")
+@pytest.mark.filterwarnings("ignore:The share of bad rows is at the largest bound")
 @pytest.mark.filterwarnings("ignore:X has .* too few for a robust covariance:UserWarning")
 @pytest.mark.filterwarnings("ignore:the first step did not converge")
 @pytest.mark.filterwarnings("ignore:from every start the weights leave out nearly all rows")
