@@ -29,8 +29,8 @@ ESTIMATORS = [
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 SWAPPED = "before 1.7 the check swaps the labels of one of the two fits it compares"
 MINIMA = (
-    "fifteen points in thirty dimensions have many minima at large bounds, and weights and copies of "
-    "rows have other random starts"
+    "fifteen points in thirty dimensions have many minima at large bounds, and weights and copies "
+    "of rows have other random starts"
 )
 OLD = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
 
