@@ -26,6 +26,11 @@ from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.refusals import refused
 from rrmstats.results.wrapper import wrapper_of
 
+PRIORS = (
+    "The slopes have weak prior distributions (Cauchy; Gelman et al. 2008), which keep them "
+    "finite; with eps_bar=0 the estimates are those of maximum likelihood."
+)
+
 
 class RRMLogitResults(RRMResults):
     """Results of a logistic regression; see `RRMResults` for what all models share.
@@ -319,6 +324,8 @@ class RRMLogitResults(RRMResults):
                 "Robustness has a price in efficiency that grows with eps_bar; on clean data "
                 "fit(steps=2) has the variances of maximum likelihood."
             )
+        if self.steps == 2 and self.eps_bar > 0 and self.model.groups is None:
+            notes.append(PRIORS)
         return notes + self._size_notes()
 
     def _size_notes(self) -> list[str]:
