@@ -312,13 +312,16 @@ class RRMPath:
         the rows (of the groups, where the model has some) that leave there, and of the rows_back
         (groups_back). A pvalue below 0.01 makes a jump.
 
-        Second steps are compared, also where the path has one step. In two steps rows leave
-        where they become more likely bad than good, in one step where their weight, in units of
-        an equal one, falls from above 0.5 to below 0.1.
+        Second steps are compared, also where the path has one step; there differences of the
+        first steps count too where `switched`, in units of the smaller error of the two. In two
+        steps rows leave where they become more likely bad than good, in one step where their
+        weight, in units of an equal one, falls from above 0.5 to below 0.1.
         """
         found, labels, last = [], self.weights.index, 0
         for i in range(1, len(self)):
             seen = self._compared(last, i)
+            if seen.agrees and self.switched[i] and self.steps == 1:
+                seen = self._compared_first_steps(i)
             if seen.agrees:
                 continue
             last, names = i, self._result(i).term_names
@@ -343,6 +346,14 @@ class RRMPath:
     def _compared(self, before: int, after: int) -> Agreement:
         """Return the second steps at two places of the path, seen from the larger bound."""
         return compare(self._second_steps[before], self._second_steps[after])
+
+    def _compared_first_steps(self, place: int) -> Agreement:
+        """Return how far first steps move to a place, in the smaller errors of the two."""
+        there, back = (
+            compare(self._estimates[i], self._estimates[j])
+            for i, j in ((place - 1, place), (place, place - 1))
+        )
+        return max(there, back, key=lambda seen: np.nanmax(np.abs(seen.zscores), initial=0.0))
 
     def _leaving(self, before: int, after: int) -> np.ndarray:
         """Return the places of rows that leave between two places of the path."""
