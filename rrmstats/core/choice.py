@@ -57,9 +57,9 @@ class Choice:
         return text + "."
 
 
-def chosen(robust: Estimate) -> Choice:
-    """Return the bound that a second step at the largest bound needs."""
-    bound, n = robust.setting.eps_bar, robust.problem.units(robust.wnobs)
+def chosen(robust: Estimate, most: float) -> Choice:
+    """Return the bound that a second step at the largest bound needs, at most a value."""
+    bound, n = min(robust.setting.eps_bar, most), robust.problem.units(robust.wnobs)
     share = float(np.nan_to_num(robust.eps_hat))
     least_one = min(max(share, 1 / n), 0.5)
     error = float(np.sqrt(least_one * (1 - least_one) / n))

@@ -112,7 +112,8 @@ def minima(found: Solution) -> Array:
 
 def bounded(first: Estimate, robust: Estimate) -> Estimate:
     """Return the second step at the bound of a first step, given that at the largest bound."""
-    bound, beyond = robust.setting.eps_bar, robust.eps_hat > first.setting.eps_bar
+    # The share is not known where all rows lie on a hyperplane.
+    bound, beyond = robust.setting.eps_bar, not robust.eps_hat <= first.setting.eps_bar
     if first.problem.seeks_minima and not beyond:
         own = seen_from(first, robust)
     else:
@@ -179,7 +180,7 @@ def allowed(explained: Explained | None, bound: float) -> Explained | None:
     """Return explanations without those that have more bad rows than a bound allows."""
     if explained is None:
         return None
-    kept = tuple(each for each in explained.explanations if each.eps <= bound)
+    kept = tuple(each for each in explained.explanations if not each.eps > bound)
     return replace(explained, explanations=kept)
 
 

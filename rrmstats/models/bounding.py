@@ -66,7 +66,7 @@ class BoundedModel:
         if self.eps_bar != AUTO:
             return self, None
         robust = self._robust_fit(setting)
-        choice = chosen(robust)
+        choice = chosen(robust, self.eps_bar_max)
         model = self._with_eps_bar(choice.eps_bar)
         model.choice = choice
         return model, robust if robust.problem.n_obs == len(self.endog) else None
@@ -83,8 +83,8 @@ class BoundedModel:
                 f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
                 "others"
             )
-        return robust_fit(self, setting, self.eps_bar_max)
+        return robust_fit(self, setting)
 
     def chosen(self, setting: Setting) -> Choice:
         """Return the bound that "auto" chooses, whatever bound the model has."""
-        return chosen(self._robust_fit(setting))
+        return chosen(self._robust_fit(setting), self.eps_bar_max)

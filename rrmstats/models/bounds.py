@@ -89,7 +89,7 @@ def sampled(model: Any) -> tuple[Any, np.ndarray]:
     return model._part(rows), rows
 
 
-def robust_fit(model: Any, setting: Setting, most: float) -> Estimate:
+def robust_fit(model: Any, setting: Setting) -> Estimate:
     """Return the second step at the largest bound, on a sample of many rows.
 
     Parameters
@@ -97,13 +97,11 @@ def robust_fit(model: Any, setting: Setting, most: float) -> Estimate:
     model : RRMModel
     setting : Setting
         Options of the search; its own bound plays no part.
-    most : float
-        The largest bound, where the number of rows allows it.
     """
-    part = sampled(model)[0]._with_eps_bar(most)
+    part = sampled(model)[0]._with_eps_bar(EPS_BAR_MAX)
     problem = part._search_problem()
     asked = replace(setting, freq_weights=part._search_counts)
-    bound = min(most, largest_bound(problem, asked.wnobs(problem.n_obs)))
+    bound = largest_bound(problem, asked.wnobs(problem.n_obs))
     return robust_estimate(problem, replace(asked, eps_bar=bound))
 
 

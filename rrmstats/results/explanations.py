@@ -125,8 +125,9 @@ NOT_COMPARED = "No {unit} may be bad, since eps_bar is 0."
 AT_LEAST = {"{share} of": "At least {share} of", "({share})": "(at least {share})"}
 AT_BOUND = "The share of bad rows is at its bound, eps_bar: more may be bad. Try a larger eps_bar."
 AT_LARGEST = (
-    "The share of bad rows is at the largest bound that the rows allow: the fit may describe a "
-    "minority of them. Look at the data, or use a model that fits more of the rows."
+    "The share of bad rows is at the largest bound that is allowed (eps_bar_max or the number of "
+    "rows): the fit may describe a minority of them. Look at the data, or use a model that fits "
+    "more of the rows."
 )
 DIRECTION_ONLY = (
     "A hyperplane separates the labels that are not called flipped: only the direction of the "

@@ -92,7 +92,7 @@ class Stability:
         if self.largest is None:
             return f"Larger values of eps_bar were not compared: {self.why}."
         if self.differs_at is None:
-            return f"The fit is the same with every eps_bar up to {self.largest:.2g}."
+            return f"The fit is the same, up to chance, with eps_bar = {self.largest:.2g}."
         text = (
             f"The fit changes with eps_bar = {self.differs_at:.2g} by more than chance in "
             f"{listed(self.terms)} (p = {self.pvalue:.1g})."

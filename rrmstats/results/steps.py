@@ -16,6 +16,7 @@ from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.results.explanations import (
     ANOTHER_MINIMUM,
     AT_BOUND,
+    AT_LARGEST,
     ChosenExplanation,
     Wording,
     at_bound,
@@ -188,5 +189,5 @@ class StepResults(RowResults):
         if self._other_minimum:
             notes.append(ANOTHER_MINIMUM)
         if at_bound(self.eps_hat, self.eps_bar):
-            notes.append(AT_BOUND)
+            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
         return [*notes, self._rival_note] if self._rival_note else notes

@@ -22,8 +22,8 @@ from rrmstats.experiments.samples import (
 
 def choice_of(model, most=0.5):
     problem = model.problem()
-    bound = min(most, largest_bound(problem, float(problem.n_obs)))
-    return chosen(robust_estimate(problem, Setting(bound, model.freq_weights)))
+    bound = largest_bound(problem, float(problem.n_obs))
+    return chosen(robust_estimate(problem, Setting(bound, model.freq_weights)), most)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.3])
