@@ -46,8 +46,8 @@ STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
 START_SHARES = (0.5, 0.1)
 # Shares of the rows, the most central ones, whose fits are starts.
 CENTRAL_SHARES = (0.25, 0.5, 0.75)
-# Newton steps that show which start leads highest.
-TRIAL_STEPS = 3
+# Newton steps that show which start leads highest, and a difference that is rounding.
+TRIAL_STEPS, TIED = 3, 1e-6
 # Variants of label noise, and the ends at which the model is sure.
 NOISE, ENDS = (ONE_RATE, BY_CLASS), (BOTH_ENDS, ONES, ZEROS)
 
@@ -272,7 +272,9 @@ def steepest_fit(plain: FlippedLabels, few: FlippedLabels, starts: Sequence[Arra
     """Return the best fit of flips where the model is sure, at one end or both."""
     fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), few, starts) for ways in ENDS]
     best = max(fits, key=preference)
-    return max((climb(best, factor) for factor in (2.0, 0.5)), key=preference)
+    # Flips at both ends with none at one of them are those at the other, up to rounding.
+    tied = [fit for fit in fits if fit.value.penalized > best.value.penalized - TIED]
+    return max((climb(fit, factor) for fit in tied for factor in (2.0, 0.5)), key=preference)
 
 
 def preference(fit: LabelFit) -> tuple[bool, float]:
