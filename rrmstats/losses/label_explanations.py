@@ -273,7 +273,7 @@ def steepest_fit(plain: FlippedLabels, few: FlippedLabels, starts: Sequence[Arra
     fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), few, starts) for ways in ENDS]
     best = max(fits, key=preference)
     # Flips at both ends with none at one of them are those at the other, up to rounding.
-    tied = [fit for fit in fits if fit.value.penalized > best.value.penalized - TIED]
+    tied = [fit for fit in fits if not fit.value.penalized < best.value.penalized - TIED]
     return max((climb(fit, factor) for fit in tied for factor in (2.0, 0.5)), key=preference)
 
 
