@@ -82,6 +82,8 @@ def compared_beyond(first: Estimate) -> Estimate | None:
     at = replace(setting, eps_bar=bound)
     if problem.seeks_minima:
         return robust_estimate(problem, at)
+    if not setting.stability:  # it would serve the check alone
+        return None
     return problem.second_step(replace(first, setting=at))
 
 
