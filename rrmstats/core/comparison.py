@@ -25,8 +25,6 @@ class Agreement:
 
     Attributes
     ----------
-    eps_bar, larger : float
-        The two bounds.
     zscores : ndarray, shape (t,)
         Differences of the terms in standard errors of the fit with the larger bound; NaN where
         they cannot be compared.
@@ -36,8 +34,6 @@ class Agreement:
         Degrees of freedom of the standard errors.
     """
 
-    eps_bar: float
-    larger: float
     zscores: Array
     pvalue: float
     free: float
@@ -63,8 +59,6 @@ def compare(estimate: Estimate, robust: Estimate) -> Agreement:
     """
     zscores, free = robust.departures(estimate), robust.inference_freedom
     return Agreement(
-        eps_bar=estimate.setting.eps_bar,
-        larger=robust.setting.eps_bar,
         zscores=zscores,
         pvalue=largest_pvalue(zscores, free),
         free=free,
