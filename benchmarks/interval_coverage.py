@@ -1,6 +1,6 @@
-"""Measure what intervals cover, and what the estimates are worth, on clean and corrupted data.
+"""Measure what intervals cover, and what the estimates are worth, on clean and dirty data.
 
-Every cell fits the same samples, one step and two. Corrupted rows are a fixed number of each
+Every cell fits the same samples, one step and two. Bad rows are a fixed number of each
 sample, so that their share is at most `eps_bar`.
 """
 
@@ -29,7 +29,7 @@ BAD_ROWS, BAD_LABELS = 0.1, 0.05
 GROUP = 5
 
 Draw = Callable[[np.random.Generator, int], samples.Regression]
-# For each model the samples and the share of their rows that is corrupted.
+# For each model the samples and the share of their rows that is bad.
 DATA: dict[str, dict[str, tuple[Draw, float]]] = {
     "OLS": {
         "clean": (partial(samples.one_sided_outliers, params=TRUTH, share=0.0), 0.0),
@@ -130,37 +130,39 @@ def rows(cell: Cell, runs: int, seed: int, jobs: int) -> Iterator[list[str]]:
     found = Parallel(n_jobs=jobs)(delayed(run)(cell, seed + i) for i in range(runs))
     classical = np.array([one for one, _ in found])
     values = np.array([many for _, many in found])
-    truth = TRUTH[1:]
     for i, eps_bar in enumerate(cell.eps_bars):
-        for j, steps in enumerate(("one", "two")):
-            # without an interval where only the direction of the coefficients is identified
-            told = np.isfinite(values[:, i, j, FIELDS.index("length")]).all(axis=-1)
-            estimate, length, covered = (values[told, i, j, field] for field in range(len(FIELDS)))
-            bias = (estimate.mean(axis=0) @ truth) / (truth @ truth) - 1
-            lost = ((estimate - truth) ** 2).sum()
-            efficiency = ((classical[told] - truth) ** 2).sum() / lost
-            yield [
-                cell.model,
-                cell.data,
-                errors_of(cell),
-                f"{cell.n}",
-                f"{eps_bar:g}",
-                steps,
-                f"{covered.mean():.3f}",
-                f"{length.mean():.3f}",
-                f"{100 * bias:+.1f}%",
-                f"{efficiency:.2f}",
-                f"{told.sum()}",
-            ]
+        columns = [of_steps(values[:, i, j], classical) for j in range(2)]
+        pairs = [text for pair in zip(*columns, strict=True) for text in pair]
+        yield [cell.model, cell.data, errors_of(cell), f"{cell.n}", f"{eps_bar:g}", *pairs]
+
+
+def of_steps(values: np.ndarray, classical: np.ndarray) -> list[str]:
+    """Return coverage, length, bias, efficiency and runs of one step or of two.
+
+    `values` has shape (runs, 3, 2). Runs have no interval where only the direction of the
+    coefficients is identified.
+    """
+    told, truth = np.isfinite(values[:, FIELDS.index("length")]).all(axis=-1), TRUTH[1:]
+    estimate, length, covered = np.moveaxis(values[told], 1, 0)
+    bias = (estimate.mean(axis=0) @ truth) / (truth @ truth) - 1
+    lost = ((estimate - truth) ** 2).sum()
+    efficiency = ((classical[told] - truth) ** 2).sum() / lost
+    return [
+        f"{covered.mean():.3f}",
+        f"{length.mean():.3f}",
+        f"{100 * bias:+.1f}%",
+        f"{efficiency:.2f}",
+        f"{told.sum()}",
+    ]
 
 
 def cells() -> Iterator[Cell]:
     for n in (60, 200, 1000):
         for data in DATA["OLS"]:
-            yield Cell("OLS", data, n, (0.1, 0.2, 0.4))
+            yield Cell("OLS", data, n, (0.1, 0.4))
     for n in (200, 500, 2000):
         for data in DATA["Logit"]:
-            yield Cell("Logit", data, n, (0.05, 0.1, 0.2) if n == 2000 else (0.05, 0.1))
+            yield Cell("Logit", data, n, (0.05, 0.2) if n == 2000 else (0.1,))
     yield Cell("OLS", "clean", 60, (0.1, 0.2), {"n_boot": 199})
 
 
@@ -172,17 +174,17 @@ def fewer(cell: Cell, runs: int) -> int:
 
 
 HEAD = [
-    "model", "data", "errors", "n", "eps_bar", "steps", "coverage", "length", "bias",
-    "efficiency", "runs",
+    "model", "data", "errors", "n", "eps_bar",
+    "coverage 1", "2", "length 1", "2", "bias 1", "2", "efficiency 1", "2", "runs 1", "2",
 ]  # fmt: skip
 
 TEXT = """# What the intervals cover
 
-Nominal 95 % intervals of the slopes, on clean and on corrupted data. The slopes are 1 and -0.5,
-the predictors and the noise standard normal. Of the regressions a tenth of the rows is corrupted:
+Nominal 95 % intervals of the slopes, on clean and on dirty data. The slopes are 1 and -0.5,
+the predictors and the noise standard normal. Of the regressions a tenth of the rows is bad:
 heavy tails (noise three times Student's t with 1.5 degrees of freedom), one-sided (shifted up by
 ten standard deviations, *near* by five) or leverage (predictors shifted by ten, responses near
--20). Other regressions have no corrupted rows, but noise that changes (standard deviation
+-20). Other regressions have no bad rows, but noise that changes (standard deviation
 0.3 + |x1|), is skewed (exponential), or is in part the same for groups of five rows that share x1,
 for which the intervals are those of `cov_type="cluster"`. Of the
 logistic regressions a twentieth of the labels is wrong: flipped at random, or made the improbable
@@ -190,8 +192,8 @@ one where the predictors are most extreme.
 
 *Coverage* is the share of the intervals that hold the true slope, *length* their mean length,
 *bias* that of the slopes along the true ones, and *efficiency* the mean squared error of the
-classical fit to the clean rows divided by that of this one. *Steps* tells `fit()` from
-`fit()`. Runs in which only the direction of the coefficients is identified, so
+classical fit to the clean rows divided by that of this one, for `fit(steps=1)` (1) and `fit()` (2).
+Runs in which only the direction of the coefficients is identified, so
 that there are no intervals, are left out. With r runs a coverage of 0.95 is known to about
 {error:.2f} / sqrt(r): {at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
 
@@ -200,13 +202,13 @@ regression they keep their promise all the same. Those of logistic regression al
 flipped at random that do not show, up to `eps_bar`: they are longer than they need to be on clean
 labels. Slopes of skewed noise are not biased, but at a large `eps_bar` few rows decide them.
 
-Made by `python benchmarks/interval_coverage.py --runs {runs}`.
+Made by `python benchmarks/interval_coverage.py --runs {runs} --seed {seed}`.
 
 """
 
 
-def page(table: list[list[str]], runs: int) -> str:
-    counts = [int(line[-1]) for line in table]
+def page(table: list[list[str]], runs: int, seed: int) -> str:
+    counts = [int(count) for line in table for count in line[-2:]]
     error = float(np.sqrt(0.95 * 0.05 / 2))
     text = TEXT.format(
         error=error,
@@ -215,6 +217,7 @@ def page(table: list[list[str]], runs: int) -> str:
         at_least=error / np.sqrt(min(counts)),
         at_most=error / np.sqrt(max(counts)),
         runs=runs,
+        seed=seed,
     )
     lines = [HEAD, ["---"] * 3 + ["---:"] * (len(HEAD) - 3), *table]
     return text + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
@@ -228,7 +231,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cells whose model and data contain this")
     parser.add_argument("--no-page", action="store_true", help="print without writing the page")
     args = parser.parse_args()
-    widths = (6, 20, 10, 5, 8, 6, 9, 7, 7, 11, 5)
+    widths = (6, 20, 10, 5, 8, 11, 6, 9, 6, 7, 7, 13, 5, 7, 5)
     print("".join(f"{name:{width}}" for name, width in zip(HEAD, widths, strict=True)))
     table = []
     for cell in cells():
@@ -239,7 +242,7 @@ def main() -> None:
             print(text, flush=True)
             table.append(line)
     if not args.no_page and not args.only:
-        PAGE.write_text(page(table, args.runs), encoding="utf-8")
+        PAGE.write_text(page(table, args.runs, args.seed), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ and of planes the mean error itself); the same of R's methods; the error asked f
 and the other numbers asked for are reached; mean scale and eps_hat; mean and standard deviation of
 (eps_hat - share) / eps_hat_se; what the intervals of the slopes cover; and how often each
 explanation was chosen. Of covariances it prints the shares of bad and of good rows flagged.
-Last come the lines of sensitivity.py.
 
 `--only TEXT` runs the cells whose line starts with words that contain the text, such as
-"regression 400", "noise", "covariance", "lab" or "sensitivity".
+"regression 400", "noise", "covariance" or "lab". `--out` writes the tables of regressions to
+docs/dirty_data.md.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -527,9 +528,55 @@ PARTS = (
     lab_cells,
 )
 
+# ---- the page
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "dirty_data.md"
+# Titles of the tables, and how the names of their cells begin.
+TABLES = {
+    "n = 400, four coefficients, eps_bar = 0.4": "regression 400",
+    "n = 100, four coefficients, eps_bar = 0.4": "regression 100",
+    "Few rows per coefficient": "small",
+    "Designs of Koller and Stahel, no bad rows": "koller stahel",
+    "Noise that is not normal, no bad rows; eps_bar = 0.4": "noise",
+    "The paper's samples": ("lab linreg", "lab leverage"),
+}
+HEAD = (
+    *("samples", "two steps", "standard error", "one step", "lmrob", "KS2014"),
+    *("scale", "eps_hat", "coverage"),
+)
+
+
+def row_of(cell: Cell, made: Summary) -> list[str]:
+    """Return the row of a cell in the table of the page."""
+    form = ".2f" if cell.kind in FITS else ".4f"
+    values = [
+        (made.means.get("ratio", np.nan), form),
+        (made.error, form),
+        (made.means.get("first", np.nan), form),
+        *((made.peers.get(name, np.nan), form) for name in ("lmrob", "KS2014")),
+        *((made.means.get(name, np.nan), ".2f") for name in ("scale",)),
+        *((made.means.get(name, np.nan), ".3f") for name in ("eps_hat", "coverage")),
+    ]
+    return [cell.name, *("" if np.isnan(value) else f"{value:{form}}" for value, form in values)]
+
+
+def write_page(made: dict[str, list[str]], runs: int, seed: int) -> None:
+    """Write the tables between the text before the first and after the last of them."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition("<!-- tables -->")
+    after = rest.partition("<!-- end of tables -->")[2]
+    command = f"`python benchmarks/second_step.py --runs {runs} --seed {seed} --out`"
+    parts = [f"Made by {command}, which needs R with robustbase and rrcov."]
+    for title, names in TABLES.items():
+        lines = [row for name, row in made.items() if name.startswith(names)]
+        ruled = [HEAD, ["---", *["---:"] * (len(HEAD) - 1)], *lines]
+        parts += [f"## {title}", "\n".join(f"| {' | '.join(line)} |" for line in ruled)]
+    body = "\n\n".join(parts)
+    page = f"{before}<!-- tables -->\n\n{body}\n\n<!-- end of tables -->{after}"
+    PAGE.write_text(page, encoding="utf-8")
+
 
 def main() -> None:
-    import sensitivity
     from joblib import Parallel, delayed
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -538,19 +585,21 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--only", default="", help="run the cells whose names contain this")
     parser.add_argument("--no-peers", action="store_true", help="without R")
+    parser.add_argument("--out", action="store_true", help="write the page")
     args = parser.parse_args()
     cells = [cell for part in PARTS for cell in part() if args.only in cell.name]
-    missed = 0
+    missed, rows = 0, {}
     for cell in cells:
         found: list[Found] = Parallel(n_jobs=args.jobs)(
             delayed(fit)(cell, args.seed, run) for run in range(args.runs)
         )
         made = summarized(cell, found, args.seed, not args.no_peers)
         missed += bool(made.missed)
+        rows[cell.name] = row_of(cell, made)
         print(line_of(cell, made), flush=True)
     print(f"{len(cells)} cells, {missed} missed")
-    if args.only in "sensitivity" or args.only.startswith("sensitivity"):
-        sensitivity.measure(args.runs, args.seed, args.jobs, not args.no_peers, args.only)
+    if args.out:
+        write_page(rows, args.runs, args.seed)
 
 
 if __name__ == "__main__":
