@@ -14,7 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov
-from rrmstats.experiments.samples import (
+from replication.samples import (
     KINDS,
     Kind,
     count_bad,

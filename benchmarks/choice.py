@@ -15,7 +15,7 @@ from scipy.special import expit
 from statsmodels.tools.sm_exceptions import ModelWarning
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
-from rrmstats.experiments.samples import (
+from replication.samples import (
     TRUE_COV,
     correlated_points,
     extreme_flips,

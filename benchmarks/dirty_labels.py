@@ -24,7 +24,7 @@ from second_step_peers import peer_estimates
 
 from rrmstats import RRMLogit
 from rrmstats.datasets import breast_cancer
-from rrmstats.experiments.samples import (
+from replication.samples import (
     TRUE_PLANE,
     Regression,
     extreme_flips,

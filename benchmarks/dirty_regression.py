@@ -19,7 +19,7 @@ import numpy as np
 
 from rrmstats import RRMOLS
 from rrmstats.core import minimize
-from rrmstats.experiments.samples import count_bad, distant_regression, leverage_shift
+from replication.samples import count_bad, distant_regression, leverage_shift
 from rrmstats.losses import SquaresProblem
 
 FOLDER = Path(__file__).resolve().parent

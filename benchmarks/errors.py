@@ -20,8 +20,8 @@ import statsmodels.api as sm
 from statsmodels.tools.sm_exceptions import ModelWarning
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.errors import angle_error, axis_error, cov_error, linear_error
-from rrmstats.experiments.samples import (
+from replication.errors import angle_error, axis_error, cov_error, linear_error
+from replication.samples import (
     correlated_points,
     heavy_tailed_noise,
     leverage_shift,

@@ -21,7 +21,7 @@ import pandas as pd
 import statsmodels.api as sm
 
 from rrmstats import RRMGLM, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     DIRT,
     FAMILY_NAMES,
     RESPONSE_PARAMS,

@@ -17,7 +17,7 @@ import numpy as np
 import statsmodels.api as sm
 
 from rrmstats import RRMOLS, RRMLogit
-from rrmstats.experiments import samples
+from replication import samples
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
 TRUTH = np.array([0.0, 1.0, -0.5])

@@ -22,7 +22,7 @@ from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
-from rrmstats.experiments.samples import (
+from replication.samples import (
     count_bad,
     extreme_flips,
     gradient_attack,

@@ -20,7 +20,7 @@ import numpy as np
 import statsmodels.api as sm
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.samples import one_sided_outliers, random_flips, shifted_cluster
+from replication.samples import one_sided_outliers, random_flips, shifted_cluster
 
 Data = tuple[np.ndarray, ...]
 Fit = Callable[..., Any]

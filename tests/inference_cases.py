@@ -6,7 +6,7 @@ import numpy as np
 import statsmodels.api as sm
 
 from rrmstats import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
-from rrmstats.experiments.samples import (
+from replication.samples import (
     dirty_responses,
     logistic_labels,
     one_sided_outliers,

@@ -12,8 +12,8 @@ import statsmodels.formula.api as smf
 
 import rrmstats
 from rrmstats.cli.outputs import check_existing
-from rrmstats.experiments.drawing import rendered
-from rrmstats.experiments.driver import installed
+from replication.drawing import rendered
+from replication.driver import installed
 from rrmstats.files import write_whole
 
 FORMULA = "log_light ~ log_te"

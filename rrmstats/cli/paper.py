@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from rrmstats.cli.errors import UsageError
-from rrmstats.experiments import EXPERIMENTS, replicate
-from rrmstats.experiments.driver import RUNS, installed
-from rrmstats.experiments.summaries import summary_lines
+from replication import EXPERIMENTS, replicate
+from replication.driver import RUNS, installed
+from replication.summaries import summary_lines
 
 
 def experiment_name(name: str) -> str:

@@ -12,7 +12,7 @@ from rrmstats.core.choice import MARGIN, chosen, rounded_up
 from rrmstats.core.comparison import compare
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import differing_bound, largest_bound, robust_estimate, take_steps
-from rrmstats.experiments.samples import (
+from replication.samples import (
     extreme_flips,
     leverage_shift,
     one_sided_outliers,

@@ -9,7 +9,7 @@ from rrmstats.core.comparison import beyond_chance, compare, largest_pvalue
 from rrmstats.core.estimate import standardized_departures
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
-from rrmstats.experiments.samples import leverage_shift
+from replication.samples import leverage_shift
 
 
 def fits(sample, *eps_bars):

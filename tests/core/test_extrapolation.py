@@ -8,7 +8,7 @@ from rrmstats.core.descent import Descent
 from rrmstats.core.extrapolation import Anderson, change_size
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.problem import FunctionProblem
-from rrmstats.experiments.samples import other_subspace, shifted_cluster
+from replication.samples import other_subspace, shifted_cluster
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.subspace import SubspaceProblem
 

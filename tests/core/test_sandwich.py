@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core import minimize
 from rrmstats.core.sandwich import influence_covariance, minimum_influence
-from rrmstats.experiments.samples import (
+from replication.samples import (
     logistic_labels,
 )
 

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 from rrmstats.core import minimize
 from rrmstats.core.points import Budget
 from rrmstats.core.spectral import PARTS, dropped, leading_projection, spectral_starts
-from rrmstats.experiments.samples import (
+from replication.samples import (
     count_bad,
     gradient_attack,
     leverage_shift,

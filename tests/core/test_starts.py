@@ -16,7 +16,7 @@ from rrmstats.core.starts import (
     promising,
     screened_starts,
 )
-from rrmstats.experiments.samples import leverage_shift
+from replication.samples import leverage_shift
 from rrmstats.losses import SquaresProblem
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rrmstats import datasets
 from rrmstats.__main__ import main
-from rrmstats.experiments import EXPERIMENTS, driver, replicate, simulate
+from replication import EXPERIMENTS, driver, replicate, simulate
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

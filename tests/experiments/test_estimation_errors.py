@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from rrmstats.experiments.errors import angle_error, axis_error, cov_error, linear_error
-from rrmstats.experiments.samples import TRUE_COV
+from replication.errors import angle_error, axis_error, cov_error, linear_error
+from replication.samples import TRUE_COV
 
 
 def test_errors_by_hand():

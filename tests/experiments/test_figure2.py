@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rrmstats.experiments.figure2 import LEVERAGE
+from replication.figure2 import LEVERAGE
 
 
 def test_risk_of_figure_2_is_that_of_its_data():

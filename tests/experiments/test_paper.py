@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rrmstats.experiments import simulate
-from rrmstats.experiments.methods import ERM, GLOBAL, METHODS, PAPER, SEVER, TWO_STEPS
+from replication import simulate
+from replication.methods import ERM, GLOBAL, METHODS, PAPER, SEVER, TWO_STEPS
 
 
 @pytest.mark.slow

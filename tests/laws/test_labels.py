@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.experiments.samples import extreme_flips, logistic_labels
+from replication.samples import extreme_flips, logistic_labels
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,

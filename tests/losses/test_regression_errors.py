@@ -8,7 +8,7 @@ from statsmodels.stats.sandwich_covariance import S_hac_simple
 
 from rrmstats import RRMOLS
 from rrmstats.core.sandwich import lagged_square
-from rrmstats.experiments.samples import changing_noise, one_sided_outliers
+from replication.samples import changing_noise, one_sided_outliers
 from rrmstats.losses.residuals import fitted_variances
 
 TRUTH = np.array([0.0, 1.0, -0.5])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import one_sided_outliers
+from replication.samples import one_sided_outliers
 
 
 def alarms(n, k, eps_bar, runs, level=0.975):

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
 from rrmstats import RRMOLS, RRMPCA, RRMCov, datasets
-from rrmstats.experiments.samples import (
+from replication.samples import (
     one_sided_outliers,
 )
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from rrmstats import RRMGLM
 from rrmstats.core.setting import Setting
-from rrmstats.experiments.samples import RESPONSE_PARAMS, dirty_responses
+from replication.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats.losses.tilted_rows import Sample, dispersion_fit, tilted_fit
 
 F, L = sm.families, sm.families.links

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import one_sided_outliers
+from replication.samples import one_sided_outliers
 
 N = 50
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rrmstats import RRMOLS, RRMLogit
-from rrmstats.experiments.samples import logistic_labels, one_sided_outliers
+from replication.samples import logistic_labels, one_sided_outliers
 
 COUNTS = 1.0 + np.arange(150) % 3
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from rrmstats import RRMOLS, RRMPCA, RRMLogit, optional
 from rrmstats.core.resample import draw_counts
-from rrmstats.experiments.samples import logistic_labels
+from replication.samples import logistic_labels
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 import rrmstats
 from rrmstats import RRMGLM, RRMOLS, RRMLogit, UnstableWarning, datasets
 from rrmstats.core import steps
-from rrmstats.experiments.samples import leverage_shift, logistic_labels, one_sided_outliers
+from replication.samples import leverage_shift, logistic_labels, one_sided_outliers
 from rrmstats.models import bounds
 
 HBK = datasets.hbk.load_pandas().data

@@ -11,7 +11,7 @@ from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, Perfect
 
 import rrmstats
 from rrmstats import RRMGLM, RRMOLS, RRMLogit, RRMPoisson
-from rrmstats.experiments.samples import dirty_responses, extreme_flips
+from replication.samples import dirty_responses, extreme_flips
 
 F, L = sm.families, sm.families.links
 N = 150

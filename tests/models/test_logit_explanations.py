@@ -8,7 +8,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from rrmstats import RRMLogit
 from rrmstats.datasets import breast_cancer
-from rrmstats.experiments.samples import extreme_flips, logistic_labels, separated_strip
+from replication.samples import extreme_flips, logistic_labels, separated_strip
 from rrmstats.laws.labels import BY_CLASS, FlippedLabels
 from rrmstats.losses import label_explanations
 

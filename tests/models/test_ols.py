@@ -10,7 +10,7 @@ from undated import undated
 
 import rrmstats
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
+from replication.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
 
 LABELS = [f"row {i}" for i in range(60)]
 SEEDS = range(30)

@@ -9,7 +9,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 import rrmstats.core.search
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core.steps import FRACTIONS
-from rrmstats.experiments.samples import (
+from replication.samples import (
     logistic_labels,
     one_sided_outliers,
     separated_strip,

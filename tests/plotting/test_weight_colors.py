@@ -7,7 +7,7 @@ import pytest
 
 import rrmstats
 from rrmstats import datasets
-from rrmstats.experiments import EXPERIMENTS, simulate
+from replication import EXPERIMENTS, simulate
 
 NO_WEIGHT = matplotlib.colormaps["cividis_r"](0.0)
 

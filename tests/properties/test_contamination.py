@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats import RRMPCA, RRMCov
-from rrmstats.experiments.samples import correlated_points
+from replication.samples import correlated_points
 
 MODELS = {
     "cov": RRMCov,

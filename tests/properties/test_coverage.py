@@ -5,7 +5,7 @@ import pytest
 import statsmodels.api as sm
 
 from rrmstats import RRMOLS, RRMCov, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     correlated_points,
     logistic_labels,
     one_sided_outliers,

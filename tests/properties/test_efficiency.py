@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     correlated_points,
     leverage_shift,
     logistic_labels,

@@ -5,7 +5,7 @@ import pytest
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core import minimize
-from rrmstats.experiments.samples import (
+from replication.samples import (
     count_bad,
     extreme_flips,
     gradient_attack,

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
 from rrmstats import RRMPCA, RRMCov
-from rrmstats.experiments.samples import extreme_flips, logistic_labels, random_flips
+from replication.samples import extreme_flips, logistic_labels, random_flips
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import rrmstats
 from rrmstats import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson, datasets
-from rrmstats.experiments import samples
+from replication import samples
 
 STORED = Path(__file__).with_suffix(".csv")
 FAMILIES = {

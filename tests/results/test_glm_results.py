@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import rrmstats
 from rrmstats import RRMGLM, RRMPoisson
-from rrmstats.experiments.samples import dirty_responses
+from replication.samples import dirty_responses
 
 F, L = sm.families, sm.families.links
 FAMILIES = {"poisson": F.Poisson(), "gamma": F.Gamma(L.Log()), "binomial": F.Binomial()}

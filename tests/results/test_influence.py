@@ -10,7 +10,7 @@ from statsmodels.stats.outliers_influence import OLSInfluence
 
 import rrmstats
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import one_sided_outliers
+from replication.samples import one_sided_outliers
 
 from .fits import DATA, DIRTY, FITS, N
 

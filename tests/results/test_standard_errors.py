@@ -11,7 +11,7 @@ from inference_cases import NUDGE, WEIGHTED, cloud, nudged, regression
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     logistic_labels,
 )
 

@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     extreme_flips,
 )
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import rrmstats
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import (
+from replication.samples import (
     one_sided_outliers,
 )
 from rrmstats.results.inference import shifted_intervals

@@ -6,8 +6,8 @@ from statsmodels.iolib.summary2 import summary_col
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
 import rrmstats
-from rrmstats.experiments.rivals import SeverLogit
-from rrmstats.experiments.samples import logistic_labels, separated_strip
+from replication.rivals import SeverLogit
+from replication.samples import logistic_labels, separated_strip
 
 
 def test_gradients_are_the_slopes_of_the_losses(rng):

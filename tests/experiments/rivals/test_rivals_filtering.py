@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rrmstats.experiments.rivals import (
+from replication.rivals import (
     SeverCov,
     SeverLogit,
     SeverOLS,
@@ -9,8 +9,8 @@ from rrmstats.experiments.rivals import (
     filter_round,
     sever,
 )
-from rrmstats.experiments.rivals.filtering import rows_left
-from rrmstats.experiments.samples import (
+from replication.rivals.filtering import rows_left
+from replication.samples import (
     correlated_points,
     heavy_tailed_noise,
     logistic_labels,

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from rrmstats.experiments.rivals import SeverCov, SeverPCA
-from rrmstats.experiments.samples import correlated_points, noisy_line
+from replication.rivals import SeverCov, SeverPCA
+from replication.samples import correlated_points, noisy_line
 
 
 def test_gradients_of_the_covariance(rng):

@@ -8,8 +8,8 @@ import statsmodels.api as sm
 from statsmodels.iolib.summary2 import summary_col
 
 import rrmstats
-from rrmstats.experiments.rivals import SeverOLS, huber
-from rrmstats.experiments.samples import heavy_tailed_noise
+from replication.rivals import SeverOLS, huber
+from replication.samples import heavy_tailed_noise
 
 
 def test_linear_regression_against_the_definition(rng):

@@ -3,7 +3,7 @@ import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rrmstats.experiments.samples import extreme_flips, logistic_labels, random_flips
+from replication.samples import extreme_flips, logistic_labels, random_flips
 
 PARAMS = np.array([0.3, 1.0, -0.5])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rrmstats.experiments import samples
+from replication import samples
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from rrmstats.experiments import samples
+from replication import samples
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from rrmstats.experiments import samples
+from replication import samples
 
 PARAMS = np.array([0.5, 1.0, -2.0])
 N = 20_000

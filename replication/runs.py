@@ -12,8 +12,8 @@ import statsmodels.api as sm
 from rrmstats import RRMOLS, RRMLogit
 from rrmstats.core.entropy import Array
 from rrmstats.datasets import breast_cancer
-from rrmstats.experiments.methods import ERM, RIDGE, Estimates, logit_fits
-from rrmstats.experiments.samples import TRUE_PLANE, count_bad, separated_strip, wrong_end
+from replication.methods import ERM, RIDGE, Estimates, logit_fits
+from replication.samples import TRUE_PLANE, count_bad, separated_strip, wrong_end
 
 #: Rows of a table, each with its cells by column.
 Rows = list[dict[str, Any]]

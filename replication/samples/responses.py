@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
+from replication.samples.parts import Regression, count_bad, normal_design
 
 FamilyName = Literal["poisson", "gamma", "binomial"]
 FAMILY_NAMES: tuple[FamilyName, ...] = get_args(FamilyName)
@@ -60,7 +60,7 @@ def dirty_responses(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import dirty_responses
+    >>> from replication.samples import dirty_responses
     >>> endog, exog = dirty_responses(np.random.default_rng(0), "poisson", "high", 100)
     >>> bool(endog[:10].min() >= 30)
     True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rrmstats.experiments.methods import ERM, METHODS
+from replication.methods import ERM, METHODS
 from rrmstats.plotting.canvas import WEIGHT_COLORS
 
 if TYPE_CHECKING:

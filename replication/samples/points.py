@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.samples.parts import count_bad
+from replication.samples.parts import count_bad
 
 
 def shifted_cluster(
@@ -40,7 +40,7 @@ def shifted_cluster(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import shifted_cluster
+    >>> from replication.samples import shifted_cluster
     >>> data = shifted_cluster(np.random.default_rng(0), 200, np.eye(20), 0.1, 5.0)
     >>> data.shape, [round(float(part.mean())) for part in (data[:20], data[20:])]
     ((200, 20), [5, 0])
@@ -87,7 +87,7 @@ def other_subspace(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import other_subspace
+    >>> from replication.samples import other_subspace
     >>> data = other_subspace(np.random.default_rng(0), 1000, d=5)
     >>> data[:200].std(axis=0).round(), data[200:].std(axis=0).round()
     (array([0., 0., 5., 5., 0.]), array([1., 1., 0., 0., 0.]))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.rivals.filtering import ROUNDS, rows_left, sever
+from replication.rivals.filtering import ROUNDS, rows_left, sever
 from rrmstats.models.base import RRMModel
 
 
@@ -71,7 +71,7 @@ class SeverModel(RRMModel[Any, Any], Generic[R]):
         --------
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> from rrmstats.experiments.rivals import SeverOLS
+        >>> from replication.rivals import SeverOLS
         >>> SeverOLS.from_formula("log_light ~ log_te", stars, eps_bar=0.2).fit().params.shape
         (2,)
         """

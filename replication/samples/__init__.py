@@ -5,17 +5,17 @@ one array. Bad rows come first, but for the samples of the paper's figures, wher
 or anywhere.
 """
 
-from rrmstats.experiments.samples.classes import extreme_flips, logistic_labels, random_flips
-from rrmstats.experiments.samples.distant import KINDS, Kind, distant_points, distant_regression
-from rrmstats.experiments.samples.leverage import factor_leverage, gradient_attack, leverage_shift
-from rrmstats.experiments.samples.noise import (
+from replication.samples.classes import extreme_flips, logistic_labels, random_flips
+from replication.samples.distant import KINDS, Kind, distant_points, distant_regression
+from replication.samples.leverage import factor_leverage, gradient_attack, leverage_shift
+from replication.samples.noise import (
     changing_noise,
     grouped_noise,
     heavy_tailed_rows,
     one_sided_outliers,
     skewed_noise,
 )
-from rrmstats.experiments.samples.paper import (
+from replication.samples.paper import (
     TRUE_AXIS,
     TRUE_COV,
     TRUE_PLANE,
@@ -26,14 +26,14 @@ from rrmstats.experiments.samples.paper import (
     separated_strip,
     wrong_end,
 )
-from rrmstats.experiments.samples.parts import (
+from replication.samples.parts import (
     Regression,
     count_bad,
     normal_design,
     student_points,
 )
-from rrmstats.experiments.samples.points import other_subspace, shifted_cluster
-from rrmstats.experiments.samples.responses import (
+from replication.samples.points import other_subspace, shifted_cluster
+from replication.samples.responses import (
     DIRT,
     FAMILY_NAMES,
     RESPONSE_PARAMS,

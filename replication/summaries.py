@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from rrmstats.experiments.methods import ERM, GLOBAL, METHODS, PAPER, SEVER
+from replication.methods import ERM, GLOBAL, METHODS, PAPER, SEVER
 
 
 def mean_errors(table: pd.DataFrame) -> dict[str, float]:
@@ -35,7 +35,7 @@ def summary_lines(summary: pd.DataFrame) -> Iterator[str]:
     Parameters
     ----------
     summary : DataFrame
-        As `rrmstats.experiments.replicate` returns it.
+        As `replication.replicate` returns it.
 
     Yields
     ------

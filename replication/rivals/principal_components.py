@@ -8,7 +8,7 @@ import numpy as np
 from statsmodels.iolib.table import SimpleTable
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.rivals.multivariate import (
+from replication.rivals.multivariate import (
     SeverMultivariate,
     SeverMultivariateResults,
     moments,
@@ -39,7 +39,7 @@ class SeverPCA(SeverMultivariate["SeverPCAResults"]):
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.rivals import SeverPCA
+    >>> from replication.rivals import SeverPCA
     >>> rng = np.random.default_rng(0)
     >>> t = rng.standard_normal(100)
     >>> z = np.c_[t, 2 * t] + 0.1 * rng.standard_normal((100, 2))

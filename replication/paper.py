@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 
 from rrmstats.datasets import ShippedData, breast_cancer
-from rrmstats.experiments.drawing import (
+from replication.drawing import (
     draw_boxes,
     draw_confusion,
     draw_curves,
     draw_line,
     draw_plane,
 )
-from rrmstats.experiments.errors import angle_error, axis_error, cov_error, linear_error
-from rrmstats.experiments.figure2 import draw_leverage, leverage_run
-from rrmstats.experiments.methods import (
+from replication.errors import angle_error, axis_error, cov_error, linear_error
+from replication.figure2 import draw_leverage, leverage_run
+from replication.methods import (
     ERM,
     GLOBAL,
     PAPER,
@@ -30,14 +30,14 @@ from rrmstats.experiments.methods import (
     logit_fits,
     pca_fits,
 )
-from rrmstats.experiments.runs import Rows, cancer_run, line_picture, monte_carlo, plane_picture
-from rrmstats.experiments.samples import (
+from replication.runs import Rows, cancer_run, line_picture, monte_carlo, plane_picture
+from replication.samples import (
     correlated_points,
     heavy_tailed_noise,
     noisy_line,
     separated_strip,
 )
-from rrmstats.experiments.summaries import line_distances, mean_errors
+from replication.summaries import line_distances, mean_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +68,7 @@ class Experiment:
 
     Examples
     --------
-    >>> from rrmstats.experiments import EXPERIMENTS
+    >>> from replication import EXPERIMENTS
     >>> EXPERIMENTS["figure2"].n_runs(100)
     25
     """

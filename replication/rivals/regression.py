@@ -12,7 +12,7 @@ from statsmodels.robust.norms import HuberT
 from statsmodels.robust.robust_linear_model import RLM
 
 from rrmstats.core.entropy import Array, check_eps_bar
-from rrmstats.experiments.rivals.model import R, SeverModel
+from replication.rivals.model import R, SeverModel
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.squares import SquaresProblem
 from rrmstats.models.checks import (
@@ -122,7 +122,7 @@ class SeverOLS(SeverRegression[RegressionResultsWrapper], OLS):
     Examples
     --------
     >>> import numpy as np, statsmodels.api as sm
-    >>> from rrmstats.experiments.rivals import SeverOLS
+    >>> from replication.rivals import SeverOLS
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal(100)
     >>> y = 1 + 2 * x + 0.1 * rng.standard_normal(100)
@@ -169,7 +169,7 @@ def huber(endog: Any, exog: Any, **kwargs: Any) -> RLM:
     Examples
     --------
     >>> import numpy as np, statsmodels.api as sm
-    >>> from rrmstats.experiments.rivals import huber
+    >>> from replication.rivals import huber
     >>> x = np.arange(20.0)
     >>> y = 1 + 2 * x + np.sin(x)
     >>> y[3] = 100

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
+from replication.samples.parts import Regression, count_bad, normal_design
 
 
 def logistic_labels(
@@ -31,7 +31,7 @@ def logistic_labels(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import logistic_labels
+    >>> from replication.samples import logistic_labels
     >>> endog, exog = logistic_labels(np.random.default_rng(0), 1000, (0, 2))
     >>> print(f"{endog[exog[:, 1] > 1].mean():.1f} {endog[exog[:, 1] < -1].mean():.1f}")
     1.0 0.1
@@ -68,7 +68,7 @@ def random_flips(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import logistic_labels, random_flips
+    >>> from replication.samples import logistic_labels, random_flips
     >>> clean, _ = logistic_labels(np.random.default_rng(0), 100)
     >>> flipped, _ = random_flips(np.random.default_rng(0), 100)
     >>> np.flatnonzero(clean != flipped).tolist()
@@ -109,7 +109,7 @@ def extreme_flips(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import extreme_flips
+    >>> from replication.samples import extreme_flips
     >>> endog, exog = extreme_flips(np.random.default_rng(0), 100)
     >>> exog[:5, 1].round(1), endog[:5]
     (array([-2.3, -2.2,  2. ,  2. ,  1.8]), array([1., 1., 0., 0., 0.]))

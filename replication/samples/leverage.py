@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
+from replication.samples.parts import Regression, count_bad, normal_design
 
 
 def leverage_shift(
@@ -40,7 +40,7 @@ def leverage_shift(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import leverage_shift
+    >>> from replication.samples import leverage_shift
     >>> endog, exog = leverage_shift(np.random.default_rng(0), 500, np.ones(20), 0.15)
     >>> exog.shape, int(np.flatnonzero(exog[:, 1:].mean(axis=1) > 5).max())
     ((500, 20), 74)
@@ -82,7 +82,7 @@ def gradient_attack(
     Examples
     --------
     >>> import numpy as np, statsmodels.api as sm
-    >>> from rrmstats.experiments.samples import gradient_attack
+    >>> from replication.samples import gradient_attack
     >>> endog, exog = gradient_attack(np.random.default_rng(0))
     >>> bool(np.abs(sm.OLS(endog, exog).fit().params).max() < 1e-10)
     True
@@ -124,7 +124,7 @@ def factor_leverage(
     --------
     >>> import numpy as np
     >>> import statsmodels.formula.api as smf
-    >>> from rrmstats.experiments.samples import factor_leverage
+    >>> from replication.samples import factor_leverage
     >>> data = factor_leverage(np.random.default_rng(0))
     >>> [round(value) for value in smf.ols("y ~ x + C(g)", data[20:]).fit().params]
     [0, 1, 2, 3, 1]

@@ -39,7 +39,7 @@ def filter_round(gradients: Array, share: float) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.rivals import filter_round
+    >>> from replication.rivals import filter_round
     >>> filter_round(np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, 9.0], [0.0, 1.0]]), 0.25)
     array([ True,  True, False,  True])
     """
@@ -75,7 +75,7 @@ def sever(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.rivals import sever
+    >>> from replication.rivals import sever
     >>> z = np.array([0.1, -0.2, 0.0, 50.0, 0.2, -0.1, 0.3, -0.3])
     >>> sever(lambda rows: (z[rows] - z[rows].mean())[:, None], len(z), 0.25, rounds=1)
     array([ True,  True,  True, False,  True,  True,  True,  True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.samples.parts import Regression, count_bad, student_points
+from replication.samples.parts import Regression, count_bad, student_points
 
 #: Plane that `separated_strip` has its labels from: constant, x1 and x2.
 TRUE_PLANE = np.array([-1.0, 1.0, 1.0])
@@ -34,7 +34,7 @@ def wrong_end(rng: np.random.Generator, n: int = 40, n_bad: int = 8) -> Regressi
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import wrong_end
+    >>> from replication.samples import wrong_end
     >>> endog, exog = wrong_end(np.random.default_rng(0))
     >>> bool(endog[-8:].max() < -4), bool(exog[-8, 1] > 2)
     (True, True)
@@ -77,7 +77,7 @@ def point_mass(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import point_mass
+    >>> from replication.samples import point_mass
     >>> endog, exog = point_mass(np.random.default_rng(0), 10.0)
     >>> print(f"{endog[80:].min():.2f} {exog[80:].max():.2f}")
     -1.74 9.85
@@ -115,7 +115,7 @@ def heavy_tailed_noise(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import heavy_tailed_noise
+    >>> from replication.samples import heavy_tailed_noise
     >>> endog, exog = heavy_tailed_noise(np.random.default_rng(0), n=1000)
     >>> print(f"{(np.abs(endog - exog.sum(axis=1)) > 1).mean():.2f}")
     0.08
@@ -150,7 +150,7 @@ def separated_strip(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import separated_strip
+    >>> from replication.samples import separated_strip
     >>> labels, exog = separated_strip(np.random.default_rng(0))
     >>> np.flatnonzero((exog @ [-1, 1, 1] >= 0) != labels).tolist()
     [95, 96, 97, 98, 99]
@@ -181,7 +181,7 @@ def noisy_line(rng: np.random.Generator, n: int = 40, share: float = 0.2) -> Arr
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import noisy_line
+    >>> from replication.samples import noisy_line
     >>> data = noisy_line(np.random.default_rng(0), 1000)
     >>> print(f"{(np.abs(data @ [2, -1]) < 0.75).mean():.1f}")
     0.8
@@ -210,7 +210,7 @@ def correlated_points(rng: np.random.Generator, n: int = 50, share: float = 0.2)
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import correlated_points
+    >>> from replication.samples import correlated_points
     >>> data = correlated_points(np.random.default_rng(0), 5000, 0.0)
     >>> print(f"{np.corrcoef(data.T)[0, 1]:.1f}")
     0.8

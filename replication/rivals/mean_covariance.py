@@ -8,7 +8,7 @@ import numpy as np
 from statsmodels.iolib.table import SimpleTable
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.rivals.multivariate import (
+from replication.rivals.multivariate import (
     SeverMultivariate,
     SeverMultivariateResults,
     moments,
@@ -35,7 +35,7 @@ class SeverCov(SeverMultivariate["SeverCovResults"]):
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.rivals import SeverCov
+    >>> from replication.rivals import SeverCov
     >>> rng = np.random.default_rng(0)
     >>> z = rng.standard_normal((200, 2)) @ [[1, 0.8], [0, 0.6]]
     >>> z[:5] = [5, -5]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.samples import TRUE_AXIS, TRUE_COV, TRUE_PLANE
+from replication.samples import TRUE_AXIS, TRUE_COV, TRUE_PLANE
 
 
 def relative_error(estimate: Array, truth: Array) -> float:

@@ -10,7 +10,7 @@ from statsmodels.discrete.discrete_model import BinaryResultsWrapper, Logit, Log
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.rivals.regression import (
+from replication.rivals.regression import (
     SeverRegression,
     SeverSummary,
     fit_to_all,
@@ -42,7 +42,7 @@ class SeverLogit(SeverRegression[BinaryResultsWrapper], Logit):
     Examples
     --------
     >>> import numpy as np, statsmodels.api as sm
-    >>> from rrmstats.experiments.rivals import SeverLogit
+    >>> from replication.rivals import SeverLogit
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal(500)
     >>> y = (rng.random(500) < 1 / (1 + np.exp(-2 * x))).astype(float)

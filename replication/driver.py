@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from statsmodels.tools.sm_exceptions import ModelWarning
 
-from rrmstats.experiments.drawing import rendered
-from rrmstats.experiments.methods import METHODS
-from rrmstats.experiments.paper import EXPERIMENTS, Experiment
-from rrmstats.experiments.runs import Rows
+from replication.drawing import rendered
+from replication.methods import METHODS
+from replication.paper import EXPERIMENTS, Experiment
+from replication.runs import Rows
 from rrmstats.files import write_whole
 
 RUNS = 100
@@ -54,7 +54,7 @@ def simulate(name: str, runs: int = RUNS, jobs: int = 1, progress: bool = False)
 
     Examples
     --------
-    >>> from rrmstats.experiments import simulate
+    >>> from replication import simulate
     >>> table = simulate("figure6", runs=2)
     >>> table.columns.tolist(), len(table)
     (['run', 'method', 'error'], 10)
@@ -116,7 +116,7 @@ def replicate(
     Examples
     --------
     >>> import tempfile
-    >>> from rrmstats.experiments import replicate
+    >>> from replication import replicate
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     summary = replicate(["figure4a"], out=folder, runs=1)
     >>> summary.loc["figure4a", "paper says"]

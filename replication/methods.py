@@ -10,9 +10,8 @@ from statsmodels.multivariate.pca import PCA
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.rivals import SeverCov, SeverLogit, SeverOLS, SeverPCA, huber
-from rrmstats.experiments.rivals.multivariate import moments
-from rrmstats.experiments.samples import Regression
+from replication.rivals import huber, sever_axis, sever_cov, sever_logit, sever_ols
+from replication.samples import Regression
 
 # The paper's algorithm step for step.
 ALGORITHM_1: dict[str, Any] = {"n_starts": 0, "accelerate": False}
@@ -44,8 +43,8 @@ def linear_fits(data: Regression, eps_bar: float = 0.4) -> Estimates:
     first, second = model.fit(steps=1), model.fit()
     return {
         ERM: sm.OLS(*data).fit().params,
-        HUBER: huber(*data).fit().params,
-        SEVER: SeverOLS(*data, eps_bar=eps_bar).fit().params,
+        HUBER: huber(*data),
+        SEVER: sever_ols(*data, eps_bar),
         PAPER: model.fit(**ALGORITHM_1).params,
         GLOBAL: first.params,
         TWO_STEPS: second.params,
@@ -70,7 +69,7 @@ def logit_fits(data: Regression, eps_bar: float = 0.3) -> Estimates:
     first, second = model.fit(steps=1), model.fit()
     return {
         ERM: sm.Logit(*data).fit(disp=0).params,
-        SEVER: SeverLogit(*data, eps_bar=eps_bar).fit().params,
+        SEVER: sever_logit(*data, eps_bar),
         PAPER: model.fit(**ALGORITHM_1).raw_params,
         GLOBAL: first.params,
         TWO_STEPS: second.params,
@@ -95,7 +94,7 @@ def pca_fits(data: Array, eps_bar: float = 0.4) -> Estimates:
     first, second = model.fit(steps=1), model.fit()
     axes = {
         ERM: PCA(data, ncomp=1, standardize=False, demean=False, normalize=False).loadings,
-        SEVER: SeverPCA(data, 1, eps_bar=eps_bar, demean=False).fit().loadings,
+        SEVER: sever_axis(data, eps_bar),
         PAPER: model.fit(**ALGORITHM_1).loadings,
         GLOBAL: first.loadings,
         TWO_STEPS: second.loadings,
@@ -120,8 +119,8 @@ def cov_fits(data: Array, eps_bar: float = 0.3) -> Estimates:
     model = RRMCov(data, eps_bar=eps_bar)
     first, second = model.fit(steps=1), model.fit()
     found = {
-        ERM: moments(data)[1],
-        SEVER: SeverCov(data, eps_bar=eps_bar).fit().cov,
+        ERM: np.cov(data.T, bias=True),
+        SEVER: sever_cov(data, eps_bar),
         PAPER: model.fit(**ALGORITHM_1).raw_cov,
         GLOBAL: first.cov,
         TWO_STEPS: second.cov,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
+from replication.samples.parts import Regression, count_bad, normal_design
 
 Kind = Literal["vertical", "good leverage", "bad leverage", "cluster", "tight cluster"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -50,7 +50,7 @@ def distant_regression(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import distant_regression
+    >>> from replication.samples import distant_regression
     >>> endog, exog = distant_regression(np.random.default_rng(0), "cluster", distance=1e3)
     >>> print(f"{endog[:40].mean():.0f} {exog[:40, 1].mean():.0f}")
     -10000 1000
@@ -103,7 +103,7 @@ def distant_points(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import distant_points
+    >>> from replication.samples import distant_points
     >>> data = distant_points(np.random.default_rng(0), "vertical", distance=1e3)
     >>> data[:40].mean(axis=0).round(-2) + 0.0
     array([   0.,    0.,    0., 1000.])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rrmstats.experiments.samples.parts import Regression, count_bad, normal_design
+from replication.samples.parts import Regression, count_bad, normal_design
 
 
 def one_sided_outliers(
@@ -37,7 +37,7 @@ def one_sided_outliers(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import one_sided_outliers
+    >>> from replication.samples import one_sided_outliers
     >>> endog, exog = one_sided_outliers(np.random.default_rng(0), 100, [0, 1], 0.1, 10)
     >>> np.flatnonzero(endog - exog[:, 1] > 5).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -79,7 +79,7 @@ def heavy_tailed_rows(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import heavy_tailed_rows
+    >>> from replication.samples import heavy_tailed_rows
     >>> endog, exog = heavy_tailed_rows(np.random.default_rng(0), 100)
     >>> noise = np.abs(endog - exog.sum(axis=1))
     >>> bool(noise[:10].max() > 4 > noise[10:].max())
@@ -113,7 +113,7 @@ def changing_noise(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import changing_noise
+    >>> from replication.samples import changing_noise
     >>> endog, exog = changing_noise(np.random.default_rng(0), 100_000)
     >>> noise, x1 = endog - exog.sum(axis=1), np.abs(exog[:, 1])
     >>> near, far = x1 < 0.1, (1.9 < x1) & (x1 < 2.1)
@@ -153,7 +153,7 @@ def skewed_noise(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import skewed_noise
+    >>> from replication.samples import skewed_noise
     >>> endog, exog = skewed_noise(np.random.default_rng(0))
     >>> noise = endog - exog.sum(axis=1)
     >>> bool(-1 <= noise.min() and noise.max() > 3)
@@ -193,7 +193,7 @@ def grouped_noise(
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import grouped_noise
+    >>> from replication.samples import grouped_noise
     >>> endog, exog = grouped_noise(np.random.default_rng(0), 10)
     >>> bool((exog[:5, 1] == exog[0, 1]).all())
     True

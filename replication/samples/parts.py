@@ -29,7 +29,7 @@ def count_bad(n: int, share: float) -> int:
 
     Examples
     --------
-    >>> from rrmstats.experiments.samples import count_bad
+    >>> from replication.samples import count_bad
     >>> count_bad(100, 0.29), count_bad(10, 0.19)
     (29, 1)
     """
@@ -54,7 +54,7 @@ def normal_design(rng: np.random.Generator, n: int, k: int) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import normal_design
+    >>> from replication.samples import normal_design
     >>> exog = normal_design(np.random.default_rng(0), 50, 3)
     >>> exog.shape, bool((exog[:, 0] == 1).all())
     ((50, 3), True)
@@ -82,7 +82,7 @@ def student_points(rng: np.random.Generator, n: int, d: int = 2, df: float = 1.5
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.experiments.samples import student_points
+    >>> from replication.samples import student_points
     >>> data = student_points(np.random.default_rng(0), 1000)
     >>> data.shape, bool(np.abs(data).max() > 50)
     ((1000, 2), True)

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.drawing import add_curves, mean_of, new_figure
-from rrmstats.experiments.errors import linear_error
-from rrmstats.experiments.methods import linear_fits
-from rrmstats.experiments.runs import Rows, monte_carlo
-from rrmstats.experiments.samples import Regression, point_mass
+from replication.drawing import add_curves, mean_of, new_figure
+from replication.errors import linear_error
+from replication.methods import linear_fits
+from replication.runs import Rows, monte_carlo
+from replication.samples import Regression, point_mass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from rrmstats.core.entropy import Array
-from rrmstats.experiments.rivals.model import R, SeverModel
+from replication.rivals.model import R, SeverModel
 from rrmstats.models.multivariate import RRMMultivariate
 
 

@@ -5,7 +5,7 @@ Each experiment draws its samples, fits the rivals and RRM, and writes a table o
 get. Errors are averages over the runs.
 """
 
-from rrmstats.experiments.driver import replicate, simulate
-from rrmstats.experiments.paper import EXPERIMENTS, Experiment
+from replication.driver import replicate, simulate
+from replication.paper import EXPERIMENTS, Experiment
 
 __all__ = ["EXPERIMENTS", "Experiment", "replicate", "simulate"]
