@@ -10,7 +10,7 @@ import csv
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -200,15 +200,20 @@ def quantities(res: Any) -> dict[str, NDArray[np.float64]]:
     }
 
 
-def main() -> None:
-    with STORED.open("w", newline="", encoding="utf-8") as file:
+def store(path: Path, fits: Iterable[tuple[str, dict[str, NDArray[np.float64]]]]) -> None:
+    """Write the numbers of fits to a file, one in each line."""
+    with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["fit", "quantity", "position", "value"])
-        for name, build in cases():
-            for quantity, values in quantities(one_step(build())).items():
+        for name, found in fits:
+            for quantity, values in found.items():
                 table.writerows(
                     [name, quantity, i, f"{value:.17g}"] for i, value in enumerate(values)
                 )
+
+
+def main() -> None:
+    store(STORED, ((name, quantities(one_step(build()))) for name, build in cases()))
 
 
 if __name__ == "__main__":
