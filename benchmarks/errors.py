@@ -19,7 +19,6 @@ import numpy as np
 import statsmodels.api as sm
 from statsmodels.tools.sm_exceptions import ModelWarning
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from replication.errors import angle_error, axis_error, cov_error, linear_error
 from replication.samples import (
     correlated_points,
@@ -29,6 +28,7 @@ from replication.samples import (
     one_sided_outliers,
     separated_strip,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 
 FOLDER = Path(__file__).resolve().parent
 PAGES = [FOLDER.parent / "README.md", FOLDER.parent / "docs" / "how_good.md"]

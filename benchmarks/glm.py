@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 
-from rrmstats import RRMGLM, RRMLogit
 from replication.samples import (
     DIRT,
     FAMILY_NAMES,
@@ -31,6 +30,7 @@ from replication.samples import (
     logistic_labels,
     normal_design,
 )
+from rrmstats import RRMGLM, RRMLogit
 
 FOLDER = Path(__file__).resolve().parent
 PAGE = FOLDER.parent / "docs" / "glm.md"

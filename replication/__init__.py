@@ -1,4 +1,4 @@
-"""The experiments of the paper: ``python -m rrmstats replicate``.
+"""The experiments of the paper: ``rrmstats replicate``.
 
 Each experiment draws its samples, fits the rivals and RRM, and writes a table of the results
 (CSV), a picture (PNG) and a row of the summary, which compares what the paper says with what we

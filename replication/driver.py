@@ -10,9 +10,7 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -23,6 +21,7 @@ from replication.methods import METHODS
 from replication.paper import EXPERIMENTS, Experiment
 from replication.runs import Rows
 from rrmstats.files import write_whole
+from rrmstats.optional import installed
 
 RUNS = 100
 SEED = 0
@@ -165,14 +164,6 @@ def check_data(experiment: Experiment) -> None:
             experiment.needs.load_pandas()
     except ValueError as error:
         raise OSError(str(error)) from error
-
-
-def installed(module: str) -> ModuleType | None:
-    """Return an optional module, or None where it is not installed."""
-    try:
-        return import_module(module)
-    except ImportError:
-        return None
 
 
 def writable(folder: Path) -> Path:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rrmstats.core.entropy import Array
 from replication.samples import TRUE_AXIS, TRUE_COV, TRUE_PLANE
+from rrmstats.core.entropy import Array
 
 
 def relative_error(estimate: Array, truth: Array) -> float:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rrmstats.core.entropy import Array
 from replication.drawing import add_curves, mean_of, new_figure
 from replication.errors import linear_error
 from replication.methods import linear_fits
 from replication.runs import Rows, monte_carlo
 from replication.samples import Regression, point_mass
+from rrmstats.core.entropy import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,10 @@ import numpy as np
 import statsmodels.api as sm
 from statsmodels.multivariate.pca import PCA
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.core.entropy import Array
 from replication.rivals import huber, sever_axis, sever_cov, sever_logit, sever_ols
 from replication.samples import Regression
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.core.entropy import Array
 
 # The paper's algorithm step for step.
 ALGORITHM_1: dict[str, Any] = {"n_starts": 0, "accelerate": False}

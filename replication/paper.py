@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rrmstats.datasets import ShippedData, breast_cancer
 from replication.drawing import (
     draw_boxes,
     draw_confusion,
@@ -38,6 +37,7 @@ from replication.samples import (
     separated_strip,
 )
 from replication.summaries import line_distances, mean_errors
+from rrmstats.datasets import ShippedData, breast_cancer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,18 @@ import numpy as np
 import statsmodels.api as sm
 from numpy.typing import NDArray
 
+from rrmstats.core.entropy import Array
 from rrmstats.losses import LogisticProblem
 
-Array = NDArray[np.float64]
+__all__ = [
+    "filter_round",
+    "huber",
+    "sever",
+    "sever_axis",
+    "sever_cov",
+    "sever_logit",
+    "sever_ols",
+]
 
 # Rounds of removal, as in the experiments of SEVER's authors.
 ROUNDS = 4
@@ -91,7 +100,31 @@ def sever(
 
 
 def sever_ols(endog: Array, exog: Array, eps_bar: float) -> Array:
-    """Return the coefficients of least squares on the rows that SEVER keeps, shape (k,)."""
+    """Return the coefficients of least squares on the rows that SEVER keeps.
+
+    Parameters
+    ----------
+    endog : ndarray, shape (n,)
+        Responses.
+    exog : ndarray, shape (n, k)
+        Design.
+    eps_bar : float
+        Upper bound on the share of bad rows.
+
+
+    Returns
+    -------
+    ndarray, shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from replication.rivals import sever_ols
+    >>> x = np.c_[np.ones(20), np.arange(20)]
+    >>> y = x @ [1, 2] + 30 * (x[:, 1] == 19)
+    >>> sever_ols(y, x, 0.2).round(6)
+    array([1., 2.])
+    """
 
     def fit(rows: NDArray[np.intp]) -> Array:
         return np.linalg.lstsq(exog[rows], endog[rows], rcond=None)[0]
@@ -103,9 +136,32 @@ def sever_ols(endog: Array, exog: Array, eps_bar: float) -> Array:
 
 
 def sever_logit(endog: Array, exog: Array, eps_bar: float) -> Array:
-    """Return the coefficients of a logistic regression on the rows that SEVER keeps, shape (k,).
+    """Return the coefficients of a logistic regression on the rows that SEVER keeps.
 
     Where a hyperplane separates these rows, only the direction of the coefficients has a meaning.
+
+    Parameters
+    ----------
+    endog : ndarray, shape (n,)
+        Labels, 0 and 1.
+    exog : ndarray, shape (n, k)
+        Design.
+    eps_bar : float
+        Upper bound on the share of bad rows.
+
+
+    Returns
+    -------
+    ndarray, shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from replication.rivals import sever_logit
+    >>> x = np.c_[np.ones(40), np.linspace(-2, 2, 40)]
+    >>> y = np.where(np.arange(40) % 4 == 0, x[:, 1] < 0, x[:, 1] > 0).astype(float)
+    >>> sever_logit(y, x, 0.1).shape
+    (2,)
     """
 
     def problem(rows: NDArray[np.intp]) -> LogisticProblem:
@@ -119,7 +175,29 @@ def sever_logit(endog: Array, exog: Array, eps_bar: float) -> Array:
 
 
 def sever_axis(data: Array, eps_bar: float) -> Array:
-    """Return the first principal axis through the origin of the rows that SEVER keeps."""
+    """Return the first principal axis through the origin of the rows that SEVER keeps.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+        Rows in space.
+    eps_bar : float
+        Upper bound on the share of bad rows.
+
+
+    Returns
+    -------
+    ndarray, shape (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from replication.rivals import sever_axis
+    >>> z = np.outer(np.arange(-10.0, 10.0), [0.6, 0.8])
+    >>> z[3] = [90, -90]
+    >>> np.abs(sever_axis(z, 0.2)).round(6)
+    array([0.6, 0.8])
+    """
 
     def fit(rows: NDArray[np.intp]) -> Array:
         return np.linalg.eigh(data[rows].T @ data[rows])[1][:, -1]
@@ -133,7 +211,29 @@ def sever_axis(data: Array, eps_bar: float) -> Array:
 
 
 def sever_cov(data: Array, eps_bar: float) -> Array:
-    """Return the covariance of the rows that SEVER keeps, shape (d, d)."""
+    """Return the covariance of the rows that SEVER keeps.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+        Rows in space.
+    eps_bar : float
+        Upper bound on the share of bad rows.
+
+
+    Returns
+    -------
+    ndarray, shape (d, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from replication.rivals import sever_cov
+    >>> z = np.random.default_rng(0).standard_normal((200, 2)) @ [[1, 0.8], [0, 0.6]]
+    >>> z[:5] = [5, -5]
+    >>> float(np.cov(z.T)[0, 1].round(1)), float(sever_cov(z, 0.1)[0, 1].round(1))
+    (0.2, 0.8)
+    """
 
     def gradients(rows: NDArray[np.intp]) -> Array:
         precision = np.linalg.pinv(np.cov(data[rows].T, bias=True), hermitian=True)
@@ -145,5 +245,27 @@ def sever_cov(data: Array, eps_bar: float) -> Array:
 
 
 def huber(endog: Array, exog: Array) -> Array:
-    """Return the coefficients of Huber's regression, shape (k,)."""
+    """Return the coefficients of Huber's regression.
+
+    Parameters
+    ----------
+    endog : ndarray, shape (n,)
+        Responses.
+    exog : ndarray, shape (n, k)
+        Design.
+
+
+    Returns
+    -------
+    ndarray, shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from replication.rivals import huber
+    >>> x = np.c_[np.ones(20), np.arange(20)]
+    >>> y = x @ [1, 2] + np.sin(np.arange(20)) + 100 * (x[:, 1] == 3)
+    >>> huber(y, x).round()
+    array([1., 2.])
+    """
     return sm.RLM(endog, exog, M=sm.robust.norms.HuberT()).fit().params

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 
+from replication.methods import ERM, RIDGE, Estimates, logit_fits
+from replication.samples import TRUE_PLANE, count_bad, separated_strip, wrong_end
 from rrmstats import RRMOLS, RRMLogit
 from rrmstats.core.entropy import Array
 from rrmstats.datasets import breast_cancer
-from replication.methods import ERM, RIDGE, Estimates, logit_fits
-from replication.samples import TRUE_PLANE, count_bad, separated_strip, wrong_end
 
 #: Rows of a table, each with its cells by column.
 Rows = list[dict[str, Any]]

@@ -7,8 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rrmstats.core.entropy import Array
 from replication.samples.parts import Regression, count_bad, normal_design
+from rrmstats.core.entropy import Array
 
 Kind = Literal["vertical", "good leverage", "bad leverage", "cluster", "tight cluster"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

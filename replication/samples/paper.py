@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rrmstats.core.entropy import Array
 from replication.samples.parts import Regression, count_bad, student_points
+from rrmstats.core.entropy import Array
 
 #: Plane that `separated_strip` has its labels from: constant, x1 and x2.
 TRUE_PLANE = np.array([-1.0, 1.0, 1.0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rrmstats.core.entropy import Array
 from replication.samples.parts import count_bad
+from rrmstats.core.entropy import Array
 
 
 def shifted_cluster(

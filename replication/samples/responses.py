@@ -7,8 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.special import expit
 
-from rrmstats.core.entropy import Array
 from replication.samples.parts import Regression, count_bad, normal_design
+from rrmstats.core.entropy import Array
 
 FamilyName = Literal["poisson", "gamma", "binomial"]
 FAMILY_NAMES: tuple[FamilyName, ...] = get_args(FamilyName)

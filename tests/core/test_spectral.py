@@ -2,9 +2,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rrmstats.core import minimize
-from rrmstats.core.points import Budget
-from rrmstats.core.spectral import PARTS, dropped, leading_projection, spectral_starts
 from replication.samples import (
     count_bad,
     gradient_attack,
@@ -12,6 +9,9 @@ from replication.samples import (
     other_subspace,
     shifted_cluster,
 )
+from rrmstats.core import minimize
+from rrmstats.core.points import Budget
+from rrmstats.core.spectral import PARTS, dropped, leading_projection, spectral_starts
 from rrmstats.losses import SquaresProblem
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.subspace import SubspaceProblem

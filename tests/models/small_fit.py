@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from rrmstats import RRMOLS
 from replication.samples import one_sided_outliers
+from rrmstats import RRMOLS
 
 N = 50
 

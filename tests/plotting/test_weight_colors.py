@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import rrmstats
-from rrmstats import datasets
 from replication import EXPERIMENTS, simulate
+from rrmstats import datasets
 
 NO_WEIGHT = matplotlib.colormaps["cividis_r"](0.0)
 

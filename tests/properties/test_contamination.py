@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rrmstats import RRMPCA, RRMCov
 from replication.samples import correlated_points
+from rrmstats import RRMPCA, RRMCov
 
 MODELS = {
     "cov": RRMCov,

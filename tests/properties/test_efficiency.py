@@ -5,7 +5,6 @@ import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from replication.samples import (
     correlated_points,
     leverage_shift,
@@ -13,6 +12,7 @@ from replication.samples import (
     noisy_line,
     one_sided_outliers,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 
 pytestmark = pytest.mark.slow
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.core import minimize
 from replication.samples import (
     count_bad,
     extreme_flips,
@@ -14,6 +12,8 @@ from replication.samples import (
     other_subspace,
     shifted_cluster,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.core import minimize
 
 SEEDS = range(6100, 6102)
 MARGIN = 0.01

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from replication import EXPERIMENTS, driver, replicate, simulate
 from rrmstats import datasets
 from rrmstats.__main__ import main
-from replication import EXPERIMENTS, driver, replicate, simulate
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
