@@ -15,7 +15,7 @@ from rrmstats.experiments.rivals.multivariate import (
 )
 from rrmstats.results.components import component_names
 from rrmstats.results.labels import labeled, labeled_table
-from rrmstats.results.tables import number_table
+from rrmstats.results.summary import number_table
 
 
 class SeverPCA(SeverMultivariate["SeverPCAResults"]):
