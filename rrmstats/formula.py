@@ -408,5 +408,5 @@ def _model(kind: type[ModelT], eval_env: Any, **given: Any) -> ModelT:
 
     Options that are None are left out, since statsmodels keeps all that it is passed.
     """
-    options = {name: value for name, value in given.items() if value is not None}
-    return kind.from_formula(eval_env=names_of_caller(eval_env, 2), **options)
+    known = {name: v for name, v in given.items() if v is not None or name == "eps_bar"}
+    return kind.from_formula(eval_env=names_of_caller(eval_env, 2), **known)

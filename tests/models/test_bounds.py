@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 
 import rrmstats
+from replication.samples import leverage_shift, logistic_labels, one_sided_outliers
 from rrmstats import RRMGLM, RRMOLS, RRMLogit, UnstableWarning, datasets
 from rrmstats.core import steps
-from rrmstats.experiments.samples import leverage_shift, logistic_labels, one_sided_outliers
 
 HBK = datasets.hbk.load_pandas().data
 
