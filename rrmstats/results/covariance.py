@@ -23,14 +23,12 @@ from rrmstats.losses.covariance import (
 from rrmstats.losses.explained_densities import scatter_densities
 from rrmstats.losses.matrices import lengths, mahalanobis
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.results.base import RRMResults
-from rrmstats.results.explained_distances import ExplainedDistances
+from rrmstats.results.base import SECOND_STEP, RRMResults, drawn
+from rrmstats.results.explanations import ExplainedDistances
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
-from rrmstats.results.pictures import drawn
-from rrmstats.results.steps import SECOND_STEP
-from rrmstats.results.tables import number_table
+from rrmstats.results.summary import number_table
 from rrmstats.results.wrapper import wrapper_of
 
 

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from replication.samples import one_sided_outliers
 from rrmstats.core.descent import Descent, bounded_step, newton_steps
 from rrmstats.core.linear import LinearProblem
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.problem import FunctionProblem, SmoothProblem
-from rrmstats.experiments.samples import one_sided_outliers
 from rrmstats.losses.squares import SquaresProblem
 
 

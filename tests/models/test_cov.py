@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import chi2
 
 import rrmstats
+from replication.samples import correlated_points, shifted_cluster
 from rrmstats import RRMCov
 from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
-from rrmstats.experiments.samples import correlated_points, shifted_cluster
 
 
 def sample(n=150, d=3, seed=0, share=0.1, shift=30.0):
