@@ -26,8 +26,8 @@ IMPROVING_STEPS = 2
 # Rows from which the first steps of a fit to rows in blocks are, and their number: no more, since
 # a part of the rows may have no finite fit.
 START_ROWS, START_STEPS = 5_000, 8
-# Columns from which a Hessian costs more than all gradients of a descent: it takes k of them, and a
-# descent by gradients about a hundred steps where Newton's takes a few.
+# Columns from which a Hessian costs more than all gradients of a descent: it costs as much as k
+# gradients, and a descent by gradients takes about a hundred steps where Newton's takes a few.
 WIDE = 50
 # Singular value, relative to the largest, below which rows do not reach a direction.
 INDEPENDENT = 1e-7
