@@ -76,6 +76,11 @@ class GeneralizedProblem(DevianceProblem):
         super().__init__(endog, self.design.exog, family, mean, offset, var_weights)
         self.columns = exog
 
+    @property
+    def nested(self) -> bool:  # type: ignore[override]
+        """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
+        return not self._is_labels
+
     def consistent(self, solution: Solution, setting: Setting) -> GeneralizedEstimate:
         """Return the estimate of the first step, its parameters and dispersion corrected."""
         sample = Sample(self, setting)

@@ -75,6 +75,11 @@ class LikelihoodProblem(NumericalProblem):
         return -self.likelihood.hessian(theta, weights)
 
     @property
+    def nested(self) -> bool:  # type: ignore[override]
+        """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
+        return self.likelihood.logit is None
+
+    @property
     def corrected(self) -> bool:
         """Whether the law of the responses is known, so that estimates are consistent."""
         return self.likelihood.law is not None
