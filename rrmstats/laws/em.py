@@ -83,6 +83,7 @@ class Fit:
             penalty=(len(self.others) - n_plain) * float(np.log(self.rows.total)),
             eps=float(self.rows.mass @ self.found.bad_share) / self.rows.total,
             prob_bad=of_groups(1.0 - self.found.good, self.rows.groups),
+            theta=self.theta,
         )
 
     @cached_property

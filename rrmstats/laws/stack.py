@@ -179,9 +179,7 @@ def polished(
     return start, None
 
 
-def rooted(
-    fit: Fit, near: Stack | None = None, tol: float = STEP_TOL
-) -> tuple[Fit, Stack | None]:
+def rooted(fit: Fit, near: Stack | None = None, tol: float = STEP_TOL) -> tuple[Fit, Stack | None]:
     """Return the root of the equations that steps of EM lead to; see `polished`."""
     for _ in range(MOST_ROUNDS):
         root, now = polished(fit, near, tol)
