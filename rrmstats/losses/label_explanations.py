@@ -363,7 +363,9 @@ class LabelSearch:
     def steepest(self) -> LabelFit:
         """Return the best fit of flips where the model is sure, at one end or both."""
         known = self.near.get(Bad.UNLIKELY_LABELS)
-        kinds = [Flips(ways, STEEPNESS) for ways in ENDS] if known is None else [known.fit.law.flips]
+        kinds = (
+            [Flips(ways, STEEPNESS) for ways in ENDS] if known is None else [known.fit.law.flips]
+        )
         fits = [self.best(flips) for flips in kinds]
         best = max(fits, key=preference)
         # Flips at both ends with none at one of them are those at the other, up to rounding.
