@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from replication.samples import extreme_flips, logistic_labels
 from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.experiments.samples import extreme_flips, logistic_labels
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
