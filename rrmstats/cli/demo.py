@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ import statsmodels.formula.api as smf
 
 import rrmstats
 from rrmstats.cli.outputs import check_existing
-from rrmstats.experiments.drawing import rendered
-from rrmstats.experiments.driver import installed
 from rrmstats.files import write_whole
+from rrmstats.optional import installed
 
 FORMULA = "log_light ~ log_te"
 GIANTS = [10, 19, 29, 33]  # the four stars off the main sequence
@@ -62,7 +62,8 @@ def _comparison(least_squares: Any, robust: Any) -> pd.DataFrame:
 def _save(figure: Any, path: Path) -> None:
     """Write the figure to `path`, or raise OSError and leave nothing behind."""
     try:
-        content = rendered(figure, path.suffix.removeprefix(".") or "png", dpi=150)
-        write_whole(path, content)
+        content = io.BytesIO()
+        figure.savefig(content, format=path.suffix.removeprefix(".") or "png", dpi=150)
+        write_whole(path, content.getvalue())
     except ValueError as error:  # an unknown format, or a path without a name
         raise OSError(f"cannot write {path}: {error}") from error

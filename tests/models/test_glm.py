@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
 
 import rrmstats
+from replication.samples import dirty_responses, extreme_flips
 from rrmstats import RRMGLM, RRMOLS, RRMLogit, RRMPoisson
-from rrmstats.experiments.samples import dirty_responses, extreme_flips
 
 F, L = sm.families, sm.families.links
 N = 150

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import rrmstats
+from replication import EXPERIMENTS, simulate
 from rrmstats import datasets
-from rrmstats.experiments import EXPERIMENTS, simulate
 
 NO_WEIGHT = matplotlib.colormaps["cividis_r"](0.0)
 

@@ -6,10 +6,10 @@ import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     extreme_flips,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 
 MODELS = {
     "ols": lambda data: RRMOLS(data.y, sm.add_constant(data[["x", "z"]]), 0.2),
