@@ -121,7 +121,7 @@ def bounded(first: Estimate, robust: Estimate) -> Estimate:
         own = seen_from(first, robust)
     else:
         found = replace(first.solution, elsewhere=minima(robust.solution))
-        own = first.problem.second_step(replace(first, solution=found))
+        own = first.problem.second_step(replace(first, solution=found, robust=robust))
     own = replace(own, first=first, largest=bound, robust=robust if beyond else None)
     return own
 
