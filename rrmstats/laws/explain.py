@@ -216,7 +216,6 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
     eps_bar : float
         Largest share of bad rows.
     """
-
     n, aim, few_aim = len(rows.mass), -np.inf, -np.inf
     divides = laws.divisible and rows.groups is None and n > START_ROWS
     few = rows.take(np.arange(0, n, -(-n // START_ROWS))) if divides else rows
