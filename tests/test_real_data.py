@@ -157,11 +157,11 @@ def test_what_is_told(name):
     assert told == [res._rival_note] * bool(res.rival)
 
 
-@pytest.mark.parametrize("eps_bar", ["auto", 0.1, 0.2])
+@pytest.mark.parametrize("eps_bar", ["auto", 0.02, 0.04, 0.1, 0.2])
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("hbk", "wood", "road") else pytest.param(name, marks=pytest.mark.slow)
+        name if name in ("hbk", "wood", "phones") else pytest.param(name, marks=pytest.mark.slow)
         for name in CASES
     ],
 )
@@ -172,4 +172,6 @@ def test_the_check_and_the_path_agree(name, eps_bar):
         jumps = res.model.path().jumps
     later = jumps["eps_bar_to"][jumps["eps_bar_to"] > res.eps_bar + 1e-9]
     assert res.stability.stable == (len(later) == 0)
+    if len(later):
+        assert res.stability.differs_at == pytest.approx(later.min())
     assert res.stability.stable == (not any(each.category is UnstableWarning for each in caught))

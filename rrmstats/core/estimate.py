@@ -94,6 +94,11 @@ class Estimate:
         return self.setting.wnobs(self.problem.n_obs)
 
     @property
+    def explanation(self) -> str | None:
+        """The name of the explanation that was chosen; None where none was."""
+        return None if self.explained is None else self.explained.chosen.name
+
+    @property
     def rows_per_group(self) -> float:
         """Mean number of rows that share a weight."""
         return 1.0

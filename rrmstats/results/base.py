@@ -1132,9 +1132,10 @@ class RRMResults(LikelihoodModelResults):
         notes = []
         if self.choice is not None:
             notes.append(f"{self.choice.reason} Intervals are conditional on this value.")
-        unknown = self.stability.largest is None and self.eps_bar > 0
-        if not self.stability.stable or unknown:
-            notes.append(self.stability.message)
+        found = self.stability
+        unknown = found.largest is None and self.eps_bar > 0
+        if unknown or not found.stable or found.explained_at is not None:
+            notes.append(found.message)
         return notes
 
 
