@@ -137,6 +137,10 @@ class Estimate:
         """Return the parameters under an explanation that was compared; None if not known."""
         return None
 
+    def errors_of(self, explanation: Explanation, dependence: Dependence) -> Array | None:
+        """Return the standard errors of these parameters, shape (k,); None if not known."""
+        return None
+
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of `params` if the noise does not change, shape (k, k)."""
         raise NotImplementedError(f"{type(self).__name__} has no covariance for constant noise")

@@ -111,10 +111,15 @@ class Stability:
             f"{listed(self.terms)} (p = {self.pvalue:.1g})."
         )
         if self.gained:
-            text += f" Bad only then: {self.unit} {listed(self.gained)}."
+            text += f" Bad only then: {self._named(self.gained)}."
         if self.lost:
-            text += f" Bad no longer: {self.unit} {listed(self.lost)}."
+            text += f" Bad no longer: {self._named(self.lost)}."
         return f"{text} Raise eps_bar, and see path() for all its values."
+
+    def _named(self, labels: tuple[Any, ...]) -> str:
+        """Return rows or groups by their labels, such as "row 3" or "rows 3, 5"."""
+        unit = self.unit[:-1] if len(labels) == 1 else self.unit
+        return f"{unit} {listed(labels)}"
 
 
 def listed(names: Sequence[Any]) -> str:
