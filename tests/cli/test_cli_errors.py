@@ -51,7 +51,7 @@ FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
             "--family gaussian does not take --link cloglog; choose from identity, log, inverse",
         ),
         (["path", *FIT[1:3], "--plot", "a.gif"], "--plot writes png, pdf, svg"),
-        (["datasets", "star_cyg"], "no data 'star_cyg' ship; did you mean 'stars_cyg'?"),
+        (["datasets", "star_cyg"], "there is no data set 'star_cyg'; did you mean 'stars_cyg'?"),
         (["replicate", "9z"], "there is no experiment '9z'; choose from figure1a, "),
     ],
 )
@@ -142,7 +142,7 @@ def test_errors_without_a_message_have_their_name(stars, refused, monkeypatch):
     def full(*args):
         raise MemoryError
 
-    monkeypatch.setattr("rrmstats.cli.fits.make_model", full)
+    monkeypatch.setattr("rrmstats.cli.commands.make_model", full)
     assert refused(*FIT, status=1) == "MemoryError"
 
 
@@ -249,9 +249,9 @@ def test_outputs_are_checked_before_any_work(stars, refused, monkeypatch):
     def read_only(dir):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("rrmstats.cli.fits.read_source", no_work)
+    monkeypatch.setattr("rrmstats.cli.commands.read_source", no_work)
     refused(*FIT, "--weights", "none/out.csv", status=1)
-    monkeypatch.setattr("rrmstats.cli.outputs.tempfile.TemporaryFile", read_only)
+    monkeypatch.setattr("rrmstats.cli.commands.tempfile.TemporaryFile", read_only)
     assert refused(*FIT, "--out", "a.txt", status=1) == "cannot write to .: Permission denied"
 
 
@@ -289,7 +289,7 @@ def test_ctrl_c_is_quiet(stars, run, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rrmstats.cli.fits.make_model", interrupted)
+    monkeypatch.setattr("rrmstats.cli.commands.make_model", interrupted)
     done = run(*FIT)
     assert (done.status, done.out, done.err) == (130, "", "")
 
