@@ -153,7 +153,7 @@ class Formula:
         """Return the columns that are factors of terms as they are, by name or in ``Q()``."""
         factors = [factor for term in terms for factor in term.factors]
         found = [named_column(parsed_code(factor.code)) for factor in factors]
-        return [name for name in dict.fromkeys(found) if name in self.names]
+        return [name for name in dict.fromkeys(found) if name is not None and name in self.names]
 
 
 def _environment(frame: pd.DataFrame | None) -> patsy.EvalEnvironment:

@@ -101,7 +101,8 @@ def _add_model(option: Callable[..., Any]) -> None:
     option("--level", help="for logit: the value of the response that counts as 1")
     option("--exposure", metavar="COLUMN", help="for poisson and glm with a log link")
     option("--groups", metavar="COLUMN", help="groups of rows that share a weight")
-    option("--n-components", type=_count, metavar="K", help="for pca (default: 1)")
+    text = "for pca: their number, or the share of the variance (default: 1)"
+    option("--n-components", type=_components, metavar="K", help=text)
     text = "of DATA (default: by its name; csv for -)"
     option("--input-format", choices=FORMATS, help=text)
     option("--sep", type=_sign, metavar="CHAR", help="between values of CSV (default: a comma)")
@@ -123,6 +124,17 @@ def _count(text: str) -> int:
     """Return a whole number from 1 on, or raise what argparse reports."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more, got {text!r}")
+    return int(text)
+
+
+def _components(text: str) -> float:
+    """Return a whole number from 1 on or a share, or raise what argparse reports."""
+    if 0 < _number(text) < 1:
+        return _number(text)
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number, 1 or more, or a share in (0, 1), got {text!r}"
+        )
     return int(text)
 
 

@@ -85,7 +85,7 @@ def count_columns(node: Any, frame: pd.DataFrame, depth: int = 0) -> int:
     >>> count_columns(parse_formula("y ~ x.to_csv('x.csv')"), frame)
     Traceback (most recent call last):
         ...
-    rrmstats.cli.errors.UsageError: --safe refuses "x.to_csv('x.csv')": it knows no function 'x.to_csv'
+    rrmstats.cli.errors.UsageError: --safe refuses the function 'x.to_csv'
     """
     if depth > MOST_NESTED:
         raise UsageError(f"--safe refuses a formula nested deeper than {MOST_NESTED} levels")
@@ -148,7 +148,7 @@ class SafeFactor:
             raise self.refusal(node)
         function = ast.unparse(node.func)
         if function not in ("C", "I", "Q") and function.removeprefix("np.") not in FUNCTIONS:
-            raise self.refusal(node, f": it knows no function {short(function)}")
+            raise UsageError(f"--safe refuses the function {short(function)}")
         hidden = function.partition(".")[0]
         if hidden in self.frame.columns:
             raise UsageError(f"--safe refuses the function {hidden}: a column has its name")

@@ -110,7 +110,7 @@ class Source:
         file = io.BytesIO(self.content)
         if self.form == "parquet":
             return pd.read_parquet(file)
-        read: Callable[..., pd.DataFrame] = partial(pd.read_excel, engine="openpyxl")
+        read: Callable[..., Any] = partial(pd.read_excel, engine="openpyxl")
         if self.form in SEPARATORS:
             if b"\0" in self.content[:1000]:
                 raise CommandError(

@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
     from rrmstats.results.path_results import RRMPath
 
-ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
+ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
-SECOND_STEP = "A second step, fit(steps=2), wins them back."
+SECOND_STEP = "A second step (steps=2) wins them back."
 UNSEEN_FLIPS = (
     "Where no labels are called flipped, standard errors and intervals allow for random flips "
     "that do not show."

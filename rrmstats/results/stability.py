@@ -102,7 +102,7 @@ class Stability:
             text += f" Bad only then: {self.unit} {listed(self.gained)}."
         if self.lost:
             text += f" Bad no longer: {self.unit} {listed(self.lost)}."
-        return f"{text} Raise eps_bar, and see path() for all its values."
+        return f"{text} Raise eps_bar, and see the path for all its values."
 
 
 def listed(names: Sequence[Any]) -> str:

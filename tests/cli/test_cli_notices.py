@@ -116,7 +116,7 @@ def test_separator_and_decimals(stars, folder, run):
     assert written["weight"].tolist() == pytest.approx(fit.weights.tolist(), rel=1e-6, abs=1e-12)
 
 
-def test_notes_name_options_of_the_command(stars, run):
+def test_notes_name_the_steps(stars, run):
     text = run("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2", "--steps", "1").out
-    assert "A second step, --steps 2, wins them back" in text
+    assert "A second step (steps=2) wins them back" in text
     assert "fit(" not in text
