@@ -161,7 +161,7 @@ class RRMResults(LikelihoodModelResults):
     _default_use_t: ClassVar[bool] = False
     _title: ClassVar[str] = "Robust Risk Minimization Results"
     #: Arrays that the wrapper labels by row and by parameter.
-    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "losses", "prob_bad")
+    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "relative_weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
     first_step: RRMResults | None
