@@ -110,7 +110,7 @@ def check_numbers(name: str, values: Any) -> Any:
     elif not _numeric(values, getattr(values, "dtype", None)):
         raise ValueError(f"{name} must be numeric, got {np.asarray(values).dtype}; {advice}")
     if np.size(values) == 0:
-        raise ValueError(f"{name} is empty; give at least as many rows as parameters")
+        raise ValueError(f"{name} is empty: no rows, or none without missing values")
     other = (np.dtype("O"), np.dtype(bool))
     if isinstance(values, pd.DataFrame):
         return values.astype(float) if values.dtypes.isin(other).any() else values

@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
     from rrmstats.results.path_results import RRMPath
 
-ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
+ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
-SECOND_STEP = "A second step, fit(steps=2), wins them back."
+SECOND_STEP = "A second step (steps=2) wins them back."
 UNSEEN_FLIPS = (
     "Where no labels are called flipped, standard errors and intervals allow for random flips "
     "that do not show."
@@ -161,7 +161,7 @@ class RRMResults(LikelihoodModelResults):
     _default_use_t: ClassVar[bool] = False
     _title: ClassVar[str] = "Robust Risk Minimization Results"
     #: Arrays that the wrapper labels by row and by parameter.
-    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "losses", "prob_bad")
+    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "relative_weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
     first_step: RRMResults | None

@@ -114,7 +114,7 @@ class Stability:
             text += f" Bad only then: {self._named(self.gained)}."
         if self.lost:
             text += f" Bad no longer: {self._named(self.lost)}."
-        return f"{text} Raise eps_bar, and see path() for all its values."
+        return f"{text} Raise eps_bar, and see the path for all its values."
 
     def _named(self, labels: tuple[Any, ...]) -> str:
         """Return rows or groups by their labels, such as "row 3" or "rows 3, 5"."""
