@@ -274,6 +274,11 @@ class RRMPCAResults(MultivariateResults):
                 f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the subspace is "
                 f"as well known as from {known:.0%} of the rows. {SECOND_STEP}"
             )
+        if self.steps == 2 and self.eps_hat > 0:
+            notes.append(
+                "Weights are those of the fit of the subspace: bad rows near it, but far out "
+                "within it, keep theirs, and have no part in the eigenvalues."
+            )
         return notes
 
 

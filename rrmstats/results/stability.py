@@ -99,7 +99,7 @@ class Stability:
         if self.largest is None:
             return f"Larger values of eps_bar were not compared: {self.why}."
         if self.differs_at is None:
-            same = f"The fit is the same, up to chance, up to eps_bar = {self.largest:.2g}"
+            same = f"No larger eps_bar up to {self.largest:.2g} changes the fit by more than chance"
             if self.explained_at is None:
                 return f"{same}."
             return (
