@@ -277,8 +277,8 @@ class RRMPCAResults(MultivariateResults):
             )
         if self._n_within:
             notes.append(
-                f"Of the bad rows {self._n_within} lie near the subspace, but far out within it. They "
-                "count in the fit of the subspace, but not in that of the eigenvalues."
+                f"Of the bad rows {self._n_within} lie near the subspace, but far out within it. "
+                "They count in the fit of the subspace, but not in that of the eigenvalues."
             )
         return notes
 
