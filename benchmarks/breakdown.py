@@ -13,14 +13,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov
-from rrmstats.experiments.samples import (
+from replication.samples import (
     KINDS,
     Kind,
     count_bad,
     distant_points,
     distant_regression,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "breakdown.md"
 DISTANCES = (10.0, 1e3, 1e6)

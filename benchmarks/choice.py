@@ -14,8 +14,7 @@ import statsmodels.api as sm
 from scipy.special import expit
 from statsmodels.tools.sm_exceptions import ModelWarning
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
-from rrmstats.experiments.samples import (
+from replication.samples import (
     TRUE_COV,
     correlated_points,
     extreme_flips,
@@ -23,6 +22,7 @@ from rrmstats.experiments.samples import (
     leverage_shift,
     one_sided_outliers,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 
 FIXED = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 SLOPES = np.array([0.0, 1.0, -0.5])

@@ -22,9 +22,7 @@ import numpy as np
 import statsmodels.api as sm
 from second_step_peers import peer_estimates
 
-from rrmstats import RRMLogit
-from rrmstats.datasets import breast_cancer
-from rrmstats.experiments.samples import (
+from replication.samples import (
     TRUE_PLANE,
     Regression,
     extreme_flips,
@@ -32,6 +30,8 @@ from rrmstats.experiments.samples import (
     random_flips,
     separated_strip,
 )
+from rrmstats import RRMLogit
+from rrmstats.datasets import breast_cancer
 from rrmstats.losses import label_explanations
 
 SLOPES = np.array([0.0, 1.0, -0.5])

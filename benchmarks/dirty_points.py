@@ -8,8 +8,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from sklearn.covariance import MinCovDet
 
+from replication.samples import shifted_cluster
 from rrmstats import RRMCov
-from rrmstats.experiments.samples import shifted_cluster
 
 N, D, SHARE, SHIFT, EPS_BAR = 20_000, 10, 0.1, 5.0, 0.3
 

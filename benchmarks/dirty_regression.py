@@ -17,9 +17,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+from replication.samples import count_bad, distant_regression, leverage_shift
 from rrmstats import RRMOLS
 from rrmstats.core import minimize
-from rrmstats.experiments.samples import count_bad, distant_regression, leverage_shift
 from rrmstats.losses import SquaresProblem
 
 FOLDER = Path(__file__).resolve().parent

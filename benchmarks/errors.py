@@ -19,9 +19,8 @@ import numpy as np
 import statsmodels.api as sm
 from statsmodels.tools.sm_exceptions import ModelWarning
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.errors import angle_error, axis_error, cov_error, linear_error
-from rrmstats.experiments.samples import (
+from replication.errors import angle_error, axis_error, cov_error, linear_error
+from replication.samples import (
     correlated_points,
     heavy_tailed_noise,
     leverage_shift,
@@ -29,6 +28,7 @@ from rrmstats.experiments.samples import (
     one_sided_outliers,
     separated_strip,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 
 FOLDER = Path(__file__).resolve().parent
 PAGES = [FOLDER.parent / "README.md", FOLDER.parent / "docs" / "how_good.md"]

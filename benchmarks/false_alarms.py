@@ -9,8 +9,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+from replication.samples import one_sided_outliers
 from rrmstats import RRMOLS, RRMPCA, RRMCov
-from rrmstats.experiments.samples import one_sided_outliers
 
 EPS_BARS = (0.1, 0.25, 0.4)
 

@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 
-from rrmstats import RRMGLM, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     DIRT,
     FAMILY_NAMES,
     RESPONSE_PARAMS,
@@ -31,6 +30,7 @@ from rrmstats.experiments.samples import (
     logistic_labels,
     normal_design,
 )
+from rrmstats import RRMGLM, RRMLogit
 
 FOLDER = Path(__file__).resolve().parent
 PAGE = FOLDER.parent / "docs" / "glm.md"

@@ -16,8 +16,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import statsmodels.api as sm
 
+from replication import samples
 from rrmstats import RRMOLS, RRMLogit
-from rrmstats.experiments import samples
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
 TRUTH = np.array([0.0, 1.0, -0.5])

@@ -16,13 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import statsmodels.api as sm
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.core import minimize
-from rrmstats.core.estimate import EstimableProblem, Estimate
-from rrmstats.core.search import Solution
-from rrmstats.core.setting import Setting
-from rrmstats.core.steps import take_steps
-from rrmstats.experiments.samples import (
+from replication.samples import (
     count_bad,
     extreme_flips,
     gradient_attack,
@@ -32,6 +26,12 @@ from rrmstats.experiments.samples import (
     other_subspace,
     shifted_cluster,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.core import minimize
+from rrmstats.core.estimate import EstimableProblem, Estimate
+from rrmstats.core.search import Solution
+from rrmstats.core.setting import Setting
+from rrmstats.core.steps import take_steps
 
 # A risk is missed where it is higher by more than this part of its excess over the least loss.
 MARGIN = 0.01

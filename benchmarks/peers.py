@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import statsmodels.api as sm
 
+from replication.samples import one_sided_outliers, random_flips, shifted_cluster
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.samples import one_sided_outliers, random_flips, shifted_cluster
 
 Data = tuple[np.ndarray, ...]
 Fit = Callable[..., Any]

@@ -29,9 +29,9 @@ import second_step_samples as draws
 from scipy.stats import chi2
 from second_step_peers import peer_estimates
 
+from replication import samples
+from replication.errors import axis_error, cov_error, linear_error
 from rrmstats import RRMOLS, RRMPCA, RRMCov
-from rrmstats.experiments import samples
-from rrmstats.experiments.errors import axis_error, cov_error, linear_error
 
 Draw = Callable[[np.random.Generator], Any]
 Found = dict[str, Any]

@@ -19,8 +19,8 @@ import statsmodels.api as sm
 from second_step import two_steps
 from second_step_peers import peer_estimates
 
+from replication.samples import normal_design
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import normal_design
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "sensitivity.png"
 DISTANCES = np.geomspace(3, 1000, 25)

@@ -30,8 +30,8 @@ from peers import (
     two_steps,
 )
 
+from replication.samples import heavy_tailed_noise, other_subspace
 from rrmstats import RRMOLS, RRMPCA
-from rrmstats.experiments.samples import heavy_tailed_noise, other_subspace
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 N_OF_D, D_OF_N = 2000, 10

@@ -3,7 +3,11 @@ import sys
 from importlib.metadata import version as _version
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1])]
+# Kernels of pages find the experiments of the checkout as well.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])
+)
 
 # Cells show their figures only where the kernel may choose its own backend.
 os.environ.pop("MPLBACKEND", None)

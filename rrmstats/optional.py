@@ -31,9 +31,17 @@ def require(module: str, extra: str) -> ModuleType:
     >>> require("joblib", "parallel").__name__
     'joblib'
     """
+    found = installed(module)
+    if found is None:
+        raise ImportError(
+            f"{module} is not installed; install it with: pip install 'rrmstats[{extra}]'"
+        )
+    return found
+
+
+def installed(module: str) -> ModuleType | None:
+    """Return a module, or None where it is not installed."""
     try:
         return import_module(module)
     except ImportError:
-        raise ImportError(
-            f"{module} is not installed; install it with: pip install 'rrmstats[{extra}]'"
-        ) from None
+        return None

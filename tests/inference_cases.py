@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 import statsmodels.api as sm
 
-from rrmstats import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
-from rrmstats.experiments.samples import (
+from replication.samples import (
     dirty_responses,
     logistic_labels,
     one_sided_outliers,
     shifted_cluster,
 )
+from rrmstats import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 
 # A row's weight is moved by this much; the derivative of an estimate is known to its square.
 NUDGE = 1e-2

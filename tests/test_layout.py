@@ -13,7 +13,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 TESTS = Path(__file__).parent
 TEST_FILES = sorted(TESTS.rglob("*.py"))
 # Folders of tests that are about no room: what holds across models, and other files.
-ACROSS = {"properties", "reference", "docs", "typing"}
+ACROSS = {"properties", "reference", "docs", "typing", "replication"}
 
 # What the files of each room may import of the package, besides their own room.
 MAY_IMPORT = {
@@ -25,16 +25,6 @@ MAY_IMPORT = {
     "results": {"core", "losses", "plotting", "report", "interchange"},
     "partitions": {"core", "optional"},
     "models": {"core", "losses", "results", "partitions", "optional", "interchange"},
-    "experiments": {
-        "core",
-        "losses",
-        "results",
-        "models",
-        "plotting",
-        "datasets",
-        "files",
-        "optional",
-    },
     "datasets": set(),
     "files": set(),
     "interchange": set(),
@@ -42,7 +32,7 @@ MAY_IMPORT = {
     "formula": {"models"},
     "sklearn": {"core", "losses", "results", "models", "optional", "interchange"},
     # The package as its users know it ("").
-    "cli": {"", "datasets", "experiments", "files", "formula", "optional", "report"},
+    "cli": {"", "datasets", "files", "formula", "optional", "report"},
 }
 # What they may import besides the package and the standard library.
 NUMERICAL = {"numpy", "scipy"}
@@ -98,13 +88,7 @@ def test_imports_go_one_way(name):
     allowed = {*MAY_IMPORT[name], name}
     for path in paths:
         rooms = {room(found) for found in imports(path) if found.split(".")[0] == "rrmstats"}
-        # Experiments use the package as its users do.
-        public = (
-            {"RRMOLS", "RRMPCA", "RRMCov", "RRMLogit", "RRMGLM"}
-            if name == "experiments"
-            else set()
-        )
-        assert rooms <= allowed | public, path
+        assert rooms <= allowed, path
 
 
 @pytest.mark.parametrize("name", MAY_IMPORT)

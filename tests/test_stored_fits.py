@@ -1,4 +1,4 @@
-"""Fits are where they were; see reference/first_steps.py and second_steps.py, which stored them."""
+"""Fits are where they were: reference/first_steps.py and second_steps.py stored the numbers."""
 
 from functools import cache
 

@@ -183,6 +183,9 @@ class EstimableProblem(SmoothProblem):
 
     #: Whether the second step starts from minima of the risk at several bounds.
     seeks_minima: bool = False
+    #: Whether the second step at a larger bound is that at a smaller one whose share it keeps;
+    #: those that seek minima are so.
+    nested: bool = False
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
         """Return the estimate of the first step, consistent where a correction is known.

@@ -116,11 +116,12 @@ def bounded(first: Estimate, robust: Estimate) -> Estimate:
     """Return the second step at the bound of a first step, given that at the largest bound."""
     # The share is not known where all rows lie on a hyperplane.
     bound, beyond = robust.setting.eps_bar, not robust.eps_hat <= first.setting.eps_bar
-    if first.problem.seeks_minima and not beyond:
+    nested = first.problem.seeks_minima or first.problem.nested
+    if nested and not beyond:
         own = seen_from(first, robust)
     else:
         found = replace(first.solution, elsewhere=minima(robust.solution))
-        own = first.problem.second_step(replace(first, solution=found))
+        own = first.problem.second_step(replace(first, solution=found, robust=robust))
     own = replace(own, first=first, largest=bound, robust=robust if beyond else None)
     return own
 

@@ -12,14 +12,23 @@ import numpy as np
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, best_of_each, of_groups
-from rrmstats.laws.em import TINY, Fit, fitted
+from rrmstats.laws.em import START_ENOUGH, START_STEPS, TINY, Fit, fitted
 from rrmstats.laws.mixture import NO_BAD_ROWS, BadRows, GoodLaw, Mixture, Share
 from rrmstats.laws.rows import Responses, Rows
-from rrmstats.laws.stack import Moves, moves, rooted
+from rrmstats.laws.stack import STEP_TOL, Moves, Stack, moves, rooted
 from rrmstats.laws.together import BY_THEMSELVES
 
 # Rows on which an explanation is chosen; it is then solved on all of them.
-MOST_ROWS = 100_000
+MOST_ROWS = 20_000
+# Size of the last step on a sample, in standard errors, from which all rows go on.
+SAMPLE_TOL = 1e-3
+# Rows from which fits of an explanation start, where there are more.
+START_ROWS = 4_000
+# Steps of EM after which candidates are compared, and how many of them go on.
+TRIAL_STEPS, MOST_CANDIDATES = 8, 2
+# How far below rows without bad ones an explanation may end that is fitted to its end: a
+# difference of 2 in BIC, from which explanations differ (Kass and Raftery, 1995).
+CLOSE = 1.0
 # Steps of EM towards the fit to counts above zero, from which others start.
 TRUNCATED_STEPS = 20
 
@@ -103,29 +112,29 @@ def explained_rows(
         some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
     starts = [*candidates, *_without_zeros(some, laws, candidates)]
     fits = all_fits(some, laws, starts, eps_bar)
-    best, converged = _best(fits)
+    best, now = _best(fits, STEP_TOL if some is rows else SAMPLE_TOL)
     told = _explained(best, fits, len(laws.good.bounds[0]))
     if some is not rows:
-        best, converged = rooted(replace(best, rows=rows))
+        best, now = rooted(replace(best, rows=rows), now)
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)
-    return ExplainedRows(best, converged, replace(told, chosen=chosen), good, moved)
+    return ExplainedRows(best, now is not None, replace(told, chosen=chosen), good, moved)
 
 
-def _best(fits: Sequence[Fit]) -> tuple[Fit, bool]:
+def _best(fits: Sequence[Fit], tol: float) -> tuple[Fit, Stack | None]:
     """Return the root that is best among those that fits in their order lead to.
 
-    The first where none is a root, which is then told.
+    The first fit without equations where none leads to a root.
     """
-    best: Fit | None = None
+    best: tuple[Fit, Stack | None] = fits[0], None
     for fit in fits:
-        if best is not None and fit.bic_gain <= best.bic_gain:
+        if best[1] is not None and fit.bic_gain <= best[0].bic_gain:
             break
-        root, converged = rooted(fit)
-        if converged and (best is None or root.bic_gain > best.bic_gain):
-            best = root
-    return (fits[0], False) if best is None else (best, True)
+        root, now = rooted(fit, tol=tol)
+        if now is not None and (best[1] is None or root.bic_gain > best[0].bic_gain):
+            best = root, now
+    return best
 
 
 def _explained(best: Fit, fits: Sequence[Fit], n_plain: int) -> Explained:
@@ -165,20 +174,32 @@ def _squares(mass: Array, values: Array) -> float:
 
 
 def fits_of(
-    rows: Rows, mixture: Mixture, candidates: Sequence[Array], lower: Array | None = None
+    rows: Rows,
+    mixture: Mixture,
+    candidates: Sequence[Array],
+    lower: Array | None = None,
+    aim: float = -np.inf,
 ) -> list[Fit]:
     """Return the fits of an explanation from candidates of theta, the likeliest first.
 
     The other parameters are fitted to theta before it moves.
     """
-    fits = []
+    tried = []
     for theta in candidates:
         starts = mixture.starts(rows.seen, rows.predictors(theta))
         held = [
-            fitted(Fit(rows, mixture, np.concatenate([theta, start]), lower), held=True)
+            fitted(
+                Fit(rows, mixture, np.concatenate([theta, start]), lower),
+                START_STEPS,
+                START_ENOUGH,
+                held=True,
+            )
             for start in starts
         ]
-        fits.append(fitted(max(held, key=lambda fit: fit.log_likelihood)))
+        best = max(held, key=lambda fit: fit.log_likelihood)
+        tried.append(fitted(best, TRIAL_STEPS, aim=aim))
+    tried.sort(key=lambda fit: -fit.log_likelihood)
+    fits = [fitted(fit, aim=aim) for fit in tried[:MOST_CANDIDATES]]
     return sorted(fits, key=lambda fit: -fit.log_likelihood)
 
 
@@ -195,12 +216,21 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
     eps_bar : float
         Largest share of bad rows.
     """
+    n, aim, few_aim = len(rows.mass), -np.inf, -np.inf
+    divides = laws.divisible and rows.groups is None and n > START_ROWS
+    few = rows.take(np.arange(0, n, -(-n // START_ROWS))) if divides else rows
 
     def fits(bad: BadRows, near: Sequence[Array], wider: bool = False) -> list[Fit]:
-        return fits_of(rows, laws.mixture(rows, eps_bar, bad, wider), near, laws.lower)
+        mixture = laws.mixture(rows, eps_bar, bad, wider)
+        if few is rows:
+            return fits_of(rows, mixture, near, laws.lower, aim)
+        start = fits_of(few, mixture, near, laws.lower, few_aim)[0]
+        return [fitted(replace(start, rows=rows, good=None), aim=aim)]
 
     plain = fits(NO_BAD_ROWS, candidates[:1])
     starts, least = [plain[0].theta, *candidates[1:]], plain[0].bic_gain
+    aim = least - CLOSE
+    few_aim = replace(plain[0], rows=few, good=None).bic_gain - CLOSE
     found: list[list[Fit]] = []
     for bad in laws.bad:
         parts = [found[i][0] for i in bad.parts if found[i]]

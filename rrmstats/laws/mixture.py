@@ -282,12 +282,18 @@ class Mixture:
                 one += part.odds[1] * self._place(seen, rows)
         return found
 
-    def probabilities(self, seen: Responses, predictors: Array) -> Probabilities:
-        """Return the rows at predictors (q + m, n), the last of which are the parameters."""
+    def probabilities(
+        self, seen: Responses, predictors: Array, rows: GoodRows | None = None
+    ) -> Probabilities:
+        """Return the rows at predictors (q + m, n), the last of which are the parameters.
+
+        What they are like if good is given where it is known.
+        """
         q = len(predictors) - len(self.bounds[0])
         own, at = self.parted(predictors[q:])
-        with np.errstate(all="ignore"):
-            rows = self.good.rows(seen, predictors[:q], own)
+        if rows is None:
+            with np.errstate(all="ignore"):
+                rows = self.good.rows(seen, predictors[:q], own)
         odds = self._odds(at, seen, rows)
         left, parts = np.zeros(len(seen.endog)), []
         for law, part, one in zip(self.bad.laws, at, odds, strict=True):

@@ -7,14 +7,14 @@ which are the parameters of the mixture, so that differences in each of these ma
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
-from rrmstats.laws.em import Fit, fitted
-from rrmstats.laws.mixture import Mixture, Probabilities
+from rrmstats.laws.em import TINY, Fit, fitted
+from rrmstats.laws.mixture import GoodRows, Mixture, Probabilities
 from rrmstats.laws.rows import Responses, design_gram, design_rows, design_sums
 
 # Change of a predictor over which derivatives are differences, relative to its size.
@@ -27,19 +27,21 @@ STEP_TOL, MOST_STEPS = 1e-9, 30
 LONGEST = 0.7
 # Steps of EM where Newton's method leads nowhere, and how often both are tried.
 STEPS_BETWEEN, MOST_ROUNDS = 30, 4
+# Size of a step, relative to the last, up to which the derivatives of that one serve for it.
+CONTRACTED = 0.1
 # Leverage past which a row's influence is not raised further.
 LEVERAGE_MAX = 0.9
 
 
 def _functions(
-    mixture: Mixture, seen: Responses, predictors: Array
+    mixture: Mixture, seen: Responses, predictors: Array, rows: GoodRows | None = None
 ) -> tuple[Array, Probabilities]:
     """Return the equations of rows, their shares of bad rows last, (p + 1, n).
 
     Differences may step out of the range of a parameter that is at its end.
     """
     with np.errstate(all="ignore"):
-        found = mixture.probabilities(seen, predictors)
+        found = mixture.probabilities(seen, predictors, rows)
         slopes = np.where(found.good > 0, found.good * found.rows.slopes, 0.0)
         others = mixture.equations(seen, found)
     others = np.where(np.isfinite(others), others, 0.0)
@@ -53,66 +55,44 @@ def _information(found: Probabilities) -> Array:
 
 def _sums(
     mixture: Mixture,
+    differentiated: bool,
     mass: Array,
     seen: Responses,
     predictors: Array,
     designs: tuple[Array, ...],
-) -> tuple[Array, Array, Array, float, Array]:
-    """Return the sums of `Stack`."""
+) -> tuple[Array, ...]:
+    """Return the sums of `Stack`, with the derivatives or without."""
     here, found = _functions(mixture, seen, predictors)
     q = len(found.rows.slopes)
-    slopes = _row_slopes if mixture.together.groups is None else _group_slopes
-    jacobian, share_slopes = slopes(mixture, mass, seen, predictors, designs, q)
-    return (
-        design_sums(designs, mass * here[:-1]),
-        jacobian,
-        design_gram(designs[:q], mass * _information(found)),
-        float(here[-1] @ mass),
-        share_slopes,
-    )
-
-
-def _row_slopes(
-    mixture: Mixture,
-    mass: Array,
-    seen: Responses,
-    predictors: Array,
-    designs: tuple[Array, ...],
-    q: int,
-) -> tuple[Array, Array]:
-    """Return the derivatives of the sums of equations, and of shares, each row by itself."""
-    slopes = np.empty((len(predictors) + 1, len(predictors), len(seen.endog)))
-    for j, one in enumerate(predictors):
-        step = np.zeros_like(predictors)
-        step[j] = DELTA * np.maximum(np.abs(one), ONE if j < q else SMALL)
-        high = _functions(mixture, seen, predictors + step)[0]
-        low = _functions(mixture, seen, predictors - step)[0]
-        slopes[:, j] = (high - low) / (2.0 * step[j])
-    return design_gram(designs, mass * slopes[:-1]), design_sums(designs, mass * slopes[-1])
-
-
-def _group_slopes(
-    mixture: Mixture,
-    mass: Array,
-    seen: Responses,
-    predictors: Array,
-    designs: tuple[Array, ...],
-    q: int,
-) -> tuple[Array, Array]:
-    """Return the same where rows have a part in the equations of others: one by parameter."""
-    columns, shares = [], []
+    information = design_gram(designs[:q], mass * _information(found))
+    sums = design_sums(designs, mass * here[:-1]), information, here[-1] @ mass
+    if not differentiated:
+        return sums
+    # Bad rows change with their parameters alone.
+    n_good, n = q + len(mixture.good.bounds[0]), len(mass)
+    by_params, by_share = [], []
     for j, design in enumerate(designs):
-        unit = np.maximum(np.abs(predictors[j]).max(), ONE if j < q else SMALL)
-        for column in design.T:
-            length = DELTA * unit / max(float(np.abs(column).max()), np.finfo(float).tiny)
+        size = np.maximum(np.abs(predictors[j]), ONE if j < q else SMALL)
+        # Each row by itself, or where rows have a part in the equations of others each column.
+        along: list[tuple[Any, Array, Array]] = [(DELTA * size, np.ones(n), design)]
+        if mixture.together.groups is not None:
+            most = [max(float(np.abs(column).max()), TINY) for column in design.T]
+            along = [
+                (DELTA * float(size.max()) / unit, column, np.ones((n, 1)))
+                for unit, column in zip(most, design.T, strict=True)
+            ]
+        for length, direction, columns in along:
             step = np.zeros_like(predictors)
-            step[j] = length * column
-            high = _functions(mixture, seen, predictors + step)[0]
-            low = _functions(mixture, seen, predictors - step)[0]
-            slopes = mass * (high - low) / (2.0 * length)
-            columns.append(design_sums(designs, slopes[:-1]))
-            shares.append(float(slopes[-1].sum()))
-    return np.column_stack(columns), np.array(shares)
+            step[j] = length * direction
+            ends = (
+                _functions(mixture, seen, at, found.rows if j >= n_good else None)[0]
+                for at in (predictors + step, predictors - step)
+            )
+            slopes = mass * np.subtract(*ends) / (2.0 * length)
+            parts = zip(designs, slopes[:-1], strict=True)
+            by_params.append(np.vstack([left.T @ (one[:, None] * columns) for left, one in parts]))
+            by_share.append(slopes[-1] @ columns)
+    return *sums, np.hstack(by_params), np.concatenate(by_share)
 
 
 class Stack(NamedTuple):
@@ -121,21 +101,21 @@ class Stack(NamedTuple):
     Attributes
     ----------
     pull : ndarray, shape (k + m,)
-    jacobian : ndarray, shape (k + m, k + m)
     information : ndarray, shape (k, k)
         On theta, were the good rows known.
     share : float
         The sum of the shares of bad rows.
+    jacobian : ndarray, shape (k + m, k + m)
     share_slopes : ndarray, shape (k + m,)
-        Its derivatives.
+        The derivatives of `share`.
     free : ndarray, shape (k + m,)
         Which parameters no bound holds.
     """
 
     pull: Array
-    jacobian: Array
     information: Array
     share: float
+    jacobian: Array
     share_slopes: Array
     free: np.ndarray
 
@@ -150,45 +130,63 @@ class Stack(NamedTuple):
         return found
 
 
-def stacked(fit: Fit) -> Stack:
-    """Return the equations of a fit, in one pass over the rows."""
-    pull, jacobian, information, share, slopes = fit.rows.sums(
-        partial(_sums, fit.mixture), fit.params
-    )
+def stacked(fit: Fit, near: Stack | None = None) -> Stack:
+    """Return the equations of a fit, in one pass over the rows.
+
+    Those of parameters near by lend their derivatives, where they are given.
+    """
+    sums = fit.rows.sums(partial(_sums, fit.mixture, near is None), fit.params)
+    if near is not None:
+        sums = *sums, near.jacobian, near.share_slopes
     low, high = fit.bounds
-    held = ((fit.params <= low) & (pull <= 0)) | ((fit.params >= high) & (pull >= 0))
-    return Stack(pull, jacobian, information, share, slopes, ~held)
+    held = ((fit.params <= low) & (sums[0] <= 0)) | ((fit.params >= high) & (sums[0] >= 0))
+    return Stack(*sums, ~held)
 
 
-def polished(fit: Fit) -> tuple[Fit, bool]:
-    """Return the root of the stacked equations near a fit, and whether it is one."""
+def polished(
+    fit: Fit, near: Stack | None = None, tol: float = STEP_TOL
+) -> tuple[Fit, Stack | None]:
+    """Return the root of the stacked equations near a fit, and the equations; None if it is none.
+
+    Parameters
+    ----------
+    fit : Fit
+    near : Stack, optional
+        The equations of similar rows near the root, whose derivatives serve while they do.
+    tol : float, optional
+        Size of the last step, in standard errors.
+    """
     last, start, k = np.inf, fit, len(fit.theta)
     for _ in range(MOST_STEPS):
-        now = stacked(fit)
+        now = stacked(fit, near)
         step = now.inverse @ np.where(now.free, now.pull, 0.0)
         unit = np.abs(fit.others) + SMALL
         errors = max(float(step[:k] @ now.information @ step[:k]), 0.0) ** 0.5
         size = max(errors, float(np.abs(step[k:] / unit).max(initial=0.0)))
         if not np.isfinite(size):
             break
+        if near is not None and size > CONTRACTED * last:
+            near = None  # the derivatives serve no more
+            continue
         # A step that is longer than the last is halved.
         step *= 0.5 if size > last else 1.0
         step[:k] *= 1.0 / max(size, 1.0)
         step[k:] = np.clip(step[k:], -LONGEST * unit, LONGEST * unit)
-        fit, last = fit.moved(step), size
-        if size < STEP_TOL:
-            return fit, True
-    return start, False
+        fit, near = fit.moved(step), now if size < CONTRACTED * last else None
+        last = size
+        if size < tol:
+            return fit, now
+    return start, None
 
 
-def rooted(fit: Fit) -> tuple[Fit, bool]:
-    """Return the root of the stacked equations that steps of EM lead to, and whether it is one."""
+def rooted(fit: Fit, near: Stack | None = None, tol: float = STEP_TOL) -> tuple[Fit, Stack | None]:
+    """Return the root of the equations that steps of EM lead to; see `polished`."""
     for _ in range(MOST_ROUNDS):
-        root, converged = polished(fit)
-        if converged:
-            return root, True
+        root, now = polished(fit, near, tol)
+        if now is not None:
+            return root, now
         fit = fitted(fit, STEPS_BETWEEN, 0.0)
-    return fit, False
+    return fit, None
 
 
 class Moves(NamedTuple):

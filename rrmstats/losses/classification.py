@@ -83,7 +83,14 @@ class ClassificationProblem(LogisticProblem):
             return first.unflipped()
         if first.setting.groups is not None:
             return self._of_groups(first)
-        found = explained_labels(self.plain, self.design, self.columns, first.setting, first.theta)
+        found = explained_labels(
+            self.plain,
+            self.design,
+            self.columns,
+            first.setting,
+            first.theta,
+            near=first.robust.explained.explanations if first.robust else (),
+        )
         theta = found.fit.theta
         params = self.design.to_params(theta)
         return ClassificationEstimate(

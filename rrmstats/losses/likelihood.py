@@ -11,7 +11,7 @@ from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import of_groups, without_comparison
+from rrmstats.core.explanations import Explanation, of_groups, without_comparison
 from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
@@ -73,6 +73,11 @@ class LikelihoodProblem(NumericalProblem):
     def _own_hessian(self, theta: Array, weights: Array) -> Array:
         assert self.likelihood.hessian is not None
         return -self.likelihood.hessian(theta, weights)
+
+    @property
+    def nested(self) -> bool:  # type: ignore[override]
+        """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
+        return self.likelihood.logit is None
 
     @property
     def corrected(self) -> bool:
@@ -289,6 +294,10 @@ class LikelihoodEstimate(Estimate):
         if self.rows is None:
             return self.params > self.problem.lower
         return self.rows.free
+
+    def params_of(self, explanation: Explanation) -> Array | None:
+        """Return the parameters under an explanation that was compared; None if not known."""
+        return explanation.theta
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k); NaN if not `known`."""

@@ -361,14 +361,18 @@ def write_names(
             left = at[0] + right * unit - wide * (1 - np.sign(right)) / 2
             low = at[1] + up * unit - (high if up < 0 else 0)
             box = bbox.from_bounds(left, low, wide, high)
+            # Nearer to another point than to its own, without a line, a name would mislead.
+            middle, away = (box.p0 + box.p1) / 2, max(abs(right), abs(up))
+            nearest = np.linalg.norm(marked - middle, axis=1).min(initial=np.inf)
+            foreign = away <= NEAR and nearest < np.linalg.norm(at - middle) - 1
             tried.append(box)
             costs.append(
                 OUTSIDE * (not all(ax.bbox.contains(*corner) for corner in (box.p0, box.p1)))
                 + ON_NAME * box.count_overlaps(boxes)
-                + ON_MARKER * box.padded(MARKER * unit).count_contains(marked)
+                + ON_MARKER * (foreign + box.padded(MARKER * unit).count_contains(marked))
                 + ON_ROW * box.padded(MARKER * unit).count_contains(rest)
                 - WRONG_SIDE * float(np.sign((right, up)) @ side)
-                + AWAY * max(abs(right), abs(up))
+                + AWAY * away
             )
         best = int(np.argmin(costs))
         boxes.append(tried[best])

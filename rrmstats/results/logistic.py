@@ -18,13 +18,11 @@ from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
-from rrmstats.results.base import RRMResults
+from rrmstats.results.base import RRMResults, drawn
 from rrmstats.results.explanations import DIRECTION_ONLY, LABELS, Wording
 from rrmstats.results.inference import Inference
-from rrmstats.results.pictures import drawn
 from rrmstats.results.prediction import ProbabilityPrediction
-from rrmstats.results.refusals import refused
-from rrmstats.results.wrapper import wrapper_of
+from rrmstats.results.wrapper import refused, wrapper_of
 
 PRIORS = (
     "The slopes have weak prior distributions (Cauchy; Gelman et al. 2008), which keep them "
@@ -322,7 +320,7 @@ class RRMLogitResults(RRMResults):
         if self.steps == 1 and self.eps_bar > 0:
             notes.append(
                 "Robustness has a price in efficiency that grows with eps_bar; on clean data "
-                "fit(steps=2) has the variances of maximum likelihood."
+                "two steps (steps=2) have the variances of maximum likelihood."
             )
         if self.steps == 2 and self.eps_bar > 0 and self.model.groups is None:
             notes.append(PRIORS)
@@ -342,7 +340,7 @@ class RRMLogitResults(RRMResults):
             return [
                 "A hyperplane nearly separates the rows with weight: only the direction of the "
                 "coefficients is identified, not their size, so that there are no standard "
-                "errors, tests or intervals. Lower eps_bar, or try fit(steps=2)."
+                "errors, tests or intervals. Lower eps_bar, or try steps=2."
             ]
         return [DIRECTION_ONLY]
 

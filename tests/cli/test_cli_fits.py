@@ -11,7 +11,6 @@ from undated import undated
 
 import rrmstats
 from rrmstats.cli import main
-from rrmstats.cli.paper import experiment_name
 
 FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
 
@@ -274,17 +273,17 @@ def test_data_that_ship(stars, run):
     pd.testing.assert_frame_equal(printed, stars)
 
 
-@pytest.mark.parametrize("name", ["4a", "fig4a", "figure4a", "Figure4A"])
-def test_short_names_of_experiments(name):
-    assert experiment_name(name) == "figure4a"
-    assert experiment_name(f"{name}x") == f"{name}x"
-
-
-def test_replicate_by_a_short_name(folder, run):
-    done = run("replicate", "4a", "--runs", "1", "--out", "new")
+@pytest.mark.parametrize("name", ["4a", "fig4a", "Figure4A"])
+def test_replicate_by_a_short_name(name, folder, run):
+    done = run("replicate", name, "--runs", "1", "--out", "new")
     assert done.status == 0
     assert done.err == ""
     assert (folder / "new" / "figure4a.csv").exists()
+
+
+def test_without_a_checkout_replicate_says_where_the_experiments_are(folder, refused, monkeypatch):
+    monkeypatch.setattr(rrmstats, "__file__", str(folder / "rrmstats" / "__init__.py"))
+    assert "run this command in a checkout of rrmstats" in refused("replicate", "4a", status=2)
 
 
 def test_version(run, capsys):

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from replication.samples import (
+    extreme_flips,
+    leverage_shift,
+    one_sided_outliers,
+    shifted_cluster,
+)
 from rrmstats import RRMOLS, RRMCov, RRMLogit
 from rrmstats.core import steps
 from rrmstats.core.choice import MARGIN, chosen, rounded_up
 from rrmstats.core.comparison import compare
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import differing_bound, largest_bound, robust_estimate, take_steps
-from rrmstats.experiments.samples import (
-    extreme_flips,
-    leverage_shift,
-    one_sided_outliers,
-    shifted_cluster,
-)
 
 
 def choice_of(model, most=0.5):

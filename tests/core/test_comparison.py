@@ -4,12 +4,12 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy.stats import norm, t
 
+from replication.samples import leverage_shift
 from rrmstats import RRMOLS
 from rrmstats.core.comparison import beyond_chance, compare, largest_pvalue
 from rrmstats.core.estimate import standardized_departures
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
-from rrmstats.experiments.samples import leverage_shift
 
 
 def fits(sample, *eps_bars):

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from replication.samples import other_subspace, shifted_cluster
 from rrmstats.core.descent import Descent
 from rrmstats.core.extrapolation import Anderson, change_size
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.problem import FunctionProblem
-from rrmstats.experiments.samples import other_subspace, shifted_cluster
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.subspace import SubspaceProblem
 

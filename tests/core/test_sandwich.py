@@ -5,12 +5,12 @@ import pytest
 from inference_cases import NUDGE, cloud, nudged, regression
 from numpy.testing import assert_allclose
 
+from replication.samples import (
+    logistic_labels,
+)
 from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core import minimize
 from rrmstats.core.sandwich import influence_covariance, minimum_influence
-from rrmstats.experiments.samples import (
-    logistic_labels,
-)
 
 
 def vector(problem, theta):

@@ -3,9 +3,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats.core
+from replication.samples import leverage_shift, one_sided_outliers
 from rrmstats.core import FunctionProblem, Problem, SmoothProblem, minimize
 from rrmstats.core.search import COMPARE_ROWS
-from rrmstats.experiments.samples import leverage_shift, one_sided_outliers
 from rrmstats.losses.squares import SquaresProblem
 
 

@@ -2,16 +2,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rrmstats.core import minimize
-from rrmstats.core.points import Budget
-from rrmstats.core.spectral import PARTS, dropped, leading_projection, spectral_starts
-from rrmstats.experiments.samples import (
+from replication.samples import (
     count_bad,
     gradient_attack,
     leverage_shift,
     other_subspace,
     shifted_cluster,
 )
+from rrmstats.core import minimize
+from rrmstats.core.points import Budget
+from rrmstats.core.spectral import PARTS, dropped, leading_projection, spectral_starts
 from rrmstats.losses import SquaresProblem
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.subspace import SubspaceProblem

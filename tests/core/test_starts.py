@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from replication.samples import leverage_shift
 from rrmstats import RRMOLS
 from rrmstats.core import minimize
 from rrmstats.core.descent import bounded_step, newton_steps
@@ -16,7 +17,6 @@ from rrmstats.core.starts import (
     promising,
     screened_starts,
 )
-from rrmstats.experiments.samples import leverage_shift
 from rrmstats.losses import SquaresProblem
 
 

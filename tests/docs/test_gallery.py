@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rrmstats.experiments import EXPERIMENTS
+from replication import EXPERIMENTS
 from rrmstats.plotting.catalog import PICTURES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text(encoding="utf-8")

@@ -20,13 +20,11 @@ PUBLIC = [
     "rrmstats",
     *(
         f"rrmstats.{name}"
-        for name in (
-            *("core", "losses", "models", "results", "plotting", "report", "sklearn"),
-            *("experiments", "experiments.rivals", "experiments.samples"),
-        )
+        for name in (*("core", "losses", "models", "results", "plotting", "report", "sklearn"),)
     ),
+    *("replication", "replication.rivals", "replication.samples"),
 ]
-FOLDERS = "rrmstats|tests|docs|benchmarks|datasets|\\.ci"
+FOLDERS = "rrmstats|replication|tests|docs|benchmarks|datasets|\\.ci"
 
 
 def resolve(name):

@@ -6,8 +6,8 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
 import rrmstats
+from replication.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats import RRMGLM
-from rrmstats.experiments.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.stack import moves, polished, stacked
 from rrmstats.losses.row_laws import laws_of_family

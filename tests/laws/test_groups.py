@@ -41,7 +41,7 @@ def gaussian_rows():
 
 
 def mixture(rows, kind):
-    start = started(rows, np.ones((3, 1)), np.eye(1), kind, EPS_BAR, 0)
+    start = started(rows, [(np.ones((3, 1)), np.eye(1))], [kind], EPS_BAR)
     if kind.good is Good.HEAVY_TAILS:
         start = replace(start, df=np.full(1, 5.0))
     return em_step(rows, start, EPS_BAR)
@@ -100,7 +100,7 @@ def test_derivatives_of_the_equations_are_those_of_their_values(kind):
     for j in range(len(equations.value)):
         step = h * np.eye(len(equations.value))[j]
         up, down = (
-            Equations(rows, equations.moved(sign * step), EPS_BAR, equations).value
+            Equations(rows, equations.moved(sign * step[None]), EPS_BAR, equations).value
             for sign in (1, -1)
         )
         size = np.abs(found).max()

@@ -36,7 +36,7 @@ def fitted(own=1, shift=6.0):
     rows = rows_of(sample(shift=shift), own)
     good = rows.data[60:]
     start = good.mean(axis=0)[None], np.cov(good.T)
-    return rows, settled(rows, started(rows, *start, CONTAMINATED[1], 0.3, 0), 0.3)[0]
+    return rows, settled(rows, started(rows, [start], [CONTAMINATED[1]], 0.3), 0.3)[0]
 
 
 @pytest.mark.parametrize("own", [0, 1])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from replication.samples import one_sided_outliers
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import one_sided_outliers
 
 
 def alarms(n, k, eps_bar, runs, level=0.975):

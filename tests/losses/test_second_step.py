@@ -8,10 +8,10 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
-from rrmstats import RRMOLS, RRMPCA, RRMCov, datasets
-from rrmstats.experiments.samples import (
+from replication.samples import (
     one_sided_outliers,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, datasets
 
 
 def exact_data():

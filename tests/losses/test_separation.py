@@ -10,9 +10,9 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
+from replication.errors import angle_error
+from replication.samples import separated_strip
 from rrmstats import RRMLogit
-from rrmstats.experiments.errors import angle_error
-from rrmstats.experiments.samples import separated_strip
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.separation import separable
 

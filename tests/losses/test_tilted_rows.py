@@ -7,9 +7,9 @@ import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
+from replication.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats import RRMGLM
 from rrmstats.core.setting import Setting
-from rrmstats.experiments.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats.losses.tilted_rows import Sample, dispersion_fit, tilted_fit
 
 F, L = sm.families, sm.families.links

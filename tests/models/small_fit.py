@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from replication.samples import one_sided_outliers
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import one_sided_outliers
 
 N = 50
 

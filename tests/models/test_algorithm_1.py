@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from replication.samples import logistic_labels, one_sided_outliers
 from rrmstats import RRMOLS, RRMLogit
-from rrmstats.experiments.samples import logistic_labels, one_sided_outliers
 
 COUNTS = 1.0 + np.arange(150) % 3
 

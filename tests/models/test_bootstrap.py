@@ -9,9 +9,9 @@ from inference_cases import WEIGHTED, bootstrapped, regression
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from replication.samples import logistic_labels
 from rrmstats import RRMOLS, RRMPCA, RRMLogit, optional
 from rrmstats.core.resample import draw_counts
-from rrmstats.experiments.samples import logistic_labels
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from scipy.special import expit
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
 import rrmstats
+from replication.samples import logistic_labels, separated_strip
 from rrmstats import RRMLogit, datasets
-from rrmstats.experiments.samples import logistic_labels, separated_strip
 
 
 def sample(n=300, seed=0, share=0.05):

@@ -6,9 +6,9 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
+from replication.samples import extreme_flips, logistic_labels, separated_strip
 from rrmstats import RRMLogit
 from rrmstats.datasets import breast_cancer
-from rrmstats.experiments.samples import extreme_flips, logistic_labels, separated_strip
 from rrmstats.laws.labels import BY_CLASS, FlippedLabels
 from rrmstats.losses import label_explanations
 

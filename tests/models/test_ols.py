@@ -9,8 +9,8 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 from undated import undated
 
 import rrmstats
+from replication.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
 
 LABELS = [f"row {i}" for i in range(60)]
 SEEDS = range(30)

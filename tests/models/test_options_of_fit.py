@@ -7,14 +7,14 @@ import pytest
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 import rrmstats.core.search
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.core.steps import FRACTIONS
-from rrmstats.experiments.samples import (
+from replication.samples import (
     logistic_labels,
     one_sided_outliers,
     separated_strip,
     shifted_cluster,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.core.steps import FRACTIONS
 
 
 def rng():

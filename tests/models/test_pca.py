@@ -4,8 +4,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
+from replication.samples import noisy_line, shifted_cluster
 from rrmstats import RRMPCA
-from rrmstats.experiments.samples import noisy_line, shifted_cluster
 
 SPREAD = np.array([4.0, 2.0, 1.0, 0.5])
 

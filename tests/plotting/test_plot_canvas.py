@@ -34,14 +34,6 @@ def test_many_rows_are_drawn_as_an_image():
         assert (named(ax, "row").get_zorder() < named(ax, "cutoffs").get_zorder()) == image
 
 
-@pytest.mark.parametrize("place", ["upper left", "upper right", "lower left", "lower right"])
-def test_the_legend_stands_in_the_emptiest_corner(place):
-    x, y = np.random.default_rng(0).random((2, 1000))
-    far = (x > 0.5) == ("right" in place), (y > 0.5) == ("upper" in place)
-    rest = ~(far[0] & far[1])
-    assert emptiest_corner(x[rest], y[rest]) == place
-
-
 def test_lines_on_many_rows_have_white_edges():
     x = np.random.default_rng(0).standard_normal((6000, 2))
     for count, edges in ((100, 0), (6000, 1)):
@@ -50,7 +42,6 @@ def test_lines_on_many_rows_have_white_edges():
             assert len(named(ax, name).get_path_effects()) == edges
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("picture", "fit"),
     [
@@ -80,19 +71,33 @@ def test_names_stand_by_their_own_points(fits):
         assert text.arrow_patch is not None or np.linalg.norm(own - middle) <= nearest + 2
 
 
-def around(points):
-    """Return the boxes of markers."""
-    return np.hstack([points - 4, points + 4])
+@pytest.fixture
+def square():
+    """Return axes with no legend, whose points are a hundred to each side."""
+    ax = Figure((4, 4)).subplots()
+    ax.set(xlim=(0, 100), ylim=(0, 100))
+    return ax
 
 
-def test_free_places():
-    frame = np.array([0.0, 0.0, 100.0, 100.0])
-    alone = np.array([[50.0, 50.0]])
-    assert free_places(alone, [(10, 10)], around(alone), frame) == [(5, 4)]
-    corner = np.array([[98.0, 98.0]])
-    assert free_places(corner, [(10, 10)], around(corner), frame) == [(-5, -4)]
-    crowd = np.repeat(alone, 30, axis=0)
-    assert len(free_places(crowd, [(10, 10)] * 30, around(crowd), frame)) == 30
+def place_of(ax, point, **kwargs):
+    """Return the offset at which the name of a point is written."""
+    point = np.array([point])
+    write_names(ax, point, ["name"], point, **kwargs)
+    return ax.texts[-1].get_position()
+
+
+def test_names_are_near_inside_and_where_no_row_is(square):
+    assert place_of(square, [50.0, 50.0]) == (5, 4)
+    assert place_of(square, [99.0, 99.0]) == (-5, -4)
+    right = np.array([[54.0, 53.0], [54.0, 47.0]])
+    assert place_of(square, [50.0, 20.0], others=right - [0, 30]) == (-5, 4)
+
+
+def test_names_of_a_crowd_are_all_written_and_apart(square):
+    point = np.full((8, 2), 50.0)
+    write_names(square, point, [f"name {i}" for i in range(8)], point)
+    found = [tuple(box.extents) for box in written_boxes(square)]
+    assert not any(overlap(a, b) for i, a in enumerate(found) for b in found[:i])
 
 
 def test_long_names_leave_the_panel_its_size():
@@ -116,13 +121,6 @@ def test_short_names_still_differ(form):
     assert short_names(names, 60) == names
 
 
-def test_names_prefer_places_without_rows():
-    frame, point = np.array([0.0, 0.0, 100.0, 100.0]), np.array([[50.0, 50.0]])
-    right = around(np.array([[60.0, 59.0], [60.0, 41.0]]))
-    assert free_places(point, [(10, 10)], around(point), frame, others=right) == [(-5, 4)]
-
-
-@pytest.mark.slow
 def test_names_with_dollars_are_no_formulas():
     rng = np.random.default_rng(0)
     names = ["cost $", "price $_$ per kg", "$_$"]

@@ -173,12 +173,6 @@ def test_frequency_weights_repeat_rows():
     np.testing.assert_allclose(cov, np.cov(rows, rowvar=False))
 
 
-def test_variances_around_the_origin_include_the_mean():
-    data = np.random.default_rng(0).normal([10.0, 0.0], 1.0, (5000, 2))
-    np.testing.assert_allclose(classical_variances(data, False, None), [101, 1], rtol=0.05)
-    np.testing.assert_allclose(classical_variances(data, True, None), [1, 1], rtol=0.1)
-
-
 def test_distances_are_those_of_scipy_whatever_the_units():
     rng = np.random.default_rng(0)
     data = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 3))
@@ -194,19 +188,3 @@ def test_the_ellipse_lies_at_its_distance_and_surrounds_the_mean():
     points = ellipse(mean, cov, 2.5)
     np.testing.assert_allclose(distances_from(mean, cov, points), 2.5)
     np.testing.assert_allclose(points[:-1].mean(axis=0), mean)
-
-
-def test_quantiles_follow_the_ranks():
-    found = normal_quantiles(np.array([3.0, -1.0, 7.0, 0.5]))
-    np.testing.assert_allclose(found, norm.ppf([0.625, 0.125, 0.875, 0.375]))
-
-
-def test_reliability_by_hand():
-    probability = np.array([0.1, 0.1, 0.1, 0.1, 0.9, 0.8])
-    mean, share, count = reliability(probability, np.array([0, 0, 1, 0, 1, 1.0]), 3)
-    np.testing.assert_allclose(mean, [0.1, 0.85])
-    np.testing.assert_allclose(share, [0.25, 1.0])
-    assert count.tolist() == [4, 2]
-    low, high = wilson_interval(share, count)
-    expected = proportion_confint([1, 2], [4, 2], method="wilson")
-    np.testing.assert_allclose([low, high], expected)

@@ -155,7 +155,7 @@ def test_diagnostics(fits):
     assert plotting.plot_diagnostics(results.first_step).axes[2].get_ylabel() == "weight * n"
 
 
-def test_exact_fits_have_diagnostics():
+def test_exact_fits_of_a_glm_have_diagnostics():
     x = np.linspace(0, 1, 40)
     y = np.exp(1 + 2 * x)
     y[:4] *= 3
@@ -237,3 +237,11 @@ def test_separation_of_labels_that_are_not_flagged():
     ax = plotting.plot_separation(results).axes[0]
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names == ["labeled 1", "fitted probability", "expected start of ones"]
+
+
+def test_groups_of_similar_probability_by_hand():
+    probability = np.array([0.1, 0.1, 0.1, 0.1, 0.9, 0.8])
+    mean, share, count = reliability(probability, np.array([0, 0, 1, 0, 1, 1.0]), 3)
+    np.testing.assert_allclose(mean, [0.1, 0.85])
+    np.testing.assert_allclose(share, [0.25, 1.0])
+    assert count.tolist() == [4, 2]

@@ -8,10 +8,10 @@ import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
+from replication.samples import distant_regression, leverage_shift
 from rrmstats import RRMOLS, RRMPCA, RRMCov
 from rrmstats.core import minimize
 from rrmstats.core.points import SAMPLING_ERRORS, Budget
-from rrmstats.experiments.samples import distant_regression, leverage_shift
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import breakdown

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from replication.samples import correlated_points
 from rrmstats import RRMPCA, RRMCov
-from rrmstats.experiments.samples import correlated_points
 
 MODELS = {
     "cov": RRMCov,

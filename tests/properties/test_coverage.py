@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from rrmstats import RRMOLS, RRMCov, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     correlated_points,
     logistic_labels,
     one_sided_outliers,
 )
+from rrmstats import RRMOLS, RRMCov, RRMLogit
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from replication.samples import DIRT, RESPONSE_PARAMS, dirty_responses
 from rrmstats import RRMGLM
-from rrmstats.experiments.samples import DIRT, RESPONSE_PARAMS, dirty_responses
 
 pytestmark = pytest.mark.slow
 

@@ -5,14 +5,14 @@ import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     correlated_points,
     leverage_shift,
     logistic_labels,
     noisy_line,
     one_sided_outliers,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from replication.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
 
 # Forty rows and ten coefficients: the warning about few rows is right.
 pytestmark = pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")

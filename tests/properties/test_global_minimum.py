@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.core import minimize
-from rrmstats.experiments.samples import (
+from replication.samples import (
     count_bad,
     extreme_flips,
     gradient_attack,
@@ -14,6 +12,8 @@ from rrmstats.experiments.samples import (
     other_subspace,
     shifted_cluster,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats.core import minimize
 
 SEEDS = range(6100, 6102)
 MARGIN = 0.01

@@ -11,8 +11,8 @@ from model_table import BAD, LABELS, MODELS, VARIABLES, N, clone, eigen, frame
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rrmstats
+from replication.samples import extreme_flips, logistic_labels, random_flips
 from rrmstats import RRMPCA, RRMCov
-from rrmstats.experiments.samples import extreme_flips, logistic_labels, random_flips
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from replication.samples import logistic_labels, one_sided_outliers, shifted_cluster
 from rrmstats.core import minimize
 from rrmstats.core.descent import Descent
 from rrmstats.core.points import Budget, evaluate
-from rrmstats.experiments.samples import logistic_labels, one_sided_outliers, shifted_cluster
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.families import Gamma, Link, MeanFunction, Poisson
 from rrmstats.losses.logistic import LogisticProblem

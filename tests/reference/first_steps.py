@@ -22,8 +22,8 @@ import statsmodels.api as sm
 from numpy.typing import NDArray
 
 import rrmstats
+from replication import samples
 from rrmstats import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson, datasets
-from rrmstats.experiments import samples
 
 STORED = Path(__file__).with_suffix(".csv")
 FAMILIES = {

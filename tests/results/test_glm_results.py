@@ -7,8 +7,8 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
 import rrmstats
+from replication.samples import dirty_responses
 from rrmstats import RRMGLM, RRMPoisson
-from rrmstats.experiments.samples import dirty_responses
 
 F, L = sm.families, sm.families.links
 FAMILIES = {"poisson": F.Poisson(), "gamma": F.Gamma(L.Log()), "binomial": F.Binomial()}

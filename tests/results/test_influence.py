@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from statsmodels.stats.outliers_influence import OLSInfluence
 
 import rrmstats
+from replication.samples import one_sided_outliers
 from rrmstats import RRMOLS
-from rrmstats.experiments.samples import one_sided_outliers
 
 from .fits import DATA, DIRTY, FITS, N
 

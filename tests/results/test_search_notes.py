@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from replication.samples import leverage_shift, one_sided_outliers, other_subspace
 from rrmstats import RRMOLS, RRMPCA
 from rrmstats.core.sandwich import influence_covariance
-from rrmstats.experiments.samples import leverage_shift, one_sided_outliers, other_subspace
 from rrmstats.losses import SquaresProblem
 
 ALONE = "No two starts that are far apart lead to this minimum"

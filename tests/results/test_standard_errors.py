@@ -10,10 +10,10 @@ import statsmodels.api as sm
 from inference_cases import NUDGE, WEIGHTED, cloud, nudged, regression
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
-from rrmstats.experiments.samples import (
+from replication.samples import (
     logistic_labels,
 )
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 
 # Models whose standard errors are those of exact influence functions, and how to refit them.
 EXACT = {

@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rrmstats
-from rrmstats import RRMOLS
-from rrmstats.experiments.samples import (
+from replication.samples import (
     one_sided_outliers,
 )
+from rrmstats import RRMOLS
 from rrmstats.results.inference import shifted_intervals
 
 

@@ -1,0 +1,11 @@
+"""The experiments of the paper: ``rrmstats replicate``.
+
+Each experiment draws its samples, fits the rivals and RRM, and writes a table of the results
+(CSV), a picture (PNG) and a row of the summary, which compares what the paper says with what we
+get. Errors are averages over the runs.
+"""
+
+from replication.driver import replicate, simulate
+from replication.paper import EXPERIMENTS, Experiment
+
+__all__ = ["EXPERIMENTS", "Experiment", "replicate", "simulate"]
