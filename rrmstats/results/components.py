@@ -274,6 +274,12 @@ class RRMPCAResults(MultivariateResults):
                 f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the subspace is "
                 f"as well known as from {known:.0%} of the rows. {SECOND_STEP}"
             )
+        within = getattr(self._estimate, "n_within", 0)
+        if within:
+            notes.append(
+                f"Of the bad rows {within} lie near the subspace, but far out within it. They "
+                "count in the fit of the subspace, but not in that of the eigenvalues."
+            )
         return notes
 
 
