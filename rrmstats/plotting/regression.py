@@ -102,7 +102,7 @@ def plot_diagnostics(
     figure: Any = new_figure(size) if fig is None else fig
     (leverage_ax, second_ax), (rows_ax, fit_ax) = figure.subplots(2, 2)
     draw = partial(draw_rows, results=results, level=level, label=label)
-    resid, name = residuals(results)
+    resid, name = shown_residuals(results)
     at = cutoff_level(level)
 
     distance, xlabel = results.model.design_distances(), "robust distance of the predictors"
@@ -158,7 +158,7 @@ def plot_diagnostics(
     return figure
 
 
-def residuals(results: Results) -> tuple[Array, str]:
+def shown_residuals(results: Results) -> tuple[Array, str]:
     """Return the residuals to show and their name; an exact fit cannot standardize them."""
     if is_binary(results):  # labels have no dispersion
         return np.asarray(results.resid_dev), "deviance residual"
