@@ -58,14 +58,11 @@ if TYPE_CHECKING:
 ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step (steps=2) wins them back."
-UNSEEN_FLIPS = (
-    "Where no labels are called flipped, standard errors and intervals allow for random flips "
-    "that do not show."
-)
+UNSEEN_FLIPS = "Standard errors and intervals allow for random flips that do not show."
 # Difference in BIC below which two explanations are about as good (Kass and Raftery, 1995), and
 # the level at which terms are significant.
 CLOSE, SIGNIFICANT = 2.0, 0.05
-CONDITIONAL = "Intervals are conditional on this explanation; see explanations for the others."
+CONDITIONAL = "Intervals are conditional on this and on eps_bar; see explanations for others."
 ONE_OF_SEVERAL = "this fit belongs to another one, or to a path, whose jumps tell"
 
 
@@ -376,15 +373,38 @@ class RRMResults(LikelihoodModelResults):
         table.add_table_params(self, yname=yname, xname=xname, alpha=alpha, use_t=self.use_t)
 
     def _notes(self) -> list[str]:
-        notes = [*self._group_notes(), self._inference.describe(), *self._bound_notes()]
-        notes += self._step_notes()
+        """Return what to know of the fit, what matters most first."""
+        notes = [] if self.converged else ["The fit did not converge; raise maxiter."]
+        notes += [*self._group_notes(), *self._story_notes(), *self._bound_notes()]
+        notes.append(self._inference.describe())
+        if self.steps == 2 and (self.explanation is None or self.eps_bar > 0):
+            minimum = f" {ANOTHER_MINIMUM}" if self._other_minimum else ""
+            notes.append(f"{FIRST_IS_KEPT}{minimum}")
         if self.lambda_ == 0:
             notes.append(
                 "Exact fit: the observations with weight share the smallest loss; lambda is 0."
             )
-        if not self.converged:
-            notes.append("The fit did not converge; raise maxiter.")
         return notes + self._search_notes()
+
+    def _story_notes(self) -> list[str]:
+        """Return how the second step explains the rows, and a rival that does so as well."""
+        if self.steps == 1 or self.explanation is None:
+            return []
+        if self.eps_bar == 0:
+            return [self.explanation.sentence]
+        allows = self._interval_shift is not None and self.eps_hat == 0
+        notes = [f"{self.explanation.sentence} {UNSEEN_FLIPS if allows else CONDITIONAL}"]
+        if at_bound(self.eps_hat, self.eps_bar):
+            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
+        return [*notes, self._rival_note] if self._rival_note else notes
+
+    def _bound_notes(self) -> list[str]:
+        """Return whether a larger `eps_bar` changes the fit, and how it was chosen."""
+        found = self.stability
+        unknown = found.largest is None and self.eps_bar > 0
+        tells = unknown or not found.stable or found.explained_at is not None
+        notes = [found.message] if tells else []
+        return notes if self.choice is None else [*notes, self.choice.reason]
 
     def _search_notes(self) -> list[str]:
         """Return what to know of a search whose minimum no two different starts agree on."""
@@ -901,22 +921,6 @@ class RRMResults(LikelihoodModelResults):
             f"another story of {listed(self._changed_terms(rival))}; see explanations."
         )
 
-    def _step_notes(self) -> list[str]:
-        """Return how the second step explains the rows."""
-        if self.steps == 1:
-            return []
-        if self.explanation is None:
-            return [FIRST_IS_KEPT]
-        if self.eps_bar == 0:
-            return [self.explanation.sentence]
-        conditional = CONDITIONAL if self._interval_shift is None else UNSEEN_FLIPS
-        notes = [f"{self.explanation.sentence} {conditional}", FIRST_IS_KEPT]
-        if self._other_minimum:
-            notes.append(ANOTHER_MINIMUM)
-        if at_bound(self.eps_hat, self.eps_bar):
-            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
-        return [*notes, self._rival_note] if self._rival_note else notes
-
     @property
     def group_view(self) -> GroupView | None:
         """The groups in the place of rows; None without groups."""
@@ -1130,17 +1134,6 @@ class RRMResults(LikelihoodModelResults):
             progress=progress,
         )
         return found
-
-    def _bound_notes(self) -> list[str]:
-        """Return how `eps_bar` was chosen, and whether a larger one changes the fit."""
-        notes = []
-        if self.choice is not None:
-            notes.append(f"{self.choice.reason} Intervals are conditional on this value.")
-        found = self.stability
-        unknown = found.largest is None and self.eps_bar > 0
-        if unknown or not found.stable or found.explained_at is not None:
-            notes.append(found.message)
-        return notes
 
 
 def kish_size(weights: Array, freq_weights: Array | None) -> float:
