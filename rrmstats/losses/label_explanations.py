@@ -248,7 +248,7 @@ def explain_labels(
         )
         for fit, bad, price in zip(fits, kinds, prices, strict=True)
     ]
-    order = np.lexsort([[each.bic for each in found], [fit.value.mirrored for fit in fits]])
+    order = sorted(range(4), key=lambda i: (bool(fits[i].value.mirrored), found[i].bic))
     return [fits[i] for i in order], [found[i] for i in order]
 
 

@@ -213,7 +213,9 @@ class LikelihoodProblem(NumericalProblem):
         found = explained_labels(plain, design, exog, first, start, offset)
         params, told = design.to_params(found.fit.theta), found.explained
         listed = tuple(
-            replace(each, theta=design.to_params(each.theta)) for each in told.explanations
+            replace(each, theta=design.to_params(each.theta))
+            for each in told.explanations
+            if each.theta is not None
         )
         found = replace(found, explained=replace(told, explanations=listed))
         sized = first.solution.lambda_ > LEAST_LAMBDA or not found.separated
