@@ -225,10 +225,7 @@ def explain_labels(
     known = {each.bad: each for each in near}
     none = plain.fit(known[Bad.NONE].z if Bad.NONE in known else np.zeros(plain.n_coef))
     search = LabelSearch(plain, columns, (none.theta, theta), known)
-    noise = [search.of_all(search.best(flips, Bad.LABEL_NOISE)) for flips in NOISE]
-    sure = search.steepest()
-    if search.few is not plain:
-        sure = best_steepness([search.of_all(sure)])
+    noise, sure = [search.best(flips, Bad.LABEL_NOISE) for flips in NOISE], search.steepest()
     fits = [none, *noise, sure]
     sure_price = sure.law.flips.n_params * np.log(plain.total)
     prices = [0.0, *(noise_price(none, fit) for fit in noise), sure_price]
@@ -327,21 +324,21 @@ class LabelSearch:
         return np.array([*self.thetas, *central])
 
     def best(self, flips: Flips, kind: Bad) -> LabelFit:
-        """Return the fit to few rows from the start that leads highest in a few steps.
+        """Return the fit from the start that leads highest, on few of the rows, in a few steps.
 
         Where classes change places on the way, from the next one.
         """
-        law = replace(self.few, flips=flips)
+        law, tried = replace(self.plain, flips=flips), replace(self.few, flips=flips)
         if kind in self.known:
             fit = law.fit(self.known[kind].as_start(flips))
             if fit.converged and not fit.value.mirrored:
                 return fit
         starts = [
-            start_rates(law, theta, share * law.eps_bar)
+            start_rates(tried, theta, share * law.eps_bar)
             for theta in self.starts
             for share in START_SHARES
         ]
-        trials, _ = law.climb(np.array(starts), TRIAL_STEPS)
+        trials, _ = tried.climb(np.array(starts), TRIAL_STEPS)
         found = []
         for i in np.lexsort([-trials.penalized, trials.mirrored]):
             found.append(law.fit(trials.z[i]))
@@ -358,23 +355,12 @@ class LabelSearch:
         best = max(fits, key=preference)
         # Flips at both ends with none at one of them are those at the other, up to rounding.
         tied = [fit for fit in fits if not fit.value.penalized < best.value.penalized - TIED]
-        return best_steepness(tied)
-
-    def of_all(self, fit: LabelFit) -> LabelFit:
-        """Return a fit to few rows as one to all of them."""
-        if self.few is self.plain:
-            return fit
-        return replace(self.plain, flips=fit.law.flips).fit(fit.value.z)
+        return max((climb(fit, factor) for fit in tied for factor in (2.0, 0.5)), key=preference)
 
 
 def preference(fit: LabelFit) -> tuple[bool, float]:
     """Return what is larger for a better fit; one whose classes changed places is worse."""
     return not fit.value.mirrored, float(fit.value.penalized)
-
-
-def best_steepness(fits: Sequence[LabelFit]) -> LabelFit:
-    """Return the best fit at the steepness of some fits, or at others that are better."""
-    return max((climb(fit, factor) for fit in fits for factor in (2.0, 0.5)), key=preference)
 
 
 def climb(fit: LabelFit, factor: float) -> LabelFit:
