@@ -90,6 +90,11 @@ class Estimate:
         return self.setting.wnobs(self.problem.n_obs)
 
     @property
+    def explanation(self) -> str | None:
+        """The name of the explanation that was chosen; None where none was."""
+        return None if self.explained is None else self.explained.chosen.name
+
+    @property
     def rows_per_group(self) -> float:
         """Mean number of rows that share a weight."""
         return 1.0
@@ -126,6 +131,10 @@ class Estimate:
 
     def params_of(self, explanation: Explanation) -> Array | None:
         """Return the parameters under an explanation that was compared; None if not known."""
+        return None
+
+    def errors_of(self, explanation: Explanation, dependence: Dependence) -> Array | None:
+        """Return the standard errors of these parameters, shape (k,); None if not known."""
         return None
 
     def nonrobust_covariance(self) -> Array:

@@ -21,13 +21,13 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
 from rrmstats.laws.explain import explained_rows
+from rrmstats.laws.families import Binomial, Counts, Family, Gaussian, MeanFunction
+from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
-from rrmstats.losses.row_laws import laws_of_family
 from rrmstats.losses.tilted_rows import (
     Sample,
     TiltedCounts,
@@ -54,7 +54,7 @@ class GeneralizedProblem(DevianceProblem):
     >>> from rrmstats.core import minimize
     >>> rng = np.random.default_rng(0)
     >>> from rrmstats.losses import GeneralizedProblem
-    >>> from rrmstats.losses.families import Link, MeanFunction, Poisson
+    >>> from rrmstats.laws.families import Link, MeanFunction, Poisson
     >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
     >>> problem = GeneralizedProblem(
     ...     counts, np.ones((55, 1)), Poisson(), MeanFunction(Link.log()),
