@@ -11,6 +11,7 @@ from scipy.special import entr, gammaln
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import (
+    FLAGGED,
     Bad,
     Explained,
     Explanation,
@@ -75,6 +76,11 @@ class GaussianExplanation(Explanation):
     entropy: float
 
     @property
+    def consistent(self) -> bool:
+        """Whether a row is flagged if there are bad ones."""
+        return self.bad is Bad.NONE or bool((self.prob_bad > FLAGGED).any())
+
+    @property
     def icl(self) -> float:
         """Integrated classification likelihood on the scale of BIC."""
         return self.bic + 2 * self.entropy
@@ -126,7 +132,8 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
 
 def best_of_kinds(rows: Rows, mixtures: Mixtures) -> list[int]:
     """Return the places of the best different mixtures of each kind, at most GO_ON of each."""
-    value, found = criterion(rows, mixtures), []
+    value = criterion(rows, mixtures)
+    found: list[int] = []
     for place in np.argsort(-value, kind="stable"):
         same = [i for i in found if mixtures.kind[i] == mixtures.kind[place]]
         near = any(abs(value[place] - value[i]) <= SAME for i in same)
@@ -176,16 +183,14 @@ def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
 
 
 def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures:
-    """Return fits with Student noise, with the likelihood of tails that fit better.
+    """Return fits with Student noise, with the likelihood of tails of either of two families.
 
-    Laplace noise has a peak that Student's distribution lacks; its fits serve both.
+    Laplace noise has a peak that Student's distribution lacks; its fits serve both. Each family
+    has half of the prior.
     """
-    gain = [
-        plain.log_likelihood[0] + tail_gain(rows, coef, plain, HEAVY_SHAPES) - likelihood
-        for coef, likelihood in zip(heavy.coef, heavy.log_likelihood, strict=True)
-    ]
-    found = np.maximum(gain, 0.0)
-    return replace(heavy, gain=found, log_likelihood=heavy.log_likelihood + found)
+    tails = [tail_gain(rows, coef, plain, HEAVY_SHAPES) for coef in heavy.coef]
+    both = np.logaddexp(heavy.log_likelihood, plain.log_likelihood[0] + tails) - np.log(2)
+    return replace(heavy, gain=both - heavy.log_likelihood, log_likelihood=both)
 
 
 def first_fits(
@@ -304,11 +309,12 @@ def in_order(
 ) -> list[GaussianExplanation]:
     """Return explanations in the order in which they are to be believed.
 
-    By BIC, but that two lines through one cloud of rows explain much and tell none of them apart,
-    and so does a second cluster among the good rows. Where such an explanation is best, the
-    evidence for it must be strong, also against a curve through all rows, and where the next one
-    has bad rows too, its classification likelihood must be larger (ICL; Biernacki, Celeux and
-    Govaert, 2000): BIC less the entropy of which rows are bad.
+    By BIC, those with bad rows of which none is flagged last. But two lines through one cloud of
+    rows explain much and tell none of them apart, and so does a second cluster among the good
+    rows. Where such an explanation is best, the evidence for it must be strong, also against a
+    curve through all rows, and where the next one has bad rows too, its classification likelihood
+    must be larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of which rows
+    are bad.
 
     Parameters
     ----------
@@ -316,7 +322,7 @@ def in_order(
     curve : float, optional
         BIC of a curve through all rows; see `curve_gain`.
     """
-    ranked = sorted(explanations, key=lambda each: each.bic)
+    ranked = sorted(explanations, key=lambda each: (not each.consistent, each.bic))
     best = ranked[0]
     rival = next((each for each in ranked if each.bad not in DIVIDING), best)
     weak = best.bic > min(rival.bic, curve) - STRONG
@@ -359,21 +365,20 @@ def best_explanation(
     if ranked[0].bad is Bad.OTHER_LINE:
         plain = [each.bic for each in ranked if (each.good, each.bad) == PLAIN]
         curve = plain[0] - curve_gain(rows) if plain else np.inf
-    tried: list[tuple[GaussianExplanation, Mixtures, bool]] = []
+    tried: list[tuple[GaussianExplanation, GaussianExplanation, bool]] = []
     margin = STRONG if rows.dim == 1 else np.inf
     for each in in_order(ranked, curve):
         if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
         mixture, settled = polished(rows, each.mixture, eps_bar)
-        if len(sound(rows, mixture, eps_bar)):
-            tried.append((each, mixture, settled))
-    if not tried:
-        tried.append((each, mixture, settled))
-    best, mixture, settled = next((found for found in tried if found[2]), tried[0])
+        last = each, explanation(rows, mixture), settled
+        if len(sound(rows, mixture, eps_bar)) and last[1].consistent:
+            tried.append(last)
+    tried = tried or [last]
+    best, chosen, settled = next((found for found in tried if found[2]), tried[0])
     others = [each for each in ranked if each is not best]
-    chosen = explanation(rows, mixture)
     explained = Explained(explanations=(chosen, *others), chosen=chosen)
-    return explained, Equations(rows, mixture, eps_bar), settled
+    return explained, Equations(rows, chosen.mixture, eps_bar), settled
 
 
 def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]:
