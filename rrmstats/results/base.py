@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.stats import t
 from statsmodels.base.model import LikelihoodModelResults
 from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
     from rrmstats.results.path_results import RRMPath
 
-ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
+ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
-SECOND_STEP = "A second step, fit(steps=2), wins them back."
+SECOND_STEP = "A second step (steps=2) wins them back."
 UNSEEN_FLIPS = (
     "Where no labels are called flipped, standard errors and intervals allow for random flips "
     "that do not show."
@@ -161,7 +161,7 @@ class RRMResults(LikelihoodModelResults):
     _default_use_t: ClassVar[bool] = False
     _title: ClassVar[str] = "Robust Risk Minimization Results"
     #: Arrays that the wrapper labels by row and by parameter.
-    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "losses", "prob_bad")
+    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "relative_weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
     first_step: RRMResults | None
@@ -856,8 +856,9 @@ class RRMResults(LikelihoodModelResults):
         """An explanation that is as good as the chosen one, and tells another story of a term.
 
         Its BIC is within 2 of that of the chosen one, and the sign of a term that is significant
-        at the 5 % level is another there, or a term is significant in one of them alone. Errors
-        are those of the chosen one, and a constant counts for nothing. None where there is none.
+        at the 5 % level is another there, or a term is significant in one of them alone, with a
+        t value that differs by more than 1. Where the errors under an explanation are not known,
+        those of the chosen one serve, and a constant counts for nothing. None where there is none.
         """
         explained = self._estimate.explained
         if explained is None or self.steps == 1:
@@ -870,31 +871,34 @@ class RRMResults(LikelihoodModelResults):
         return next((each for each in close if self._changed_terms(each)), None)
 
     def _changed_terms(self, other: Explanation) -> list[str]:
-        """Return the terms of which another explanation tells another story."""
+        """Return the terms of which another explanation tells another story, with what it says."""
         found = self._estimate.params_of(other)
         if found is None:
             return []
-        own, error = np.asarray(self.params), np.asarray(self.bse)
-        sure = norm.ppf(1 - 0.5 * SIGNIFICANT) * error
-        told, elsewhere = np.abs(own) > sure, np.abs(found) > sure
-        opposite = (np.sign(own) != np.sign(found)) & (told | elsewhere)
-        changed = opposite | ((told != elsewhere) & (np.abs(found - own) > error))
-        constant = self.model.data.const_idx
-        places = [i for i in np.flatnonzero(changed) if i != constant]
-        return [str(self.model.data.param_names[i]) for i in places]
+        errors = self._estimate.errors_of(other, self._inference.dependence)
+        own, there = self.tvalues, found / (np.asarray(self.bse) if errors is None else errors)
+        free = getattr(self, "df_resid_inference", self.df_resid) if self.use_t else np.inf
+        sure, there_sure = (np.abs(z) > t.ppf(1 - 0.5 * SIGNIFICANT, free) for z in (own, there))
+        opposite = (np.sign(own) != np.sign(there)) & (sure | there_sure)
+        changed = opposite | ((sure != there_sure) & (np.abs(own - there) > 1))
+        return [
+            f"{self.model.data.param_names[i]} ({found[i]:.3g}"
+            + (")" if errors is None else f", se {errors[i]:.2g})")
+            for i in np.flatnonzero(changed)
+            if i != self.model.data.const_idx
+        ]
 
     @cached_property
     def _rival_note(self) -> str:
         """What to know of an explanation that is as good as the chosen one; empty for none."""
-        if self.rival is None:
+        explained, rival = self._estimate.explained, self.rival
+        if explained is None or rival is None:
             return ""
-        other = described(self.rival, f"{self._unit}s", self._wording, self.eps_bar)
-        chosen = self._estimate.explained
-        assert chosen is not None
+        other = described(rival, f"{self._unit}s", self._wording, self.eps_bar)
         return (
             f"Another explanation is about as good (BIC larger by "
-            f"{self.rival.bic - chosen.chosen.bic:.1f}), {other.name}: {other.sentence} It tells "
-            f"another story of {listed(self._changed_terms(self.rival))}; see explanations."
+            f"{rival.bic - explained.chosen.bic:.1f}), {other.name}: {other.sentence} It tells "
+            f"another story of {listed(self._changed_terms(rival))}; see explanations."
         )
 
     def _step_notes(self) -> list[str]:
@@ -1132,9 +1136,10 @@ class RRMResults(LikelihoodModelResults):
         notes = []
         if self.choice is not None:
             notes.append(f"{self.choice.reason} Intervals are conditional on this value.")
-        unknown = self.stability.largest is None and self.eps_bar > 0
-        if not self.stability.stable or unknown:
-            notes.append(self.stability.message)
+        found = self.stability
+        unknown = found.largest is None and self.eps_bar > 0
+        if unknown or not found.stable or found.explained_at is not None:
+            notes.append(found.message)
         return notes
 
 

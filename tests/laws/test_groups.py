@@ -9,17 +9,15 @@ from scipy.stats import multivariate_t, norm, poisson
 
 from rrmstats import RRMOLS, RRMCov, RRMLogit, RRMPoisson
 from rrmstats.core.explanations import Bad, Good
-from rrmstats.laws.counts import OftenFlipped, WideCounts
-from rrmstats.laws.explain import fits_of
+from rrmstats.laws.explain import fits_of, rooted, stacked
+from rrmstats.laws.families import Binomial, Link, MeanFunction, Poisson
 from rrmstats.laws.gaussian import KINDS, Kind, Rows, em_step, seen, started
 from rrmstats.laws.gaussian_choice import converged
 from rrmstats.laws.gaussian_equations import Equations, polished
+from rrmstats.laws.responses import OftenFlipped, WideCounts, laws_of_family
 from rrmstats.laws.rows import Responses
 from rrmstats.laws.rows import Rows as PredictorRows
-from rrmstats.laws.stack import rooted, stacked
 from rrmstats.laws.together import Together
-from rrmstats.losses.families import Binomial, Link, MeanFunction, Poisson
-from rrmstats.losses.row_laws import laws_of_family
 
 EPS_BAR = 0.3
 GROUP = np.random.default_rng(0).permutation(np.repeat(np.arange(24), [3, 9] * 12))

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta, nbinom, norm, poisson
 from statsmodels.distributions.discrete import genpoisson_p
 
-from rrmstats.losses.kernels import (
+from rrmstats.losses.likelihood_laws import (
     BetaKernel,
     GeneralizedPoissonKernel,
     NegativeBinomialKernel,

@@ -11,28 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import (
-    betainc,
-    chdtrc,
-    digamma,
-    expit,
-    gammainc,
-    gammaincc,
-    gammaln,
-    logit,
-    ndtri,
-    xlog1py,
-    xlogy,
-)
-from scipy.stats import invgauss
+from scipy.special import chdtrc, digamma, expit, gammaln, logit, ndtri, xlog1py, xlogy
+from scipy.stats import binom, gamma, invgauss, nbinom, poisson
 
 from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
-from rrmstats.laws.counts import log_negative_binomial
 
 # Means are kept within this factor of the smallest and the largest response.
 MEAN_REACH = 1e8
@@ -57,6 +44,8 @@ STEP, MARGIN = 0.02, 24
 TIES = 1e-9
 # Nodes of the integral over positive responses.
 COMPOUND_NODES = 48
+# Size from which Stirling's series is exact to rounding.
+LARGE = 50.0
 # Jumps expected from which weights merely change the size, as they do for a gamma law.
 MANY_JUMPS = 50.0
 # Standard deviations, and jumps more, within which a sum over jumps runs.
@@ -180,22 +169,6 @@ class Moments(NamedTuple):
     deviance: Array
 
 
-class Tails(NamedTuple):
-    """Probabilities of responses under the model, each of shape (n,).
-
-    Attributes
-    ----------
-    at_most, at_least : ndarray
-        P(Y <= y) and P(Y >= y).
-    mass : ndarray
-        P(Y = y).
-    """
-
-    at_most: Array
-    at_least: Array
-    mass: Array
-
-
 @dataclass(frozen=True)
 class Family:
     """A family of distributions with mean mu and variance V(mu) / N.
@@ -257,8 +230,8 @@ class Family:
         mean = self.tilted(size, 1.0)[1]
         return chdtrc(1.0, size * self.deviance(y, mu) / mean)
 
-    def tails(self, y: Array, mu: Array, size: Array) -> Tails | None:
-        """Return the probabilities of each response and those beyond, where they are known."""
+    def distribution(self, mu: Array, size: Array) -> Any:
+        """Return the frozen distribution of scipy, of counts ``size * y``; None if not known."""
         return None
 
     def quantile_residuals(self, y: Array, mu: Array, size: Array, u: Array) -> Array:
@@ -268,14 +241,15 @@ class Family:
         probabilities are not known, or vanish, they are signed roots of deviances.
         """
         roots = np.sign(y - mu) * np.sqrt(size * self.deviance(y, mu))
-        found = self.tails(y, mu, size)
-        if found is None:
+        law = self.distribution(mu, size)
+        if law is None:
             return np.asarray(roots)
-        low = found.at_most - u * found.mass
-        high = found.at_least - (1.0 - u) * found.mass
-        known = np.minimum(low, high) > 0
+        discrete = isinstance(self, Counts)
+        at = y * size if discrete else y
+        mass = law.pmf(at) if discrete else 0.0
+        low, high = law.cdf(at) - u * mass, law.sf(at) + u * mass
         quantiles = np.where(low < high, ndtri(low), -ndtri(high))
-        return np.where(known, quantiles, roots)
+        return np.where(np.minimum(low, high) > 0, quantiles, roots)
 
     def mean_bounds(self, y: Array) -> tuple[float, float]:
         """Return the least and the largest mean that is computed with."""
@@ -347,10 +321,9 @@ class Gamma(Family):
         """Return the logarithm of the factor of ``exp(-size d / 2)`` in the density, (n,)."""
         return _gamma_norm(size) - np.log(y)
 
-    def tails(self, y: Array, mu: Array, size: Array) -> Tails:
-        """Return the probabilities of each response and those beyond."""
-        at = size * y / mu
-        return Tails(gammainc(size, at), gammaincc(size, at), np.zeros_like(at))
+    def distribution(self, mu: Array, size: Array) -> Any:
+        """Return the frozen distribution of scipy."""
+        return gamma(size, scale=mu / size)
 
 
 def _gamma_norm(shape: Array) -> Array:
@@ -368,10 +341,9 @@ class InverseGaussian(Family):
         """Return the unit deviance of each response."""
         return ((y - mu) / mu) ** 2 / y
 
-    def tails(self, y: Array, mu: Array, size: Array) -> Tails:
-        """Return the probabilities of each response and those beyond."""
-        law = invgauss(mu / size, scale=size)
-        return Tails(law.cdf(y), law.sf(y), np.zeros_like(y))
+    def distribution(self, mu: Array, size: Array) -> Any:
+        """Return the frozen distribution of scipy."""
+        return invgauss(mu / size, scale=size)
 
 
 @dataclass(frozen=True)
@@ -432,16 +404,6 @@ class Counts(Family):
             parts.append(np.sum(mass * (self.deviance(nodes, m) >= least), axis=-1))
         return np.minimum(np.concatenate(parts), 1.0)
 
-    def tails(self, y: Array, mu: Array, size: Array) -> Tails | None:
-        """Return the probabilities of each response and those beyond."""
-        count, mean = y * size, mu * size
-        mass = np.exp(self.log_pmf(count, mean, size))
-        return Tails(*self.count_tails(count, mean, size), mass)
-
-    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
-        """Return the probabilities of at most and of at least so many."""
-        raise NotImplementedError
-
     def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
         """Return the least and the largest count that have a probability worth a term."""
         reach = REACH * np.sqrt(size * self.variance(mean / size))
@@ -487,9 +449,9 @@ class Poisson(Counts):
         """Return the log-probabilities of counts, given their means."""
         return xlogy(count, mean) - mean - gammaln(count + 1.0)
 
-    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
-        """Return the probabilities of at most and of at least so many."""
-        return gammaincc(count + 1.0, mean), gammainc(count, mean)
+    def distribution(self, mu: Array, size: Array) -> Any:
+        """Return the frozen distribution of scipy, of counts."""
+        return poisson(size * mu)
 
 
 @dataclass(frozen=True)
@@ -498,7 +460,7 @@ class DispersedPoisson(Poisson):
 
     dispersed = True
 
-    def tails(self, y: Array, mu: Array, size: Array) -> None:
+    def distribution(self, mu: Array, size: Array) -> None:
         """Return nothing: responses are not counts."""
 
 
@@ -531,11 +493,9 @@ class Binomial(Counts):
         choices = gammaln(trials + 1.0) - gammaln(count + 1.0) - gammaln(rest + 1.0)
         return choices + xlogy(count, p) + xlog1py(rest, -p)
 
-    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
-        """Return the probabilities of at most and of at least so many."""
-        trials = np.maximum(np.round(size), 1.0)
-        p, rest = mean / size, np.maximum(trials - count, 0.0)
-        return _beta_law(rest, count + 1.0, 1.0 - p), _beta_law(count, rest + 1.0, p)
+    def distribution(self, mu: Array, size: Array) -> Any:
+        """Return the frozen distribution of scipy, of counts."""
+        return binom(np.maximum(np.round(size), 1.0), mu)
 
     def coordinate(self, mu: Array) -> Array:
         """Return the log-odds of the means."""
@@ -596,16 +556,9 @@ class NegativeBinomial(Counts):
         """Return the log-probabilities of counts, given their means."""
         return log_negative_binomial(count, mean, size / self.alpha)
 
-    def count_tails(self, count: Array, mean: Array, size: Array) -> tuple[Array, Array]:
-        """Return the probabilities of at most and of at least so many."""
-        shape = size / self.alpha
-        p = mean / (mean + shape)
-        return _beta_law(shape, count + 1.0, 1.0 - p), _beta_law(count, shape, p)
-
-
-def _beta_law(a: Array, b: Array, x: Array) -> Array:
-    """Return the distribution function of a beta variable, which is zero itself for a = 0."""
-    return np.where(a > 0, betainc(np.where(a > 0, a, 1.0), b, x), 1.0)
+    def distribution(self, mu: Array, size: Array) -> Any:
+        """Return the frozen distribution of scipy, of counts."""
+        return nbinom(size / self.alpha, 1.0 / (1.0 + self.alpha * mu))
 
 
 @dataclass(frozen=True)
@@ -721,3 +674,63 @@ def sum_moments(
 def joined(parts: list[Moments]) -> Moments:
     """Return the expectations of blocks of rows as one."""
     return Moments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def log_negative_binomial(count: Array, mean: Array | float, shape: Array | float) -> Array:
+    """Return the log-probabilities of counts of variance ``mean + mean^2 / shape``.
+
+    They remain accurate where the shape is large and the distribution nearly Poisson.
+    """
+    ways = log_rising(count, shape) - gammaln(count + 1.0)
+    return ways - (count + shape) * np.log1p(mean / shape) + xlogy(count, mean)
+
+
+def shape_slope(count: Array, mean: Array | float, shape: Array | float) -> Array:
+    """Return the derivatives of these in the shape."""
+    ratio = mean / shape
+    log = rising_slope(count, shape) - np.log1p(ratio)
+    return log + (count + shape) * ratio / (mean + shape)
+
+
+def log_rising(y: Array, size: Array | float) -> Array:
+    """Return ln[Gamma(size + y) / Gamma(size)] - y ln(size), without cancellation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.laws.families import log_rising
+    >>> size = np.array([3.0, 1e9])
+    >>> bool(np.allclose(log_rising(np.array(2.0), size), np.log1p(1 / size), rtol=1e-6, atol=0))
+    True
+    """
+    large = np.maximum(size, LARGE)
+    series = (large + y - 0.5) * np.log1p(y / large) - y + _stirling(large + y) - _stirling(large)
+    if (np.asarray(size) >= LARGE).all():
+        return np.asarray(series)
+    exact = gammaln(size + y) - gammaln(size) - y * np.log(size)
+    return np.where(size < LARGE, exact, series)
+
+
+def rising_slope(y: Array, size: Array | float) -> Array:
+    """Return the derivative of `log_rising` in the size."""
+    large = np.maximum(size, LARGE)
+    series = (
+        np.log1p(y / large)
+        - y / large
+        + 0.5 * y / (large * (large + y))
+        + _stirling_slope(large + y)
+        - _stirling_slope(large)
+    )
+    if (np.asarray(size) >= LARGE).all():
+        return np.asarray(series)
+    return np.where(size < LARGE, digamma(size + y) - digamma(size) - y / size, series)
+
+
+def _stirling(z: Array) -> Array:
+    """Return what Stirling's formula lacks of ln Gamma(z)."""
+    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * z**2)) / z**2) / z
+
+
+def _stirling_slope(z: Array) -> Array:
+    """Return its derivative."""
+    return -(1.0 / 12.0 - (1.0 / 120.0 - 1.0 / (252.0 * z**2)) / z**2) / z**2
