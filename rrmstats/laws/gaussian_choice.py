@@ -131,13 +131,17 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
 
 
 def best_of_kinds(rows: Rows, mixtures: Mixtures) -> list[int]:
-    """Return the places of the best different mixtures of each kind, at most GO_ON of each."""
-    value = criterion(rows, mixtures)
+    """Return the places of the best different mixtures of each kind, at most GO_ON of each.
+
+    Of heavy tails all that are different: their likelihood may rise late.
+    """
+    value, heavy = criterion(rows, mixtures), mixtures.noise(Good.HEAVY_TAILS)
     found: list[int] = []
     for place in np.argsort(-value, kind="stable"):
         same = [i for i in found if mixtures.kind[i] == mixtures.kind[place]]
         near = any(abs(value[place] - value[i]) <= SAME for i in same)
-        if np.isfinite(value[place]) and len(same) < GO_ON and not near:
+        more = len(same) < GO_ON or heavy[place]
+        if np.isfinite(value[place]) and more and not near:
             found.append(int(place))
     return found
 
@@ -183,14 +187,13 @@ def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
 
 
 def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures:
-    """Return fits with Student noise, with the likelihood of tails of either of two families.
+    """Return fits with Student noise, with the likelihood of tails that fit better.
 
-    Laplace noise has a peak that Student's distribution lacks; its fits serve both. Each family
-    has half of the prior.
+    Laplace noise has a peak that Student's distribution lacks; its fits serve both.
     """
-    tails = [tail_gain(rows, coef, plain, HEAVY_SHAPES) for coef in heavy.coef]
-    both = np.logaddexp(heavy.log_likelihood, plain.log_likelihood[0] + tails) - np.log(2)
-    return replace(heavy, gain=both - heavy.log_likelihood, log_likelihood=both)
+    tails = np.array([tail_gain(rows, coef, plain, HEAVY_SHAPES) for coef in heavy.coef])
+    found = np.maximum(plain.log_likelihood[0] + tails, heavy.log_likelihood)
+    return replace(heavy, gain=found - heavy.log_likelihood, log_likelihood=found)
 
 
 def first_fits(
@@ -214,8 +217,12 @@ def first_fits(
 
 
 def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
-    """Return the mixtures that are no fits to few rows, whose likelihood has no bound."""
-    good = mixtures.good @ rows.counts >= LEAST_GOOD * (1 - eps_bar) * rows.total
+    """Return the mixtures that are no fits to few rows, whose likelihood has no bound.
+
+    The good rows of a sound one outnumber its coefficients.
+    """
+    least = max(LEAST_GOOD * (1 - eps_bar) * rows.total, rows.n_coef + 1 - TOL)
+    good = mixtures.good @ rows.counts >= least
     places = [
         int(i)
         for i in np.flatnonzero(good)
