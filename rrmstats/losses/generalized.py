@@ -220,9 +220,7 @@ class GeneralizedProblem(DevianceProblem):
     def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
         plain, start = LogisticProblem(self.endog, self.exog), first.rows.theta
-        found = explained_labels(
-            plain, self.design, self.columns, first.setting, start, self.offset
-        )
+        found = explained_labels(plain, self.design, self.columns, first, start, self.offset)
         theta = found.fit.theta
         # A first step whose means are at the boundary is a start as good as others.
         sound = first.solution.converged or first.boundary
