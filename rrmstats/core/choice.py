@@ -47,10 +47,10 @@ class Choice:
     @property
     def reason(self) -> str:
         """The choice in a sentence."""
-        found = f"{100 * self.share:.2g} % of the rows are" if self.share > 0 else "no row is"
+        found = "the share of bad rows" if self.share > 0 else "no bad rows"
         text = (
-            f"eps_bar = {self.eps_bar:.3g} was chosen automatically: {found} bad, and the margin "
-            f"for chance is {100 * self.margin:.2g} %"
+            f"eps_bar = {self.eps_bar:.3g} was chosen automatically: {found}, and a margin for "
+            f"chance of {100 * self.margin:.2g} %"
         )
         if self.share + self.margin > self.bound:
             text += (

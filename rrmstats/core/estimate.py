@@ -51,9 +51,6 @@ class Estimate:
         The largest bound at which explanations were compared; NaN where there is one step.
     robust : Estimate or None
         The second step at that bound, where it is another one.
-    interval_shift : ndarray, shape (k,), or None
-        How far the centers of confidence intervals lie from `params`, where an explanation that
-        was not chosen sets them; `added_variance` has its square. None where they are centered.
 
     Examples
     --------
@@ -81,7 +78,6 @@ class Estimate:
     added_variance: Array | float = 0.0
     largest: float = np.nan
     robust: Estimate | None = None
-    interval_shift: Array | None = None
 
     @property
     def base(self) -> Array | None:

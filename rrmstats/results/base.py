@@ -29,6 +29,7 @@ from rrmstats.results.explanations import (
     ANOTHER_MINIMUM,
     AT_BOUND,
     AT_LARGEST,
+    UNSEEN_FLIPS,
     ChosenExplanation,
     ExplainedDistances,
     Wording,
@@ -43,7 +44,6 @@ from rrmstats.results.inference import (
     Replicates,
     checked_level,
     nested_restriction,
-    shifted_intervals,
 )
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.stability import Stability, listed
@@ -58,14 +58,10 @@ if TYPE_CHECKING:
 ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step (steps=2) wins them back."
-UNSEEN_FLIPS = (
-    "Where no labels are called flipped, standard errors and intervals allow for random flips "
-    "that do not show."
-)
 # Difference in BIC below which two explanations are about as good (Kass and Raftery, 1995), and
 # the level at which terms are significant.
 CLOSE, SIGNIFICANT = 2.0, 0.05
-CONDITIONAL = "Intervals are conditional on this explanation; see explanations for the others."
+CONDITIONAL = "Intervals are conditional on this and on eps_bar; see explanations for others."
 ONE_OF_SEVERAL = "this fit belongs to another one, or to a path, whose jumps tell"
 
 
@@ -160,6 +156,8 @@ class RRMResults(LikelihoodModelResults):
     )
     _default_use_t: ClassVar[bool] = False
     _title: ClassVar[str] = "Robust Risk Minimization Results"
+    #: Whether parameters have standard errors, and whether a hyperplane stopped their fit.
+    _has_errors, _separated = True, False
     #: Arrays that the wrapper labels by row and by parameter.
     _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "relative_weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
@@ -183,7 +181,8 @@ class RRMResults(LikelihoodModelResults):
             self._unit, self._design_effect = "group", estimate.effect
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
-        self._interval_shift, explained = estimate.interval_shift, estimate.explained
+        self._unseen = bool(np.any(estimate.added_variance))
+        explained = estimate.explained
         self._other_minimum = explained is not None and explained.other_minimum
         if explained is not None:
             self.prob_bad = self._spread_over_rows(explained.chosen.prob_bad)
@@ -318,9 +317,7 @@ class RRMResults(LikelihoodModelResults):
         Returns
         -------
         ndarray, shape (k, 2)
-            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals. Those
-            of labels are not centered at the parameters where flips that do not show may have
-            shrunk these.
+            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals.
 
         Examples
         --------
@@ -331,10 +328,9 @@ class RRMResults(LikelihoodModelResults):
         >>> bool(low < res.params["log_te"] < high)
         True
         """
-        if self.bootstrap is not None:
+        if self.bootstrap is not None and self._has_errors:
             return self.bootstrap.intervals(np.asarray(self.params), alpha)
-        ends, shift = super().conf_int(alpha), self._interval_shift
-        return ends if shift is None else shifted_intervals(ends, self.bse, shift)
+        return super().conf_int(alpha)
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed.
@@ -376,15 +372,40 @@ class RRMResults(LikelihoodModelResults):
         table.add_table_params(self, yname=yname, xname=xname, alpha=alpha, use_t=self.use_t)
 
     def _notes(self) -> list[str]:
-        notes = [*self._group_notes(), self._inference.describe(), *self._bound_notes()]
-        notes += self._step_notes()
+        """Return what to know of the fit, what matters most first."""
+        done = self.converged or self._separated
+        notes = [] if done else ["The fit did not converge; raise maxiter."]
+        notes += [*self._group_notes(), *self._story_notes(), *self._bound_notes()]
+        if self._has_errors:
+            notes.append(self._inference.describe())
+        if self.steps == 2 and (self.explanation is None or self.eps_bar > 0):
+            minimum = f" {ANOTHER_MINIMUM}" if self._other_minimum else ""
+            notes.append(f"{FIRST_IS_KEPT}{minimum}")
         if self.lambda_ == 0:
             notes.append(
                 "Exact fit: the observations with weight share the smallest loss; lambda is 0."
             )
-        if not self.converged:
-            notes.append("The fit did not converge; raise maxiter.")
         return notes + self._search_notes()
+
+    def _story_notes(self) -> list[str]:
+        """Return how the second step explains the rows, and a rival that does so as well."""
+        if self.steps == 1 or self.explanation is None:
+            return []
+        if self.eps_bar == 0:
+            return [self.explanation.sentence]
+        given = (UNSEEN_FLIPS if self._unseen else CONDITIONAL) if self._has_errors else ""
+        notes = [f"{self.explanation.sentence} {given}".strip()]
+        if at_bound(self.eps_hat, self.eps_bar):
+            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
+        return [*notes, self._rival_note] if self._rival_note else notes
+
+    def _bound_notes(self) -> list[str]:
+        """Return whether a larger `eps_bar` changes the fit, and how it was chosen."""
+        found = self.stability
+        unknown = found.largest is None and self.eps_bar > 0
+        tells = unknown or not found.stable or found.explained_at is not None
+        notes = [found.message] if tells else []
+        return notes if self.choice is None else [*notes, self.choice.reason]
 
     def _search_notes(self) -> list[str]:
         """Return what to know of a search whose minimum no two different starts agree on."""
@@ -901,22 +922,6 @@ class RRMResults(LikelihoodModelResults):
             f"another story of {listed(self._changed_terms(rival))}; see explanations."
         )
 
-    def _step_notes(self) -> list[str]:
-        """Return how the second step explains the rows."""
-        if self.steps == 1:
-            return []
-        if self.explanation is None:
-            return [FIRST_IS_KEPT]
-        if self.eps_bar == 0:
-            return [self.explanation.sentence]
-        conditional = CONDITIONAL if self._interval_shift is None else UNSEEN_FLIPS
-        notes = [f"{self.explanation.sentence} {conditional}", FIRST_IS_KEPT]
-        if self._other_minimum:
-            notes.append(ANOTHER_MINIMUM)
-        if at_bound(self.eps_hat, self.eps_bar):
-            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
-        return [*notes, self._rival_note] if self._rival_note else notes
-
     @property
     def group_view(self) -> GroupView | None:
         """The groups in the place of rows; None without groups."""
@@ -1130,17 +1135,6 @@ class RRMResults(LikelihoodModelResults):
             progress=progress,
         )
         return found
-
-    def _bound_notes(self) -> list[str]:
-        """Return how `eps_bar` was chosen, and whether a larger one changes the fit."""
-        notes = []
-        if self.choice is not None:
-            notes.append(f"{self.choice.reason} Intervals are conditional on this value.")
-        found = self.stability
-        unknown = found.largest is None and self.eps_bar > 0
-        if unknown or not found.stable or found.explained_at is not None:
-            notes.append(found.message)
-        return notes
 
 
 def kish_size(weights: Array, freq_weights: Array | None) -> float:

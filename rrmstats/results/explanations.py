@@ -57,7 +57,7 @@ BAD_ROWS = {
         "{share} of the {unit} are bad: some responses are zeros that the model does not expect, "
         "some are scattered far from it."
     ),
-    Bad.LABEL_NOISE: "{share} of the labels are wrong, wherever the {unit} lie.",
+    Bad.LABEL_NOISE: "{share} of the labels are wrong, whatever the predictors are.",
     Bad.UNLIKELY_LABELS: "{share} of the labels are wrong, where the model is nearly sure.",
 }
 #: The same of groups, where it differs.
@@ -130,12 +130,31 @@ AT_LARGEST = (
     "rows): the fit may describe a minority of them. Look at the data, or use a model that fits "
     "more of the rows."
 )
-DIRECTION_ONLY = (
-    "A hyperplane separates the labels that are not called flipped: only the direction of the "
-    "coefficients is identified, not their size, so that there are no standard errors, tests or "
-    "intervals. Lower eps_bar."
-)
+UNSEEN_FLIPS = "Standard errors and intervals allow for random flips that do not show."
 ANOTHER_MINIMUM = "The second step follows another minimum of the risk than the first."
+
+
+def separated_note(bad_of_all: tuple[float, float] | None, eps_bar: float) -> str:
+    """Return what to know where a hyperplane separates the labels that are not flagged.
+
+    Parameters
+    ----------
+    bad_of_all : tuple of float, or None
+        How many labels are flagged, and of how many; None in a first step.
+    eps_bar : float
+    """
+    flagged = bad_of_all is not None and bad_of_all[0] > 0
+    if eps_bar == 0:
+        advice = "Maximum likelihood has no finite estimate; one with eps_bar > 0 is finite."
+    elif flagged:
+        advice = "A smaller eps_bar may tell it."
+    else:
+        advice = "Their prior sets it; more rows or fewer predictors may tell it."
+    return (
+        f"A hyperplane separates the labels{' that are not called flipped' if flagged else ''}: "
+        "only the direction of the coefficients is identified, not their size, so that there are "
+        f"no standard errors, tests or intervals. {advice}"
+    )
 
 
 class ChosenExplanation(str):

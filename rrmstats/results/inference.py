@@ -251,23 +251,6 @@ def nested_restriction(mine: Sequence[str], theirs: Sequence[str]) -> Array:
     return np.eye(len(mine))[[mine.index(name) for name in tested]]
 
 
-def shifted_intervals(ends: Array, errors: Array, shift: Array) -> Array:
-    """Return intervals around other centers, shape (k, 2); they keep the old centers inside.
-
-    Parameters
-    ----------
-    ends : ndarray, shape (k, 2)
-        Intervals around the parameters.
-    errors, shift : ndarray, shape (k,)
-        Standard errors, the shift included, and how far the centers are to move.
-    """
-    center = ends.mean(axis=1, keepdims=True)
-    narrower = np.sqrt(1.0 - (shift / errors) ** 2)
-    moved = center + shift[:, None] + narrower[:, None] * (ends - center)
-    low, high = moved.T
-    return np.column_stack([np.minimum(low, center[:, 0]), np.maximum(high, center[:, 0])])
-
-
 def skewness(influence: Array) -> Array:
     """Return the sum of cubes over that of squares to the power 1.5, shape (k,)."""
     square = (influence**2).sum(axis=0)

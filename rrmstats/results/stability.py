@@ -99,13 +99,13 @@ class Stability:
         if self.largest is None:
             return f"Larger values of eps_bar were not compared: {self.why}."
         if self.differs_at is None:
-            same = f"The fit is the same, up to chance, up to eps_bar = {self.largest:.2g}"
-            if self.explained_at is None:
-                return f"{same}."
-            return (
-                f"{same}, but from {self.explained_at:.2g} on the rows have another explanation, "
-                f"{self.explanation}."
-            )
+            most, other = f"{self.largest:.2g}", ""
+            if self.explained_at is not None:
+                other = (
+                    f", but from {self.explained_at:.2g} on it has another explanation of the rows"
+                )
+                other += f", {self.explanation}"
+            return f"No larger eps_bar up to {most} changes the fit by more than chance{other}."
         text = (
             f"The fit changes with eps_bar = {self.differs_at:.2g} by more than chance in "
             f"{listed(self.terms)} (p = {self.pvalue:.1g})."

@@ -134,6 +134,8 @@ def test_bad_rows_within_the_plane_and_off_it_are_both_found():
     assert_array_equal(np.flatnonzero(res.outliers()), range(60))
     assert_allclose(res.eps_hat, 0.15, atol=0.01)
     assert_allclose(res.eigenvals, [16, 9], rtol=0.3)
+    assert res.relative_weights[:60].max() < 0.01
+    assert "Of the bad rows 30 lie near the subspace" in str(res.summary())
 
 
 def test_a_plane_through_far_rows_is_refused():

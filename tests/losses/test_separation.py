@@ -82,6 +82,32 @@ def test_a_budget_that_identifies_the_size_has_errors():
     assert "only the direction" not in " ".join(str(res.summary()).split())
 
 
+@pytest.mark.parametrize("eps_bar", [0.0, 0.05, "auto"])
+def test_a_summary_of_separated_labels_does_not_contradict_itself(eps_bar, recwarn):
+    rng = np.random.default_rng(5)
+    exog = sm.add_constant(rng.standard_normal((60, 2)))
+    res = RRMLogit((exog @ [0.2, 1.5, -1.0] > 0).astype(float), exog, eps_bar).fit()
+    assert [str(each.category.__name__) for each in recwarn] == (
+        ["PerfectSeparationWarning"] if eps_bar == 0 else []
+    )
+    notes = " ".join(str(res.summary()).partition("[1]")[2].split())
+    assert "A hyperplane separates the labels: only the direction" in notes
+    assert "no standard errors, tests or intervals" in notes
+    for untrue in (
+        "Standard errors",
+        "allow for",
+        "onditional",
+        "raise maxiter",
+        "Lower",
+        "maller",
+    ):
+        assert untrue not in notes
+    has_priors = eps_bar != 0
+    assert ("weak prior" in notes) == has_priors
+    assert ("Maximum likelihood has no finite estimate" in notes) != has_priors
+    assert "those of maximum likelihood" not in notes
+
+
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("n", [4, 5])
 @pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.ConvergenceWarning")

@@ -1,5 +1,8 @@
-"""Pictures of the explanation: bars of good and flagged rows, densities, and labels."""
+"""Pictures of any model: explanations, weights and iterations."""
 
+from types import SimpleNamespace
+
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +12,16 @@ from scipy.stats import norm
 
 import rrmstats
 from rrmstats import datasets, plotting
-from rrmstats.plotting.arrays import axis_places, bin_edges, compressed_ticks
+from rrmstats.plotting import plot_trace
+from rrmstats.plotting.any_model import (
+    STEPS,
+    axis_places,
+    bin_edges,
+    compressed_ticks,
+    value_limits,
+)
 
-from .axes_content import flagged, named, overlap, texts
+from .axes_content import flagged, level_lines, named, overlap, texts
 from .conftest import counts
 
 
@@ -230,15 +240,211 @@ def test_rows_most_likely_bad_are_named_first(explained):
 
 def test_bins_hold_all_values():
     values = np.r_[np.random.default_rng(0).standard_normal(50), 40.0]
-    edges = bin_edges(values, values > 10)
+    edges = bin_edges(values, values[values < 10])
     assert np.histogram(values, edges)[0].sum() == 51
     assert np.ptp(np.diff(edges)) < 1e-9 and 0.5 < np.diff(edges)[0] < 1.5
-    distances = np.abs(values)
-    assert bin_edges(distances, distances > 10)[0] >= 0
-    assert np.histogram(np.ones(9), bin_edges(np.ones(9), np.zeros(9, bool)))[0].sum() == 9
-    assert len(bin_edges(np.r_[values, 1e9], np.r_[values, 1e9] > 10)) <= 201
+    assert np.histogram(np.ones(9), bin_edges(np.ones(9), np.ones(9)))[0].sum() == 9
+    assert len(bin_edges(np.r_[values, 1e9], values)) <= 202
 
 
 def test_ticks_of_huge_values_are_few():
     ticks = compressed_ticks(-3.0, 1e7, 3.0)
     assert 4 <= len(ticks) <= 14 and 0 in ticks and ticks.max() >= 1e5
+
+
+@pytest.mark.parametrize("fit", ["stars", "hbk", "cov", "pca", "logit"])
+def test_weights_against_index(fit, fits):
+    results = fits[fit]
+    ax = plotting.plot_weights(results).axes[0]
+    bad, relative = flagged(results), np.asarray(results.weights) * results.nobs
+    kept, marked = named(ax, "row"), named(ax, f"flagged ({bad.sum()})")
+    np.testing.assert_array_equal(marked.get_xdata(), np.flatnonzero(bad))
+    np.testing.assert_allclose(marked.get_ydata(), relative[bad])
+    np.testing.assert_allclose(kept.get_ydata(), relative[~bad])
+    assert level_lines(ax)[0] == [1.0]
+
+
+def test_weights_against_losses(fits):
+    ax = plotting.plot_weights(fits["stars"], against="losses").axes[0]
+    x, y = named(ax, "row").get_data()
+    log_ratio = np.log(y) + x / fits["stars"].lambda_
+    np.testing.assert_allclose(log_ratio, log_ratio[0])
+    with pytest.raises(ValueError, match="against must be 'index' or 'losses', got 'time'"):
+        plotting.plot_weights(fits["stars"], against="time")
+
+
+def test_the_worst_flagged_rows_are_named_by_index():
+    stars = datasets.stars_cyg.load_pandas().data
+    stars.index = [f"star {i}" for i in range(len(stars))]
+    results = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(steps=1)
+    for count in (0, 1, 4):
+        ax = plotting.plot_weights(results, label=count).axes[0]
+        assert texts(ax) == ["star 33", "star 29", "star 19", "star 10"][:count]
+    most = plotting.plot_weights(results, label=1000).axes[0]
+    assert len(texts(most)) == flagged(results).sum() < 47
+    arrays = rrmstats.RRMOLS(stars["log_light"].to_numpy(), sm.add_constant(stars["log_te"]), 0.2)
+    assert texts(plotting.plot_weights(arrays.fit(steps=1), label=2).axes[0])[0].endswith("33")
+
+
+def test_a_row_counted_twice_is_at_the_height_of_two_rows():
+    rng = np.random.default_rng(1)
+    z = rng.standard_normal((60, 2))
+    twice = np.where(np.arange(60) < 20, 2.0, 1.0)
+    weighted = rrmstats.RRMCov(z, 0.2, freq_weights=twice).fit(steps=1)
+    repeated = rrmstats.RRMCov(np.vstack([z, z[:20]]), 0.2).fit(steps=1)
+    heights = []
+    for results in (weighted, repeated):
+        ax = plotting.plot_weights(results).axes[0]
+        points = np.vstack([named(ax, label).get_xydata() for label in ("row", "flagged")])
+        heights.append(points[np.argsort(points[:, 0]), 1])
+    np.testing.assert_allclose(heights[0], heights[1][:60], rtol=1e-6)
+    assert np.ptp(heights[0]) > 0.5
+
+
+def test_rows_and_groups_are_counted_in_whole_numbers():
+    z, unit = np.random.default_rng(0).standard_normal((90, 2)), np.repeat(np.arange(18), 5)
+    fig = plotting.plot_weights(rrmstats.RRMCov(z, 0.1, groups=unit).fit(steps=1))
+    fig.draw_without_rendering()
+    assert (fig.axes[0].get_xticks() % 1 == 0).all()
+
+
+NO_WEIGHT = matplotlib.colormaps["cividis_r"](0.0)
+
+
+def line(clean=False):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.standard_normal(60), "unit": np.repeat(np.arange(12), 5)})
+    data["y"] = data["x"] + rng.standard_normal(60)
+    data.loc[:4, "y"] += 0 if clean else 12
+    return data
+
+
+FITS = {
+    "one step": lambda: rrmstats.ols("y ~ x", line(), 0.2).fit(steps=1),
+    "clean": lambda: rrmstats.ols("y ~ x", line(clean=True), 0.1).fit(steps=1),
+    "equal weights": lambda: rrmstats.ols("y ~ x", line(), 0.0).fit(steps=1),
+    "groups": lambda: rrmstats.ols("y ~ x", line(), 0.2, groups="unit").fit(steps=1),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fits(name):
+    results = FITS[name]()
+    ax, bar = results.plot_fit().axes
+    relative, drawn = np.asarray(results.relative_weights), 0
+    for points in ax.collections:
+        np.testing.assert_allclose(points.to_rgba(0.0), NO_WEIGHT)
+        np.testing.assert_allclose(points.to_rgba(relative.max()), points.cmap(1.0))
+        drawn += len(points.get_offsets())
+    assert drawn == len(relative) and bar.get_ylim() == (0.0, relative.max())
+
+
+def test_fits_of_two_steps_are_colored_by_the_probability_to_be_bad():
+    results = rrmstats.ols("y ~ x", line(), 0.2).fit()
+    ax, bar = results.plot_fit().axes
+    prob_bad, flagged = np.asarray(results.prob_bad), np.asarray(results.outliers())
+    for points, rows in zip(ax.collections, (~flagged, flagged), strict=True):
+        np.testing.assert_allclose(points.get_array(), prob_bad[rows])
+        np.testing.assert_allclose(points.to_rgba(1.0), NO_WEIGHT)
+        np.testing.assert_allclose(points.to_rgba(0.0), points.cmap(0.0))
+    assert bar.get_ylim() == (0.0, 1.0) and bar.get_ylabel() == "prob_bad"
+    np.testing.assert_array_equal(flagged, prob_bad > 0.5)
+    assert flagged.sum() == 5
+
+
+def test_rows_without_weight_are_drawn_in_that_color():
+    points = FITS["one step"]().plot_fit()
+    points.draw_without_rendering()
+    flagged = points.axes[0].collections[1]
+    np.testing.assert_allclose(flagged.get_facecolors()[:5], [NO_WEIGHT] * 5)
+
+
+@pytest.mark.parametrize("grid", [[0.0], [0.0, 0.1, 0.2]])
+def test_paths(grid):
+    stars = datasets.stars_cyg.load_pandas().data
+    path = rrmstats.ols("log_light ~ log_te", stars, 0.2).path(grid, steps=1)
+    cells = path.plot_weights().axes[0].collections[0]
+    np.testing.assert_allclose(cells.to_rgba(0.0), NO_WEIGHT)
+    assert cells.get_clim()[0] == 0
+
+
+def test_trace(fits):
+    results = fits["hbk"]
+    fig = plotting.plot_trace(results)
+    for ax, column in zip(fig.axes, ["risk", "lambda_"], strict=True):
+        x, y = ax.lines[0].get_data()
+        np.testing.assert_array_equal(x, results.trace.index)
+        np.testing.assert_array_equal(y, results.trace[column])
+    counts = {line.get_label(): len(line.get_xdata()) for line in fig.axes[0].lines[1:]}
+    assert counts == {"start": 1, "Newton step": len(results.trace) - 1}
+    paper = results.model.fit(n_starts=0, accelerate=False, steps=1)
+    assert named(plotting.plot_trace(paper).axes[0], "Algorithm 1").get_marker() == "D"
+
+
+def test_trace_without_robustness_has_no_lambda():
+    results = rrmstats.RRMCov(np.random.default_rng(0).standard_normal((40, 2)), 0.0).fit(steps=1)
+    fig = plotting.plot_trace(results)
+    fig.draw_without_rendering()
+    assert np.isnan(fig.axes[1].lines[0].get_ydata()).all()
+
+
+HBK = rrmstats.datasets.hbk.load_pandas().data
+MODELS = {
+    "ols": rrmstats.ols("y ~ x1 + x2 + x3", HBK, 0.25),
+    "cov": rrmstats.cov("~ x1 + x2 + x3", HBK, 0.25),
+    "pca": rrmstats.pca("~ x1 + x2 + x3", HBK, 0.25, n_components=1),
+    "wide pca": rrmstats.RRMPCA(np.random.default_rng(0).standard_normal((30, 60)), 2, 0.2),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_iteration_is_marked(name):
+    res = MODELS[name].fit()
+    assert set(res.trace["step"]) <= set(STEPS)
+    line, *marked = [line for line in plot_trace(res).axes[0].lines if line.get_linestyle() != ":"]
+    assert sum(len(part.get_xdata()) for part in marked) == len(line.get_xdata())
+
+
+def second_step_marks(ax):
+    """Return where dotted vertical lines are, and what is written beside them."""
+    places = [line.get_xdata()[0] for line in ax.lines if list(line.get_ydata()) == [0, 1]]
+    return places, [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize("name", ["ols", "cov", "pca"])
+def test_the_second_step_is_marked_in_both_panels(name):
+    results = MODELS[name].fit()
+    begin = int(np.flatnonzero(results.trace["step"] == "second step")[0])
+    assert begin == len(results.first_step.trace)
+    upper, lower = plot_trace(results).axes
+    assert second_step_marks(upper) == ([begin - 0.5], ["second step begins"])
+    assert second_step_marks(lower) == ([begin - 0.5], [])
+    for ax in plot_trace(results.first_step).axes:
+        assert second_step_marks(ax) == ([], [])
+
+
+def test_a_second_step_that_kept_the_first_is_marked_at_the_end(fits):
+    trace = fits["cov"].trace
+    axes = plot_trace(SimpleNamespace(trace=trace, steps=2)).axes
+    for ax in axes:
+        places, _ = second_step_marks(ax)
+        assert places == [len(trace) - 0.5]
+        assert ax.get_xlim()[0] < places[0] < ax.get_xlim()[1]
+    assert second_step_marks(axes[0])[1] == ["the second step kept the first"]
+
+
+def test_a_fit_without_iterations_has_whole_numbers_and_says_why_lambda_is_missing():
+    fig = plot_trace(rrmstats.ols("y ~ x1", HBK, 0.0).fit(steps=1))
+    fig.draw_without_rendering()
+    lower = fig.axes[1]
+    low, high = lower.get_xlim()
+    assert [tick for tick in lower.get_xticks() if low <= tick <= high] == [0]
+    assert [text.get_text() for text in lower.texts] == ["infinite: all rows have equal weights"]
+
+
+def test_small_changes_are_not_enlarged_until_ticks_look_equal():
+    low, high = value_limits(np.array([2.0, np.nan, 2.0 + 1e-9]))
+    assert low < 2 < high and 0.001 < high - low < 0.01
+    assert value_limits(np.array([1.0, 3.0])) == pytest.approx((0.7, 3.3))
+    low, high = value_limits(np.zeros(2))
+    assert low < 0 < high
