@@ -19,6 +19,7 @@ from rrmstats.core.explanations import Explained, of_groups
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.laws.densities import Densities, residual_densities
 from rrmstats.laws.gaussian import Mixtures, Rows
 from rrmstats.laws.gaussian_choice import best_explanation
 from rrmstats.laws.gaussian_equations import MOST_EQUATIONS, POLISH_TOL, SETTLED, Equations
@@ -108,9 +109,8 @@ class FittedMixture:
         found = self.equations(data, exog, counts, groups)
         if corrected:
             scores = found.scores(1 / (1 - found.leverage(self.inverse_gram)))
-        else:
-            scores = found.count_slopes()
-        return found.solved(scores, self.growth * self.decided.jacobian)
+            return found.solved(scores, self.growth * self.decided.bread)
+        return found.solved(found.count_slopes(), self.growth * self.decided.jacobian)
 
     @property
     def inverse_gram(self) -> Array:
@@ -269,3 +269,10 @@ def some_places(n: int, groups: np.ndarray | None) -> np.ndarray:
     taken_rows = np.cumsum(np.bincount(groups)[order])
     drawn = order[: max(2, int(np.searchsorted(taken_rows, DECIDING_ROWS)))]
     return np.flatnonzero(np.isin(groups, drawn))
+
+
+def regression_densities(rows: ExplainedRows, at: Array) -> Densities:
+    """Return the densities of residuals in standard deviations of the noise, at each of (m,)."""
+    fitted = rows.fitted
+    unit = float(np.sqrt(fitted.mixture.scatter[0, 0, 0]))
+    return residual_densities(fitted.decided.rows, fitted.mixture, at * unit).per(unit)

@@ -31,9 +31,8 @@ from rrmstats.core.steps import (
     take_steps,
 )
 from rrmstats.interchange import as_pandas, as_values
+from rrmstats.losses.covariance import ScatterProblem, tilted_order
 from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
-from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.tilted_scatter import tilted_order
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.checks import (
     AUTO,
