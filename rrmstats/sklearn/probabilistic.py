@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
-from rrmstats.sklearn.rows import frequency_weights
+from rrmstats.sklearn.fitting import frequency_weights
 
 
 class ProbabilisticComponents:
