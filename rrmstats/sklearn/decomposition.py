@@ -15,8 +15,13 @@ from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.losses.matrices import spanned
 from rrmstats.models.checks import DEPRECATED, EPS_BAR_MAX
 from rrmstats.models.components import RRMPCA
-from rrmstats.sklearn.fitting import RobustFit, check_flag
-from rrmstats.sklearn.rows import CountedRows, counted_rows, frequency_weights
+from rrmstats.sklearn.fitting import (
+    CountedRows,
+    RobustFit,
+    check_flag,
+    counted_rows,
+    frequency_weights,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
