@@ -82,18 +82,7 @@ def custom(
     >>> bool(abs(res.params[0]) < 0.3), int(res.outliers()[90:].sum())
     (True, 10)
     """
-    return RRMCustom(
-        losses,
-        theta0,
-        eps_bar,
-        gradients=gradients,
-        hessian=hessian,
-        weighted_fit=weighted_fit,
-        smooth=smooth,
-        names=names,
-        freq_weights=freq_weights,
-        groups=groups,
-    )
+    return RRMCustom(**locals())
 
 
 def robust_weights(
