@@ -44,6 +44,7 @@ from rrmstats.results.inference import (
     Replicates,
     checked_level,
     nested_restriction,
+    reaching,
 )
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.stability import Stability, listed
@@ -181,7 +182,7 @@ class RRMResults(LikelihoodModelResults):
             self._unit, self._design_effect = "group", estimate.effect
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
-        self._unseen = bool(np.any(estimate.added_variance))
+        self._alternatives = estimate.alternatives
         explained = estimate.explained
         self._other_minimum = explained is not None and explained.other_minimum
         if explained is not None:
@@ -317,7 +318,8 @@ class RRMResults(LikelihoodModelResults):
         Returns
         -------
         ndarray, shape (k, 2)
-            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals.
+            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals. Those
+            of labels reach further from zero where flips that do not show may have shrunk slopes.
 
         Examples
         --------
@@ -330,7 +332,7 @@ class RRMResults(LikelihoodModelResults):
         """
         if self.bootstrap is not None and self._has_errors:
             return self.bootstrap.intervals(np.asarray(self.params), alpha)
-        return super().conf_int(alpha)
+        return reaching(super().conf_int(alpha), np.asarray(self.bse), self._alternatives)
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed.
@@ -393,7 +395,9 @@ class RRMResults(LikelihoodModelResults):
             return []
         if self.eps_bar == 0:
             return [self.explanation.sentence]
-        given = (UNSEEN_FLIPS if self._unseen else CONDITIONAL) if self._has_errors else ""
+        given = (
+            (UNSEEN_FLIPS if len(self._alternatives) else CONDITIONAL) if self._has_errors else ""
+        )
         notes = [f"{self.explanation.sentence} {given}".strip()]
         if at_bound(self.eps_hat, self.eps_bar):
             notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
