@@ -11,6 +11,7 @@ from scipy.special import entr, gammaln
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import (
+    FLAGGED,
     Bad,
     Explained,
     Explanation,
@@ -75,6 +76,11 @@ class GaussianExplanation(Explanation):
     entropy: float
 
     @property
+    def consistent(self) -> bool:
+        """Whether a row is flagged if there are bad ones."""
+        return self.bad is Bad.NONE or bool((self.prob_bad > FLAGGED).any())
+
+    @property
     def icl(self) -> float:
         """Integrated classification likelihood on the scale of BIC."""
         return self.bic + 2 * self.entropy
@@ -125,12 +131,17 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
 
 
 def best_of_kinds(rows: Rows, mixtures: Mixtures) -> list[int]:
-    """Return the places of the best different mixtures of each kind, at most GO_ON of each."""
-    value, found = criterion(rows, mixtures), []
+    """Return the places of the best different mixtures of each kind, at most GO_ON of each.
+
+    Of heavy tails all that are different: their likelihood may rise late.
+    """
+    value, heavy = criterion(rows, mixtures), mixtures.noise(Good.HEAVY_TAILS)
+    found: list[int] = []
     for place in np.argsort(-value, kind="stable"):
         same = [i for i in found if mixtures.kind[i] == mixtures.kind[place]]
         near = any(abs(value[place] - value[i]) <= SAME for i in same)
-        if np.isfinite(value[place]) and len(same) < GO_ON and not near:
+        more = len(same) < GO_ON or heavy[place]
+        if np.isfinite(value[place]) and more and not near:
             found.append(int(place))
     return found
 
@@ -180,12 +191,9 @@ def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures
 
     Laplace noise has a peak that Student's distribution lacks; its fits serve both.
     """
-    gain = [
-        plain.log_likelihood[0] + tail_gain(rows, coef, plain, HEAVY_SHAPES) - likelihood
-        for coef, likelihood in zip(heavy.coef, heavy.log_likelihood, strict=True)
-    ]
-    found = np.maximum(gain, 0.0)
-    return replace(heavy, gain=found, log_likelihood=heavy.log_likelihood + found)
+    tails = np.array([tail_gain(rows, coef, plain, HEAVY_SHAPES) for coef in heavy.coef])
+    found = np.maximum(plain.log_likelihood[0] + tails, heavy.log_likelihood)
+    return replace(heavy, gain=found - heavy.log_likelihood, log_likelihood=found)
 
 
 def first_fits(
@@ -209,8 +217,12 @@ def first_fits(
 
 
 def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
-    """Return the mixtures that are no fits to few rows, whose likelihood has no bound."""
-    good = mixtures.good @ rows.counts >= LEAST_GOOD * (1 - eps_bar) * rows.total
+    """Return the mixtures that are no fits to few rows, whose likelihood has no bound.
+
+    The good rows of a sound one outnumber its coefficients.
+    """
+    least = max(LEAST_GOOD * (1 - eps_bar) * rows.total, rows.n_coef + 1 - TOL)
+    good = mixtures.good @ rows.counts >= least
     places = [
         int(i)
         for i in np.flatnonzero(good)
@@ -304,11 +316,12 @@ def in_order(
 ) -> list[GaussianExplanation]:
     """Return explanations in the order in which they are to be believed.
 
-    By BIC, but that two lines through one cloud of rows explain much and tell none of them apart,
-    and so does a second cluster among the good rows. Where such an explanation is best, the
-    evidence for it must be strong, also against a curve through all rows, and where the next one
-    has bad rows too, its classification likelihood must be larger (ICL; Biernacki, Celeux and
-    Govaert, 2000): BIC less the entropy of which rows are bad.
+    By BIC, those with bad rows of which none is flagged last. But two lines through one cloud of
+    rows explain much and tell none of them apart, and so does a second cluster among the good
+    rows. Where such an explanation is best, the evidence for it must be strong, also against a
+    curve through all rows, and where the next one has bad rows too, its classification likelihood
+    must be larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of which rows
+    are bad.
 
     Parameters
     ----------
@@ -316,7 +329,7 @@ def in_order(
     curve : float, optional
         BIC of a curve through all rows; see `curve_gain`.
     """
-    ranked = sorted(explanations, key=lambda each: each.bic)
+    ranked = sorted(explanations, key=lambda each: (not each.consistent, each.bic))
     best = ranked[0]
     rival = next((each for each in ranked if each.bad not in DIVIDING), best)
     weak = best.bic > min(rival.bic, curve) - STRONG
@@ -359,21 +372,20 @@ def best_explanation(
     if ranked[0].bad is Bad.OTHER_LINE:
         plain = [each.bic for each in ranked if (each.good, each.bad) == PLAIN]
         curve = plain[0] - curve_gain(rows) if plain else np.inf
-    tried: list[tuple[GaussianExplanation, Mixtures, bool]] = []
+    tried: list[tuple[GaussianExplanation, GaussianExplanation, bool]] = []
     margin = STRONG if rows.dim == 1 else np.inf
     for each in in_order(ranked, curve):
         if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
         mixture, settled = polished(rows, each.mixture, eps_bar)
-        if len(sound(rows, mixture, eps_bar)):
-            tried.append((each, mixture, settled))
-    if not tried:
-        tried.append((each, mixture, settled))
-    best, mixture, settled = next((found for found in tried if found[2]), tried[0])
+        last = each, explanation(rows, mixture), settled
+        if len(sound(rows, mixture, eps_bar)) and last[1].consistent:
+            tried.append(last)
+    tried = tried or [last]
+    best, chosen, settled = next((found for found in tried if found[2]), tried[0])
     others = [each for each in ranked if each is not best]
-    chosen = explanation(rows, mixture)
     explained = Explained(explanations=(chosen, *others), chosen=chosen)
-    return explained, Equations(rows, mixture, eps_bar), settled
+    return explained, Equations(rows, chosen.mixture, eps_bar), settled
 
 
 def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]:

@@ -109,9 +109,8 @@ class FittedMixture:
         found = self.equations(data, exog, counts, groups)
         if corrected:
             scores = found.scores(1 / (1 - found.leverage(self.inverse_gram)))
-        else:
-            scores = found.count_slopes()
-        return found.solved(scores, self.growth * self.decided.jacobian)
+            return found.solved(scores, self.growth * self.decided.bread)
+        return found.solved(found.count_slopes(), self.growth * self.decided.jacobian)
 
     @property
     def inverse_gram(self) -> Array:

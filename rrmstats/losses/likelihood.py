@@ -39,7 +39,6 @@ from rrmstats.losses.likelihood_laws import (
     batch_fits,
     batch_slices,
 )
-from rrmstats.losses.likelihood_rows import LawRows, LawSample, law_fit
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.numerical import (
     IMPROVING_STEPS,
@@ -47,6 +46,7 @@ from rrmstats.losses.numerical import (
     NumericalProblem,
     with_infinite_losses,
 )
+from rrmstats.losses.tilted_rows import LawRows, LawSample, law_fit
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05

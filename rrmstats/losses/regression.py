@@ -172,8 +172,7 @@ class RegressionProblem(SquaresProblem):
         """Return the noise of data that have none, or no rows that can be bad."""
         total = setting.wnobs(self.n_obs)
         lost = float(setting.spread(self.n_obs) @ (solution.weights == 0))
-        scale = solution.risk * overfit(self.n_params, total) if solution.risk > 0 else 0.0
-        return Noise(solution.theta, 1.0, scale, lost)
+        return Noise(solution.theta, 1.0, solution.risk * overfit(self.n_params, total), lost)
 
     def _rows(self, solution: Solution, setting: Setting) -> FittedRows | None:
         """Return the rows with their first step; None where there is no noise to tell apart."""
@@ -182,8 +181,11 @@ class RegressionProblem(SquaresProblem):
 
 
 def overfit(rank: int, wnobs: float) -> float:
-    """Return by how much squared residuals fall short because they were fitted."""
-    return wnobs / (wnobs - rank) if wnobs > rank else np.inf
+    """Return by how much squared residuals fall short because they were fitted.
+
+    NaN without degrees of freedom: any rows fit.
+    """
+    return wnobs / (wnobs - rank) if wnobs > rank else np.nan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -193,7 +195,8 @@ class RegressionEstimate(Estimate):
     Attributes
     ----------
     noise : Noise
-        The noise of the good rows, in the units of the problem.
+        The noise of the good rows, in the units of the problem. Its variance, and the standard
+        errors, are NaN where there are no more rows than parameters.
     """
 
     problem: RegressionProblem
@@ -218,15 +221,15 @@ class RegressionEstimate(Estimate):
 
         Shape (n,), zero at an exact fit; see `residual_cutoffs`.
         """
-        if self.noise.scale == 0:
-            return 0.0 * self.solution.weights
+        if not self.noise.scale > 0:
+            return self.noise.scale * self.solution.weights
         order = 1 / second_moment_ratio(self.setting.eps_bar)
         found = residual_cutoffs(self._rows, self.noise, order, level)
         return self.problem.endog_unit * found
 
     def scale_freedom(self) -> float:
         """Return the degrees of freedom of `scale`; infinite at an exact fit."""
-        return np.inf if self.noise.scale == 0 else scale_freedom(self._rows, self.noise)
+        return scale_freedom(self._rows, self.noise) if self.noise.scale > 0 else np.inf
 
     @property
     def _rows(self) -> FittedRows:
@@ -257,8 +260,8 @@ class RegressionEstimate(Estimate):
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
         rows, noise = self._rows, self.noise
-        if noise.scale == 0:
-            return np.zeros((len(self.params), len(self.params)))
+        if not noise.scale > 0:
+            return np.full((len(self.params), len(self.params)), noise.scale)
         mass = rows.share * tilted(self.problem.losses(noise.params), noise.scale, noise.order)
         root = inverse_root(rows.gram(mass / mass.sum()))
         precise = rows.total * (1 - self.eps_hat) * order_efficiency(noise.order)
@@ -271,9 +274,9 @@ class RegressionEstimate(Estimate):
 
     @cached_property
     def _scores(self) -> Scores:
-        if self.noise.scale == 0:
-            zeros, k = 0.0 * self.solution.weights, self.problem.n_params
-            return Scores(zeros, zeros, np.zeros((k, k)))
+        if not self.noise.scale > 0:  # zero at an exact fit, NaN without degrees of freedom
+            none, k = self.noise.scale * self.solution.weights, self.problem.n_params
+            return Scores(none, none, np.full((k, k), self.noise.scale))
         return first_scores(self._rows, self.noise)
 
 
