@@ -83,14 +83,7 @@ class ClassificationProblem(LogisticProblem):
             return first.unflipped()
         if first.setting.groups is not None:
             return self._of_groups(first)
-        found = explained_labels(
-            self.plain,
-            self.design,
-            self.columns,
-            first.setting,
-            first.theta,
-            near=first.robust.explained.explanations if first.robust else (),
-        )
+        found = explained_labels(self.plain, self.design, self.columns, first, first.theta)
         theta = found.fit.theta
         params = self.design.to_params(theta)
         return ClassificationEstimate(
@@ -224,6 +217,11 @@ class ClassificationEstimate(Estimate):
             return np.nan, np.nan
         moves = self._first_step() / self.wnobs
         return contamination(self.problem, self.gamma, self.theta, moves, self.mass)
+
+    def params_of(self, explanation: Explanation) -> Array | None:
+        """Return the parameters under an explanation that was compared; None if not known."""
+        theta = explanation.theta
+        return None if theta is None else self.problem.design.to_params(theta)
 
     def departures(self, other: Estimate) -> Array:
         """Return how far off another estimate is in standard errors, shape (k,).

@@ -11,11 +11,11 @@ from rrmstats.core import minimize
 from rrmstats.core.descent import Descent
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.laws.families import Gamma, Link, MeanFunction, Poisson
+from rrmstats.losses.components import SubspaceProblem
+from rrmstats.losses.covariance import ScatterProblem
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.squares import SquaresProblem
-from rrmstats.losses.subspace import SubspaceProblem
+from rrmstats.losses.regression import SquaresProblem
 
 N = 60
 BATCH = 3
