@@ -353,7 +353,7 @@ def write_names(
     unit, legend = figure.get_dpi() / 72, ax.get_legend()
     boxes: list[Array] = [*taken]
     if legend is not None:
-        boxes.append(legend.get_window_extent().extents)
+        boxes.append(np.array(legend.get_window_extent().extents))
     given, kwargs = len(boxes), {"fontsize": FONT_SIZE, **kwargs}
     marked, rest = (
         ax.transData.transform(some[:: 1 + len(some) // MOST_POINTS]) for some in (markers, others)
