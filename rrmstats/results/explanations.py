@@ -130,7 +130,10 @@ AT_LARGEST = (
     "rows): the fit may describe a minority of them. Look at the data, or use a model that fits "
     "more of the rows."
 )
-UNSEEN_FLIPS = "Standard errors and intervals allow for random flips that do not show."
+UNSEEN_FLIPS = (
+    "Flips that do not show would have shrunk the coefficients: intervals reach as far from zero "
+    "as under explanations that are nearly as good; see explanations."
+)
 ANOTHER_MINIMUM = "The second step follows another minimum of the risk than the first."
 
 
