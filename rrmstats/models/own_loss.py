@@ -154,7 +154,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
     ) -> None:
         if isinstance(eps_bar, str) and eps_bar == AUTO:
             raise NotImplementedError(
-                f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
+                f"eps_bar='auto' does not work here: {self.incomparable}. Give a number, and try "
                 "others"
             )
         check_eps_bar(eps_bar)
@@ -202,7 +202,8 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         return list(self.data.param_names)
 
     @property
-    def _incomparable(self) -> str:
+    def incomparable(self) -> str:
+        """Why fits with different bounds cannot be told apart; empty where they can."""
         return "it needs a second step, which a loss of your own does not have"
 
     def problem(self) -> NumericalProblem:

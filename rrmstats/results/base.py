@@ -757,7 +757,7 @@ class RRMResults(LikelihoodModelResults):
         if self.model._held is None:
             return self
         model, estimate = self.model._on_sample(self._estimate)
-        return model._results(estimate, self._inference)
+        return model.results_of(estimate, self._inference)
 
     def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, pd.Index | None]:
         """Return rows of the design, those of the fit where none are given, and their labels."""
@@ -931,7 +931,7 @@ class RRMResults(LikelihoodModelResults):
         """The groups in the place of rows; None without groups."""
         if self.model.groups is None or self.weights is None:
             return None
-        groups, labels = self.model._grouped
+        groups, labels = self.model.numbered_groups
         weights = np.zeros(groups.count)
         np.add.at(weights, groups.codes, np.asarray(self.weights))
         base = groups.sizes / groups.sizes.sum()
@@ -1030,7 +1030,7 @@ class RRMResults(LikelihoodModelResults):
         >>> int(table.index[0]), int(table["rows"].iloc[0])
         (7, 10)
         """
-        view, codes = self._groups(), self.model._grouped[0].codes
+        view, codes = self._groups(), self.model.numbered_groups[0].codes
         table = Table(
             {
                 "rows": np.bincount(codes),
