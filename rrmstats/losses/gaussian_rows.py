@@ -240,9 +240,7 @@ def explained_gaussian(
         fitted, sound = polished_on_all(fitted, data, exog, counts, groups)
     found = ExplainedRows(data, exog, counts, groups, fitted, explained, sound)
     prob_bad = of_groups(1 - found.probabilities()[0], groups)
-    chosen = replace(explained.chosen, prob_bad=prob_bad)
-    others = explained.explanations[1:]
-    told = replace(explained, chosen=chosen, explanations=(chosen, *others))
+    told = explained.with_chosen(replace(explained.chosen, prob_bad=prob_bad))
     return replace(found, explained=told)
 
 
