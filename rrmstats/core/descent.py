@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
 
 from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, tilt
 from rrmstats.core.extrapolation import Anderson, change_size
@@ -28,6 +30,8 @@ LINEAR_POWER, EXTRAPOLATED_POWER = 0.8, 0.95
 GIVE_UP = 10.0
 # Extrapolated steps must shrink to this part where rounding hides whether they lower the risk.
 NEARER = 0.9
+# Steps that L-BFGS remembers, and most that it takes.
+REMEMBERED, MOST_QUASI_NEWTON = 20, 500
 # What rounding may add to a risk that has converged, relative to its excess.
 RISK_NOISE = 1e-13
 
@@ -95,6 +99,8 @@ class Descent:
         smooth = self.problem if isinstance(self.problem, SmoothProblem) else None
         newton = smooth if accelerate and smooth is not None and smooth.newton_pays else None
         open_ = np.flatnonzero(~self._settled())
+        if newton is not None and newton.gradients_pay:
+            self._quasi_newton(newton, open_, tol)
         for _ in range(maxiter):
             if not len(open_):
                 break
@@ -136,6 +142,39 @@ class Descent:
                 n_eff = self.budget.wnobs * float(np.exp(-divergence[j]))
                 found.append(Step(float(risk[j]), float(lambda_[j]), n_eff, kind))
         return tuple(found)
+
+    def _quasi_newton(self, problem: SmoothProblem, rows: np.ndarray, tol: float) -> None:
+        """Descend near to the end by L-BFGS, in the metric of the Hessian under equal weights."""
+        uniform = self.budget.of(rows[:1]).uniform(problem.n_obs).reshape(-1)
+        try:
+            root = np.linalg.cholesky(problem.hessian(self.points.theta[rows[0]], uniform))
+        except np.linalg.LinAlgError:
+            return
+        for i in rows:
+            self._approach(problem, np.array([i]), root, tol)
+
+    def _approach(self, problem: SmoothProblem, row: np.ndarray, root: Array, tol: float) -> None:
+        """Descend from one point, in coordinates in which a Hessian ``root @ root.T`` is one."""
+        origin = seen = self.points[row]
+
+        def value_and_gradient(place: Array) -> tuple[float, Array]:
+            nonlocal seen
+            step = solve_triangular(root, place, lower=True, trans="T")
+            theta = problem.retract(origin.theta, step[None])
+            seen = evaluate(problem, theta, self.budget.of(row), seen.lambda_)
+            gradient = problem.weighted_gradient(theta[0], seen.weights[0])
+            return float(seen.risk[0]), solve_triangular(root, gradient, lower=True)
+
+        def accept(_: Array) -> None:
+            if seen.risk[0] <= self.points.risk[row[0]]:
+                self.points.put(row, seen)
+                self._record(row, "quasi-newton")
+
+        options = {"maxcor": REMEMBERED, "maxiter": MOST_QUASI_NEWTON, "ftol": tol}
+        minimize(
+            value_and_gradient, np.zeros(len(root)), jac=True, method="L-BFGS-B",
+            callback=accept, options=options,
+        )  # fmt: skip
 
     def _newton(self, problem: SmoothProblem, rows: np.ndarray, tol: float) -> np.ndarray:
         """Take Newton steps where they lower the risk; return the rows where they do not.

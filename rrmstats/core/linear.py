@@ -26,6 +26,9 @@ IMPROVING_STEPS = 2
 # Rows from which the first steps of a fit to rows in blocks are, and their number: no more, since
 # a part of the rows may have no finite fit.
 START_ROWS, START_STEPS = 5_000, 8
+# Columns from which a Hessian costs more than all gradients of a descent: it costs as much as k
+# gradients, and a descent by gradients takes about a hundred steps where Newton's takes a few.
+WIDE = 50
 # Singular value, relative to the largest, below which rows do not reach a direction.
 INDEPENDENT = 1e-7
 
@@ -171,6 +174,15 @@ class LinearProblem(EstimableProblem):
     def gradients(self, theta: Array) -> Array:
         """Return the gradient of each loss, shape (n, k)."""
         return self.link_slopes(self.predictor(theta))[0][:, None] * self.exog
+
+    @property
+    def gradients_pay(self) -> bool:
+        """Whether many steps by gradients alone cost less than a few of Newton's."""
+        return self.n_params > WIDE
+
+    def weighted_gradient(self, theta: Array, weights: Array) -> Array:
+        """Return the gradient of the weighted loss, shape (k,)."""
+        return (weights * self.link_slopes(self.predictor(theta))[0]) @ self.exog
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""

@@ -285,6 +285,15 @@ class SmoothProblem(Problem):
         """Whether Newton's steps cost less in all than extrapolated steps of Algorithm 1."""
         return True
 
+    @property
+    def gradients_pay(self) -> bool:
+        """Whether many steps by gradients alone cost less than a few of Newton's."""
+        return False
+
+    def weighted_gradient(self, theta: Array, weights: Array) -> Array:
+        """Return ``sum(weights * gradient of the losses)`` at one `theta`, shape (k,)."""
+        return weights @ self.gradients(theta)
+
     def moment_sums(self, weights: Array) -> Array | None:
         """Return weighted sums over rows of which the weighted fit is a function, shape (p,).
 

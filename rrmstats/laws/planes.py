@@ -84,6 +84,16 @@ class PlaneRows(Rows):
         found[:, self.own :] = np.maximum(rest, least)
         return found * self.total / max(self.total - self.q, 1.0), vectors
 
+    def coefficient_costs(self, weights: Array, scatter: Array) -> Array:
+        """Return what the point and the basis of a subspace cost on the scale of BIC, shape (b,).
+
+        As in `Rows`, each axis off the subspace being a regression on q scores and a constant.
+        """
+        log_det = self.squares(np.zeros((len(weights), 1, self.dim)), scatter)[1]
+        relative = np.exp((log_det - self._unit[1]) / self.freedom)
+        columns = self.n_coef + self.q
+        return columns * self.freedom * np.log1p(weights.sum(axis=1) / relative)
+
     def variances(self, scatter: Array) -> Array:
         """Return the variances off the subspace of a scatter (d, d), in all dimensions."""
         found = self.off_axes(scatter[None])[0][0]

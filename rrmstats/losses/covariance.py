@@ -9,16 +9,24 @@ import numpy as np
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
 
-from rrmstats.core.block_array import row_map, taken
+from rrmstats.core.block_array import aligned, in_blocks, row_map, row_sums, taken
 from rrmstats.core.consistency import second_moment_ratio, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import Explained, without_comparison
+from rrmstats.core.frames import median_of
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
-from rrmstats.losses.matrices import FLAT, check_range, unit_spread
-from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.core.steps import take_steps
+from rrmstats.laws.gaussian_equations import STEP
+from rrmstats.losses.gaussian_rows import (
+    ExplainedRows,
+    FittedMixture,
+    continued,
+    explained_gaussian,
+)
+from rrmstats.losses.matrices import FLAT, check_range, thinned, unit_spread
+from rrmstats.losses.scatter import ScatterProblem, moment_sums, normalized
 from rrmstats.losses.scatter_starts import ones_column, scatter_candidates
 from rrmstats.losses.tilted_scatter import (
     precision_order,
@@ -143,7 +151,12 @@ class CovarianceProblem(ScatterProblem):
         eps_bar : float
             Bound on the share of bad rows among these.
         """
-        if first.plane is not None or first.setting.eps_bar == 0:
+        if first.setting.eps_bar == 0:
+            return replace(first, first=first, explained=first.only_explanation())
+        tied = tied_columns(self.data, setting.counts(self.n_obs))
+        if tied.any() and not tied.all():
+            return self._explained_without(tied, first, replace(setting, eps_bar=eps_bar))
+        if first.plane is not None:
             return replace(first, first=first, explained=first.only_explanation())
         rows = explained_gaussian(
             self,
@@ -166,6 +179,42 @@ class CovarianceProblem(ScatterProblem):
             eps_hat_se=error,
             plane=None,
             rows=rows,
+        )
+
+    def _explained_without(
+        self, tied: np.ndarray, first: CovarianceEstimate, setting: Setting
+    ) -> CovarianceEstimate:
+        """Return the second step where some columns, shape (d,), do not tell bad rows from good.
+
+        On each of these more than half of the rows lie in one hyperplane, where densities have no
+        bound. Their moments are those of the rows that the other columns tell to be good.
+        """
+        part = take_steps(CovarianceProblem(self.data[:, ~tied], self.demean), setting)
+        assert isinstance(part, CovarianceEstimate)
+        first = replace(first, setting=setting)
+        made: type[CovarianceEstimate] = CovarianceEstimate
+        more: dict[str, Any] = {}
+        if isinstance(part, ExplainedCovariance):
+            made, more = TiedCovariance, {"rows": part.rows}
+            pull = part.rows.probabilities()[1]
+            location, scatter = good_moments(self, part.rows, part.rows.fitted)
+        else:
+            pull = part.solution.weights / setting.spread(self.n_obs)
+            location, scatter = self.central(self.moments(part.solution.weights))
+        solution = continued(
+            self, first, self.join(location, scatter), pull, part.solution.converged
+        )
+        return made(
+            **self._fields(location, scatter, 1.0),
+            setting=setting,
+            solution=solution,
+            first=first,
+            explained=part.explained,
+            eps_hat=part.eps_hat,
+            eps_hat_se=part.eps_hat_se,
+            plane=self.hyperplane(solution),
+            tied=tied,
+            **more,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -234,6 +283,8 @@ class CovarianceEstimate(Estimate):
         The weighted covariance relative to the consistent one.
     plane : Plane or None
         The hyperplane of an exact fit.
+    tied : ndarray of bool, shape (d,), or None
+        Variables that did not tell bad rows from good: most of their values are the same.
     """
 
     problem: CovarianceProblem
@@ -241,6 +292,7 @@ class CovarianceEstimate(Estimate):
     raw_cov: Array
     ratio: float
     plane: Plane | None
+    tied: np.ndarray | None = None
 
     def only_explanation(self) -> Explained:
         """Return what is told where no row can be bad, or rows lie on a hyperplane."""
@@ -328,6 +380,76 @@ class ExplainedCovariance(CovarianceEstimate):
         if not self.problem.demean:
             return moves[:, :1] * np.zeros(dim), scatter
         return moves[:, decided.place("coef")] @ root.T, scatter
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TiedCovariance(ExplainedCovariance):
+    """The estimate of a second step that some variables had no part in; see `tied`."""
+
+    def moves(self) -> tuple[Array, Array]:
+        """Return influence functions of location (n, d) and scatter (n, d, d) of the problem.
+
+        Those of moments of rows that count for what the other variables tell, and what these
+        counts move with their own parameters.
+        """
+        problem, rows, decided = self.problem, self.rows, self.rows.fitted.decided
+        slopes = []
+        for step in STEP * np.eye(len(decided.value)):
+            ends = [
+                good_moments(
+                    problem, rows, replace(rows.fitted, mixture=decided.moved(by, decided.mixture))
+                )
+                for by in (step, -step)
+            ]
+            slopes.append([(up - down) / (2 * STEP) for up, down in zip(*ends, strict=True)])
+        location, scatter = (np.array(each) for each in zip(*slopes, strict=True))
+        moves, (good, pull), total = rows.influence(), rows.probabilities(), rows.fitted.total
+        size = student_size(float(rows.fitted.mixture.df[0]), rows.data.shape[1])
+        mean, here = problem.split(self.solution.theta)
+        mass = float((rows.counts * pull).sum()) / total
+        share, tail = rows.n_good / total, (problem.dim,)
+        return row_map(
+            _location_moves, problem.data, problem.demean * pull / mass, moves, tail=tail,
+            mean=mean, slopes=location,
+        ), row_map(
+            _moment_moves, problem.data, size * pull / share, good / share, moves, tail=2 * tail,
+            mean=mean, scatter=here, slopes=scatter,
+        )  # fmt: skip
+
+
+def _location_moves(data: Array, pull: Array, moves: Array, mean: Array, slopes: Array) -> Array:
+    return np.asarray(pull[:, None] * (data - mean) + moves @ slopes)
+
+
+def _moment_moves(
+    data: Array, pull: Array, good: Array, moves: Array, mean: Array, scatter: Array, slopes: Array
+) -> Array:
+    centered = data - mean
+    outer = (pull[:, None] * centered)[:, :, None] * centered[:, None]
+    return np.asarray(outer - good[:, None, None] * scatter + np.tensordot(moves, slopes, axes=1))
+
+
+def good_moments(
+    problem: CovarianceProblem, rows: ExplainedRows, fitted: FittedMixture
+) -> tuple[Array, Array]:
+    """Return location (d,) and scatter (d, d) of all columns of the good rows.
+
+    `rows` has some of the columns, of which `fitted` is a mixture. See also `consistent_scatter`.
+    """
+    both = row_map(fitted.probabilities, rows.data, rows.exog, rows.counts, rows.groups)
+    good = float((rows.counts * both[:, 0]).sum())
+    sums = row_sums(moment_sums, problem.data, rows.counts * both[:, 1])
+    location, scatter = problem.central(normalized(sums))
+    size = student_size(float(fitted.mixture.df[0]), rows.data.shape[1])
+    return location, scatter * (size * sums[0] / good)
+
+
+def tied_columns(data: Array, counts: Array) -> np.ndarray:
+    """Tell in which columns more than half of the values are the same, but not all, (d,)."""
+    some, counts = thinned(data, aligned(counts, in_blocks(data)))
+    center = median_of(some, counts)
+    tied = median_of(np.abs(some - center), counts) == 0
+    return np.asarray(tied & (np.abs(data - center).max(axis=0) > 0)) if tied.any() else tied
 
 
 def student_size(df: float, dim: int) -> float:

@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 
-from rrmstats.core.entropy import Array
+from rrmstats.core.block_array import taken
+from rrmstats.core.choice import STEP, Choice, chosen
+from rrmstats.core.comparison import compare
+from rrmstats.core.design import hat_values
+from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate
+from rrmstats.core.problem import Problem
+from rrmstats.core.search import DEFAULT_SEED, minimize
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
-from rrmstats.core.steps import take_steps
+from rrmstats.core.steps import (
+    MOST_ROWS,
+    differing_bound,
+    largest_bound,
+    robust_estimate,
+    take_steps,
+)
 from rrmstats.interchange import as_pandas, as_values
+from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
+from rrmstats.losses.scatter import ScatterProblem
+from rrmstats.losses.tilted_scatter import tilted_order
 from rrmstats.models.bootstrap import Bootstrap
-from rrmstats.models.bounding import BoundedModel
-from rrmstats.models.bounds import (
+from rrmstats.models.checks import (
+    AUTO,
+    DEPRECATED,
     EPS_BAR_MAX,
+    check_finite,
+    check_frame,
     checked_bound,
     checked_most,
-    checked_stability,
-    warn_of_bound,
+    checked_steps,
+    names_of_caller,
 )
-from rrmstats.models.checks import DEPRECATED, check_finite, check_frame, checked_steps
-from rrmstats.models.descriptions import counted, describe
 from rrmstats.models.grouping import (
     GroupedModel,
     chosen_cov_type,
@@ -43,16 +61,19 @@ from rrmstats.models.partitioned import (
     held_formula,
 )
 from rrmstats.models.paths import fit_path
-from rrmstats.models.refusals import RefusingModel
 from rrmstats.partitions.formulas import readable_frame
 from rrmstats.partitions.sources import is_dask_frame
 from rrmstats.results.base import RRMResults
-from rrmstats.results.bound import caller_level
 from rrmstats.results.explanations import AT_LARGEST, at_bound
-from rrmstats.results.inference import COV_TYPES, Inference, check_inference, row_dependence
+from rrmstats.results.inference import (
+    COV_TYPES,
+    Inference,
+    check_inference,
+    check_order,
+    row_dependence,
+)
 from rrmstats.results.path_results import RRMPath
-from rrmstats.results.row_order import check_order
-from rrmstats.results.stability import Stability, UnstableWarning
+from rrmstats.results.stability import Stability, UnstableWarning, caller_level
 from rrmstats.results.wrapper import RRMResultsWrapper
 
 if TYPE_CHECKING:
@@ -60,11 +81,32 @@ if TYPE_CHECKING:
 
 ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+# Rows per parameter, of those that eps_bar leaves, below which a fit warns.
+FEW_ROWS = 3.0
+# Variances of a design, in units of its spread, below which it counts as flat.
+FLAT_DESIGN = 1e-8
+#: Methods of statsmodels' models that would ignore `eps_bar`, and what to use instead.
+LIKELIHOOD = (
+    "a likelihood counts corrupted rows like others; the losses are those of problem(), and "
+    "results have cov_params() and compare()"
+)
+REFUSED = {
+    **dict.fromkeys(("loglike", "loglikeobs", "loglike_mu"), LIKELIHOOD),
+    **dict.fromkeys(("score", "score_obs", "score_factor"), LIKELIHOOD),
+    **dict.fromkeys(("hessian", "hessian_factor", "information"), LIKELIHOOD),
+    "score_test": "a score test counts corrupted rows like others; use wald_test() of the results",
+    "fit_regularized": "it would ignore eps_bar; use fit()",
+    "fit_constrained": "it would ignore eps_bar; use fit() and wald_test() of the results",
+    "cov_params_func_l1": "it is part of fit_regularized(); use fit() and cov_params()",
+    "estimate_scale": "it counts corrupted rows like others; use scale of the results",
+    "estimate_tweedie_power": (
+        "it counts corrupted rows like others; fit with several var_power= and compare flags"
+    ),
+}
 
 
-class RRMModel(
-    BoundedModel, GroupedModel, PartitionedModel, RefusingModel, Generic[ProblemT, ResultsT]
-):
+class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
     """Mixin for models fitted by robust risk minimization.
 
     It stands before a statsmodels model among the bases of a class, adds `eps_bar` and replaces
@@ -79,10 +121,24 @@ class RRMModel(
     (True, <RRMOLS: log_light ~ log_te, 47 observations, 2 parameters, eps_bar=0.2>)
     """
 
+    #: The bound on the corrupted fraction, or "auto".
+    eps_bar: float | str
+    eps_bar_max: float
+    #: How an automatic bound was chosen; None for one that was given.
+    choice: Choice | None = None
+    #: Arrays of the model with one entry or row per row of the data.
+    _row_arrays: ClassVar[tuple[str, ...]] = ("endog", "exog", "freq_weights", "groups")
     _data_attr: list[str]
     _cov_types: ClassVar[tuple[str, ...]] = COV_TYPES
     _results_class: ClassVar[type[RRMResults]]
     _wrapper_class: ClassVar[type[RRMResultsWrapper]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, reason in REFUSED.items():
+            owner = next((kind for kind in cls.__mro__ if name in vars(kind)), None)
+            if owner is not None and owner.__module__.startswith("statsmodels"):
+                setattr(cls, name, _refusal(name, reason))
 
     def _set_options(
         self, eps_bar: Any, freq_weights: Any, eps_bar_max: Any = EPS_BAR_MAX, groups: Any = None
@@ -165,12 +221,13 @@ class RRMModel(
         ['Intercept', 'log_te']
         """
         checked_bound(eps_bar)
+        names = names_of_caller(eval_env, 1)
         held, made = None, None
         data, subset = as_pandas(data), as_values(subset)
         kwargs = {name: as_values(value) for name, value in kwargs.items()}
         if is_dask_frame(data):
             check_partitioned(subset, kwargs)
-            held, made, data = held_formula(formula, data, eval_env, drop_cols, kwargs)
+            held, made, data = held_formula(formula, data, names, drop_cols, kwargs)
         check_frame(data)
         if isinstance(data, pd.DataFrame):
             data = readable_frame(data, formula)
@@ -180,10 +237,8 @@ class RRMModel(
             data = pd.DataFrame(data)
             given = [name for name in (*BESIDE_FRAME, "groups") if kwargs.get(name) is not None]
             kwargs |= {name: of_subset(kwargs[name], data, subset) for name in given}
-        if isinstance(eval_env, int) and eval_env != -1:
-            eval_env += 2  # this frame, and that of `_from_design`
         model = cls._from_design(
-            formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=eval_env, **kwargs
+            formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=names, **kwargs
         )
         model._hold(held, made)
         return model
@@ -192,13 +247,12 @@ class RRMModel(
     def _from_design(
         cls, formula: str, data: Any, subset: Any, drop_cols: Any, **kwargs: Any
     ) -> Self:
-        """Make the design and the model; `eval_env` counts frames from the caller's on."""
-        env = kwargs.pop("eval_env")
-        if isinstance(env, int) and env != -1:
-            env += 1  # statsmodels' own frame
-        return super().from_formula(  # type: ignore[misc]  # statsmodels' model
-            formula, data, subset, drop_cols, eval_env=env, **kwargs
-        )
+        """Make the design and the model; `eval_env` has the names of the formula."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "EvalEnvironment is deprecated", FutureWarning)
+            return super().from_formula(  # type: ignore[misc]  # statsmodels' model
+                formula, data, subset, drop_cols, **kwargs
+            )
 
     def problem(self) -> ProblemT:
         """Return the losses and their weighted fit, as the core minimizes them."""
@@ -418,3 +472,269 @@ class RRMModel(
             _ = results.cov_params_default
         # A wrapper has the attributes of the results, with the labels of the data.
         return self._wrapper_class(results)
+
+    @property
+    def _bound(self) -> float:
+        """The bound as a number."""
+        if isinstance(self.eps_bar, str):
+            raise ValueError(
+                "eps_bar='auto' has no value before fit(); use the model of its results, res.model"
+            )
+        return self.eps_bar
+
+    def _with_eps_bar(self, eps_bar: float) -> Self:
+        """Return the same model of the same data with another bound."""
+        model = copy(self)
+        model.eps_bar = check_eps_bar(eps_bar)
+        return model
+
+    def _part(self, rows: np.ndarray) -> Self:
+        """Return the model of some rows."""
+        part = copy(self)
+        values = {name: getattr(self, name, None) for name in self._row_arrays}
+        by_row = {name: v for name, v in values.items() if v is not None and np.ndim(v) > 0}
+        for name, some in zip(by_row, taken(rows, *by_row.values()), strict=True):
+            setattr(part, name, some)
+        part._without_partitions(rows)
+        if part.groups is not None:
+            part._number_groups()
+        return part
+
+    def _with_choice(self, setting: Setting) -> tuple[Self, Estimate | None]:
+        """Return the model, with the bound chosen where it is automatic, and what chose it."""
+        if self.eps_bar != AUTO:
+            return self, None
+        robust = self._robust_fit(setting)
+        choice = chosen(robust, self.eps_bar_max)
+        model = self._with_eps_bar(choice.eps_bar)
+        model.choice = choice
+        return model, robust if robust.problem.n_obs == len(self.endog) else None
+
+    @property
+    def _incomparable(self) -> str:
+        """Why fits with different bounds cannot be told apart; empty where they can."""
+        return ""
+
+    def _robust_fit(self, setting: Setting) -> Estimate:
+        """Return the second step at the largest bound; see `robust_fit`."""
+        if self._incomparable:
+            raise NotImplementedError(
+                f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
+                "others"
+            )
+        return robust_fit(self, setting)
+
+    def chosen(self, setting: Setting) -> Choice:
+        """Return the bound that "auto" chooses, whatever bound the model has."""
+        return chosen(self._robust_fit(setting), self.eps_bar_max)
+
+
+class DesignedModel:
+    """A model whose rows have predictors."""
+
+    exog: Array
+    freq_weights: Array | None
+    _bound: float
+    _refuse_partitions: Any
+
+    def leverages(self) -> Array:
+        """Return the diagonal of the hat matrix of least squares, shape (n,).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2)
+        >>> round(float(model.leverages().sum()), 6)
+        2.0
+        """
+        self._refuse_partitions("leverages", "fit a sample of the rows")
+        counts = np.ones(len(self.exog)) if self.freq_weights is None else self.freq_weights
+        return hat_values(np.asarray(self.exog, float), counts)
+
+    def design_distances(self) -> Array | None:
+        """Return robust distances of the rows of the predictors from their middle.
+
+        Returns
+        -------
+        ndarray, shape (n,), or None
+            None without predictors, with too few rows, or where the design is flat in the rows
+            with weight, as with rare dummies.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> model = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2)
+        >>> bool((model.design_distances()[:14] > 10).all())
+        True
+        """
+        self._refuse_partitions("design_distances", "fit a sample of the rows")
+        exog = np.asarray(self.exog, float)
+        columns = exog[:, np.ptp(exog, axis=0) > 0]
+        n, d = columns.shape
+        few = (1 - self._bound) * n < 2 * (d + 1)
+        if d == 0 or few or np.linalg.matrix_rank(columns) < d:
+            return None
+        center, unit = unit_spread(columns)
+        scaled = (columns - center) / unit
+        check_range(scaled)
+        problem = ScatterProblem(scaled)
+        found = minimize(problem, self._bound, freq_weights=self.freq_weights)
+        location, scatter = problem.split(found.theta)
+        if np.linalg.eigvalsh(scatter)[0] < FLAT_DESIGN:
+            return None
+        order = tilted_order(found.lambda_, self._bound, d)
+        return mahalanobis(scaled, location, order * scatter)
+
+
+def _refusal(name: str, reason: str) -> Callable[..., NoReturn]:
+    def method(self: Any, *args: object, **kwargs: object) -> NoReturn:
+        raise NotImplementedError(f"{type(self).__name__} has no {name}(): {reason}")
+
+    method.__name__ = name
+    method.__doc__ = f"Refuse: {reason}."
+    return method
+
+
+def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
+    """Warn where a bound gives up a majority, or leaves few rows for the parameters."""
+    eps_bar, k = setting.eps_bar, min(problem.n_params, problem.subset_size)
+    left = (1 - eps_bar) * setting.wnobs(problem.n_obs) / k
+    if eps_bar > 0.5:
+        warnings.warn(
+            f"eps_bar={eps_bar:g} lets the fit give up a majority of the rows: it may describe a "
+            "minority that agrees by chance. Use eps_bar <= 0.5",
+            ModelWarning,
+            stacklevel=caller_level(),
+        )
+    elif eps_bar > 0 and left < FEW_ROWS:
+        warnings.warn(
+            f"eps_bar={eps_bar:g}{', chosen automatically,' if automatic else ''} leaves "
+            f"(1 - eps_bar) * nobs / k = {left:.1f} rows per parameter (k = {k}), fewer than "
+            f"{FEW_ROWS:g}: the fit follows the noise. "
+            f"{'Drop' if automatic else 'Lower eps_bar, drop'} predictors or add data",
+            ModelWarning,
+            stacklevel=caller_level(),
+        )
+
+
+def sampled(model: Any) -> tuple[Any, np.ndarray]:
+    """Return a model of about MOST_ROWS random rows, and these; itself where it has fewer.
+
+    Groups are drawn as a whole.
+    """
+    n = len(model.endog)
+    if n <= MOST_ROWS:
+        rows = np.arange(n)
+        return model if model._held is None else model._part(rows), rows
+    rng = np.random.default_rng(DEFAULT_SEED)
+    rows = model._sampled_groups(MOST_ROWS, rng)
+    if rows is None:
+        rows = np.sort(rng.choice(n, MOST_ROWS, replace=False))
+    return model._part(rows), rows
+
+
+def robust_fit(model: Any, setting: Setting) -> Estimate:
+    """Return the second step at the largest bound, on a sample of many rows.
+
+    Parameters
+    ----------
+    model : RRMModel
+    setting : Setting
+        Options of the search; its own bound plays no part.
+    """
+    part = sampled(model)[0]._with_eps_bar(EPS_BAR_MAX)
+    problem = part._search_problem()
+    asked = replace(setting, freq_weights=part._search_counts)
+    bound = largest_bound(problem, asked.wnobs(problem.n_obs))
+    return robust_estimate(problem, replace(asked, eps_bar=bound))
+
+
+def checked_stability(model: Any, estimate: Estimate) -> Stability:
+    """Tell whether a larger eps_bar changes a fit; many rows are fitted again on a sample.
+
+    Parameters
+    ----------
+    model : RRMModel
+        The model of the fit.
+    estimate : Estimate
+        What the fit found.
+    """
+    eps_bar, why = estimate.setting.eps_bar, _not_compared(model, estimate)
+    if why:
+        return Stability(eps_bar=eps_bar, why=why)
+    own, (part, rows) = estimate, (model, np.arange(len(model.endog)))
+    if np.isnan(own.largest):
+        part, rows = sampled(model)
+        setting = replace(estimate.setting, freq_weights=part._search_counts)
+        own = take_steps(part._search_problem(), setting)
+    if own.largest < eps_bar + STEP:
+        return Stability(eps_bar=eps_bar, why="the data have too few rows for a larger eps_bar")
+    found = None if own.robust is None else compare(own, own.robust)
+    if own.robust is None or found is None or found.agrees:
+        return Stability(eps_bar=eps_bar, largest=own.largest)
+    plain = Inference("sandwich", {}, None)
+    other = part._with_eps_bar(own.largest)
+    before, after = part._results(own, plain), other._results(own.robust, plain)
+    flags, robust_flags = before._unit_flags(), after._unit_flags()
+    labels = row_labels(model, rows) if not part._weighs_groups else part.group_labels
+    return Stability(
+        eps_bar=eps_bar,
+        largest=own.largest,
+        differs_at=differing_bound(own, lambda other: compare(own, other).agrees),
+        pvalue=found.pvalue,
+        terms=tuple(after.term_names[i] for i in found.moved),
+        gained=tuple(labels[i] for i in np.flatnonzero(robust_flags & ~flags)),
+        lost=tuple(labels[i] for i in np.flatnonzero(flags & ~robust_flags)),
+        unit="groups" if part._weighs_groups else "rows",
+    )
+
+
+def _not_compared(model: Any, estimate: Estimate) -> str:
+    """Return why larger bounds were not compared; empty where they can be."""
+    if model._incomparable:
+        return str(model._incomparable)
+    if not estimate.setting.stability:
+        return "stability=False"
+    if estimate.setting.eps_bar == 0:
+        return "no row may be bad, since eps_bar is 0"
+    if estimate.first is None:
+        return "the fit has one step, and second steps are compared"
+    return "" if estimate.solution.converged else "the fit did not converge"
+
+
+def row_labels(model: Any, rows: np.ndarray) -> list[Any]:
+    """Return the labels of some rows, or their positions where they have none."""
+    labels = model._held.labels_at(rows) if model._held else model.data.row_labels
+    if labels is None:
+        return list(rows.tolist())
+    return list(labels if model._held else labels[rows])
+
+
+def describe(model: Any) -> str:
+    """Return what a model is, in one line, without computing anything."""
+    formula = getattr(model, "formula", None)
+    rows = model.nobs if hasattr(model, "nobs") else len(model.endog)
+    parts = [] if formula is None else [str(formula)]
+    parts.append(f"{rows:.0f} observations")
+    if model.group_labels is not None:
+        parts.append(f"{len(model.group_labels)} groups")
+    parts += model._traits()
+    bound = repr(AUTO) if model.eps_bar == AUTO else f"{model.eps_bar:g}"
+    return f"<{type(model).__name__}: {', '.join(parts)}, eps_bar={bound}>"
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number with its thing, such as "1 parameter" or "2 parameters"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def same_signature(method: Callable[..., Any]) -> Callable[[MethodT], MethodT]:
+    """Let `help` show the arguments of the method that another passes its own on to."""
+
+    def shown(other: MethodT) -> MethodT:
+        other.__signature__ = signature(method)  # type: ignore[attr-defined]  # what help reads
+        return other
+
+    return shown

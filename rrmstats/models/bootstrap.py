@@ -12,7 +12,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.group_estimate import GroupedEstimate
 from rrmstats.core.resample import draw_counts, refitted_params
 from rrmstats.optional import require
-from rrmstats.results.bootstrap import Replicates, skewness
+from rrmstats.results.inference import Replicates, skewness
 
 # Entries of the arrays that a batch of refits works on.
 BATCH_SIZE = 200_000

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from patsy import EvalEnvironment
 from statsmodels.tools.sm_exceptions import MissingDataError
 
-from rrmstats.core.entropy import Array
-from rrmstats.results.bound import caller_level
+from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.results.stability import caller_level
 
 # What statsmodels' formula interface passes on to the constructor.
 FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
 # What stands for no efficiency given, as in scikit-learn.
 DEPRECATED = "deprecated"
+AUTO = "auto"
+# The largest value of an automatic choice.
+EPS_BAR_MAX = 0.5
+
+
+def checked_bound(eps_bar: Any) -> float | str:
+    """Return `eps_bar` as a number in [0, 1), or "auto"."""
+    if isinstance(eps_bar, str):
+        if eps_bar != AUTO:
+            raise TypeError(f"eps_bar must be a number in [0, 1) or 'auto', got {eps_bar!r}")
+        return AUTO
+    return check_eps_bar(eps_bar)
+
+
+def checked_most(eps_bar_max: Any) -> float:
+    """Return the largest value of an automatic choice."""
+    number = isinstance(eps_bar_max, int | float | np.number)
+    if isinstance(eps_bar_max, bool) or not (number and 0 < eps_bar_max < 1):
+        raise ValueError(f"eps_bar_max must be a number in (0, 1), got {eps_bar_max!r}")
+    return float(eps_bar_max)
 
 
 def checked_steps(steps: Any, efficiency: Any = DEPRECATED) -> int:
@@ -171,3 +194,21 @@ def check_finite(name: str, values: Array) -> None:
             f"{name} contains {bad} NaN or infinite values; drop these rows, or use "
             "missing='drop' (NaN only)"
         )
+
+
+def names_of_caller(eval_env: Any, depth: int) -> Any:
+    """Return where the functions of a formula are looked up.
+
+    Parameters
+    ----------
+    eval_env : int or patsy.EvalEnvironment
+        The number of frames above the caller, or -1 for no names at all.
+    depth : int
+        The number of frames between this function and its caller who wrote the formula.
+    """
+    if not isinstance(eval_env, int):
+        return eval_env
+    if eval_env == -1:
+        return EvalEnvironment([{}])
+    frame = sys._getframe(depth + 1 + eval_env)
+    return EvalEnvironment([ChainMap(frame.f_locals, frame.f_globals)])

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from rrmstats.core.entropy import Array
 from rrmstats.losses.components import ComponentsProblem
 from rrmstats.losses.matrices import MAD_UNIT, spanned, weighted_median
-from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX
-from rrmstats.models.descriptions import counted, same_signature
+from rrmstats.models.base import RRMModel, counted, same_signature
+from rrmstats.models.checks import EPS_BAR_MAX
 from rrmstats.models.multivariate import RRMMultivariate
 from rrmstats.results.components import RRMPCAResults, RRMPCAResultsWrapper, component_names
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rrmstats.core.entropy import Array, base_weights
 from rrmstats.losses.covariance import CovarianceProblem
-from rrmstats.models.bounds import EPS_BAR_MAX
+from rrmstats.models.checks import EPS_BAR_MAX
 from rrmstats.models.multivariate import RRMMultivariate
 from rrmstats.results.covariance import RRMCovResults, RRMCovResultsWrapper
 

@@ -27,7 +27,7 @@ from rrmstats.losses.families import (
     Poisson,
     Tweedie,
 )
-from rrmstats.results.bound import caller_level
+from rrmstats.results.stability import caller_level
 
 # How far a count may be from a whole number, relative to it, by rounding.
 WHOLE = 1e-6

@@ -16,18 +16,18 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem, is_logit
-from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
+from rrmstats.models.base import DesignedModel, RRMModel
 from rrmstats.models.checks import (
+    EPS_BAR_MAX,
     check_column,
     check_finite,
     check_freq_weights,
     check_kwargs,
     check_numbers,
+    checked_bound,
     per_row,
     readable_errors,
 )
-from rrmstats.models.designs import DesignedModel
 from rrmstats.models.families import (
     check_columns,
     check_family,

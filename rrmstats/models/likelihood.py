@@ -21,10 +21,8 @@ from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
 from rrmstats.interchange import as_values
 from rrmstats.losses.likelihood import LikelihoodProblem
-from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import AUTO, EPS_BAR_MAX, checked_bound
-from rrmstats.models.checks import check_freq_weights
-from rrmstats.models.descriptions import same_signature
+from rrmstats.models.base import RRMModel, same_signature
+from rrmstats.models.checks import AUTO, EPS_BAR_MAX, check_freq_weights, checked_bound
 from rrmstats.models.likelihood_parts import (
     ModelFunctions,
     detached,

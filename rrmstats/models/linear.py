@@ -12,17 +12,17 @@ from statsmodels.regression.linear_model import WLS
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.regression import RegressionProblem
-from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
+from rrmstats.models.base import DesignedModel, RRMModel
 from rrmstats.models.checks import (
+    EPS_BAR_MAX,
     check_column,
     check_finite,
     check_freq_weights,
     check_kwargs,
     check_numbers,
+    checked_bound,
     readable_errors,
 )
-from rrmstats.models.designs import DesignedModel
 from rrmstats.models.partitioned import as_floats, held_arrays
 from rrmstats.results.linear import RRMOLSResults, RRMOLSResultsWrapper
 

@@ -23,17 +23,17 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.frames import clipped_spread
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.classification import ClassificationProblem
-from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
+from rrmstats.models.base import DesignedModel, RRMModel
 from rrmstats.models.checks import (
+    EPS_BAR_MAX,
     check_finite,
     check_freq_weights,
     check_kwargs,
     check_numbers,
+    checked_bound,
     readable_errors,
 )
 from rrmstats.models.classes import as_labels, check_classes
-from rrmstats.models.designs import DesignedModel
 from rrmstats.models.partitioned import held_arrays
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper

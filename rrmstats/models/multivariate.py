@@ -13,16 +13,16 @@ from statsmodels.base.model import LikelihoodModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas
-from rrmstats.models.base import ProblemT, ResultsT, RRMModel
-from rrmstats.models.bounds import EPS_BAR_MAX, checked_bound
+from rrmstats.models.base import ProblemT, ResultsT, RRMModel, counted
 from rrmstats.models.checks import (
+    EPS_BAR_MAX,
     check_finite,
     check_freq_weights,
     check_kwargs,
     check_numbers,
+    checked_bound,
     readable_errors,
 )
-from rrmstats.models.descriptions import counted
 from rrmstats.models.grouping import label_array
 from rrmstats.models.partitioned import held_arrays
 from rrmstats.partitions.rows import PartitionedRows
@@ -82,17 +82,12 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
     ) -> Self:
         if formula.split("~")[0].strip() or "~" not in formula:
             raise ValueError(f"formula must be one-sided, such as '~ a + b', got {formula!r}")
-        env = kwargs.pop("eval_env")
-        if env == -1:
-            env = patsy.EvalEnvironment([{}])
-        elif isinstance(env, int):
-            env = patsy.EvalEnvironment.capture(env)
         missing = kwargs.pop("missing", "drop")
         frame = pd.DataFrame(data if subset is None else data.loc[subset])
         table = patsy.dmatrix(
             formula,
             frame.reset_index(drop=True),
-            env,
+            kwargs.pop("eval_env"),
             NA_action="drop" if missing == "drop" else "raise",
             return_type="dataframe",
         )

@@ -17,8 +17,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
 from rrmstats.models.base import RRMModel
-from rrmstats.models.bounds import AUTO, checked_bound
-from rrmstats.models.checks import check_freq_weights
+from rrmstats.models.checks import AUTO, check_freq_weights, checked_bound
 from rrmstats.partitions.sources import is_dask
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.own_loss import RRMCustomResults, RRMCustomResultsWrapper

@@ -170,7 +170,7 @@ def held_arrays(
 def held_formula(
     formula: str,
     data: Any,
-    env: int | Any,
+    env: patsy.EvalEnvironment,
     drop_cols: Sequence[str] | None,
     kwargs: dict[str, Any],
 ) -> tuple[PartitionedRows, PartitionFormula, pd.DataFrame]:
@@ -180,15 +180,12 @@ def held_formula(
     ----------
     formula : str
     data : dask DataFrame
-    env : int or patsy.EvalEnvironment
-        Frames from the caller of `from_formula` on, or the scope itself.
+    env : patsy.EvalEnvironment
+        Where functions of the formula are looked up.
     drop_cols : sequence of str, optional
     kwargs : dict
         Keywords of the model; arrays given beside the frame are replaced by those of the sample.
     """
-    if isinstance(env, int):
-        # This frame, and that of `from_formula`.
-        env = patsy.EvalEnvironment([{}]) if env == -1 else patsy.EvalEnvironment.capture(env + 2)
     beside = {name: kwargs[name] for name in BESIDE_FRAME if kwargs.get(name) is not None}
     for name, values in beside.items():
         if not is_dask(values):

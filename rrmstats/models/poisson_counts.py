@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from statsmodels.genmod import families
 
-from rrmstats.models.bounds import EPS_BAR_MAX
+from rrmstats.models.checks import EPS_BAR_MAX
 from rrmstats.models.generalized import RRMGLM
 
 

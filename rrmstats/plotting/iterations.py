@@ -25,6 +25,7 @@ TINY = 1e-300
 STEPS = {
     "start": ("start", "s"),
     "newton": ("Newton step", "o"),
+    "quasi-newton": ("quasi-Newton step", "^"),
     "algorithm 1": ("Algorithm 1", "D"),
     "extrapolated": ("extrapolated step", "v"),
     "second step": ("second step", "*"),

@@ -1,14 +1,13 @@
 """What a user reads: results are views of an estimate, and never search or fit."""
 
 from rrmstats.results.base import RRMResults
-from rrmstats.results.bootstrap import Replicates
 from rrmstats.results.components import RRMPCAResults
 from rrmstats.results.covariance import Hyperplane, RRMCovResults
 from rrmstats.results.explanations import ChosenExplanation
 from rrmstats.results.generalized import RRMGLMResults
-from rrmstats.results.influence import RRMInfluence
+from rrmstats.results.inference import Replicates
 from rrmstats.results.likelihood import RRMLikelihoodResults
-from rrmstats.results.linear import RRMOLSResults
+from rrmstats.results.linear import RRMInfluence, RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.own_loss import RRMCustomResults

@@ -1,36 +1,99 @@
-"""What the results of every model share: views of an estimate."""
+"""What the results of every model share: views of an estimate, which never search or fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+from statsmodels.base.model import LikelihoodModelResults
 from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
+from statsmodels.stats.contrast import ContrastResults
 
 from rrmstats import plotting
-from rrmstats.core.block_array import row_sums
+from rrmstats.core.block_array import row_map, row_sums, smallest, taken
+from rrmstats.core.choice import Choice
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.explanations import FLAGGED, Explanation
+from rrmstats.core.group_estimate import GroupedEstimate
+from rrmstats.core.sandwich import relative_weights, wald_pvalue
+from rrmstats.interchange import as_pandas, as_values
 from rrmstats.report import write_report
-from rrmstats.results.bootstrap import Replicates
-from rrmstats.results.bound import BoundResults
-from rrmstats.results.explained_distances import ExplainedDistances
-from rrmstats.results.inference import Inference, shifted_intervals
-from rrmstats.results.pictures import drawn
-from rrmstats.results.refusals import Meaningless, refused
-from rrmstats.results.stability import Stability
-from rrmstats.results.steps import ONE_STEP
-from rrmstats.results.summary import bad_rows_text, make_summary, make_summary2
-from rrmstats.results.tables import Table
+from rrmstats.results.explanations import (
+    ANOTHER_MINIMUM,
+    AT_BOUND,
+    AT_LARGEST,
+    ChosenExplanation,
+    ExplainedDistances,
+    Wording,
+    at_bound,
+    count_bad,
+    described,
+    explanations_frame,
+)
+from rrmstats.results.grouping import GroupView
+from rrmstats.results.inference import (
+    Inference,
+    Replicates,
+    checked_level,
+    nested_restriction,
+    shifted_intervals,
+)
+from rrmstats.results.labels import Labeled, labeled
+from rrmstats.results.stability import Stability, listed
+from rrmstats.results.summary import LIKELY, Table, bad_rows_text, make_summary, make_summary2
+from rrmstats.results.wrapper import Meaningless, refused
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rrmstats.results.path_results import RRMPath
+
+ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
+FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
+SECOND_STEP = "A second step, fit(steps=2), wins them back."
+UNSEEN_FLIPS = (
+    "Where no labels are called flipped, standard errors and intervals allow for random flips "
+    "that do not show."
+)
+# Difference in BIC below which two explanations are about as good (Kass and Raftery, 1995), and
+# the level at which terms are significant.
+CLOSE, SIGNIFICANT = 2.0, 0.05
+CONDITIONAL = "Intervals are conditional on this explanation; see explanations for the others."
 ONE_OF_SEVERAL = "this fit belongs to another one, or to a path, whose jumps tell"
 
 
-class RRMResults(BoundResults):
+PlotT = TypeVar("PlotT", bound=Callable[..., Any])
+
+
+def drawn(plot: PlotT) -> PlotT:
+    """Return a picture as a method of results; of those with rows in partitions, of a sample."""
+
+    @wraps(plot)
+    def method(results: Any, *args: Any, **kwargs: Any) -> Figure:
+        seen = results.seen_rows
+        figure: Figure = plot(seen, *args, **kwargs)
+        if seen.nobs < results.nobs:
+            caption = figure.get_supxlabel()
+            said = f"{caption}\n{sample_text(results)}" if caption else sample_text(results)
+            figure.supxlabel(said, x=0.99, ha="right", fontsize=8)
+        return figure
+
+    return method  # type: ignore[return-value]  # the same signature
+
+
+def sample_text(results: Any) -> str:
+    """Return what a picture of a sample says of it."""
+    return f"a random sample of {results.seen_rows.nobs:,.0f} of {results.nobs:,.0f} rows"
+
+
+class RRMResults(LikelihoodModelResults):
     """Results of a fit by robust risk minimization.
 
     Attributes
@@ -113,7 +176,17 @@ class RRMResults(BoundResults):
         first_step: RRMResults | None = None,
     ) -> None:
         super().__init__(model, estimate.params, normalized_cov_params=None)
-        self._set_steps(estimate, inference)
+        self._estimate, self._inference = estimate, inference
+        self._rows_per_group = estimate.rows_per_group
+        self._unit, self._design_effect = "row", 1.0
+        if isinstance(estimate, GroupedEstimate):
+            self._unit, self._design_effect = "group", estimate.effect
+        self.steps = 1 if estimate.first is None else 2
+        self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
+        self._interval_shift, explained = estimate.interval_shift, estimate.explained
+        self._other_minimum = explained is not None and explained.other_minimum
+        if explained is not None:
+            self.prob_bad = self._spread_over_rows(explained.chosen.prob_bad)
         self.first_step = first_step
         found, unit, shift = estimate.solution, estimate.loss_unit, estimate.loss_shift
         self.raw_params = estimate.raw_params
@@ -401,6 +474,669 @@ class RRMResults(BoundResults):
         """
         return make_summary2(self, title, alpha, float_format)
 
+    def t_test_pairwise(self, term_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Test the differences between all pairs of levels of a categorical term.
+
+        Parameters
+        ----------
+        term_name : str
+            A categorical term of the formula, such as ``"C(region)"``.
+        *args, **kwargs
+            `method`, `alpha` and `factor_labels` of statsmodels.
+
+        Returns
+        -------
+        statsmodels MultiCompResult
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> hbk["third"] = ["abc"[i % 3] for i in range(len(hbk))]
+        >>> res = rrmstats.ols("y ~ x1 + third", hbk, eps_bar=0.2).fit()
+        >>> res.t_test_pairwise("third").result_frame.index.tolist()
+        ['b-a', 'c-a', 'c-b']
+        """
+        try:
+            return super().t_test_pairwise(term_name, *args, **kwargs)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"t_test_pairwise compares the levels of a categorical term of a formula, got "
+                f"{term_name!r}; test other parameters with t_test()"
+            ) from None
+
+    def compare(self, other: RRMResults) -> ContrastResults:
+        """Test a smaller model against this one by Wald's test.
+
+        Likelihood ratios and sums of squares do not have their usual distributions under
+        estimated weights; Wald's test with this covariance does.
+
+        Parameters
+        ----------
+        other : results
+            Fit of a model nested in this one: its predictors are among those of this one.
+
+        Returns
+        -------
+        statsmodels ContrastResults
+            Test that the parameters which `other` lacks are zero.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> large = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
+        >>> small = rrmstats.ols("y ~ x1", hbk, eps_bar=0.2).fit()
+        >>> bool(large.compare(small).pvalue > 0.05)
+        True
+        """
+        restriction = nested_restriction(self.model.exog_names, other.model.exog_names)
+        if other.nobs != self.nobs:
+            raise ValueError(
+                f"the models were fitted to {self.nobs:g} and {other.nobs:g} rows; fit both to "
+                "the same rows"
+            )
+        return self.wald_test(restriction, scalar=True)
+
+    @property
+    def relative_weights(self) -> Array:
+        """Weights in units of equal ones, or of the frequency weights, shape (n,)."""
+        return relative_weights(self.weights, self._base)
+
+    @property
+    def _base(self) -> Array | None:
+        counts = self.model.freq_weights
+        return None if counts is None else counts / counts.sum()
+
+    def order_by_weight(self, count: int | None = None) -> np.ndarray:
+        """Return the positions of the rows, the smallest weight first, ties by larger loss.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many; None for all.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> sorted(res.order_by_weight(4).tolist())
+        [10, 19, 29, 33]
+        """
+        if count is None:
+            self.model._refuse_partitions("the order of all rows", "ask for some of them")
+            count = int(self.nobs)
+        return smallest(count, self.relative_weights, -self.losses)
+
+    @property
+    def row_names(self) -> list[str]:
+        """Labels of the rows, or their positions where they have none."""
+        self.model._refuse_partitions("row_names", "use the index of the data")
+        return self._names_at(np.arange(int(self.nobs)))
+
+    def _names_at(self, places: np.ndarray) -> list[str]:
+        """Return the labels of some rows, or their positions where they have none."""
+        labels = self._labels_at(places)
+        return [str(name) for name in (places if labels is None else labels)]
+
+    def _labels_at(self, places: np.ndarray) -> pd.Index | None:
+        labels = self.model.data.row_labels
+        if labels is None or isinstance(labels, pd.Index):
+            return None if labels is None else labels[places]
+        return labels.labels_at(places)
+
+    def _distances(self) -> Array:
+        """Return standardized residuals or distances of the rows, shape (n,)."""
+        raise NotImplementedError
+
+    def _flags(self, level: float) -> np.ndarray:
+        """Tell which rows lie beyond a level, shape (n,)."""
+        raise NotImplementedError
+
+    def _flagged(self, level: float | None) -> np.ndarray:
+        """Tell which rows are bad, or lie beyond a level where one is given, shape (n,)."""
+        prob_bad = self.__dict__.get("prob_bad")
+        if level is None and prob_bad is not None:
+            return np.greater(prob_bad, FLAGGED)
+        return self._flags(checked_level(level))
+
+    def outliers(self, level: float | None = None) -> Labeled:
+        """Tell which rows are outliers.
+
+        Parameters
+        ----------
+        level : float, optional
+            Fraction of clean rows that are not flagged, in (0, 1): of clean Gaussian data about
+            ``1 - level`` are flagged by chance, of clean labels at most that. By default the
+            flags of a second step are the rows that are more likely bad than good, ``prob_bad >
+            0.5``; those of a first step have the level 0.975.
+
+        Returns
+        -------
+        ndarray or Series of bool, shape (n,)
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> bool(res.outliers()[[10, 19, 29, 33]].all())
+        True
+        """
+        return labeled(self._flagged(level), self.model.data.row_labels)
+
+    def weight_table(self, k: int | None = 10, level: float | None = None) -> pd.DataFrame:
+        """Return the rows of smallest weight.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many; None for all.
+        level : float, optional
+            Level of the flag; see `outliers`.
+
+        Returns
+        -------
+        DataFrame
+            Loss, weight in units of equal ones, standardized residual or distance, in two steps
+            the probability to be bad, and flag, by the index of the data; the smallest weights
+            first.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> sorted(res.weight_table(4).index)
+        [10, 19, 29, 33]
+        """
+        return self._rows_at(self.order_by_weight(k), level)
+
+    def suspicious_table(self, k: int = 10) -> pd.DataFrame:
+        """Return the rows most likely bad, or in one step those of smallest weight.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many at most.
+
+        Returns
+        -------
+        DataFrame
+            As `weight_table` has it, the most likely bad rows first; those with a probability
+            below 1 % are left out.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> table = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit().suspicious_table()
+        >>> bool(table["prob_bad"].is_monotonic_decreasing), {10, 19, 29, 33} <= set(table.index)
+        (True, True)
+        """
+        prob_bad = self.__dict__.get("prob_bad")
+        if prob_bad is None:
+            return self.weight_table(k)
+        places = smallest(k, -prob_bad, -self.losses)
+        return self._rows_at(places[np.asarray(taken(places, prob_bad)[0]) >= LIKELY], None)
+
+    def outlier_table(self, k: int | None = None, level: float | None = None) -> pd.DataFrame:
+        """Return the flagged rows.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many at most; None for all.
+        level : float, optional
+            Level of the flag; see `outliers`.
+
+        Returns
+        -------
+        DataFrame
+            As `weight_table` has it, the smallest weights first.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> len(res.outlier_table()) == int(res.outliers().sum())
+        True
+        """
+        flags = self._flagged(level)
+        count = int(flags.sum())
+        count = count if k is None else min(count, k)
+        return self._rows_at(
+            smallest(count, 1.0 - flags, self.relative_weights, -self.losses), level
+        )
+
+    def _rows_at(self, places: np.ndarray, level: float | None) -> pd.DataFrame:
+        """Return loss, weight, distance, probability to be bad and flag of some rows."""
+        columns = {
+            "loss": self.losses,
+            "relative_weight": self.relative_weights,
+            "distance": self._distances(),
+            "prob_bad": self.__dict__.get("prob_bad"),
+            "outlier": self._flagged(level),
+        }
+        known = {name: values for name, values in columns.items() if values is not None}
+        values = taken(places, *known.values())
+        labels = self._labels_at(places)
+        index = places if labels is None else labels
+        return Table(dict(zip(known, values, strict=True)), index=index)
+
+    @cached_property
+    def seen_rows(self) -> Any:
+        """The fit as pictures draw it: itself, or a sample where rows are in partitions."""
+        if self.model._held is None:
+            return self
+        model, estimate = self.model._on_sample(self._estimate)
+        return model._results(estimate, self._inference)
+
+    def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, pd.Index | None]:
+        """Return rows of the design, those of the fit where none are given, and their labels."""
+        if exog is None:
+            return self.model.exog, self.model.data.row_labels
+        held = self.model._rows_of(exog)
+        if held is not None:
+            return held.arrays["exog"], held
+        exog = as_pandas(exog)
+        rows, labels = self._transform_predict_exog(exog, transform=transform)
+        return np.atleast_2d(np.asarray(rows, dtype=float)), labels
+
+    def predict(self, exog: Any = None, transform: bool = True, *args: Any, **kwargs: Any) -> Any:
+        """Return predictions for new data, or for the rows of the fit, as statsmodels does.
+
+        Parameters
+        ----------
+        exog : array_like, DataFrame or Dask collection, optional
+            Rows to predict; by default those of the fit.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        *args, **kwargs
+            Passed on to the `predict` of statsmodels' model.
+
+        Returns
+        -------
+        ndarray, Series or Dask collection
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> res.predict(stars.head(2)).round().tolist()
+        [5.0, 5.0]
+        """
+        if self.model._held is None if exog is None else not self.model._lies_in_parts(exog):
+            kwargs = {name: as_values(value) for name, value in kwargs.items()}
+            return super().predict(as_pandas(exog), transform, *args, **kwargs)
+        if args or kwargs:
+            given = ", ".join(kwargs) or "more arguments"
+            raise NotImplementedError(
+                f"predict takes no {given} for rows in partitions; predict one partition at a "
+                "time, with map_partitions"
+            )
+        rows, labels = self._rows_to_predict(exog, transform)
+        offset = self.model._fitted_offset if exog is None else 0.0
+        return labeled(self.model._predicted(np.asarray(self.params), rows, offset), labels)
+
+    @property
+    def _wording(self) -> Wording:
+        """Sentences about explanations that differ from those of other models."""
+        return {}
+
+    def _spread_over_rows(self, values: Array) -> Array:
+        """Return values of groups as those of their rows; others as they are."""
+        estimate = self._estimate
+        if isinstance(estimate, GroupedEstimate):
+            return values[estimate.problem.groups.codes]
+        return values
+
+    @property
+    def _unit_counts(self) -> Array | None:
+        """Number of observations that each row stands for; None where groups have the weights."""
+        if isinstance(self._estimate, GroupedEstimate):
+            return None
+        counts: Array | None = self.model.freq_weights
+        return counts
+
+    @cached_property
+    def explanation(self) -> ChosenExplanation | None:
+        """The explanation that the second step chose; None where there is none.
+
+        It is a text such as "none", "wide", "cluster" or "heavy tails", with a `sentence` in
+        plain English.
+        """
+        explained = self._estimate.explained
+        if explained is None:
+            return None
+        return described(explained.chosen, f"{self._unit}s", self._wording, self.eps_bar)
+
+    @cached_property
+    def explanations(self) -> pd.DataFrame | None:
+        """The explanations that the second step compared; None where there are none.
+
+        One row per explanation, the one chosen and then the others by BIC: its name,
+        `log_likelihood`, `bic` less that of "none" (of the best one, where "none" did not fit),
+        the share `eps` of bad rows, `n_bad`, the number of rows that are more likely bad than
+        good, and whether it was `chosen`.
+        """
+        explained = self._estimate.explained
+        return None if explained is None else explanations_frame(explained, self._unit_counts)
+
+    @cached_property
+    def _bad_of_all(self) -> tuple[float, float] | None:
+        """How many observations, or groups, are more likely bad than good, and of how many."""
+        explained = self._estimate.explained
+        if explained is None:
+            return None
+        probabilities, counts = explained.chosen.prob_bad, self._unit_counts
+        total = len(probabilities) if counts is None else float(np.sum(counts))
+        return count_bad(probabilities, counts), total
+
+    @cached_property
+    def steps_pvalue(self) -> float:
+        """P-value of the test that the two steps estimate the same; 1 where there is one.
+
+        The second is efficient where the rows that it trusts are good, and the first is
+        consistent either way (Hausman's test). Where it is small, prefer the first step.
+        """
+        first = self._estimate.first
+        difference = np.asarray(self.params) - np.asarray((first or self._estimate).params)
+        if first is None or not difference.any():
+            return 1.0
+        moves = self._estimate.influence() - first.influence()
+        variance = self._inference.of_influence(self._estimate, moves)
+        return wald_pvalue(difference, variance)
+
+    @cached_property
+    def rival(self) -> Explanation | None:
+        """An explanation that is as good as the chosen one, and tells another story of a term.
+
+        Its BIC is within 2 of that of the chosen one, and the sign of a term that is significant
+        at the 5 % level is another there, or a term is significant in one of them alone. Errors
+        are those of the chosen one, and a constant counts for nothing. None where there is none.
+        """
+        explained = self._estimate.explained
+        if explained is None or self.steps == 1:
+            return None
+        close = [
+            each
+            for each in explained.explanations
+            if each is not explained.chosen and 0 <= each.bic - explained.chosen.bic < CLOSE
+        ]
+        return next((each for each in close if self._changed_terms(each)), None)
+
+    def _changed_terms(self, other: Explanation) -> list[str]:
+        """Return the terms of which another explanation tells another story."""
+        found = self._estimate.params_of(other)
+        if found is None:
+            return []
+        own, error = np.asarray(self.params), np.asarray(self.bse)
+        sure = norm.ppf(1 - 0.5 * SIGNIFICANT) * error
+        told, elsewhere = np.abs(own) > sure, np.abs(found) > sure
+        opposite = (np.sign(own) != np.sign(found)) & (told | elsewhere)
+        changed = opposite | ((told != elsewhere) & (np.abs(found - own) > error))
+        constant = self.model.data.const_idx
+        places = [i for i in np.flatnonzero(changed) if i != constant]
+        return [str(self.model.data.param_names[i]) for i in places]
+
+    @cached_property
+    def _rival_note(self) -> str:
+        """What to know of an explanation that is as good as the chosen one; empty for none."""
+        if self.rival is None:
+            return ""
+        other = described(self.rival, f"{self._unit}s", self._wording, self.eps_bar)
+        chosen = self._estimate.explained
+        assert chosen is not None
+        return (
+            f"Another explanation is about as good (BIC larger by "
+            f"{self.rival.bic - chosen.chosen.bic:.1f}), {other.name}: {other.sentence} It tells "
+            f"another story of {listed(self._changed_terms(self.rival))}; see explanations."
+        )
+
+    def _step_notes(self) -> list[str]:
+        """Return how the second step explains the rows."""
+        if self.steps == 1:
+            return []
+        if self.explanation is None:
+            return [FIRST_IS_KEPT]
+        if self.eps_bar == 0:
+            return [self.explanation.sentence]
+        conditional = CONDITIONAL if self._interval_shift is None else UNSEEN_FLIPS
+        notes = [f"{self.explanation.sentence} {conditional}", FIRST_IS_KEPT]
+        if self._other_minimum:
+            notes.append(ANOTHER_MINIMUM)
+        if at_bound(self.eps_hat, self.eps_bar):
+            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
+        return [*notes, self._rival_note] if self._rival_note else notes
+
+    @property
+    def group_view(self) -> GroupView | None:
+        """The groups in the place of rows; None without groups."""
+        if self.model.groups is None or self.weights is None:
+            return None
+        groups, labels = self.model._grouped
+        weights = np.zeros(groups.count)
+        np.add.at(weights, groups.codes, np.asarray(self.weights))
+        base = groups.sizes / groups.sizes.sum()
+        return GroupView(
+            self,
+            self.model,
+            weights,
+            np.divide(weights, base, out=np.zeros(groups.count), where=base > 0),
+            groups.means(np.asarray(self.losses)),
+            [str(label) for label in labels],
+            self._unit_prob_bad,
+        )
+
+    def _groups(self) -> GroupView:
+        view = self.group_view
+        if view is None:
+            raise ValueError(
+                "the model has no groups; give groups=, a column of the data or labels of the rows"
+            )
+        return view
+
+    def _by_group(self, values: np.ndarray, name: str) -> pd.Series:
+        return pd.Series(values, index=self.model.group_labels.rename("group"), name=name)
+
+    @property
+    def group_weights(self) -> pd.Series:
+        """Weight of each group by its label, in units of its size: 1 where all are equal.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, rrmstats
+        >>> rng = np.random.default_rng(0)
+        >>> data = pd.DataFrame({"sensor": np.repeat(list("abcdefghij"), 8)})
+        >>> data["x"] = rng.standard_normal(80)
+        >>> data["y"] = 2 * data.x + 0.1 * rng.standard_normal(80)
+        >>> data.loc[data.sensor == "c", "y"] *= -1
+        >>> res = rrmstats.ols("y ~ x", data, eps_bar=0.2, groups="sensor").fit()
+        >>> res.group_weights.idxmin(), bool(res.group_weights["c"] < 1e-6)
+        ('c', True)
+        """
+        return self._by_group(self._groups().relative_weights, "relative_weight")
+
+    def outlier_groups(self, level: float | None = None) -> pd.Series:
+        """Tell which groups are outliers.
+
+        Parameters
+        ----------
+        level : float, optional
+            Fraction of clean groups that are not flagged, in (0, 1). By default the flags of a
+            second step are the groups that are more likely bad than good; those of a first step
+            have the level 0.975.
+
+        Returns
+        -------
+        Series of bool
+            By the labels of the groups.
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats
+        >>> rng = np.random.default_rng(0)
+        >>> z, unit = rng.standard_normal((200, 2)), np.repeat(np.arange(20), 10)
+        >>> z[unit == 7] += 6
+        >>> res = rrmstats.RRMCov(z, eps_bar=0.2, groups=unit).fit()
+        >>> flags = res.outlier_groups(0.999)
+        >>> list(flags.index[flags])
+        [7]
+        """
+        self._groups()
+        return self._by_group(self._unit_flags(level), "outlier")
+
+    def group_table(self, k: int | None = 10, level: float | None = None) -> pd.DataFrame:
+        """Return the groups of smallest weight.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many; None for all.
+        level : float, optional
+            Level of the flag; see `outlier_groups`.
+
+        Returns
+        -------
+        DataFrame
+            Number of rows, mean loss, weight in units of the size, how far out the mean loss is
+            as a standard normal score, and flag, by the label of the group; the smallest weights
+            first.
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats
+        >>> rng = np.random.default_rng(0)
+        >>> z, unit = rng.standard_normal((200, 2)), np.repeat(np.arange(20), 10)
+        >>> z[unit == 7] += 6
+        >>> table = rrmstats.RRMCov(z, eps_bar=0.2, groups=unit).fit().group_table(3)
+        >>> int(table.index[0]), int(table["rows"].iloc[0])
+        (7, 10)
+        """
+        view, codes = self._groups(), self.model._grouped[0].codes
+        table = Table(
+            {
+                "rows": np.bincount(codes),
+                "loss": view.losses,
+                "relative_weight": view.relative_weights,
+                "distance": view.distances,
+                "outlier": self._unit_flags(level),
+            },
+            index=self.model.group_labels.rename("group"),
+        )
+        return table.iloc[view.order_by_weight()[:k]]
+
+    def _unit_distances(self) -> Array:
+        """Return how far out groups are, or rows where these have the weights."""
+        estimate = self._estimate
+        if isinstance(estimate, GroupedEstimate):
+            return estimate.scores
+        return np.asarray(self._distances())
+
+    @property
+    def _unit_prob_bad(self) -> Array | None:
+        """Probability of each group to be bad, or of each row where these have the weights."""
+        explained = self._estimate.explained
+        return None if explained is None else explained.chosen.prob_bad
+
+    def _unit_flags(self, level: float | None = None) -> np.ndarray:
+        """Tell which groups are bad, or which rows where these have the weights.
+
+        Where a level is given, or without a second step, those that lie beyond a level.
+        """
+        estimate, prob_bad = self._estimate, self._unit_prob_bad
+        if not isinstance(estimate, GroupedEstimate):
+            return np.asarray(self._flagged(level))
+        if level is None and prob_bad is not None:
+            return prob_bad > FLAGGED
+        return estimate.flags(checked_level(level))
+
+    def _group_notes(self) -> list[str]:
+        """Return sentences on the groups, where there are any."""
+        if self.model.groups is None:
+            return []
+        count, two = len(self.model.group_labels), self.steps == 2 and self.explanation is not None
+        named = ""
+        if self.weights is not None and self.eps_bar > 0:
+            flags = self.outlier_groups(None if two else 0.999)
+            names = [str(label) for label in flags.index[flags]]
+            shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+            found = "Bad" if two else "Far out"
+            named = f" {found}: {shown}." if names else f" None is {found.lower()}."
+        how = "is good or bad as a whole" if two else "has one weight, which its rows share"
+        notes = [
+            f"Each of {count} groups {how}; eps_bar bounds the fraction of rows in bad groups."
+            f"{named}"
+        ]
+        if self._design_effect > 1:
+            notes.append(
+                "The rows of a group depend on each other: where bad groups are told from good "
+                f"ones, a group counts as if it had 1 / {self._design_effect:.2g} of its rows."
+            )
+        return notes
+
+    @property
+    def choice(self) -> Choice | None:
+        """How `eps_bar` was chosen, where it was "auto"; None where it was given."""
+        return self.model.choice
+
+    @property
+    def term_names(self) -> list[str]:
+        """Names of what the model estimates."""
+        return list(self.model.data.param_names)
+
+    def path(self, eps_bar: ArrayLike | None = None, *, progress: bool | None = None) -> RRMPath:
+        """Fit the model at each of several bounds, with the steps and the options of this fit.
+
+        Parameters
+        ----------
+        eps_bar : array_like, optional
+            The bounds; see `path` of the model.
+        progress : bool, optional
+            Show a progress bar; see `path` of the model.
+
+        Returns
+        -------
+        RRMPath
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars).fit()
+        >>> path = res.path([0, 0.1, 0.2])
+        >>> path.steps, path.choice.eps_bar == res.eps_bar
+        (2, True)
+        """
+        setting, inference = self._estimate.setting, self._inference
+        found: RRMPath = self.model.path(
+            eps_bar,
+            steps=self.steps,
+            n_starts=setting.n_starts,
+            rng=setting.rng,
+            tol=setting.tol,
+            maxiter=setting.maxiter,
+            cov_type=inference.cov_type,
+            cov_kwds=inference.cov_kwds,
+            use_t=inference.use_t,
+            progress=progress,
+        )
+        return found
+
+    def _bound_notes(self) -> list[str]:
+        """Return how `eps_bar` was chosen, and whether a larger one changes the fit."""
+        notes = []
+        if self.choice is not None:
+            notes.append(f"{self.choice.reason} Intervals are conditional on this value.")
+        unknown = self.stability.largest is None and self.eps_bar > 0
+        if not self.stability.stable or unknown:
+            notes.append(self.stability.message)
+        return notes
+
 
 def kish_size(weights: Array, freq_weights: Array | None) -> float:
     """Return Kish's effective sample size; a row of frequency weight 2 counts as two rows."""
@@ -412,3 +1148,13 @@ def kish_size(weights: Array, freq_weights: Array | None) -> float:
 def _square_per_count(weights: Array, freq_weights: Array) -> Array:
     used = weights > 0
     return np.asarray(np.sum(weights[used] ** 2 / freq_weights[used]))
+
+
+def standardized(resid: Array, variance: float | Array) -> Array:
+    """Return residuals in standard deviations; at an exact fit zero or infinite."""
+    return row_map(_standardized, resid, variance)
+
+
+def _standardized(resid: Array, variance: float | Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(resid == 0, 0.0, resid / np.sqrt(variance))

@@ -25,13 +25,12 @@ from rrmstats.losses.explained_densities import (
     scatter_densities,
 )
 from rrmstats.losses.matrices import MAD_UNIT, lengths, weighted_median
-from rrmstats.results.explained_distances import ExplainedDistances
+from rrmstats.results.base import SECOND_STEP, drawn
+from rrmstats.results.explanations import ExplainedDistances
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
-from rrmstats.results.pictures import drawn
-from rrmstats.results.steps import SECOND_STEP
-from rrmstats.results.tables import number_table
+from rrmstats.results.summary import number_table
 from rrmstats.results.wrapper import wrapper_of
 
 

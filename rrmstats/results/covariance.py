@@ -15,18 +15,20 @@ from statsmodels.iolib.summary import Summary
 from rrmstats import plotting
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
-from rrmstats.losses.covariance import CovarianceEstimate, ExplainedCovariance
+from rrmstats.losses.covariance import (
+    CovarianceEstimate,
+    ExplainedCovariance,
+    consistent_scatter,
+)
 from rrmstats.losses.explained_densities import scatter_densities
-from rrmstats.losses.matrices import lengths
+from rrmstats.losses.matrices import lengths, mahalanobis
 from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.results.base import RRMResults
-from rrmstats.results.explained_distances import ExplainedDistances
+from rrmstats.results.base import SECOND_STEP, RRMResults, drawn
+from rrmstats.results.explanations import ExplainedDistances
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
-from rrmstats.results.pictures import drawn
-from rrmstats.results.steps import SECOND_STEP
-from rrmstats.results.tables import number_table
+from rrmstats.results.summary import number_table
 from rrmstats.results.wrapper import wrapper_of
 
 
@@ -199,8 +201,9 @@ class RRMCovResults(MultivariateResults):
         estimate = self._estimate
         if not isinstance(estimate, ExplainedCovariance):
             return super().explained_distances()
-        densities = partial(scatter_densities, estimate.rows)
-        return ExplainedDistances(self._distances(), "robust distance", densities)
+        rows, location = estimate.rows, estimate.rows.fitted.mixture.coef[0].sum(axis=0)
+        distances = mahalanobis(rows.data, location, consistent_scatter(rows))
+        return ExplainedDistances(distances, "robust distance", partial(scatter_densities, rows))
 
     def _flags(self, level: float) -> np.ndarray:
         return self._distances() > self.cutoff(level)
@@ -249,6 +252,12 @@ class RRMCovResults(MultivariateResults):
                 f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances of "
                 f"the mean are those of {gaussian_efficiency(self.eps_bar, dim):.0%} of the "
                 f"rows. {SECOND_STEP}"
+            )
+        if self._estimate.tied is not None:
+            names = np.array(self.model.variables)[self._estimate.tied]
+            notes.append(
+                f"More than half of the values of {' and of '.join(names)} are the same. Such "
+                "variables have no density: bad rows were told from good ones by the others."
             )
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)

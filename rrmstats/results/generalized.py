@@ -17,17 +17,17 @@ from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.generalized import GeneralizedEstimate
-from rrmstats.results.base import RRMResults
-from rrmstats.results.explained_distances import ExplainedDistances
-from rrmstats.results.explanations import AT_BOUND, BY_FAMILY, DIRECTION_ONLY, Wording
-from rrmstats.results.inference import Inference
+from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, standardized
+from rrmstats.results.explanations import (
+    AT_BOUND,
+    BY_FAMILY,
+    DIRECTION_ONLY,
+    ExplainedDistances,
+    Wording,
+)
+from rrmstats.results.inference import Inference, check_order
 from rrmstats.results.means import MeanPrediction
-from rrmstats.results.outliers import standardized
-from rrmstats.results.pictures import drawn
-from rrmstats.results.refusals import refused
-from rrmstats.results.row_order import check_order
-from rrmstats.results.steps import SECOND_STEP
-from rrmstats.results.wrapper import wrapper_of
+from rrmstats.results.wrapper import refused, wrapper_of
 
 # Share of eps_bar from which the estimated share of bad rows counts as all of it.
 ALL_SPENT = 0.99

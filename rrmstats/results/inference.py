@@ -1,4 +1,4 @@
-"""Standard errors, tests and intervals of an estimate."""
+"""Standard errors, tests and intervals of an estimate, and checks of what users ask of them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,107 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.interchange import as_values
-from rrmstats.results.bootstrap import Replicates
 
 COV_TYPES = ("sandwich", "cluster", "HAC", "bootstrap")
+
+
+# Fraction of clean rows that are not flagged, where flags go by distances.
+LEVEL = 0.975
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """Parameters fitted to resampled data.
+
+    Attributes
+    ----------
+    replicates : ndarray, shape (n_boot, k)
+        Parameters fitted to each sample.
+    acceleration : ndarray, shape (k,)
+        That of the BCa intervals.
+    interval : {"bca", "percentile"}
+        Kind of the confidence intervals.
+    scheme : {"pairs", "stratified", "groups"}
+        How the samples were drawn.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+    ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
+    >>> res.bootstrap.n_boot, res.bootstrap.scheme
+    (50, 'pairs')
+    """
+
+    replicates: Array
+    acceleration: Array
+    interval: str
+    scheme: str
+
+    @property
+    def n_boot(self) -> int:
+        """Number of samples."""
+        return len(self.replicates)
+
+    def covariance(self) -> Array:
+        """Return the covariance of the parameters over the samples, shape (k, k).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
+        >>> bool(abs(res.bootstrap.covariance() - res.cov_params()).max(axis=None) < 1e-12)
+        True
+        """
+        return np.atleast_2d(np.cov(self.replicates, rowvar=False))
+
+    def intervals(self, params: Array, alpha: float) -> Array:
+        """Return percentile or BCa intervals, shape (k, 2).
+
+        The acceleration of BCa is the skewness of the influence functions over six.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
+        >>> res.bootstrap.intervals(res.params.to_numpy(), alpha=0.1).shape
+        (2, 2)
+        """
+        levels = np.tile([alpha / 2, 1 - alpha / 2], (len(params), 1))
+        if self.interval == "bca":
+            below = (self.replicates < params).mean(axis=0)
+            bias = norm.ppf(np.clip(below, 0.5 / self.n_boot, 1 - 0.5 / self.n_boot))
+            z = bias[:, None] + norm.ppf(levels)
+            levels = norm.cdf(bias[:, None] + z / (1 - self.acceleration[:, None] * z))
+        return np.array(
+            [np.quantile(draws, q) for draws, q in zip(self.replicates.T, levels, strict=True)]
+        )
+
+    def describe(self) -> str:
+        """Return what was done in a few words.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
+        >>> res.bootstrap.describe()
+        'pairs bootstrap, 50 samples, BCa intervals'
+        """
+        name = {"bca": "BCa", "percentile": "percentile"}[self.interval]
+        return f"{self.scheme} bootstrap, {self.n_boot} samples, {name} intervals"
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,3 +266,38 @@ def shifted_intervals(ends: Array, errors: Array, shift: Array) -> Array:
     moved = center + shift[:, None] + narrower[:, None] * (ends - center)
     low, high = moved.T
     return np.column_stack([np.minimum(low, center[:, 0]), np.maximum(high, center[:, 0])])
+
+
+def skewness(influence: Array) -> Array:
+    """Return the sum of cubes over that of squares to the power 1.5, shape (k,)."""
+    square = (influence**2).sum(axis=0)
+    cube = (influence**3).sum(axis=0)
+    return np.divide(cube, square**1.5, out=np.zeros_like(cube), where=square > 0)
+
+
+def check_order(
+    name: str, values: Any, labels: pd.Index | None, dropped: Sequence[int] | None = None
+) -> None:
+    """Raise where a Series has the labels of the rows, but in another order.
+
+    `labels` are those of the rows that are left; `dropped` the positions of those that are not.
+    """
+    if not isinstance(values, pd.Series) or labels is None:
+        return
+    gone = np.asarray([] if dropped is None else dropped, dtype=int)
+    if len(values) != len(labels) + len(gone):
+        return
+    left = values.index.delete(gone)
+    if not left.equals(labels) and labels.isin(values.index).all():
+        raise ValueError(
+            f"{name} has the labels of the data in another order; reindex it like the data"
+        )
+
+
+def checked_level(level: float | None) -> float:
+    """Return a level of flags, the usual one for None; raise where it is not one."""
+    if level is None:
+        return LEVEL
+    if not 0 < level < 1:
+        raise ValueError(f"level must be in (0, 1), got {level:g}")
+    return level

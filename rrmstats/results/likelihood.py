@@ -12,15 +12,13 @@ from statsmodels.discrete.discrete_margins import DiscreteMargins
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.likelihood import LikelihoodEstimate
-from rrmstats.results.base import RRMResults
+from rrmstats.results.base import SECOND_STEP, RRMResults
 from rrmstats.results.explanations import BY_FAMILY, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.likelihood_effects import marginal_effects, predicted_means
-from rrmstats.results.loss_flags import loss_cutoff, loss_distances
 from rrmstats.results.means import MeanPrediction
-from rrmstats.results.refusals import refused
-from rrmstats.results.steps import SECOND_STEP
-from rrmstats.results.wrapper import wrapper_of
+from rrmstats.results.own_loss import loss_cutoff, loss_distances
+from rrmstats.results.wrapper import refused, wrapper_of
 
 NO_SATURATED = (
     "The loss is minus the log-likelihood, because the largest value that it could have is not "

@@ -18,13 +18,11 @@ from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
-from rrmstats.results.base import RRMResults
+from rrmstats.results.base import RRMResults, drawn
 from rrmstats.results.explanations import DIRECTION_ONLY, LABELS, Wording
 from rrmstats.results.inference import Inference
-from rrmstats.results.pictures import drawn
 from rrmstats.results.prediction import ProbabilityPrediction
-from rrmstats.results.refusals import refused
-from rrmstats.results.wrapper import wrapper_of
+from rrmstats.results.wrapper import refused, wrapper_of
 
 PRIORS = (
     "The slopes have weak prior distributions (Cauchy; Gelman et al. 2008), which keep them "

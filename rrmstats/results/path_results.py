@@ -20,11 +20,11 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import Good
 from rrmstats.core.steps import second_steps
 from rrmstats.report import write_path_report
+from rrmstats.results.base import ONE_STEP
 from rrmstats.results.grouping import GroupView
 from rrmstats.results.inference import Inference
 from rrmstats.results.path_summary import make_path_summary
 from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
-from rrmstats.results.steps import ONE_STEP
 
 
 class RRMPath:

