@@ -17,7 +17,6 @@ from rrmstats.core.blocks import (
     Along,
     Blocks,
     Call,
-    Chosen,
     Leaf,
     Reduction,
     Repeated,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rrmstats.core.block_array import aligned, blocked, row_sums, smallest, taken
-from rrmstats.core.design import Thinned, exact_fit, orthogonal_fit, solve_gram, triangle
+from rrmstats.core.blocks import sample_places
+from rrmstats.core.design import Thinned, exact_fit, orthogonal_fit, solve_gram
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import column_frame, independent_rows
@@ -23,9 +24,6 @@ PAIRS_MAX = 400_000
 # Newton steps of a weighted fit, and those that improve a start.
 FIT_STEPS = 50
 IMPROVING_STEPS = 2
-# Rows from which the first steps of a fit to rows in blocks are, and their number: no more, since
-# a part of the rows may have no finite fit.
-START_ROWS, START_STEPS = 5_000, 8
 # Columns from which a Hessian costs more than all gradients of a descent: it costs as much as k
 # gradients, and a descent by gradients takes about a hundred steps where Newton's takes a few.
 WIDE = 50
@@ -102,7 +100,14 @@ class LinearProblem(EstimableProblem):
         return part
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
-        """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k)."""
+        """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k).
+
+        Of rows in blocks it is that on a sample, for a start.
+        """
+        if self.blocks is not None:
+            places = sample_places(self.n_obs)
+            (share,) = taken(places, aligned(weights, self.blocks))
+            return self.take(places).weighted_fit(share / share.sum(), theta)
         batch = weights.reshape(-1, self.n_obs)
         if theta is None:
             start = self.start(batch)

@@ -20,8 +20,8 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget
 from rrmstats.core.problem import SmoothProblem
 
-# Size of a step, in the metric of the risk, and gap of the divergence, relative to the budget, after
-# which the next is as small as rounding; and most steps.
+# Size of the last step, in the metric of the risk, and gap of the divergence, relative to the
+# budget; and most steps.
 LAST_STEP, LAST_GAP, MOST_STEPS = 1e-10, 1e-10, 30
 # Largest change of ln(lambda) in a step.
 FARTHEST_STEP = 1.0
@@ -43,7 +43,7 @@ class Sums(NamedTuple):
     curvature: Array
 
     def step(self, lambda_: float, budget: float, hessian: Array | None) -> NewtonStep:
-        """Return Newton's step; with the given Hessian of the concentrated risk, if there is one."""
+        """Return Newton's step, by a given Hessian of the concentrated risk or its own."""
         mean, gradient = self.first / self.mass, self.gradient / self.mass
         tempered = 0 < lambda_ < np.inf
         beta = 1.0 / lambda_ if tempered else 0.0

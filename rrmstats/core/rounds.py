@@ -21,8 +21,9 @@ from rrmstats.core.entropy import Array
 
 T = TypeVar("T")
 
-# Relative change of the results of a run from which no further pass is needed, and most rounds.
-SETTLED, MOST_ROUNDS = 1e-10, 12
+# Relative change of the parameters to expect of a further round that is not worth a pass, what
+# that of standard errors counts for beside it, and most rounds.
+SETTLED, OF_ERRORS, MOST_ROUNDS = 3e-9, 0.1, 12
 # Sums of one place, as a loop has them, that are one where they differ by less, and most others.
 NEAR, MOST_ASKED = 0.1, 3
 
@@ -97,13 +98,12 @@ class Rounds:
         total = Fused((task,))(self.sample)
         assert total is not None
         now = Asked(task, _each(lambda value: self.factor * value, total[0]))
-        place = _place_in_code()
+        place = _place_in_code(), len(_flat(now.of_sample))
         others = [one for one in self._asked.get(place, []) if now.distance(one) > NEAR]
         self._asked[place] = [*others[-MOST_ASKED:], now]
-        known = self._read.get(place)
-        if not known:
+        if place not in self._read:
             return now.of_sample
-        nearest = min(known, key=now.distance)
+        nearest = min(self._read[place], key=now.distance)
         return _each(lambda one, two: one + two, now.of_sample, nearest.off)
 
     def reduced(self, task: Callable[[Leaves], T]) -> T:
@@ -127,7 +127,9 @@ class Rounds:
             self._read.setdefault(place, []).append(one._replace(off=off))
 
 
-def in_rounds(blocks: Blocks | None, run: Callable[[], T], numbers: Callable[[T], Array]) -> T:
+def in_rounds(
+    blocks: Blocks | None, run: Callable[[], T], numbers: Callable[[T], tuple[Array, Array]]
+) -> T:
     """Return what a fit gives for all rows.
 
     Parameters
@@ -137,27 +139,34 @@ def in_rounds(blocks: Blocks | None, run: Callable[[], T], numbers: Callable[[T]
     run : callable
         The fit, from the beginning.
     numbers : callable
-        What is compared between runs, an array of numbers.
+        What tells whether it has settled: parameters and standard errors.
     """
     if blocks is None:
         return run()
     blocks.rounds = rounds = Rounds(blocks)
-    last, change = None, np.inf
+    last, change = None, 1.0
     try:
         for _ in range(MOST_ROUNDS):
             found = run()
             if rounds.factor == 1:
                 return found
             now, before = numbers(found), change
-            if last is not None and last.shape == now.shape:
-                change = float(np.max(np.abs(now - last) / np.abs(now).clip(1e-300), initial=0.0))
-            if change * min(change / before, 1.0) <= SETTLED:
-                break
+            if last is not None:
+                params, errors = map(_relative_change, last, now)
+                change = max(params, OF_ERRORS * errors)
+                if change * min(change / before, 1.0) <= SETTLED:
+                    break
             last = now
             rounds.read()
         return found
     finally:
         blocks.rounds = None
+
+
+def _relative_change(before: Array, after: Array) -> float:
+    """Return the largest change of numbers relative to the largest of them."""
+    size = np.abs(after).max(initial=np.finfo(float).tiny)
+    return float(np.abs(after - before).max(initial=0.0) / size)
 
 
 def decided_once(blocks: Blocks | None, function: Callable[[], T]) -> T:
@@ -177,7 +186,7 @@ def _each(function: Callable[..., Any], *trees: Any) -> Any:
 def _flat(tree: Any) -> Array:
     """Return numbers, arrays, or tuples of these as one array."""
     if isinstance(tree, tuple):
-        return np.concatenate([_flat(part) for part in tree])
+        return np.concatenate([np.empty(0), *(_flat(part) for part in tree)])
     return np.ravel(tree).astype(float)
 
 

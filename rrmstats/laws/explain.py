@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rrmstats.core.block_array import row_sums
+from rrmstats.core.block_array import in_blocks, row_sums
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, best_of_each, of_groups
+from rrmstats.core.rounds import decided_once
 from rrmstats.laws.em import TINY, Fit, fitted
 from rrmstats.laws.mixture import NO_BAD_ROWS, BadRows, GoodLaw, Mixture, Share
 from rrmstats.laws.rows import Responses, Rows
@@ -98,14 +100,19 @@ def explained_rows(
         Largest share of bad rows.
     """
     n = len(rows.seen.endog)
-    some = rows
-    if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
-        some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
-    starts = [*candidates, *_without_zeros(some, laws, candidates)]
-    fits = all_fits(some, laws, starts, eps_bar)
-    best, converged = _best(fits)
-    told = _explained(best, fits, len(laws.good.bounds[0]))
-    if some is not rows:
+
+    def decide() -> tuple[Fit, bool, Explained, bool]:
+        some = rows
+        if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
+            some = rows.take(sample_places(n))
+        starts = [*candidates, *_without_zeros(some, laws, candidates)]
+        fits = all_fits(some, laws, starts, eps_bar)
+        best, converged = _best(fits)
+        told = _explained(best, fits, len(laws.good.bounds[0]))
+        return best, converged, told, some is rows
+
+    best, converged, told, all_rows = decided_once(in_blocks(rows.seen.endog), decide)
+    if not all_rows:
         best, converged = rooted(replace(best, rows=rows))
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)

@@ -13,6 +13,7 @@ from rrmstats.core.consistency import untilted_variance
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
 from rrmstats.core.explanations import Bad, Explained, of_groups, without_comparison
+from rrmstats.core.rounds import decided_once
 from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
@@ -159,7 +160,9 @@ class ComponentsProblem(SubspaceProblem):
             off = 1.0 * (found.losses > 0) * (setting.eps_bar > 0)
             told = without_comparison(of_groups(off, setting.groups), first.eps_hat)
             return replace(first, first=first, explained=told)
-        plane = explained_plane(self, found, setting, self.codim)
+        plane = decided_once(
+            self.blocks, lambda: explained_plane(self, found, setting, self.codim)
+        )
         mixture, (good, pull) = plane.mixture, plane.probabilities(self.data)
         location = mixture.coef[0].sum(axis=0)
         basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, : self.q]

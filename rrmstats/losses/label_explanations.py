@@ -10,11 +10,13 @@ import numpy as np
 from scipy.special import chdtri, expit
 
 from rrmstats.core.block_array import aligned, blocked, taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
+from rrmstats.core.rounds import decided_once
 from rrmstats.core.setting import Setting
 from rrmstats.laws.labels import (
     BOTH_ENDS,
@@ -151,9 +153,13 @@ def explained_labels(
     law = FlippedLabels(
         plain.endog, plain.exog, counts, back, eps_bar, NO_FLIPS, setting.maxiter, offset
     )
-    some, some_columns = some_rows(law, columns, DECIDING_ROWS)
-    units = clipped_spread(some_columns, some.counts)[:, None] * back
-    found = explain_labels(replace(some, units=units), some_columns, theta)
+
+    def decide() -> tuple[FlippedLabels, Array, list[tuple[LabelFit, Explanation]]]:
+        some, some_columns = some_rows(law, columns, DECIDING_ROWS)
+        units = clipped_spread(some_columns, some.counts)[:, None] * back
+        return some, units, explain_labels(replace(some, units=units), some_columns, theta)
+
+    some, units, found = decided_once(plain.blocks, decide)
     fit, chosen = found[0]
     whole = replace(law, units=units, flips=fit.law.flips)
     shift, added = unseen_flips([each for each, _ in found])
@@ -172,8 +178,9 @@ def some_rows(law: FlippedLabels, columns: Array, most: int) -> tuple[FlippedLab
     n = len(columns)
     if not blocked(law.exog) and n <= most:
         return law, columns
-    count = min(n, most)
-    return taken_rows(law, columns, np.arange(count) * n // count)
+    drawn = sample_places(n)
+    count = min(len(drawn), most)
+    return taken_rows(law, columns, drawn[np.arange(count) * len(drawn) // count])
 
 
 def taken_rows(

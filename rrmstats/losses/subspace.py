@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_map
+from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import sign_frame
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
@@ -73,14 +73,8 @@ class SubspaceProblem(MomentProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
-        if self.blocks is not None:
-            return self.moment_fit(self.moments(aligned(weights, self.blocks)))
         point = weights @ self.data * self.demean
         return self._leading(point, weighted_scatter(self.data, weights, point))
-
-    def moment_fit(self, moments: Array) -> Array:
-        """Return the fit to rows of given moments, shape (d + d * q,); see `moments`."""
-        return self._leading(*self.central(moments))
 
     def _leading(self, point: Array, moment: Array) -> Array:
         """Return theta of a point and the leading eigenvectors of a covariance."""

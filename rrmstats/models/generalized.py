@@ -217,7 +217,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         """Return half the unit deviances."""
         family = loss_family(self.family)
         endog, offset = as_floats(self.endog), as_floats(self._offset_exposure)
-        if self._held is None:
+        if not self._in_partitions:
             offset = np.broadcast_to(offset, endog.shape).copy()
         return GeneralizedProblem(
             endog,
