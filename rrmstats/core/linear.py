@@ -10,6 +10,7 @@ import numpy as np
 
 from rrmstats.core.block_array import aligned, blocked, row_sums, smallest, taken
 from rrmstats.core.blocks import sample_places
+from rrmstats.core.descent import newton_steps
 from rrmstats.core.design import Thinned, exact_fit, orthogonal_fit, solve_gram
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
@@ -23,6 +24,8 @@ CHUNK = 4096
 PAIRS_MAX = 400_000
 # Newton steps of a weighted fit, and those that improve a start.
 FIT_STEPS = 50
+# Decrease of the weighted loss that a last step on rows in blocks expects, relative to one.
+FIT_TOL = 1e-20
 IMPROVING_STEPS = 2
 # Columns from which a Hessian costs more than all gradients of a descent: it costs as much as k
 # gradients, and a descent by gradients takes about a hundred steps where Newton's takes a few.
@@ -100,14 +103,9 @@ class LinearProblem(EstimableProblem):
         return part
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
-        """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k).
-
-        Of rows in blocks it is that on a sample, for a start.
-        """
+        """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k)."""
         if self.blocks is not None:
-            places = sample_places(self.n_obs)
-            (share,) = taken(places, aligned(weights, self.blocks))
-            return self.take(places).weighted_fit(share / share.sum(), theta)
+            return self._fit_in_blocks(aligned(weights, self.blocks), theta)
         batch = weights.reshape(-1, self.n_obs)
         if theta is None:
             start = self.start(batch)
@@ -115,6 +113,21 @@ class LinearProblem(EstimableProblem):
             start = np.broadcast_to(theta, (*weights.shape[:-1], self.n_params))
             start = start.reshape(-1, self.n_params).copy()
         return self._newton(batch, start, FIT_STEPS).reshape(*weights.shape[:-1], -1)
+
+    def _fit_in_blocks(self, weights: Array, theta: Array | None) -> Array:
+        """Return the minimizer from `theta`, or from that on a sample, shape (k,)."""
+        if theta is None:
+            places = sample_places(self.n_obs)
+            (share,) = taken(places, weights)
+            theta = self.take(places).weighted_fit(share / share.sum())
+        for _ in range(FIT_STEPS):
+            kernel = partial(_slopes_at, self.with_rows, theta)
+            gradient, hessian = row_sums(kernel, weights, *self.row_arrays)
+            step = newton_steps(gradient[None], hessian[None])[0][0]
+            theta = self.retract(theta, step)
+            if abs(gradient @ step) <= FIT_TOL:
+                break
+        return theta
 
     def start(self, weights: Array) -> Array:
         """Return parameters from which a weighted fit starts, shape (..., k)."""
@@ -336,6 +349,14 @@ class LinearProblem(EstimableProblem):
             if not sound[i]:
                 solution[i] = orthogonal_fit(self.exog, targets[i], weights[i])
         return solution
+
+
+def _slopes_at(
+    make: Callable[..., LinearProblem], theta: Array, weights: Array, *arrays: Array
+) -> tuple[Array, Array]:
+    """Return gradient (k,) and Hessian (k, k) of the weighted losses of some rows."""
+    gradient, _, hessian = make(*arrays).tilted_sums(theta, 0.0 * weights, weights, 0.0)
+    return gradient, hessian
 
 
 def weighted_gram(exog: Array, weights: Array) -> Array:
