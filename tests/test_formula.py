@@ -3,6 +3,7 @@
 import numpy as np
 import patsy
 import pytest
+import statsmodels.formula
 from model_table import MODELS, frame
 from numpy.testing import assert_allclose
 
@@ -32,6 +33,36 @@ def case(request):
 def expected(case):
     function, _, formula, kwargs = case
     return function(formula.format("np.exp"), frame(), 0.2, **kwargs).fit(steps=1).params
+
+
+@pytest.fixture(params=["patsy", "formulaic"])
+def engine(request, monkeypatch):
+    """Choose one of statsmodels' formula engines."""
+    pytest.importorskip("formulaic")
+    if not hasattr(statsmodels.formula, "options"):
+        pytest.skip("statsmodels 0.14 has patsy alone")
+    monkeypatch.setattr(statsmodels.formula.options, "_formula_engine", request.param)
+    return request.param
+
+
+def test_both_engines_of_statsmodels(case, engine):
+    function, _, formula, kwargs = case
+    data = frame()
+    data.loc[data.index[3], "x"] = np.nan
+    res = function(formula.format("np.exp"), data, 0.2, **kwargs).fit(steps=1)
+    expected = function(formula.format(""), data.assign(x=np.exp(data["x"])), 0.2, **kwargs).fit(
+        steps=1
+    )
+    assert_allclose(res.params, expected.params, rtol=1e-8)
+    spec = getattr(res.model, "design_info", None) or res.model.data.model_spec
+    assert type(spec).__module__.startswith(engine)
+    new = frame()[10:15]
+    for name in ("transform", "mahalanobis", "predict"):
+        if hasattr(res, name) and not (name == "predict" and hasattr(res, "mahalanobis")):
+            found = getattr(res, name)(new)
+            transformed = getattr(expected, name)(new.assign(x=np.exp(new["x"])))
+            assert_allclose(found, transformed, rtol=1e-8)
+            break
 
 
 @pytest.mark.parametrize("by", ["function", "class"])

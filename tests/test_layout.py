@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "report": {"files", "optional", "plotting"},
     "results": {"core", "losses", "plotting", "report", "interchange"},
     "partitions": {"core", "optional"},
-    "models": {"core", "losses", "results", "partitions", "optional", "interchange"},
+    "models": {"core", "laws", "losses", "results", "partitions", "optional", "interchange"},
     "datasets": set(),
     "files": set(),
     "interchange": set(),

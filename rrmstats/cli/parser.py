@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import rrmstats
+from rrmstats.cli import commands
 from rrmstats.cli.errors import UsageError
-from rrmstats.cli.fits import run_fit
-from rrmstats.cli.formats import SUMMARIES
-from rrmstats.cli.making import FAMILIES, LINKS, MODELS
-from rrmstats.cli.paths import run_path
-from rrmstats.cli.safe_formulas import ALLOWED
-from rrmstats.cli.shipped import run_datasets
+from rrmstats.cli.model import FAMILIES, LINKS, MODELS
+from rrmstats.cli.safe import ALLOWED
+from rrmstats.cli.summaries import SUMMARIES
 from rrmstats.cli.tables import DECIMALS, FORMATS, SUFFIXES
 
 FORMULA = (
@@ -23,6 +21,8 @@ FORMULA = (
     "give --safe"
 )
 DATA = f"file ({', '.join(SUFFIXES)}), or - for standard input"
+BOUND = "upper bound on the share of bad rows, in [0, 1) (default: chosen from the data)"
+FORCE = "replace files that exist"
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -46,146 +46,95 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0; 1 where the data or the files do not allow it; 2 for wrong usage.",
     )
     parser.add_argument("--version", action="version", version=f"rrmstats {rrmstats.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_fit(commands)
-    _add_path(commands)
-    _add_datasets(commands)
-    _add_replicate(commands)
-    _add_demo(commands)
-    return parser
+    added = parser.add_subparsers(required=True, metavar="COMMAND")
 
+    def command(name: str, run: Callable[..., None], text: str) -> Callable[..., Any]:
+        described = f"{text[0].upper()}{text[1:]}."
+        new = added.add_parser(name, help=text, description=described)
+        new.set_defaults(run=run)
+        return new.add_argument
 
-def _command(commands: Any, name: str, run: Callable[..., None], text: str) -> Any:
-    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.set_defaults(run=run)
-    return parser
+    option = command("fit", commands.run_fit, "fit a model to a file of data")
+    _add_model(option)
+    option("--eps-bar", type=_bound, default="auto", metavar="SHARE", help=BOUND)
+    text = "of the summary (default: text)"
+    option("--format", choices=SUMMARIES, default="text", help=text)
+    _add_file(option, "--out", "write the summary to a file, not to standard output")
+    _add_file(option, "--report", "write tables and pictures as one HTML page")
+    _add_file(option, "--weights", "write the data with weight, outlier and residual beside it")
 
-
-def _add_fit(commands: Any) -> None:
-    parser = _command(commands, "fit", run_fit, "fit a model to a file of data")
-    _add_model(parser)
-    parser.add_argument(
-        "--eps-bar",
-        type=_bound,
-        default="auto",
-        metavar="SHARE",
-        help="upper bound on the share of bad rows, in [0, 1) (default: chosen from the data)",
-    )
-    parser.add_argument(
-        "--format", choices=SUMMARIES, default="text", help="of the summary (default: text)"
-    )
-    _add_file(parser, "--out", "write the summary to a file, not to standard output")
-    _add_file(parser, "--report", "write tables and pictures as one HTML page")
-    _add_file(parser, "--weights", "write the data with weight, outlier and residual beside it")
-    _add_switches(parser)
-
-
-def _add_path(commands: Any) -> None:
     text = "fit a model at all values of eps_bar, and tell what changes"
-    parser = _command(commands, "path", run_path, text)
-    _add_model(parser)
-    _add_file(parser, "--report", "write a page to explore (needs plotly)")
-    _add_file(parser, "--plot", "write a picture: .png, .pdf or .svg")
-    _add_file(parser, "--table", "write the estimates at each value")
-    _add_switches(parser)
+    option = command("path", commands.run_path, text)
+    _add_model(option)
+    _add_file(option, "--report", "write a page to explore (needs plotly)")
+    _add_file(option, "--plot", "write a picture: .png, .pdf or .svg")
+    _add_file(option, "--table", "write the estimates at each value")
 
-
-def _add_model(parser: Any) -> None:
-    parser.add_argument("formula", metavar="FORMULA", help=FORMULA)
-    parser.add_argument("data", metavar="DATA", help=DATA)
-    parser.add_argument("--model", choices=MODELS, default="ols", help="(default: ols)")
-    parser.add_argument("--steps", type=int, choices=(1, 2), default=2, help="1 or 2 (default: 2)")
-    parser.add_argument("--efficiency", type=_efficiency, help=argparse.SUPPRESS)
-    parser.add_argument("--family", choices=FAMILIES, help="for glm (default: gaussian)")
-    parser.add_argument("--link", choices=LINKS, help="for glm (default: that of the family)")
-    parser.add_argument("--level", help="for logit: the value of the response that counts as 1")
-    parser.add_argument("--exposure", metavar="COLUMN", help="for poisson and glm with a log link")
-    parser.add_argument("--groups", metavar="COLUMN", help="groups of rows that share a weight")
-    parser.add_argument("--n-components", type=_count, metavar="K", help="for pca (default: 1)")
-    parser.add_argument(
-        "--input-format", choices=FORMATS, help="of DATA (default: by its name; csv for -)"
-    )
-    parser.add_argument(
-        "--sep", type=_sign, metavar="CHAR", help="between values of CSV (default: a comma)"
-    )
-    parser.add_argument(
-        "--decimal", choices=DECIMALS, default=DECIMALS[0], help="in numbers of CSV (default: .)"
-    )
-
-
-def _add_file(parser: Any, option: str, text: str) -> None:
-    parser.add_argument(option, type=Path, metavar="FILE", help=text)
-
-
-def _add_switches(parser: Any) -> None:
-    parser.add_argument("--safe", action="store_true", help=f"allow only {ALLOWED} in formulas")
-    _add_force(parser)
-
-
-def _add_force(parser: Any) -> None:
-    parser.add_argument("--force", action="store_true", help="replace files that exist")
-
-
-def _add_datasets(commands: Any) -> None:
     text = "list the data that ship, or print one of them as CSV"
-    parser = _command(commands, "datasets", run_datasets, text)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="data to print")
+    option = command("datasets", commands.run_datasets, text)
+    option("name", nargs="?", metavar="NAME", help="data to print")
 
+    text = "run the experiments of the paper, in a checkout"
+    option = command("replicate", commands.run_replicate, text)
+    text = "such as figure3a, or short, 3a; tables (default: all)"
+    option("name", nargs="?", metavar="NAME", help=text)
+    option("--runs", type=_count, help="runs of each (default: as in the paper)")
+    _add_file(option, "--out", "folder of pictures and tables", "rrmstats_replication", "DIR")
+    text = "processes, where joblib is installed (default: %(default)s)"
+    option("--jobs", type=_count, default=2, help=text)
 
-def _add_replicate(commands: Any) -> None:
-    text = "run the experiments of the paper"
-    parser = _command(commands, "replicate", _run_replicate, text)
-    parser.add_argument(
-        "name",
-        nargs="?",
-        metavar="NAME",
-        help="such as figure3a, or short, 3a; tables (default: all)",
-    )
-    parser.add_argument("--runs", type=_count, help="runs of each (default: as in the paper)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("rrmstats_replication"),
-        metavar="DIR",
-        help="folder of pictures and tables (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--jobs",
-        type=_count,
-        default=2,
-        help="processes, where joblib is installed (default: %(default)s)",
-    )
-
-
-def _run_replicate(args: argparse.Namespace) -> None:
-    from rrmstats.cli.paper import run_replicate  # experiments take long to import
-
-    run_replicate(args)
-
-
-def _run_demo(args: argparse.Namespace) -> None:
-    from rrmstats.cli.demo import run_demo
-
-    run_demo(args)
-
-
-def _add_demo(commands: Any) -> None:
     text = "fit the stars of CYG OB1 and compare with least squares (the default)"
-    parser = _command(commands, "demo", _run_demo, text)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("rrmstats_demo.png"),
-        metavar="FILE",
-        help="picture (default: %(default)s)",
-    )
-    _add_force(parser)
+    option = command("demo", commands.run_demo, text)
+    _add_file(option, "--out", "picture", "rrmstats_demo.png")
+    option("--force", action="store_true", help=FORCE)
+    return parser
+
+
+def _add_model(option: Callable[..., Any]) -> None:
+    option("formula", metavar="FORMULA", help=FORMULA)
+    option("data", metavar="DATA", help=DATA)
+    option("--model", choices=MODELS, default="ols", help="(default: ols)")
+    option("--steps", type=int, choices=(1, 2), default=2, help="1 or 2 (default: 2)")
+    option("--efficiency", type=_efficiency, help=argparse.SUPPRESS)
+    option("--family", choices=FAMILIES, help="for glm (default: gaussian)")
+    option("--link", choices=LINKS, help="for glm (default: that of the family)")
+    option("--level", help="for logit: the value of the response that counts as 1")
+    option("--exposure", metavar="COLUMN", help="for poisson and glm with a log link")
+    option("--groups", metavar="COLUMN", help="groups of rows that share a weight")
+    text = "for pca: their number, or the share of the variance (default: 1)"
+    option("--n-components", type=_components, metavar="K", help=text)
+    text = "of DATA (default: by its name; csv for -)"
+    option("--input-format", choices=FORMATS, help=text)
+    option("--sep", type=_sign, metavar="CHAR", help="between values of CSV (default: a comma)")
+    text = "in numbers of CSV (default: .)"
+    option("--decimal", choices=DECIMALS, default=DECIMALS[0], help=text)
+    option("--safe", action="store_true", help=f"allow only {ALLOWED} in formulas")
+    option("--force", action="store_true", help=FORCE)
+
+
+def _add_file(
+    option: Callable[..., Any], name: str, text: str, default: str = "", metavar: str = "FILE"
+) -> None:
+    path = Path(default) if default else None
+    shown = f"{text} (default: {default})" if default else text
+    option(name, type=Path, default=path, metavar=metavar, help=shown)
 
 
 def _count(text: str) -> int:
     """Return a whole number from 1 on, or raise what argparse reports."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more, got {text!r}")
+    return int(text)
+
+
+def _components(text: str) -> float:
+    """Return a whole number from 1 on or a share, or raise what argparse reports."""
+    if 0 < _number(text) < 1:
+        return _number(text)
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number, 1 or more, or a share in (0, 1), got {text!r}"
+        )
     return int(text)
 
 
@@ -202,7 +151,7 @@ def _bound(text: str) -> float | str:
     if text == "auto":
         return text
     share = _number(text)
-    if share is None or not 0 <= share < 1:
+    if not 0 <= share < 1:
         raise argparse.ArgumentTypeError(f"must be in [0, 1) or auto, got {text!r}")
     return share
 
@@ -210,13 +159,13 @@ def _bound(text: str) -> float | str:
 def _efficiency(text: str) -> float:
     """Return a share in (0, 1), or raise what argparse reports."""
     share = _number(text)
-    if share is None or not 0 < share < 1:
+    if not 0 < share < 1:
         raise argparse.ArgumentTypeError(f"must be in (0, 1), got {text!r}")
     return share
 
 
-def _number(text: str) -> float | None:
+def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        return None
+        return float("nan")

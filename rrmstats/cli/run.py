@@ -14,7 +14,6 @@ from statsmodels.tools.sm_exceptions import MissingDataError
 
 from rrmstats.cli.errors import CommandError, one_line
 from rrmstats.cli.parser import make_parser
-from rrmstats.cli.wording import error_in_shell, in_shell
 
 # What a shell reports of a process that Ctrl-C or a closed pipe has ended.
 INTERRUPTED, CLOSED_PIPE = 130, 141
@@ -58,13 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             args.run(args)
             print(end="", flush=True)
     except CommandError as error:
-        return failed(in_shell(one_line(error)), error.status)
+        return failed(one_line(error), error.status)
     except BrokenPipeError:
         silence_stdout()
         return CLOSED_PIPE
     except EXPECTED as error:
-        line = one_line(error) or type(error).__name__
-        return failed(error_in_shell(line), CommandError.status)
+        return failed(one_line(error) or type(error).__name__, CommandError.status)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
@@ -94,7 +92,7 @@ def warnings_in_lines() -> Iterator[list[str]]:
     seen: list[str] = []
 
     def show(message: Warning | str, *rest: Any, **more: Any) -> None:
-        line = in_shell(one_line(message))
+        line = one_line(message)
         if line not in seen:
             seen.append(line)
             print(f"rrmstats: warning: {line}", file=sys.stderr)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pandas.api.types import infer_dtype
@@ -28,6 +30,8 @@ FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 #: Signs before the decimals of a number.
 DECIMALS = (".", ",")
+# Options of pandas that leave each value as it is written.
+AS_WRITTEN = {"dtype": str, "keep_default_na": False}
 # The module that reads and writes a format.
 MODULES = {"parquet": "pyarrow", "excel": "openpyxl"}
 
@@ -58,7 +62,7 @@ class Source:
 
     def frame(self) -> pd.DataFrame:
         """Return the table with its columns typed and its rows numbered from 0."""
-        frame = self._parsed(as_text=False)
+        frame = self._parsed()
         for name in frame.columns:
             if infer_dtype(frame[name]) == "decimal":
                 frame[name] = frame[name].astype(float)
@@ -69,26 +73,14 @@ class Source:
 
         From text to text each value stays as it was written: 007 stays 007.
         """
-        return self._parsed(as_text=self.form in SEPARATORS and form in SEPARATORS)
+        return self._parsed(**AS_WRITTEN if {self.form, form} <= SEPARATORS.keys() else {})
 
-    def _parsed(self, as_text: bool) -> pd.DataFrame:
-        if not self.content.strip():
-            raise CommandError(f"{self.name} is empty")
-        if self.form in SEPARATORS and b"\0" in self.content[:1000]:
-            raise CommandError(
-                f"cannot read {self.name}: it is no text file in UTF-8; save it as one, or give "
-                "another --input-format"
-            )
-        if self._semicolons(alone=True):
-            raise CommandError(self._advice())
+    def _parsed(self, **options: Any) -> pd.DataFrame:
+        """Return a table with names of columns that are text and rows numbered from 0."""
         try:
-            sep = self.sep or SEPARATORS.get(self.form)
-            frame = parsed(self.content, self.form, sep, self.decimal, as_text)
-            if not frame.empty:
-                self._check_header(sep)
+            frame = self._read(options)
         except UnicodeDecodeError:
-            before = self.content.decode(errors="replace").partition("\ufffd")[0]
-            line = before.count("\n") + 1
+            line = self.content.decode(errors="replace").partition("\ufffd")[0].count("\n") + 1
             raise CommandError(
                 f"cannot read {self.name}: line {line} is not UTF-8 text; "
                 "save it in UTF-8, if it is a text file at all"
@@ -96,53 +88,11 @@ class Source:
         except (CommandError, ImportError, MemoryError):
             raise
         except Exception as error:  # the libraries raise errors of many classes
-            if self._semicolons():
-                raise CommandError(self._advice()) from None
+            self._check_semicolons()
             reason = str(error) or type(error).__name__
             raise CommandError(f"cannot read {self.name} as {self.form}: {reason}") from None
-        return self._checked(frame)
-
-    def _semicolons(self, alone: bool = False) -> bool:
-        """Return whether the header has more semicolons than separators, or them alone."""
-        if self.form not in SEPARATORS or self.sep is not None:
-            return False
-        header = self.content.lstrip().split(b"\n", 1)[0]
-        others = header.count(SEPARATORS[self.form].encode())
-        return header.count(b";") > others and not (alone and others)
-
-    def _advice(self) -> str:
-        return (
-            f"cannot read {self.name}: its values seem to be separated by semicolons; give "
-            "--sep ';' (and --decimal , if its numbers look like 1,5)"
-        )
-
-    def _check_header(self, sep: str | None) -> None:
-        """Raise where two columns have the same name, which pandas would change."""
-        if self.form == "parquet":
-            return
-        options = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
-        # The stubs of pandas know no keywords in a dictionary.
-        file = io.BytesIO(self.content)
-        if self.form == "excel":
-            names = pd.read_excel(file, engine="openpyxl", **options)  # type: ignore[call-overload]
-        else:
-            names = pd.read_csv(file, sep=sep, **options)  # type: ignore[call-overload]
-        if names.empty:
-            raise CommandError(f"the first row of {self.name} is empty; it must name the columns")
-        self._check_twice(names.iloc[0])
-
-    def _check_twice(self, names: Iterable[str]) -> None:
-        counts = Counter(name for name in names if name != "")
-        twice = sorted(name for name, count in counts.items() if count > 1)
-        if twice:
-            raise CommandError(f"{self.name} has columns of the same name: {', '.join(twice)}")
-
-    def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with names of columns that are text and rows numbered from 0."""
-        numbered = frame.index.equals(pd.RangeIndex(len(frame)))
-        if self.form in SEPARATORS and not numbered:
-            if self._semicolons():
-                raise CommandError(self._advice())
+        if self.form in SEPARATORS and not frame.index.equals(pd.RangeIndex(len(frame))):
+            self._check_semicolons()
             raise CommandError(
                 f"cannot read {self.name}: its rows have more values than its header has names"
             )
@@ -153,19 +103,47 @@ class Source:
             raise CommandError(f"{self.name} has no rows of data")
         return frame
 
+    def _read(self, options: dict[str, Any]) -> pd.DataFrame:
+        """Return the table as pandas reads it, after a look at its header."""
+        if not self.content.strip():
+            raise CommandError(f"{self.name} is empty")
+        file = io.BytesIO(self.content)
+        if self.form == "parquet":
+            return pd.read_parquet(file)
+        read: Callable[..., Any] = partial(pd.read_excel, engine="openpyxl")
+        if self.form in SEPARATORS:
+            if b"\0" in self.content[:1000]:
+                raise CommandError(
+                    f"cannot read {self.name}: it is no text file in UTF-8; save it as one, or "
+                    "give another --input-format"
+                )
+            self._check_semicolons(alone=True)
+            sep = self.sep or SEPARATORS[self.form]
+            read = partial(pd.read_csv, sep=sep, decimal=self.decimal, low_memory=False)
+        header = read(file, header=None, nrows=1, **AS_WRITTEN)
+        if header.empty:
+            raise CommandError(f"the first row of {self.name} is empty; it must name the columns")
+        self._check_twice(header.iloc[0])  # pandas would change a name that is there twice
+        file.seek(0)
+        return read(file, **options)
 
-def parsed(
-    content: bytes, form: str, sep: str | None, decimal: str, as_text: bool = False
-) -> pd.DataFrame:
-    """Return the content of a file as a table."""
-    file = io.BytesIO(content)
-    if form == "parquet":
-        return pd.read_parquet(file)
-    if form == "excel":
-        return pd.read_excel(file, engine="openpyxl")
-    kept = {"dtype": str, "keep_default_na": False} if as_text else {}
-    # The stubs of pandas know no keywords in a dictionary.
-    return pd.read_csv(file, sep=sep, decimal=decimal, low_memory=False, **kept)  # type: ignore[call-overload]
+    def _check_semicolons(self, alone: bool = False) -> None:
+        """Raise where the header has more semicolons than separators, or them alone."""
+        if self.form not in SEPARATORS or self.sep is not None:
+            return
+        header = self.content.lstrip().split(b"\n", 1)[0]
+        others = header.count(SEPARATORS[self.form].encode())
+        if header.count(b";") > others and not (alone and others):
+            raise CommandError(
+                f"cannot read {self.name}: its values seem to be separated by semicolons; give "
+                "--sep ';' (and --decimal , if its numbers look like 1,5)"
+            )
+
+    def _check_twice(self, names: Iterable[str]) -> None:
+        counts = Counter(name for name in names if name != "")
+        twice = sorted(name for name, count in counts.items() if count > 1)
+        if twice:
+            raise CommandError(f"{self.name} has columns of the same name: {', '.join(twice)}")
 
 
 def read_source(
@@ -190,7 +168,8 @@ def read_source(
     """
     if form is None:
         form = "csv" if data == STDIN else form_of(Path(data), "--input-format")
-    check_signs(form, sep, decimal)
+    if form not in SEPARATORS and (sep is not None or decimal != DECIMALS[0]):
+        raise UsageError(f"--sep and --decimal are for {' and '.join(SEPARATORS)}, not {form}")
     require_form(form)
     if data == STDIN:
         if sys.stdin is None:
@@ -202,12 +181,6 @@ def read_source(
         raise CommandError(f"there is no file {data}") from None
     except OSError as error:
         raise CommandError(f"cannot read {data}: {error.strerror}") from None
-
-
-def check_signs(form: str, sep: str | None, decimal: str) -> None:
-    """Raise where ``--sep`` or ``--decimal`` is given for a format that is no text."""
-    if form not in SEPARATORS and (sep is not None or decimal != DECIMALS[0]):
-        raise UsageError(f"--sep and --decimal are for {' and '.join(SEPARATORS)}, not {form}")
 
 
 def form_of(path: Path, option: str | None = None) -> str:

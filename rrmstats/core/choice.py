@@ -47,13 +47,16 @@ class Choice:
     @property
     def reason(self) -> str:
         """The choice in a sentence."""
-        found = f"{100 * self.share:.1f} % of the rows are" if self.share > 0 else "no row is"
+        found = "the share of bad rows" if self.share > 0 else "no bad rows"
         text = (
-            f"eps_bar = {self.eps_bar:g} was chosen automatically: {found} bad, and the margin "
-            f"for chance is {100 * self.margin:.1f} %"
+            f"eps_bar = {self.eps_bar:.3g} was chosen automatically: {found}, and a margin for "
+            f"chance of {100 * self.margin:.2g} %"
         )
-        if self.eps_bar >= self.bound:
-            text += "; it is the largest value allowed (eps_bar_max or the number of rows)"
+        if self.share + self.margin > self.bound:
+            text += (
+                f". Together they are more than the largest bound, {self.bound:.3g}, that "
+                "eps_bar_max and the number of rows allow"
+            )
         return text + "."
 
 

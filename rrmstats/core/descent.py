@@ -99,7 +99,7 @@ class Descent:
         smooth = self.problem if isinstance(self.problem, SmoothProblem) else None
         newton = smooth if accelerate and smooth is not None and smooth.newton_pays else None
         open_ = np.flatnonzero(~self._settled())
-        if newton is not None and newton.gradients_pay:
+        if newton is not None and newton.gradients_pay and len(open_):
             self._quasi_newton(newton, open_, tol)
         for _ in range(maxiter):
             if not len(open_):

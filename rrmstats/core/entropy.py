@@ -25,6 +25,8 @@ SATURATED = 1e150
 FARTHEST = 700.0
 # Rows looked at for a first guess of lambda.
 GUESS_ROWS = 512
+# What to do about an eps_bar that is none.
+ADVICE = "give the largest share of bad rows that you think possible, such as eps_bar=0.2"
 
 
 class EntropyWeights(NamedTuple):
@@ -121,17 +123,12 @@ def entropy_weights(
 
 def check_eps_bar(eps_bar: Any) -> float:
     """Return `eps_bar` as a float in [0, 1), or say what is wrong with it."""
-    if eps_bar is None:
-        raise TypeError(
-            "eps_bar is required: an upper bound on the fraction of corrupted rows, for example "
-            "eps_bar=0.2"
-        )
     number = eps_bar[()] if isinstance(eps_bar, np.ndarray) and eps_bar.ndim == 0 else eps_bar
     if isinstance(number, bool) or not isinstance(number, Real | Decimal):
-        raise TypeError(f"eps_bar must be a number in [0, 1), got {eps_bar!r}")
+        raise TypeError(f"eps_bar must be a number in [0, 1), got {eps_bar!r}; {ADVICE}")
     value = float(number)
     if not 0 <= value < 1:
-        raise ValueError(f"eps_bar must be in [0, 1), got {value:g}")
+        raise ValueError(f"eps_bar must be in [0, 1), got {value:g}; {ADVICE}")
     return value
 
 

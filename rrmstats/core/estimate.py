@@ -94,6 +94,11 @@ class Estimate:
         return self.setting.wnobs(self.problem.n_obs)
 
     @property
+    def explanation(self) -> str | None:
+        """The name of the explanation that was chosen; None where none was."""
+        return None if self.explained is None else self.explained.chosen.name
+
+    @property
     def rows_per_group(self) -> float:
         """Mean number of rows that share a weight."""
         return 1.0
@@ -130,6 +135,10 @@ class Estimate:
 
     def params_of(self, explanation: Explanation) -> Array | None:
         """Return the parameters under an explanation that was compared; None if not known."""
+        return None
+
+    def errors_of(self, explanation: Explanation, dependence: Dependence) -> Array | None:
+        """Return the standard errors of these parameters, shape (k,); None if not known."""
         return None
 
     def nonrobust_covariance(self) -> Array:
@@ -183,6 +192,9 @@ class EstimableProblem(SmoothProblem):
 
     #: Whether the second step starts from minima of the risk at several bounds.
     seeks_minima: bool = False
+    #: Whether the second step at a larger bound is that at a smaller one whose share it keeps;
+    #: those that seek minima are so.
+    nested: bool = False
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
         """Return the estimate of the first step, consistent where a correction is known.

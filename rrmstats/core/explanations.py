@@ -58,6 +58,8 @@ class Explanation:
         Share of bad rows, at most eps_bar.
     prob_bad : ndarray, shape (n,), or (g,)
         Probability of each row, or of each group, to be bad.
+    theta : ndarray, shape (k,), or None
+        Its parameters in the coordinates of the problem, where they are kept.
     """
 
     good: Good
@@ -66,6 +68,7 @@ class Explanation:
     penalty: float
     eps: float
     prob_bad: Array
+    theta: Array | None = None
 
     @property
     def name(self) -> str:

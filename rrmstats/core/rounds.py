@@ -102,7 +102,7 @@ class Rounds:
         others = [one for one in self._asked.get(place, []) if now.distance(one) > NEAR]
         self._asked[place] = [*others[-MOST_ASKED:], now]
         if place not in self._read:
-            return now.of_sample
+            return _each(np.copy, now.of_sample)  # the caller may write on it
         nearest = min(self._read[place], key=now.distance)
         return _each(lambda one, two: one + two, now.of_sample, nearest.off)
 
@@ -153,7 +153,8 @@ def in_rounds(
             now, before = numbers(found), change
             if last is not None:
                 params, errors = map(_relative_change, last, now)
-                change = max(params, OF_ERRORS * errors); print("  change %.0e %.0e"%(params,errors))
+                change = max(params, OF_ERRORS * errors)
+                print("  change %.0e %.0e" % (params, errors))
                 if change * np.fmin(change / before, 1.0) <= SETTLED:
                     break
             last = now

@@ -8,7 +8,7 @@ whether a larger one would change it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -116,11 +116,12 @@ def bounded(first: Estimate, robust: Estimate) -> Estimate:
     """Return the second step at the bound of a first step, given that at the largest bound."""
     # The share is not known where all rows lie on a hyperplane.
     bound, beyond = robust.setting.eps_bar, not robust.eps_hat <= first.setting.eps_bar
-    if first.problem.seeks_minima and not beyond:
+    nested = first.problem.seeks_minima or first.problem.nested
+    if nested and not beyond:
         own = seen_from(first, robust)
     else:
         found = replace(first.solution, elsewhere=minima(robust.solution))
-        own = first.problem.second_step(replace(first, solution=found))
+        own = first.problem.second_step(replace(first, solution=found, robust=robust))
     own = replace(own, first=first, largest=bound, robust=robust if beyond else None)
     return own
 
@@ -132,31 +133,23 @@ def follows_another(first: Estimate, theta: Array) -> bool:
     return bool(end.risk > lowest.risk + SAME_END * (lowest.risk - lowest.losses.min()))
 
 
-def differing_bound(own: Estimate, agrees: Callable[[Estimate], bool]) -> float:
-    """Return the least bound at which the second step no longer agrees with one that is given.
+def steps_beyond(own: Estimate) -> Iterator[tuple[float, Estimate]]:
+    """Return the bounds of a path above that of a second step, and the second steps there.
 
-    Parameters
-    ----------
-    own : Estimate
-        A second step that does not agree with that at the largest bound, its `robust`.
-    agrees : callable
-        Tell whether another second step agrees with it.
-
-    Returns
-    -------
-    float
-        A multiple of GRID, found by bisection, above the bound of `own`.
+    They end where all larger bounds have the second step of the largest one, `own.robust`; there
+    are none where `own` is that one. The candidates are those of `own` and of `own.robust`.
     """
-    assert own.robust is not None and own.first is not None
+    if own.robust is None or own.first is None:
+        return
     found = replace(own.first.solution, elsewhere=minima(own.robust.solution))
-    low = int(np.floor(own.setting.eps_bar / GRID + 1e-9))
-    high = max(int(np.ceil(own.robust.eps_hat / GRID - 1e-9)), low + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        setting = replace(own.setting, eps_bar=GRID * middle)
-        other = own.problem.second_step(replace(own.first, solution=found, setting=setting))
-        low, high = (middle, high) if agrees(other) else (low, middle)
-    return round(GRID * high, 9)
+    share = np.nan_to_num(own.robust.eps_hat, nan=own.largest)
+    place = int(np.floor(own.setting.eps_bar / GRID + 1e-9)) + 1
+    while GRID * place < share - 1e-9:
+        bound = round(GRID * place, 9)
+        at = replace(own.first, solution=found, setting=replace(own.setting, eps_bar=bound))
+        yield bound, own.problem.second_step(at)
+        place += 1
+    yield round(GRID * place, 9), own.robust
 
 
 def seen_from(first: Estimate, second: Estimate) -> Estimate:

@@ -49,7 +49,7 @@ def residual_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
     >>> from rrmstats.laws.densities import residual_densities
     >>> from rrmstats.laws.gaussian import PLAIN, Rows, started
     >>> rows = Rows(np.zeros((9, 1)), np.ones((9, 1)), np.ones(9))
-    >>> plain = started(rows, np.zeros((1, 1)), np.ones((1, 1)), PLAIN, 0.0, 0)
+    >>> plain = started(rows, [(np.zeros((1, 1)), np.ones((1, 1)))], [PLAIN], 0.0)
     >>> found = residual_densities(rows, plain, np.array([0.0, 1.0]))
     >>> found.good.round(3), found.bad
     (array([0.399, 0.242]), array([0., 0.]))

@@ -13,15 +13,14 @@ bad together or good together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
-from scipy.stats import chi2
-from scipy.stats import f as f_distribution
+from scipy.special import chdtri, digamma, fdtri, gammaln
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
@@ -95,8 +94,11 @@ KINDS = (
     *(Kind(Good.HEAVY_TAILS, bad) for bad in PARTS if bad is not Bad.NONE),
 )
 NUMBER = {kind: number for number, kind in enumerate(KINDS)}
-_GOOD = np.array([kind.good for kind in KINDS])
-_PARTS = np.array([PARTS[kind.bad] for kind in KINDS])
+#: Whether kinds have these good rows, (kinds,), and which of their parts are such, (kinds, 2).
+_NOISE = {good: np.array([kind.good is good for kind in KINDS]) for good in Good}
+_HAS = {
+    part: np.array([[each is part for each in PARTS[kind.bad]] for kind in KINDS]) for part in Part
+}
 
 
 class Frame(NamedTuple):
@@ -261,13 +263,17 @@ class Rows:
         return self.whole.sizes(self.exog)
 
     @cached_property
-    def _pairs(self) -> Array:
-        return (self.exog[:, :, None] * self.exog[:, None, :]).reshape(len(self.exog), -1)
+    def _pairs(self) -> tuple[Array, np.ndarray]:
+        """Products of two columns of X (n, q), and which of them those of all pairs (k, k) are."""
+        first, second = np.triu_indices(self.n_coef)
+        places = np.zeros((self.n_coef, self.n_coef), int)
+        places[first, second] = places[second, first] = np.arange(len(first))
+        return self.exog[:, first] * self.exog[:, second], places
 
     def grams(self, weights: Array, ridge: float) -> Array:
         """Return Gram matrices of the design under weights (b, n), shape (b, k, k)."""
-        k = self.n_coef
-        gram = (weights @ self._pairs).reshape(len(weights), k, k)
+        (products, places), k = self._pairs, self.n_coef
+        gram = (weights @ products)[:, places]
         size = np.einsum("bii->b", gram)[:, None, None] / max(k, 1)
         return gram + ridge * (size + NO_MASS) * np.eye(k)
 
@@ -285,26 +291,33 @@ class Rows:
             return (coef[:, :, 0] @ self.exog.T)[:, :, None]
         return np.asarray(self.exog @ coef)
 
-    def middle(self, weights: Array) -> tuple[Array, Array]:
-        """Return mean (p,) and a metric (p, p) in X of the rows with weight.
+    @cached_property
+    def far_square(self) -> Array:
+        """Squared distance of a row, or its group, that one good one in 1 / FAR exceeds."""
+        return np.asarray(chdtri(self.freedom * self.together.sizes, FAR))
 
-        In the metric, another row of the same normal distribution has a squared distance above 1
-        with probability FAR (Hotelling's T^2).
+    def neighborhood(self, weights: Array) -> Array:
+        """Return a map of X in which rows longer than 1 are far from those with weight.
+
+        Another row of the same normal distribution is with probability FAR (Hotelling's T^2). The
+        map is affine, shape (p + 1, p); zero where too few rows have weight.
         """
         varying, mass = self.whole.varying(self.exog), weights * self.counts
         m, p = float(mass.sum()), varying.shape[1]
         if not m > p + 1 > 1:
-            return np.zeros(p), np.zeros((p, p))
+            return np.zeros((p + 1, p))
         mean = mass @ varying / m
         centered = varying - mean
-        inverse = np.linalg.pinv((mass[:, None] * centered).T @ centered, hermitian=True)
-        most = p * (m + 1) / (m * (m - p)) * float(f_distribution.isf(FAR, p, m - p))
-        return mean, inverse / most
+        values, axes = np.linalg.eigh((mass[:, None] * centered).T @ centered)
+        most = p * (m + 1) / (m * (m - p)) * float(fdtri(p, m - p, 1 - FAR))
+        used = values > p * np.finfo(float).eps * values[-1]
+        root = axes * np.where(used, 1 / np.sqrt(most * np.where(used, values, 1.0)), 0.0)
+        return np.vstack([-mean @ root, root])
 
-    def far(self, mean: Array, metric: Array) -> np.ndarray:
-        """Tell which rows are far in X from a middle, shape (n,)."""
-        centered = self.whole.varying(self.exog) - mean
-        return np.asarray(np.einsum("ni,ij,nj->n", centered, metric, centered) > 1)
+    def far(self, near: Array) -> np.ndarray:
+        """Tell which rows are far in X from a neighborhood (p + 1, p), shape (n,)."""
+        length = near[0] + self.whole.varying(self.exog) @ near[1:]
+        return np.asarray(np.einsum("ni,ni->n", length, length) > 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,8 +328,6 @@ class Mixtures:
     ----------
     kind : ndarray of int, shape (b,)
         Places in KINDS.
-    candidate : ndarray of int, shape (b,)
-        Which start each comes from.
     coef : ndarray, shape (b, k, d)
     scatter : ndarray, shape (b, d, d)
     growth : ndarray, shape (b, p)
@@ -335,19 +346,18 @@ class Mixtures:
         Coefficients of the other line less those of the fit.
     size : ndarray, shape (b, 2)
         Scatter of each part over that of the good rows: c or v.
-    middle, metric : ndarray, shapes (b, p) and (b, p, p)
-        Mean and metric in X of the rows from which others are far.
+    near : ndarray, shape (b, p + 1, p)
+        The neighborhood in X from which other rows are far; see `Rows.neighborhood`.
     far : ndarray of bool, shape (b, n)
         Whether rows are far from the others in X.
     gain : ndarray, shape (b,)
-        What short tails add to the log-likelihood of normal ones.
+        What tails that are not normal add to the log-likelihood.
     good : ndarray, shape (b, n)
         Probability of each row to be good.
     log_likelihood : ndarray, shape (b,)
     """
 
     kind: np.ndarray
-    candidate: np.ndarray
     coef: Array
     scatter: Array
     growth: Array
@@ -357,8 +367,7 @@ class Mixtures:
     center: Array
     line: Array
     size: Array
-    middle: Array
-    metric: Array
+    near: Array
     far: np.ndarray
     gain: Array
     good: Array
@@ -368,25 +377,32 @@ class Mixtures:
         return len(self.kind)
 
     def take(self, places: np.ndarray | list[int]) -> Mixtures:
-        """Return some of the batch."""
+        """Return some of the batch, with arrays of their own."""
         return Mixtures(*(getattr(self, field.name)[places] for field in fields(self)))
 
     @staticmethod
-    def join(parts: list[Mixtures]) -> Mixtures:
+    def join(parts: Sequence[Mixtures]) -> Mixtures:
         """Return several batches as one."""
         names = [field.name for field in fields(Mixtures)]
         return Mixtures(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
-    def noise(self, *good: Good) -> np.ndarray:
-        """Tell whose good rows are of one of these kinds, shape (b,)."""
-        return np.isin(_GOOD[self.kind], np.array(good))
+    def started_as(self, kinds: Sequence[Kind], **changed: Array) -> Mixtures:
+        """Return the same of other kinds, whose likelihood is not known."""
+        number, unknown = [NUMBER[kind] for kind in kinds], np.full(len(self), -np.inf)
+        return replace(self, kind=np.array(number, int), log_likelihood=unknown, **changed)
 
-    def has(self, *parts: Part) -> np.ndarray:
-        """Tell which of the two parts of the bad rows are of one of these kinds, shape (b, 2)."""
-        return np.isin(_PARTS[self.kind], np.array(parts))
+    def noise(self, good: Good) -> np.ndarray:
+        """Tell whose good rows are like this, shape (b,)."""
+        return _NOISE[good][self.kind]
+
+    def has(self, part: Part) -> np.ndarray:
+        """Tell which of the two parts of the bad rows are like this, shape (b, 2)."""
+        return _HAS[part][self.kind]
 
     def pulls(self, square: Array, dim: int) -> Array:
         """Return the weights of good rows in the fit, from their squared distances (b, n)."""
+        if np.isinf(self.df).all():
+            return np.ones((len(self), 1))
         df = self.df[:, None]
         with np.errstate(invalid="ignore"):
             return np.where(np.isinf(df), 1.0, (df + dim) / (df + square))
@@ -399,31 +415,32 @@ class Mixtures:
     def offsets(self, rows: Rows, part: int, chosen: np.ndarray) -> Array:
         """Return where a part of the bad rows is expected, less the fit, (m, 1 or n, d).
 
-        `chosen`, shape (b,), tells which m mixtures of the batch.
+        `chosen` has the places of m mixtures of the batch.
         """
         found = self.center[chosen, part][:, None]
         if self.has(Part.LINE)[chosen, part].any():
             found = found + rows.fitted(self.line[chosen])
         return found
 
-    def n_extra(self, rows: Rows) -> np.ndarray:
-        """Return the parameters besides coefficients and S that are at no bound, shape (b,)."""
-        bad, d = ~self.has(Part.NONE), rows.freedom
-        one = self.noise(Good.SHORT_TAILS, Good.HEAVY_TAILS, Good.GROWING_NOISE)
-        several = self.noise(Good.CHANGING_NOISE) * rows.distances.shape[1]
-        shares = bad.sum(axis=1) + (bad.any(axis=1) & self.far.any(axis=1))
-        places = d * self.has(Part.CLUSTER).sum(axis=1)
-        wide, larger = self.has(Part.WIDE)[:, 0], self.size[:, 1] > 1
-        return np.asarray(one + several + shares + places + wide + larger)
+    def costs(self, rows: Rows) -> Array:
+        """Return what parameters besides coefficients and S cost on the scale of BIC, shape (b,).
 
-    @property
-    def n_one_sided(self) -> np.ndarray:
-        """Parameters that go one way only from normal noise, shape (b,).
-
-        Those of tails, and share and size of bad rows around the others.
+        ln n for each that is at no bound. BIC is the logarithm of a Bayes factor with a prior that
+        knows as much as one row. For a parameter that goes one way only from normal noise, that of
+        tails, or share and size of bad rows around the others, it is twice as dense, which is
+        worth 2 ln 2.
         """
-        around = self.has(Part.WIDE, Part.SCATTERED).any(axis=1)
-        return np.asarray(self.noise(Good.SHORT_TAILS, Good.HEAVY_TAILS) + 2 * around)
+        bad, larger = ~self.has(Part.NONE), self.size[:, 1] > 1
+        wide, scattered = self.has(Part.WIDE)[:, 0], self.has(Part.SCATTERED)[:, 1]
+        tails = 1 * (self.noise(Good.SHORT_TAILS) | self.noise(Good.HEAVY_TAILS))
+        sizes = self.noise(Good.GROWING_NOISE) + rows.distances.shape[1] * self.noise(
+            Good.CHANGING_NOISE
+        )
+        shares = bad.sum(axis=1) + (bad.any(axis=1) & self.far.any(axis=1))
+        places = rows.freedom * self.has(Part.CLUSTER).sum(axis=1)
+        count = tails + sizes + shares + places + wide + larger
+        one_sided = tails + 2 * wide + scattered * (1 + larger)
+        return np.asarray(np.log(rows.total) * count - 2 * np.log(2) * one_sided)
 
 
 class Seen(NamedTuple):
@@ -433,7 +450,7 @@ class Seen(NamedTuple):
     ----------
     resid : ndarray, shape (b, n, d)
         Residuals in units of the size of the noise of each row.
-    log_size : ndarray, shape (b, n)
+    log_size : ndarray, shape (b, n), or (b, 1) where it does not change
         Logarithm of that size.
     features : ndarray, shape (b, n, p), or None
         What that size changes with; None where it does not change.
@@ -456,14 +473,12 @@ class Seen(NamedTuple):
 def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     r"""Return what the parameters cost on the scale of BIC, shape (b,).
 
-    ln n for each, as in BIC, but for the coefficients: the likelihood is integrated over these
-    with a prior as informative as one row of the classical fit, :math:`N(0, I_1^{-1})`. By
-    Laplace's method they cost :math:`\ln\det(I + I_1) - \ln\det I_1`, where I is their information
-    in the mixture: about k ln n without bad rows, and more where the noise is smaller. Few rows
-    that fit well do not win by their small noise alone, as in restricted maximum likelihood.
-
-    BIC is the logarithm of a Bayes factor with a prior that knows as much as one row. For a
-    parameter with one side it is twice as dense, which is worth 2 ln 2.
+    About ln n for each, see `Mixtures.costs`, but for the coefficients: the likelihood is
+    integrated over these with a prior as informative as one row of the classical fit,
+    :math:`N(0, I_1^{-1})`. By Laplace's method they cost :math:`\ln\det(I + I_1) - \ln\det I_1`,
+    where I is their information in the mixture: about k ln n without bad rows, and more where the
+    noise is smaller. Few rows that fit well do not win by their small noise alone, as in
+    restricted maximum likelihood.
     """
     view, d = seen(rows, mixtures), rows.freedom
     good, *bad = view.probabilities * rows.counts * np.exp(-2 * view.log_size)
@@ -476,8 +491,7 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     line = lines.any(axis=1)
     if line.any():
         found[line] += rows.coefficient_costs(bad[1][line], mixtures.scatter[line])
-    found += np.log(rows.total) * mixtures.n_extra(rows) - 2 * np.log(2) * mixtures.n_one_sided
-    return np.asarray(found)
+    return found + mixtures.costs(rows)
 
 
 def squared_distances(resid: Array, scatter: Array) -> tuple[Array, Array]:
@@ -514,39 +528,44 @@ def student(square: Array, base: Array, df: Array | float, dim: Array | int) -> 
 
 def normal(square: Array, base: Array, dim: int) -> Array:
     """Return log-densities of the normal distribution; `base` holds ln det of its scatter."""
-    return -0.5 * (square + base + dim * LOG_2PI)
+    return -0.5 * (square + (base + dim * LOG_2PI))
 
 
 def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     """Return residuals and probabilities of the rows under a batch of mixtures: the E-step."""
-    d, fitted = rows.freedom, rows.fitted(mixtures.coef)
+    d, fitted, together = rows.freedom, rows.fitted(mixtures.coef), rows.together
     resid = rows.data - fitted
-    log_size, features = np.zeros(resid.shape[:2]), noise_features(rows, mixtures, fitted)
+    log_size, features = np.zeros((len(resid), 1)), noise_features(rows, mixtures, fitted)
     if features is not None:
         log_size = (features @ mixtures.growth[:, :, None])[:, :, 0]
         resid = resid * np.exp(-log_size)[:, :, None]
     square, log_det = rows.squares(resid, mixtures.scatter)
-    base, shares = log_det[:, None] + 2 * d * log_size, mixtures.row_shares()
+    base, wide = log_det[:, None] + 2 * d * log_size, mixtures.has(Part.WIDE)
     logs = np.full((3, *square.shape), -np.inf)
     logs[0] = normal(square, base, d)
-    heavy = mixtures.noise(Good.HEAVY_TAILS)
-    if heavy.any():
+    heavy = np.flatnonzero(mixtures.noise(Good.HEAVY_TAILS))
+    if len(heavy):
         logs[0, heavy] = student(square[heavy], base[heavy], mixtures.df[heavy, None], d)
-    wide, sums = mixtures.has(Part.WIDE), rows.together.sums
-    free = d * rows.together.sizes
-    logs[0] = sums(logs[0])
+    logs[0] = together.sums(logs[0])
+    for part, has in enumerate(~mixtures.has(Part.NONE).T):
+        at = np.flatnonzero(has)
+        if not len(at):
+            continue
+        size = mixtures.size[at, part, None]
+        away = resid[at] - mixtures.offsets(rows, part, at)
+        around = rows.squares(away, mixtures.scatter[at])[0] / size
+        log = together.sums(normal(around, base[at] + d * np.log(size), d))
+        cauchy = wide[at, part]
+        if cauchy.any():  # a wide group is one Cauchy variable
+            grown = np.broadcast_to(base[at] + d * np.log(size), around.shape)[cauchy]
+            apart, free = together.sums(around[cauchy]), d * together.sizes
+            log[cauchy] = student(apart, together.sums(grown), 1.0, free)
+        logs[1 + part, at] = log
+    good = 1 - mixtures.share.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
-        logs[0] += np.log(np.maximum(1 - shares[0] - shares[1], 0.0))
-        for part, has in enumerate(~mixtures.has(Part.NONE).T):
-            if has.any():
-                size = mixtures.size[has, part, None]
-                away = resid[has] - mixtures.offsets(rows, part, has)
-                around = rows.squares(away, mixtures.scatter[has])[0] / size
-                grown = base[has] + d * np.log(size)
-                log, cauchy = sums(normal(around, grown, d)), wide[has, part]
-                # A wide group is one Cauchy variable.
-                log[cauchy] = student(sums(around[cauchy]), sums(grown[cauchy]), 1.0, free)
-                logs[1 + part, has] = np.log(shares[part, has]) + log
+        shares = np.log(np.concatenate([np.maximum(good, 0.0), mixtures.share], axis=1))
+    near, far = np.moveaxis(shares, (2, 1), (0, 1))[..., None]
+    logs += np.where(mixtures.far, far, near) if mixtures.far.any() else near
     top = logs.max(axis=0)
     parts = np.exp(logs - top)
     total = parts.sum(axis=0)
@@ -558,9 +577,7 @@ def noise_features(rows: Rows, mixtures: Mixtures, fitted: Array) -> Array | Non
 
     Fitted values in standard deviations, or distances of the columns of X.
     """
-    growing, changing = (
-        mixtures.noise(good) for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)
-    )
+    growing, changing = map(mixtures.noise, (Good.GROWING_NOISE, Good.CHANGING_NOISE))
     if not (growing | changing).any():
         return None
     found = changing[:, None, None] * rows.distances
@@ -573,9 +590,8 @@ def noise_features(rows: Rows, mixtures: Mixtures, fitted: Array) -> Array | Non
 def fitted_unit(fitted: Array, mass: Array) -> Array:
     """Return mean and standard deviation of fitted values (b, n) under a mass, shape (b, 2)."""
     total = mass.sum(axis=1)
-    mean = np.einsum("bn,bn->b", mass, fitted) / total
-    centered = fitted - mean[:, None]
-    spread = np.sqrt(np.einsum("bn,bn,bn->b", mass, centered, centered) / total)
+    mean = (mass * fitted).sum(axis=1) / total
+    spread = np.sqrt((mass * (fitted - mean[:, None]) ** 2).sum(axis=1) / total)
     varies = spread > 1e-9 * np.abs(fitted).max(axis=1)
     return np.column_stack([mean, np.where(varies, spread, np.inf)])
 
@@ -587,21 +603,22 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     pull = good * mixtures.pulls(view.square, d)
     coef = rows.coefficients(pull, rows.data)
     fitted = rows.fitted(coef)
-    resid = (rows.data - fitted) * np.exp(-view.log_size)[:, :, None]
+    resid = rows.data - fitted
     free = np.maximum(good.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
+    changed = {"coef": coef, "df": new_df(mixtures, view.square, good, d)}
+    if view.features is not None:
+        resid = resid * np.exp(-view.log_size)[:, :, None]
+        growth = grown(mixtures, view, good, d)
+        changed |= {"growth": growth, "unit": fitted_unit(fitted[:, :, 0], good)}
     scatter = np.swapaxes(resid * pull[:, :, None], 1, 2) @ resid / free[:, None, None]
     new = replace(
         mixtures,
-        coef=coef,
+        **changed,
         scatter=ridged(scatter),
-        df=new_df(mixtures, view.square, good, d),
         share=bounded_shares(rows, mixtures.far, bad, eps_bar),
         good=view.probabilities[0],
         log_likelihood=view.log_density @ rows.together.decisions + mixtures.gain,
     )
-    if view.features is not None:
-        growth, unit = grown(mixtures, view, good, d), fitted_unit(fitted[:, :, 0], good)
-        new = replace(new, growth=growth, unit=unit)
     return with_bad_rows(rows, new, resid, bad)
 
 
@@ -635,11 +652,13 @@ def bounded_shares(rows: Rows, far: np.ndarray, bad: list[Array], eps_bar: float
 
     `bad` has the number of observations of each row that belong to each part, (b, n) both.
     """
-    places = np.stack([~far, far]).astype(float)
-    sums = np.einsum("qbn,pbn->bpq", places, bad)
-    total = np.maximum(places @ rows.counts, NO_MASS).T[:, None]
+    sums, total = np.zeros((len(far), 2, 2)), np.zeros((len(far), 2))
+    for place, here in enumerate((~far, far)):
+        if here.any():
+            sums[:, :, place] = np.stack([(mass * here).sum(axis=1) for mass in bad], axis=1)
+            total[:, place] = here @ rows.counts
     most = eps_bar * rows.total / np.maximum(sums.sum(axis=(1, 2)), NO_MASS)
-    return np.asarray(sums * np.minimum(most, 1.0)[:, None, None] / total)
+    return sums * np.minimum(most, 1.0)[:, None, None] / np.maximum(total, NO_MASS)[:, None]
 
 
 def grown(mixtures: Mixtures, view: Seen, mass: Array, dim: int) -> Array:
@@ -657,26 +676,27 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: list[Array]
     """Return mixtures whose bad rows are fitted, given residuals and the mass of both parts."""
     center, line, size = mixtures.center.copy(), mixtures.line.copy(), mixtures.size.copy()
     new = replace(mixtures, center=center, line=line, size=size)
-    wide, cluster, lines = (mixtures.has(p) for p in (Part.WIDE, Part.CLUSTER, Part.LINE))
+    wide, cluster, lines = map(mixtures.has, (Part.WIDE, Part.CLUSTER, Part.LINE))
     sized = wide | cluster | mixtures.has(Part.SCATTERED)
-    sums = np.zeros((2, len(mixtures), 2))
+    sums, together = np.zeros((2, len(mixtures), 2)), rows.together
     for part, mass in enumerate(bad):
         total = mass.sum(axis=1)
         known = total > NO_MASS
         at = np.flatnonzero(known & cluster[:, part])
-        center[at, part] = np.einsum("bn,bnd->bd", mass[at], resid[at]) / total[at, None]
+        center[at, part] = (mass[at, None] @ resid[at])[:, 0] / total[at, None]
         at = np.flatnonzero(known & lines[:, part])
         if len(at):
             line[at] = rows.coefficients(mass[at], resid[at], LINE_RIDGE)
         at = np.flatnonzero(known & sized[:, part])
         if len(at):
             away = resid[at] - new.offsets(rows, part, at)
-            square = rows.squares(away, mixtures.scatter[at])[0]
-            # Dividing by the pulls of Cauchy rows, which sum to the mass at the maximum, is the
-            # faster EM in high dimensions (with expanded parameters).
-            cauchy, apart = wide[at, part, None], rows.together.sums(square)
-            free = np.where(cauchy, 1 + rows.freedom * rows.together.sizes, 1.0)
-            pull = mass[at] * free / (1 + cauchy * apart / size[at, part, None])
+            square, pull = rows.squares(away, mixtures.scatter[at])[0], mass[at]
+            cauchy = wide[at, part]
+            if cauchy.any():
+                # Dividing by the pulls of Cauchy rows, which sum to the mass at the maximum, is
+                # the faster EM in high dimensions (with expanded parameters).
+                apart = together.sums(square[cauchy]) / size[at[cauchy], part, None]
+                pull[cauchy] *= (1 + rows.freedom * together.sizes) / (1 + apart)
             sums[:, at, part] = (pull * square).sum(axis=1), rows.freedom * pull.sum(axis=1)
     sums[:, cluster.all(axis=1)] = sums[:, cluster.all(axis=1)].sum(axis=2, keepdims=True)
     found = np.maximum(sums[0] / np.maximum(sums[1], np.finfo(float).tiny), 1.0)
@@ -698,45 +718,50 @@ def both_sides(resid: Array, counts: Array, scatter: Array) -> Array:
 
 
 def started(
-    rows: Rows, coef: Array, scatter: Array, kind: Kind, eps_bar: float, candidate: int
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], kinds: Sequence[Kind], eps_bar: float
 ) -> Mixtures:
-    """Return a mixture that starts from coefficients (k, d) and a scatter (d, d)."""
-    d, k, parts = rows.dim, rows.n_coef, PARTS[kind.bad]
-    resid = rows.data - rows.fitted(coef[None])[0]
-    scatter = ridged(scatter[None])[0]
-    square = rows.squares(resid[None], scatter[None])[0][0]
-    has = np.array([p is not Part.NONE for p in parts])
-    out = rows.together.sums(square) > chi2.isf(FAR, rows.freedom * rows.together.sizes)
-    bad, count = float(rows.counts @ out) / rows.total, rows.counts[out]
-    share = min(max(bad, 0.5 / rows.total), 0.9 * eps_bar) / max(has.sum(), 1)
-    center, line, spread = np.zeros((2, d)), np.zeros((k, d)), 4.0
-    if out.any():
-        spread = max(float(median_of(square[out], count)) / rows.freedom, 2.0)
-        middle = count @ resid[out] / max(float(count.sum()), NO_MASS)
-        if kind.bad is Bad.TWO_CLUSTERS:
-            center = both_sides(resid[out] - middle, count, scatter) + middle
-        elif Part.CLUSTER in parts:
-            center[1] = middle
-        elif Part.LINE in parts:
-            line = rows.coefficients((rows.counts * out)[None], resid, LINE_RIDGE)[0]
-    around = [p in (Part.WIDE, Part.SCATTERED) for p in parts]
-    middle, metric = rows.middle(1.0 - out)
+    """Return mixtures of all kinds from each of several candidates, shape (candidates * kinds,).
+
+    Candidates are coefficients (k, d) and scatters (d, d); bad rows are those far from them.
+    """
+    coef, scatter = (np.stack(each) for each in zip(*candidates, strict=True))
+    scatter, fitted, (c, n) = ridged(scatter), rows.fitted(coef), (len(coef), len(rows.counts))
+    resid = rows.data - fitted
+    square = rows.squares(resid, scatter)[0]
+    out = rows.together.sums(square) > rows.far_square
+    share = np.clip(out @ rows.counts / rows.total, 0.5 / rows.total, 0.9 * eps_bar)
+    spread, middle, sides = np.full(c, 4.0), np.zeros((c, rows.dim)), np.zeros((c, 2, rows.dim))
+    line = np.zeros_like(coef)
+    with_lines = any(Part.LINE in PARTS[kind.bad] for kind in kinds)
+    for i in np.flatnonzero(out.any(axis=1)):
+        here, count = resid[i, out[i]], rows.counts[out[i]]
+        spread[i] = max(float(median_of(square[i, out[i]], count)) / rows.freedom, 2.0)
+        middle[i] = count @ here / max(float(count.sum()), NO_MASS)
+        sides[i] = both_sides(here - middle[i], count, scatter[i]) + middle[i]
+        if with_lines:
+            line[i] = rows.coefficients((rows.counts * out[i])[None], resid[i], LINE_RIDGE)[0]
+    near = np.stack([rows.neighborhood(1.0 - each) for each in out])
+    far = np.stack([rows.far(each) for each in near]) & (rows.groups is None)
+    which = np.repeat(np.arange(c), len(kinds))
+    number = np.tile([NUMBER[kind] for kind in kinds], c)
+    has, cluster = ~_HAS[Part.NONE][number], _HAS[Part.CLUSTER][number][:, :, None]
+    two, any_bad = cluster.all(axis=1, keepdims=True), has.any(axis=1)[:, None]
+    around = _HAS[Part.WIDE][number] | _HAS[Part.SCATTERED][number]
+    each_share = share[which, None] * has / np.maximum(has.sum(axis=1, keepdims=True), 1)
     return Mixtures(
-        kind=np.array([NUMBER[kind]]),
-        candidate=np.array([candidate]),
-        coef=coef[None],
-        scatter=scatter[None],
-        growth=np.zeros((1, rows.distances.shape[1])),
-        unit=fitted_unit(rows.fitted(coef[None])[:, :, 0], rows.counts[None]),
-        df=np.full(1, np.inf),
-        share=(share * has)[None, :, None] * np.ones((1, 2, 2)),
-        center=center[None],
-        line=line[None],
-        size=np.where(around, spread, 1.0)[None],
-        middle=middle[None],
-        metric=metric[None],
-        far=(rows.far(middle, metric) & has.any() & (rows.groups is None))[None],
-        gain=np.zeros(1),
-        good=np.where(out & has.any(), 0.0, 1.0)[None],
-        log_likelihood=np.full(1, -np.inf),
+        kind=number,
+        coef=coef[which],
+        scatter=scatter[which],
+        growth=np.zeros((len(which), rows.distances.shape[1])),
+        unit=fitted_unit(fitted[:, :, 0], np.broadcast_to(rows.counts, (c, n)))[which],
+        df=np.full(len(which), np.inf),
+        share=np.repeat(each_share[:, :, None], 2, axis=2),
+        center=np.where(two, sides[which], cluster * middle[which, None]),
+        line=line[which] * _HAS[Part.LINE][number].any(axis=1)[:, None, None],
+        size=np.where(around, spread[which, None], 1.0),
+        near=near[which],
+        far=far[which] & any_bad,
+        gain=np.zeros(len(which)),
+        good=np.where(out[which] & any_bad, 0.0, 1.0),
+        log_likelihood=np.full(len(which), -np.inf),
     )

@@ -22,7 +22,6 @@ from rrmstats.laws.gaussian import (
     CONTAMINATED,
     HEAVY,
     KINDS,
-    NUMBER,
     OTHER_LINE,
     PLAIN,
     SHORT,
@@ -68,14 +67,11 @@ class GaussianExplanation(Explanation):
     ----------
     mixture : Mixtures
         A batch of one.
-    candidate : int
-        The start that it comes from; the number of candidates for the classical fit.
     entropy : float
         Entropy of which rows are bad.
     """
 
     mixture: Mixtures
-    candidate: int
     entropy: float
 
     @property
@@ -84,17 +80,32 @@ class GaussianExplanation(Explanation):
         return self.bic + 2 * self.entropy
 
 
-def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, steps: int = MAXITER) -> Mixtures:
-    """Return mixtures after EM, until their log-likelihoods settle."""
+def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, rival: float = -np.inf) -> Mixtures:
+    """Return mixtures after EM, until their log-likelihoods settle.
+
+    EM of a mixture also stops where it would not reach the best of them within the steps that are
+    left, were it to rise as in the last one.
+
+    Parameters
+    ----------
+    rows, mixtures, eps_bar
+        As `em_step` takes them.
+    rival : float, optional
+        The `criterion` of another fit.
+    """
     tol, done = TOL * float(np.sqrt(rows.total)), []
-    for _ in range(steps):
-        new = em_step(rows, mixtures, eps_bar)
-        settled = np.abs(new.log_likelihood - mixtures.log_likelihood) < tol
-        if settled.any():
-            done.append(new.take(settled))
-        mixtures = new.take(~settled) if settled.any() else new
+    cost = 0.5 * penalties(rows, mixtures)
+    for left in range(MAXITER, 0, -1):
         if not len(mixtures):
             break
+        new = em_step(rows, mixtures, eps_bar)
+        rise, value = new.log_likelihood - mixtures.log_likelihood, new.log_likelihood - cost
+        rival = max(rival, float(value.max()))
+        settled = (np.abs(rise) < tol) | (value + left * np.abs(rise) < rival)
+        mixtures = new
+        if settled.any():
+            done.append(new.take(settled))
+            mixtures, cost = new.take(~settled), cost[~settled]
     return Mixtures.join([*done, mixtures])
 
 
@@ -113,16 +124,14 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     return np.where(few, -np.inf, value)
 
 
-def best_of_kind(rows: Rows, mixtures: Mixtures, kind: Kind, count: int) -> list[int]:
-    """Return the places of the best mixtures of a kind that are different, at most `count`."""
-    value = criterion(rows, mixtures)
-    places = np.flatnonzero((mixtures.kind == NUMBER[kind]) & np.isfinite(value))
-    found: list[int] = []
-    for place in places[np.argsort(-value[places], kind="stable")]:
-        if all(abs(value[place] - value[other]) > SAME for other in found):
+def best_of_kinds(rows: Rows, mixtures: Mixtures) -> list[int]:
+    """Return the places of the best different mixtures of each kind, at most GO_ON of each."""
+    value, found = criterion(rows, mixtures), []
+    for place in np.argsort(-value, kind="stable"):
+        same = [i for i in found if mixtures.kind[i] == mixtures.kind[place]]
+        near = any(abs(value[place] - value[i]) <= SAME for i in same)
+        if np.isfinite(value[place]) and len(same) < GO_ON and not near:
             found.append(int(place))
-        if len(found) == count:
-            break
     return found
 
 
@@ -162,8 +171,8 @@ def tail_gain(rows: Rows, coef: Array, plain: Mixtures, shapes: tuple[float, flo
 def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
     """Return the classical fit with tails shorter than normal ones."""
     gain = np.full(1, max(tail_gain(rows, plain.coef[0], plain, SHORT_SHAPES), 0.0))
-    number = np.array([NUMBER[SHORT]])
-    return replace(plain, kind=number, gain=gain, log_likelihood=plain.log_likelihood + gain)
+    found = plain.started_as([SHORT], gain=gain)
+    return replace(found, log_likelihood=plain.log_likelihood + gain)
 
 
 def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures:
@@ -179,36 +188,24 @@ def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures
     return replace(heavy, gain=found, log_likelihood=heavy.log_likelihood + found)
 
 
-def heavy_tails(rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float) -> Mixtures:
-    """Return fits with Student noise, from the lowest minimum and from the classical fit."""
-    starts = [
-        replace(started(rows, *candidates[i], HEAVY, eps_bar, i), df=np.array([df]))
-        for i in sorted({0, len(candidates) - 1})
-        for df in DEGREES
-    ]
-    return sound(rows, converged(rows, Mixtures.join(starts), eps_bar), eps_bar)
-
-
-def contaminated(
-    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
+def first_fits(
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float, rival: float
 ) -> Mixtures:
-    """Return the best fits with bad rows, from all candidates."""
+    """Return the best fits with bad rows, from all candidates, and those with Student noise.
+
+    The latter start from the lowest minimum and from the classical fit, the last candidate.
+    """
     lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
     kinds = [kind for kind in CONTAMINATED if kind != OTHER_LINE or lines]
-    mixtures = Mixtures.join(
-        [
-            started(rows, *each, kind, eps_bar, i)
-            for i, each in enumerate(candidates)
-            for kind in kinds
-        ]
-    )
+    ends = [candidates[i] for i in sorted({0, len(candidates) - 1})]
+    heavy = started(rows, ends, [HEAVY] * len(DEGREES), eps_bar)
+    heavy = replace(heavy, df=np.tile(DEGREES, len(ends)))
+    mixtures = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
     for _ in range(SCREEN_STEPS + rows.dim // 2):
         mixtures = em_step(rows, mixtures, eps_bar)
     mixtures = sound(rows, mixtures, eps_bar)
-    kept = [i for kind in kinds for i in best_of_kind(rows, mixtures, kind, GO_ON)]
-    if not kept:
-        return mixtures.take([])
-    return sound(rows, converged(rows, mixtures.take(kept), eps_bar), eps_bar)
+    mixtures = mixtures.take(best_of_kinds(rows, mixtures))
+    return sound(rows, converged(rows, mixtures, eps_bar, rival), eps_bar)
 
 
 def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
@@ -222,30 +219,29 @@ def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     return mixtures.take(places)
 
 
-def changing_noise(rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float) -> Mixtures:
-    """Return fits whose noise changes with the rows, without bad rows and with them."""
-    starts, sources = [], [(plain, Bad.NONE)]
-    for place in np.argsort(-criterion(rows, bad), kind="stable")[:GO_ON]:
-        sources.append((bad.take([int(place)]), KINDS[bad.kind[place]].bad))
-    for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE):
-        for source, kind in sources:
-            if kind not in DIVIDING:
-                number = np.array([NUMBER[Kind(good, kind)]])
-                unknown = np.full(1, -np.inf)
-                starts.append(replace(source, kind=number, log_likelihood=unknown))
-    return converged(rows, Mixtures.join(starts), eps_bar)
+def further_fits(
+    rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float, rival: float
+) -> Mixtures:
+    """Return fits like others, but that the noise of the good rows is not plain.
+
+    It changes with the rows, without bad rows or with them; beside bad groups it has tails.
+    """
+    starts = []
+    if rows.dim == 1 and len(rows.whole.middle):
+        best = bad.take(np.argsort(-criterion(rows, bad), kind="stable")[:GO_ON])
+        best = Mixtures.join([plain, best])
+        best = best.take([i for i, kind in enumerate(bads(best)) if kind not in DIVIDING])
+        for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE):
+            starts.append(best.started_as([Kind(good, kind) for kind in bads(best)]))
+    if rows.groups is not None:
+        kinds = [Kind(Good.HEAVY_TAILS, kind) for kind in bads(bad)]
+        starts.append(bad.started_as(kinds, df=np.full(len(bad), DEGREES[1])))
+    return converged(rows, Mixtures.join([plain.take([]), *starts]), eps_bar, rival)
 
 
-def heavy_beside_bad(rows: Rows, bad: Mixtures, eps_bar: float) -> Mixtures:
-    """Return fits with bad groups, and Student noise of the rows of the others."""
-    kinds = [KINDS[kind].bad for kind in bad.kind]
-    starts = replace(
-        bad,
-        kind=np.array([NUMBER[Kind(Good.HEAVY_TAILS, kind)] for kind in kinds], dtype=int),
-        df=np.full(len(bad), DEGREES[1]),
-        log_likelihood=np.full(len(bad), -np.inf),
-    )
-    return sound(rows, converged(rows, starts, eps_bar), eps_bar)
+def bads(mixtures: Mixtures) -> list[Bad]:
+    """Return what the bad rows of mixtures are like."""
+    return [KINDS[kind].bad for kind in mixtures.kind]
 
 
 def compared(
@@ -262,25 +258,22 @@ def compared(
         Bound on the share of bad rows.
     """
     every = [*candidates, *one_sided(rows, eps_bar), rows.classical]
-    last = len(every) - 1
-    plain = em_step(rows, started(rows, *every[-1], PLAIN, eps_bar, last), eps_bar)
-    parts = [plain]
+    plain = em_step(rows, started(rows, every[-1:], [PLAIN], eps_bar), eps_bar)
+    least = float(criterion(rows, plain)[0])
+    found = first_fits(rows, every, eps_bar, least)
+    heavy, bad = (found.take(found.noise(Good.HEAVY_TAILS) == each) for each in (True, False))
+    least = float(criterion(rows, found).max(initial=least))
+    further = further_fits(rows, plain, bad, eps_bar, least)
+    if rows.groups is not None:
+        further = sound(rows, further, eps_bar)
     if rows.dim == 1:
-        parts.append(short_tails(rows, plain))
-    heavy = heavy_tails(rows, every, eps_bar)
-    parts.append(with_laplace_tails(rows, heavy, plain) if rows.dim == 1 else heavy)
-    bad = contaminated(rows, every, eps_bar)
-    parts.append(bad)
-    if rows.groups is not None and len(bad):
-        parts.append(heavy_beside_bad(rows, bad, eps_bar))
-    if rows.dim == 1 and len(rows.whole.middle):
-        parts.append(changing_noise(rows, plain, bad, eps_bar))
-    mixtures = Mixtures.join(parts)
+        plain = Mixtures.join([plain, short_tails(rows, plain)])
+        heavy = with_laplace_tails(rows, heavy, plain)
+    elif len(found) and rows.refuses(plain.coef[0], plain.scatter[0]):
+        plain = plain.take([])
+    mixtures = Mixtures.join([plain, heavy, bad, further])
     mixtures = mixtures.take(np.isfinite(criterion(rows, mixtures)))
-    if rows.dim > 1 and len(mixtures) > 1 and rows.refuses(plain.coef[0], plain.scatter[0]):
-        mixtures = mixtures.take(np.arange(1, len(mixtures)))
-    found = [explanation(rows, mixtures.take([i])) for i in range(len(mixtures))]
-    return best_of_each(found)
+    return best_of_each(as_explanations(rows, mixtures))
 
 
 def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
@@ -383,17 +376,26 @@ def best_explanation(
     return explained, Equations(rows, mixture, eps_bar), settled
 
 
+def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]:
+    """Return mixtures as explanations."""
+    bad, costs = 1 - mixtures.good, penalties(rows, mixtures)
+    eps = mixtures.row_shares().sum(axis=0) @ rows.counts / rows.total
+    entropy = (entr(bad) + entr(1 - bad)) @ rows.together.decisions
+    return [
+        GaussianExplanation(
+            good=KINDS[kind].good,
+            bad=KINDS[kind].bad,
+            log_likelihood=float(mixtures.log_likelihood[i]),
+            penalty=float(costs[i]),
+            eps=float(eps[i]),
+            prob_bad=of_groups(bad[i], rows.groups),
+            mixture=mixtures.take([i]),
+            entropy=float(entropy[i]),
+        )
+        for i, kind in enumerate(mixtures.kind)
+    ]
+
+
 def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
     """Return one mixture as an explanation."""
-    kind, prob_bad = KINDS[int(mixture.kind[0])], 1 - mixture.good[0]
-    return GaussianExplanation(
-        good=kind.good,
-        bad=kind.bad,
-        log_likelihood=float(mixture.log_likelihood[0]),
-        eps=float(rows.counts @ mixture.row_shares()[:, 0].sum(axis=0)) / rows.total,
-        prob_bad=of_groups(prob_bad, rows.groups),
-        mixture=mixture,
-        candidate=int(mixture.candidate[0]),
-        penalty=float(penalties(rows, mixture)[0]),
-        entropy=float(rows.together.decisions @ (entr(prob_bad) + entr(1 - prob_bad))),
-    )
+    return as_explanations(rows, mixture)[0]

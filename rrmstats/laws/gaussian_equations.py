@@ -6,6 +6,7 @@ stack is found by differences.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import Good
+from rrmstats.core.explanations import Bad, Good
 from rrmstats.laws.gaussian import (
     KINDS,
     LEAST_DF,
@@ -21,13 +22,15 @@ from rrmstats.laws.gaussian import (
     Mixtures,
     Part,
     Rows,
+    Seen,
     df_scores,
     em_step,
     seen,
 )
 
-# Step of the central differences, in standard deviations of the noise or on a log scale.
-STEP = 1e-4
+# Step of the central differences, in standard deviations of the noise or on a log scale, and
+# numbers of the data that are looked at together.
+STEP, AT_ONCE = 1e-4, 50_000
 # Steps of the polish, and its accuracy in standard deviations of the noise.
 POLISH_STEPS, POLISH_TOL = 60, 1e-9
 # Most that a step of the polish changes log sizes and log-odds.
@@ -48,34 +51,73 @@ SURE = 1e-12
 LEAST_MASS = 1e-2
 
 
-#: What moves with the parameters.
-MOVING = ("coef", "scatter", "growth", "share", "center", "line", "size", "df")
-
-
 class Block(NamedTuple):
-    """Equations of one set of parameters.
+    """Equations of one set of parameters of b mixtures: sums over the rows of products.
 
     Attributes
     ----------
     name : str
         Where there are two such sets, one for each part of the bad rows, with its number.
-    cores : ndarray, shape (n, m)
-        Values of the rows.
-    factors : ndarray, shape (n, r)
-        What they are multiplied by, so that their sum over the rows vanishes.
-    start : int
-        Where its equations start.
+    cores : ndarray, shape (b, n, m)
+    factors : ndarray, shape (n, r) or (b, n, r)
     """
 
     name: str
     cores: Array
     factors: Array
-    start: int
 
-    @property
-    def place(self) -> slice:
-        """Where its equations are."""
-        return slice(self.start, self.start + self.cores.shape[1] * self.factors.shape[1])
+
+def all_blocks(
+    rows: Rows, mixtures: Mixtures, view: Seen, free_shares: np.ndarray
+) -> Iterator[Block]:
+    """Return the equations of all parameters of a batch of mixtures of one kind.
+
+    Parameters
+    ----------
+    rows : Rows
+    mixtures : Mixtures
+    view : Seen
+        How they see the rows.
+    free_shares : ndarray of bool, shape (2, 2)
+        Shares of each part and place of the bad rows that have an equation.
+    """
+    d, one, good = rows.dim, np.ones((len(rows.data), 1)), view.probabilities[0]
+    kind = KINDS[int(mixtures.kind[0])]
+    inverse = np.linalg.inv(np.linalg.cholesky(mixtures.scatter))
+    white = view.resid @ np.swapaxes(inverse, 1, 2)
+    pull, upper = good * mixtures.pulls(view.square, d), np.triu_indices(d)
+    yield Block("coef", (pull * np.exp(view.log_size))[:, :, None] * white, rows.exog)
+    outer = pull[:, :, None] * white[:, :, upper[0]] * white[:, :, upper[1]]
+    outer[:, :, upper[0] == upper[1]] -= (good - rows.n_coef / rows.total)[:, :, None]
+    yield Block("scatter", outer, one)
+    if view.features is not None:
+        features = view.features[:, :, : 1 if kind.good is Good.GROWING_NOISE else None]
+        yield Block("growth", (good * (view.square / d - 1))[:, :, None], features)
+    places = np.stack([~mixtures.far, mixtures.far], axis=2).astype(float)
+    sizes, together = {}, rows.together
+    for part, share in enumerate(mixtures.row_shares()):
+        if mixtures.has(Part.NONE)[0, part]:
+            continue
+        prob, size = view.probabilities[1 + part], mixtures.size[:, part, None]
+        away = view.resid - mixtures.offsets(rows, part, np.arange(len(mixtures)))
+        away = away @ np.swapaxes(inverse, 1, 2)
+        around = np.einsum("bnd,bnd->bn", away, away) / size
+        weight: Array | float = 1.0
+        if mixtures.has(Part.WIDE)[0, part]:
+            weight = (1 + d * together.sizes) / (1 + together.sums(around))
+        sizes[part] = (prob * (weight * around - d))[:, :, None]
+        yield Block(f"share {part}", (prob - share)[:, :, None], places[:, :, free_shares[part]])
+        if mixtures.has(Part.CLUSTER)[0, part]:
+            yield Block(f"center {part}", prob[:, :, None] * away, one)
+        if mixtures.has(Part.LINE)[0, part]:
+            yield Block("line", prob[:, :, None] * away, rows.exog)
+    if mixtures.has(Part.CLUSTER)[0].all():
+        sizes = {1: sizes[0] + sizes[1]}
+    for part, cores in sizes.items():
+        yield Block(f"size {part}", cores, one)
+    if kind.good is Good.HEAVY_TAILS:
+        scores = good * df_scores(view.square, mixtures.df[:, None], d)
+        yield Block("df", scores[:, :, None], one)
 
 
 class Equations:
@@ -97,86 +139,93 @@ class Equations:
         self.rows, self.mixture, self.eps_bar = rows, mixture, eps_bar
         self.kind = KINDS[int(mixture.kind[0])]
         self.view = seen(rows, mixture)
-        self.good, self.size = self.view.probabilities[0, 0], np.exp(self.view.log_size[0])
+        self.good = self.view.probabilities[0, 0]
+        self.size = np.broadcast_to(np.exp(self.view.log_size[0]), self.good.shape)
         self.pull = self.good * mixture.pulls(self.view.square, rows.dim)[0]
         self.root = np.linalg.cholesky(mixture.scatter[0])
-        far = mixture.far[0]
-        self.places = np.column_stack([~far, far]).astype(float)
-        self.masses: Array = rows.counts @ self.places
-        self.free: np.ndarray = np.zeros((2, 2), bool)
-        self._names: set[str] | None = None
         if like is not None:
-            self.masses, self.free = like.masses, like.free
-            self._names = {block.name for block in like.blocks}
-            return
-        most = eps_bar * rows.total * (1 - AT_END)
-        before, after = mixture.row_shares()[:, 0].sum(axis=0), 1 - self.good
-        bounded = rows.counts @ before >= most and rows.counts @ after >= most
-        least = np.minimum(mixture.share[0], 1 - mixture.share[0]) * self.masses
-        # Shares of each part and place that are neither 0 nor 1 nor at the bound.
-        self.free = (least > LEAST_MASS) & (not bounded)
+            self.masses, self.free_shares = like.masses, like.free_shares
+        else:
+            self.masses = np.stack([~mixture.far[0], mixture.far[0]]) @ rows.counts
+            self.free_shares = self._free_shares()
+        self._names = None if like is None else set(like.places)
+
+    def _free_shares(self) -> np.ndarray:
+        """Tell which shares are neither 0 nor 1 nor at the bound, shape (2, 2)."""
+        counts, share = self.rows.counts, self.mixture.share[0]
+        most = self.eps_bar * self.rows.total * (1 - AT_END)
+        before, after = self.mixture.row_shares()[:, 0].sum(axis=0), 1 - self.good
+        bounded = counts @ before >= most and counts @ after >= most
+        least = np.minimum(share, 1 - share) * self.masses
+        return np.asarray((least > LEAST_MASS) & (not bounded))
+
+    def _is_free(self, block: Block) -> bool:
+        """Tell whether the parameters of a block exist and are at no bound."""
+        if self._names is not None:
+            return block.name in self._names
+        name, _, part = block.name.partition(" ")
+        if name == "size":
+            return bool(self.mixture.size[0, int(part)] > 1 + AT_END)
+        if name == "df":
+            return bool(LEAST_DF < self.mixture.df[0] < MOST_DF)
+        return block.factors.shape[-1] > 0
 
     @cached_property
     def blocks(self) -> list[Block]:
         """The equations of parameters that are at no bound."""
-        rows, mixture, view, d = self.rows, self.mixture, self.view, self.rows.dim
-        found: list[Block] = []
+        found = all_blocks(self.rows, self.mixture, self.view, self.free_shares)
+        return [block for block in found if self._is_free(block)]
 
-        def add(name: str, cores: Array, factors: Array | None = None, free: bool = True) -> None:
-            factors = np.ones((len(rows.data), 1)) if factors is None else factors
-            if self._names is not None:
-                free = name in self._names
-            if free and factors.shape[1]:
-                cores = cores.reshape(len(factors), -1)
-                found.append(Block(name, cores, factors, found[-1].place.stop if found else 0))
+    @cached_property
+    def places(self) -> dict[str, slice]:
+        """Where the equations of each block are."""
+        sizes = [block.cores.shape[-1] * block.factors.shape[-1] for block in self.blocks]
+        ends = np.cumsum([0, *sizes])
+        return {b.name: slice(ends[i], ends[i + 1]) for i, b in enumerate(self.blocks)}
 
-        upper, inverse = np.triu_indices(d), np.linalg.inv(self.root)
-        white, square = view.resid[0] @ inverse.T, view.square[0]
-        add("coef", (self.pull * self.size)[:, None] * white, rows.exog)
-        outer = self.pull[:, None] * white[:, upper[0]] * white[:, upper[1]]
-        outer[:, upper[0] == upper[1]] -= (self.good - rows.n_coef / rows.total)[:, None]
-        add("scatter", outer)
-        if view.features is not None:
-            one = self.kind.good is Good.GROWING_NOISE
-            add("growth", self.good * (square / d - 1), view.features[0][:, : 1 if one else None])
-        sizes, wide, chosen = {}, mixture.has(Part.WIDE)[0], np.ones(1, bool)
-        for part, share in enumerate(mixture.row_shares()[:, 0]):
-            if mixture.has(Part.NONE)[0, part]:
-                continue
-            prob, size = view.probabilities[1 + part, 0], mixture.size[0, part]
-            away = (view.resid - mixture.offsets(rows, part, chosen))[0] @ inverse.T
-            around = np.einsum("nd,nd->n", away, away) / size
-            pull: Array | float = 1.0
-            if wide[part]:
-                pull = (1 + d * rows.together.sizes) / (1 + rows.together.sums(around))
-            sizes[part] = prob * (pull * around - d)
-            add(f"share {part}", prob - share, self.places[:, self.free[part]])
-            add(f"center {part}", prob[:, None] * away, None, mixture.has(Part.CLUSTER)[0, part])
-            add("line", prob[:, None] * away, rows.exog, mixture.has(Part.LINE)[0, part])
-        if mixture.has(Part.CLUSTER)[0].all():
-            sizes = {1: sizes[0] + sizes[1]}
-        for part, cores in sizes.items():
-            add(f"size {part}", cores, None, mixture.size[0, part] > 1 + AT_END)
-        if self.kind.good is Good.HEAVY_TAILS:
-            df = float(mixture.df[0])
-            add("df", self.good * df_scores(square, df, d), None, LEAST_DF < df < MOST_DF)
-        return found
+    def place(self, name: str) -> slice:
+        """Return where the equations of a block are; empty where its parameters are known."""
+        return self.places.get(name, slice(0, 0))
 
     @cached_property
     def value(self) -> Array:
         """The equations, shape (q,), zero at the solution."""
+        return self._sums(self.blocks)[0]
+
+    def _sums(self, blocks: list[Block]) -> Array:
+        """Return the sums over the rows of blocks of b mixtures, shape (b, q)."""
         counts = self.rows.counts[:, None]
-        return np.concatenate([(b.factors.T @ (counts * b.cores)).T.ravel() for b in self.blocks])
+        sums = [np.swapaxes(b.cores * counts, 1, 2) @ b.factors for b in blocks]
+        return np.hstack([each.reshape(len(each), -1) for each in sums])
+
+    def values(self, mixtures: Mixtures) -> Array:
+        """Return the equations at other parameters, shape (b, q)."""
+        view = seen(self.rows, mixtures)
+        found = all_blocks(self.rows, mixtures, view, self.free_shares)
+        return self._sums([block for block in found if block.name in self.places])
 
     @cached_property
     def jacobian(self) -> Array:
         """Derivative of the equations in the parameters, shape (q, q)."""
+        q, steps = len(self.value), STEP * np.eye(len(self.value))
+        together = max(AT_ONCE // self.rows.data.size, 1)
+        parts = np.array_split(np.vstack([steps, -steps]), -(-2 * q // together))
+        ends = np.vstack([self.values(self.moved(part)) for part in parts])
+        return (ends[:q] - ends[q:]).T / (2 * STEP)
 
-        def at(step: Array) -> Array:
-            return Equations(self.rows, self.moved(step), self.eps_bar, like=self).value
+    @property
+    def bread(self) -> Array:
+        """The derivative for standard errors, shape (q, q).
 
-        steps = STEP * np.eye(len(self.value))
-        return np.column_stack([(at(step) - at(-step)) / (2 * STEP) for step in steps])
+        Student noise is symmetric, so that the degrees of freedom do not move the coefficients:
+        their derivative in a sample is chance, which would count for much where the likelihood
+        hardly tells degrees of freedom.
+        """
+        found = self.jacobian
+        if self.kind == (Good.HEAVY_TAILS, Bad.NONE):
+            found = found.copy()
+            found[self.place("coef"), self.place("df")] = 0.0
+        return found
 
     def scores(self, factor: Array | float = 1.0) -> Array:
         """Return what each row adds to the equations, shape (n, q).
@@ -184,11 +233,10 @@ class Equations:
         The scores of the coefficients are multiplied by a factor (n,), as in HC3.
         """
         parts = []
-        for block in self.blocks:
-            scores = block.cores[:, :, None] * block.factors[:, None, :]
-            scores = scores.reshape(len(scores), -1)
-            by = np.broadcast_to(factor if block.name == "coef" else 1.0, len(scores))
-            parts.append(by[:, None] * scores)
+        for name, cores, factors in self.blocks:
+            scores = cores[0, :, :, None] * factors.reshape(factors.shape[-2:])[:, None, :]
+            by = np.broadcast_to(factor if name == "coef" else 1.0, len(scores))
+            parts.append(by[:, None] * scores.reshape(len(scores), -1))
         return np.hstack(parts)
 
     def count_slopes(self) -> Array:
@@ -251,43 +299,40 @@ class Equations:
         for part, shares in enumerate(self.mixture.share[0]):
             slopes = self.masses * shares * (1 - shares) / self.rows.total
             place = self.place(f"share {part}")
-            found[place] = slopes[self.free[part]][: place.stop - place.start]
+            found[place] = slopes[self.free_shares[part]][: place.stop - place.start]
         return found
 
-    def place(self, name: str) -> slice:
-        """Return where the equations of a block are; empty where its parameters are known."""
-        return next((b.place for b in self.blocks if b.name == name), slice(0, 0))
-
-    def moved(self, step: Array, old: Mixtures | None = None) -> Mixtures:
-        """Return the mixture, or another one near it, a step (q,) away in its parameters."""
-        old = self.mixture if old is None else old
-        root, d = np.linalg.cholesky(old.scatter[0]), self.rows.dim
-        new = {name: getattr(old, name).copy() for name in MOVING}
-        for block in self.blocks:
-            by, (name, _, number) = step[block.place], block.name.partition(" ")
+    def moved(self, steps: Array, old: Mixtures | None = None) -> Mixtures:
+        """Return the mixture, or another one near it, steps (b, q) away in its parameters."""
+        old, b, d = self.mixture if old is None else old, len(steps), self.rows.dim
+        root, new = np.linalg.cholesky(old.scatter[0]), old.take(np.zeros(b, int))
+        for block, place in self.places.items():
+            by, (name, _, number) = steps[:, place], block.partition(" ")
             part, factor = int(number or 0), np.exp(np.clip(by, -MOST_STEP, MOST_STEP))
+            value = getattr(new, name)
             if name == "scatter":
-                tangent = np.zeros((d, d))
-                tangent[np.triu_indices(d)] = by
-                values, vectors = np.linalg.eigh(tangent + np.triu(tangent, 1).T)
-                half = root @ vectors * np.exp(np.clip(values, -MOST_STEP, MOST_STEP) / 2)
-                new[name][0] = half @ half.T
+                tangent, (first, second) = np.zeros((b, d, d)), np.triu_indices(d)
+                tangent[:, first, second] = tangent[:, second, first] = by
+                values, vectors = np.linalg.eigh(tangent)
+                half = np.exp(np.clip(values, -MOST_STEP, MOST_STEP) / 2)[:, None]
+                half = root @ vectors * half
+                value[:] = half @ np.swapaxes(half, 1, 2)
             elif name in ("coef", "line"):
-                new[name][0] += by.reshape(d, -1).T @ root.T
+                value += np.swapaxes(root @ by.reshape(b, d, -1), 1, 2)
             elif name == "growth":
-                new[name][0, : len(by)] += by
+                value[:, : by.shape[1]] += by
             elif name == "share":
-                odds = old.share[0, part, self.free[part]]
+                odds = value[:, part, self.free_shares[part]]
                 odds = odds / (1 - odds) * factor
-                new[name][0, part, self.free[part]] = odds / (1 + odds)
+                value[:, part, self.free_shares[part]] = odds / (1 + odds)
             elif name == "center":
-                new[name][0, part] += root @ by
+                value[:, part] += by @ root.T
             elif name == "size":
                 both = old.has(Part.CLUSTER)[0].all()
-                new[name][0, [0, 1] if both else [part]] *= factor
+                value[:, [0, 1] if both else [part]] *= factor
             else:
-                new[name] *= factor
-        return replace(old, **new)
+                value *= factor[:, 0]
+        return new
 
     def bounded(self, mixture: Mixtures) -> Mixtures:
         """Return a mixture whose parameters are within their bounds."""
@@ -303,16 +348,12 @@ class Equations:
         Those of the place of bad rows are relative to their distance from the fit, where that is
         larger than the noise.
         """
-        unit = np.ones(len(step))
-        for part, center in enumerate(self.mixture.center[0]):
-            unit[self.place(f"center {part}")] = max(1.0, self._length(center))
-        unit[self.place("line")] = max(1.0, self._length(self.mixture.line[0]))
+        unit, mixture = np.ones(len(step)), self.mixture
+        away = {"center 0": mixture.center[0, :1], "center 1": mixture.center[0, 1:]}
+        for name, vectors in {**away, "line": mixture.line[0]}.items():
+            white = np.linalg.solve(self.root, vectors.T)
+            unit[self.place(name)] = np.linalg.norm(white, axis=0).max(initial=1.0)
         return float(np.abs(step / unit).max())
-
-    def _length(self, place: Array) -> float:
-        """Return the length of a vector (d,) or of the longest of several, in units of noise."""
-        white = np.linalg.solve(self.root, np.atleast_2d(place).T)
-        return float(np.linalg.norm(white, axis=0).max(initial=0.0))
 
 
 def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
@@ -325,7 +366,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
             step = -np.linalg.lstsq(equations.jacobian, equations.value, rcond=None)[0]
             change = equations.change(step)
         if step is not None and change < min(1.0, 0.5 * last):
-            mixture, last = equations.bounded(equations.moved(step)), change
+            mixture, last = equations.bounded(equations.moved(step[None])), change
             if change < POLISH_TOL:
                 break
             continue

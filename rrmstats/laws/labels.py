@@ -20,18 +20,18 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.special import expit, log_expit
 
 from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
-from rrmstats.core.linear import weighted_gram
 
 # Smallest probability and curvature that anything is divided by.
 TINY = 1e-300
 # Expected gain of a step, in units of the log-likelihood, at which a fit has converged; and the
 # one below which rounding may hide it.
 CONVERGED, HIDDEN = 1e-12, 1e-7
+# Newton's steps from the maximum of a sample.
+POLISH_STEPS = 20
 # Smallest curvature, relative to that of the parameters one by one, that a step relies on.
 FLAT = 1e-8
 # Scale of the Cauchy prior of a slope whose predictor has standard deviation one: the default of
@@ -48,8 +48,8 @@ class Flips:
     Attributes
     ----------
     ways : tuple of tuple of float, shape (2, d)
-        What each of d rates adds to the log-odds of a flip of a 1, and of a 0. A class whose rates
-        all add nothing is not flipped.
+        What each of d rates adds to the log-odds of a flip of a 1, and of a 0: one or nothing. A
+        class whose rates all add nothing is not flipped.
     steepness : float
         How much the log-odds of a flip grow with those of the label.
     """
@@ -78,109 +78,97 @@ BOTH_ENDS, ONES, ZEROS = ((1.0,), (1.0,)), ((1.0,), (0.0,)), ((0.0,), (1.0,))
 ONE_RATE, BY_CLASS = Flips(BOTH_ENDS), Flips(((1.0, 0.0), (0.0, 1.0)))
 
 
-class Chance(NamedTuple):
-    """A function of each row, and its derivatives.
+class LabelRows(NamedTuple):
+    """Functions of each row at b parameters: the log-density of its label, and its flips.
 
-    They are derivatives in the linear predictor and in the log-odds of flips of a 1, and of a 0.
+    Derivatives are those in the linear predictor, and in the d rates.
 
     Attributes
     ----------
-    value, first, second : ndarray, shapes (n,), (3, n) and (3, 3, n)
+    bad : ndarray, shape (b, n)
+        Probability that the label was flipped, given what it is.
+    value : ndarray, shape (b, 1 + d, n)
+        Log-density of the label, and the probability of a flip by each of the rates.
+    first, second : ndarray, shapes (b, 1 + d, 1 + d, n) and (b, 1 + d, 1 + d, 1 + d, n)
+        Derivatives of each of these.
     """
 
+    bad: Array
     value: Array
     first: Array
     second: Array
 
-    def exp(self) -> Chance:
-        """Return the exponential function of it."""
-        value = np.exp(self.value)
-        second = self.second + self.first[:, None] * self.first
-        return Chance(value, value * self.first, value * second)
 
-    def sums(self, exog: Array, counts: Array) -> tuple[float, Array, Array]:
-        """Return the sum over rows, and its derivatives in coefficients and log-odds of flips."""
-        cross = (self.second[0, 1:] * counts) @ exog
-        corner = weighted_gram(exog, counts * self.second[0, 0])
-        gradient = np.append((self.first[0] * counts) @ exog, self.first[1:] @ counts)
-        hessian = np.block([[corner, cross.T], [cross, self.second[1:, 1:] @ counts]])
-        return float(self.value @ counts), gradient, hessian
+def label_rows(
+    endog: Array, exog: Array, offset: Array | float, z: Array, flips: Flips, fixed: bool
+) -> LabelRows:
+    """Return functions of rows at coefficients and rates, shape (b, k + d).
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Odds:
-    """Log-odds of labels and of their flips: what the rows have in common.
-
-    Attributes
-    ----------
-    theta : ndarray, shape (k,)
-        Coefficients.
-    log_odds : ndarray, shape (2,)
-        Of a flip of a 1, and of a 0, where the linear predictor is zero.
-    steepness : float
-        How much they grow with those of the label.
-    drift : float
-        How much they do so in derivatives: zero where flips are taken not to move with `theta`.
+    With `fixed`, derivatives take the flips not to move with the coefficients.
     """
+    k, chain, signs = exog.shape[1], flips.chain, 2.0 * endog - 1.0
+    eta = z[:, :k] @ exog.T + offset
+    log_odds = np.stack([eta, -eta], axis=1)  # of a 1, and of a 0
+    chance = expit(log_odds)
 
-    theta: Array
-    log_odds: Array
-    steepness: float
-    drift: float
+    def of_label(values: Array, same: bool = True) -> Array:
+        """Return the values of the class of each label, or of the other class."""
+        return np.where((endog == 1) == same, values[..., 0, :], values[..., 1, :])
 
-    def log_chance(self, eta: Array, true: Array | float, flipped: bool) -> Chance:
-        """Return the log-probability that labels were of a class, and were flipped or were not.
+    log_density, slope = log_expit(signs * eta), (signs * of_label(chance, False))[:, None]
+    curve = -(chance[:, 0] * chance[:, 1])[:, None, None]
+    if not flips.n_rates:
+        none = np.zeros_like(eta)
+        return LabelRows(none, log_density[:, None], slope[:, None], curve[:, None])
 
-        Parameters
-        ----------
-        eta : ndarray, shape (n,)
-            Linear predictors.
-        true : ndarray, shape (n,), or float
-            Class of the label before a flip: 1, or -1 for a label of 0.
-        flipped : bool
-        """
-        turn, of_ones = (1.0 if flipped else -1.0), np.equal(true, 1.0)
-        log_odds = np.where(of_ones, *self.log_odds) + true * self.steepness * eta
-        value = log_expit(true * eta) + log_expit(turn * log_odds)
-        against, unlikely = expit(-true * eta), expit(-turn * log_odds)
-        which = np.array([of_ones, ~of_ones], float).reshape(2, -1)
-        moves = np.vstack([true * self.drift + 0.0 * eta, which + 0.0 * eta])  # of the log-odds
-        first = turn * unlikely * moves
-        first[0] += true * against
-        second = -unlikely * (1.0 - unlikely) * moves[:, None] * moves
-        second[0, 0] -= against * (1.0 - against)
-        return Chance(value, first, second)
+    which, drift = chain.any(axis=1), 0.0 if fixed else flips.steepness
+    flip_odds = np.where(which, z[:, k:] @ chain.T, -np.inf)[:, :, None]
+    if flips.steepness:
+        flip_odds = flip_odds + flips.steepness * log_odds
+    flipped, kept = expit(flip_odds), expit(-flip_odds)
+    # How the log-odds of flips of a 1, and of a 0, move with the predictor and the rates.
+    moves = np.column_stack([[drift, -drift], chain])
+    own, other = of_label(moves.T[:, :, None]), of_label(moves.T[:, :, None], False)
 
-    def rows(self, endog: Array, exog: Array, offset: Array | float) -> tuple[Chance, Chance]:
-        """Return the log-densities of labels that are right, and of those that were flipped."""
-        eta, sign = exog @ self.theta + offset, 2.0 * endog - 1.0
-        return self.log_chance(eta, sign, False), self.log_chance(eta, -sign, True)
+    # A label is right and was not flipped; or it was of the other class, and was.
+    not_flipped = of_label(log_expit(-flip_odds))
+    gap = of_label(log_expit(flip_odds), False) - not_flipped - signs * eta
+    bad = expit(gap)
+    log_density = log_density + not_flipped - log_expit(-gap)
+    lost, gained = of_label(flipped)[:, None], of_label(kept, False)[:, None]
+    gap_slope = gained * other + lost * own
+    gap_slope[:, 0] -= signs
+    right_slope = -lost * own
+    right_slope[:, 0] += slope[:, 0]
+    slope = right_slope + bad[:, None] * gap_slope
+    spread = _outer(own) * ((1.0 - bad)[:, None] * lost * (1.0 - lost))[:, None]
+    spread += _outer(other) * (bad[:, None] * gained * (1.0 - gained))[:, None]
+    full = _outer(gap_slope) * (bad * (1.0 - bad))[:, None, None] - spread
+    full[:, 0, 0] += curve[:, 0, 0]
 
-    def flipped(self, exog: Array, offset: Array | float) -> list[Chance]:
-        """Return the probability of a flip of a 1, and of a 0."""
-        eta = exog @ self.theta + offset
-        return [self.log_chance(eta, true, True).exp() for true in (1.0, -1.0)]
-
-
-def prob_flipped(right: Chance, flipped: Chance) -> Array:
-    """Return the probability of each row that its label was flipped, shape (n,)."""
-    return expit(flipped.value - right.value)
-
-
-def right_or_flipped(right: Chance, flipped: Chance) -> Chance:
-    """Return the log-density of labels that are right or were flipped."""
-    bad = prob_flipped(right, flipped)
-    gap = flipped.first - right.first
-    second = (1.0 - bad) * right.second + bad * flipped.second
-    return Chance(
-        np.logaddexp(right.value, flipped.value),
-        right.first + bad * gap,
-        second + bad * (1.0 - bad) * gap[:, None] * gap,
+    share, flipped, kept = (chance * flipped)[:, which], flipped[:, which], kept[:, which]
+    share_slope = kept[:, :, None] * moves[which][:, :, None]
+    share_slope = share_slope + np.zeros_like(share)[:, :, None]
+    share_slope[:, :, 0] += np.array([[1.0], [-1.0]])[which] * chance[:, ::-1][:, which]
+    share_curve = _outer(share_slope)
+    share_curve -= _outer(moves[which][:, :, None]) * (flipped * kept)[:, :, None, None]
+    share_curve[:, :, 0, 0] += curve[:, 0]
+    parts = share, share[:, :, None] * share_slope, share[:, :, None, None] * share_curve
+    by_rate = (np.einsum("cj,bc...->bj...", chain[which], part) for part in parts)
+    mine = log_density, slope, full
+    return LabelRows(
+        bad,
+        *(np.concatenate([a[:, None], b], axis=1) for a, b in zip(mine, by_rate, strict=True)),
     )
 
 
+def _outer(slopes: Array) -> Array:
+    """Return the products of derivatives (..., m, n) with each other, shape (..., m, m, n)."""
+    return slopes[..., :, None, :] * slopes[..., None, :, :]
+
+
 class Value(NamedTuple):
-    """A law at some parameters.
+    """A law at some parameters, or at b of them: then all shapes have b in front.
 
     Attributes
     ----------
@@ -196,16 +184,24 @@ class Value(NamedTuple):
         Expected share of the rows that each rate flips.
     share_slopes : ndarray, shape (d, k + d)
         Its derivatives.
+    mirrored : bool
+        Whether most of the labels of a class are wrong. Then the classes have changed places:
+        the same rows, and the opposite coefficients.
     """
 
     z: Array
-    penalized: float
-    log_likelihood: float
-    log_prior: float
+    penalized: Array
+    log_likelihood: Array
+    log_prior: Array
     gradient: Array
     hessian: Array
     shares: Array
     share_slopes: Array
+    mirrored: Array
+
+    def at(self, places: int | np.ndarray) -> Value:
+        """Return the law at one of the parameters, or at some."""
+        return Value(*(part[places] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,32 +225,23 @@ class LabelFit:
         return self.value.z[: self.law.n_coef]
 
     @property
-    def mirrored(self) -> bool:
-        """Whether most of the labels of a class are wrong; rows in memory.
-
-        Then the classes have changed places: the same rows, and the opposite coefficients.
-        """
-        law, bad = self.law, self.prob_bad()
-        wrong = [
-            float(law.counts[rows] @ bad[rows]) > 0.5 * float(law.counts[rows].sum())
-            for rows in (law.endog == 0, law.endog == 1)
-        ]
-        return any(wrong)
-
-    @property
     def eps(self) -> float:
         """Expected share of flipped labels."""
         return float(self.value.shares.sum())
 
     @cached_property
-    def variance(self) -> Array:
-        """Covariance of coefficients and rates under the law, shape (k + d, k + d).
+    def fixed(self) -> Value:
+        """The law, its derivatives as if flips did not move with the coefficients.
 
-        Flips do not move with the coefficients in it: a steep threshold lies among few rows, and
-        what they tell would make coefficients look better known than they are.
+        A steep threshold lies among few rows, and what they tell would make coefficients look
+        better known than they are.
         """
-        fixed = self.law.value(self.value.z, fixed=True)
-        return np.linalg.pinv(-fixed.hessian, hermitian=True)
+        return self.law.values(self.value.z[None], fixed=True).at(0)
+
+    @cached_property
+    def variance(self) -> Array:
+        """Covariance of coefficients and rates, flips as in `fixed`, shape (k + d, k + d)."""
+        return np.linalg.pinv(-self.fixed.hessian, hermitian=True)
 
     def influence(self) -> tuple[Array, Array, Array]:
         """Return influence functions of coefficients and of the share, and the prior's shift.
@@ -272,19 +259,11 @@ class LabelFit:
             How far the prior moved the coefficients, to first order.
         """
         law, k = self.law, self.law.n_coef
-        at = law.value(self.value.z, fixed=True)
-        to_share = self.variance @ at.share_slopes.sum(axis=0)
+        to_share = self.variance @ self.fixed.share_slopes.sum(axis=0)
+        to_both = np.column_stack([self.variance[:, :k], to_share])
+        rows = law.endog, law.exog, law.offset
         moved = row_map(
-            _influence,
-            law.endog,
-            law.exog,
-            law.offset,
-            law.odds(at.z, fixed=True),
-            law.to_rates,
-            self.variance,
-            np.column_stack([self.variance[:, :k], to_share]),
-            self.eps,
-            law.total,
+            _influence, *rows, self.value.z, law.flips, self.variance, to_both, self.eps, law.total
         )
         pull = log_priors(law.units @ self.theta)[1] @ law.units
         return moved[:, :k], moved[:, k], self.variance[:k, :k] @ pull
@@ -292,7 +271,7 @@ class LabelFit:
     def prob_bad(self) -> Array:
         """Return the probability of each row that its label was flipped, shape (n,)."""
         law = self.law
-        return row_map(_prob_bad, law.endog, law.exog, law.offset, law.odds(self.value.z))
+        return row_map(_prob_bad, law.endog, law.exog, law.offset, self.value.z, law.flips)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,136 +324,161 @@ class FlippedLabels:
         """Number of observations that the rows stand for."""
         return float(self.counts.sum())
 
-    @cached_property
-    def to_rates(self) -> Array:
-        """Derivatives of coefficients and log-odds of flips in coefficients and rates."""
-        return block_diag(np.eye(self.n_coef), self.flips.chain)
+    def values(self, z: Array, fixed: bool = False) -> Value:
+        """Return the penalized log-likelihood at coefficients and rates (b, k + d).
 
-    def odds(self, z: Array, fixed: bool = False) -> Odds:
-        """Return the log-odds that coefficients and rates stand for."""
-        chain, steepness = self.flips.chain, self.flips.steepness
-        log_odds = np.where(chain.any(axis=1), chain @ z[self.n_coef :], -np.inf)
-        return Odds(z[: self.n_coef], log_odds, steepness, 0.0 if fixed else steepness)
-
-    def value(self, z: Array, fixed: bool = False) -> Value:
-        """Return the penalized log-likelihood at coefficients and rates, and its derivatives.
-
-        With `fixed` they take the flips not to move with the coefficients.
+        With `fixed` its derivatives take the flips not to move with the coefficients.
         """
         k = self.n_coef
-        (log_likelihood, *flipped), gradients, hessians = row_sums(
-            _sums, self.endog, self.exog, self.counts, self.offset, self.odds(z, fixed)
+        sums, gradients, hessians, wrong, labels = row_sums(
+            _sums, self.endog, self.exog, self.counts, self.offset, z, self.flips, fixed
         )
-        gradients = gradients @ self.to_rates
-        hessians = self.to_rates.T @ hessians @ self.to_rates
-        log_prior, pull, curvature = log_priors(self.units @ z[:k])
-        gradients[0, :k] += pull @ self.units
-        hessians[0, :k, :k] += weighted_gram(self.units, curvature)
-        ways = self.flips.chain.T / self.total
-        shares, slopes = ways @ np.array(flipped), ways @ gradients[1:]
-        curvatures = np.tensordot(ways, hessians[1:], 1)
-        found = log_likelihood + log_prior, gradients[0], hessians[0]
-        for each in zip(shares, slopes, curvatures, strict=True):
-            found = _with_log(*found, *each)
-        if len(shares):
-            room = self.eps_bar - shares.sum()
-            found = _with_log(*found, room, -slopes.sum(axis=0), -curvatures.sum(axis=0))
+        log_prior, pull, bend = log_priors(z[:, :k] @ self.units.T)
+        gradients[:, 0, :k] += pull @ self.units
+        hessians[:, 0, :k, :k] += self.units.T @ (bend[:, :, None] * self.units)
+        shares, slopes, bends = (part[:, 1:] / self.total for part in (sums, gradients, hessians))
+        found = sums[:, 0] + log_prior, gradients[:, 0], hessians[:, 0]
+        for j in range(self.flips.n_rates):
+            found = _with_log(*found, shares[:, j], slopes[:, j], bends[:, j])
+        if self.flips.n_rates:
+            left = self.eps_bar - shares.sum(axis=1), -slopes.sum(axis=1), -bends.sum(axis=1)
+            found = _with_log(*found, *left)
+        mirrored = (wrong > 0.5 * labels).any(axis=1)
         return Value(
-            z, float(found[0]), float(log_likelihood), log_prior, *found[1:], shares, slopes
+            z, found[0], sums[:, 0], log_prior, found[1], found[2], shares, slopes, mirrored
         )
 
-    def fit(self, start: Array, steps: int | None = None) -> LabelFit:
-        """Return the maximum of the penalized likelihood near coefficients and rates.
+    def fit(self, start: Array) -> LabelFit:
+        """Return the maximum of the penalized likelihood near coefficients and rates (k + d,)."""
+        value, converged = self.climb(start[None], self.steps)
+        return LabelFit(self, value.at(0), bool(converged[0]))
 
-        Newton's method, uphill also where the likelihood is not concave, with halved steps.
+    def polished(self, start: Array) -> LabelFit:
+        """Return the maximum near that of a sample, by Newton's steps as they are."""
+        here = self.values(start[None])
+        for _ in range(POLISH_STEPS):
+            step = uphill(here.gradient, here.hessian)
+            gain = float(here.gradient[0] @ step[0])
+            here = self.values(here.z + step)
+            if gain <= CONVERGED:
+                return LabelFit(self, here.at(0), True)
+        return self.fit(start)
+
+    def climb(self, starts: Array, steps: int) -> tuple[Value, np.ndarray]:
+        """Return where Newton steps from coefficients and rates lead, and which have converged.
+
+        Uphill also where the likelihood is not concave, with halved steps.
 
         Parameters
         ----------
-        start : ndarray, shape (k + d,)
-        steps : int, optional
-            Newton steps, if fewer than usual.
+        starts : ndarray, shape (b, k + d)
+        steps : int
+            Number of steps at most.
         """
-        here = self.value(start)
-        for _ in range(self.steps if steps is None else min(steps, self.steps)):
-            if not np.isfinite(here.penalized):
+        here = self.values(starts)
+        converged = np.zeros(len(starts), bool)
+        active = np.isfinite(here.penalized)
+        for _ in range(min(steps, self.steps)):
+            if not active.any():
                 break
-            step = uphill(here.gradient, here.hessian)
-            gain = float(here.gradient @ step)
-            while True:
-                ahead = self.value(here.z + step)
-                if ahead.penalized > here.penalized or gain <= CONVERGED:
-                    break
-                if gain <= HIDDEN:
-                    return LabelFit(self, here, True)
-                step, gain = 0.5 * step, 0.5 * gain
-            here = ahead
-            if gain <= CONVERGED:
-                return LabelFit(self, here, True)
-        return LabelFit(self, here, False)
+            going = np.flatnonzero(active)
+            step = uphill(here.gradient[going], here.hessian[going])
+            gain = np.einsum("bk,bk->b", here.gradient[going], step)
+            while len(going):
+                ahead = self.values(here.z[going] + step)
+                arrived = gain <= CONVERGED
+                taken = (ahead.penalized > here.penalized[going]) | arrived
+                for part, new in zip(here, ahead, strict=True):
+                    part[going[taken]] = new[taken]
+                stopped = ~taken & (gain <= HIDDEN)
+                converged[going[arrived | stopped]] = True
+                on = ~taken & ~stopped
+                going, step, gain = going[on], 0.5 * step[on], 0.5 * gain[on]
+            active &= ~converged
+        return here, converged
 
 
 def _with_log(
-    value: float, gradient: Array, hessian: Array, share: float, slope: Array, curvature: Array
-) -> tuple[float, Array, Array]:
-    """Return a function and its derivatives with half the logarithm of a share added."""
-    if not share > 0:
-        return -np.inf, gradient, hessian
-    slope = slope / share
-    added = curvature / share - np.outer(slope, slope)
-    return value + 0.5 * np.log(share), gradient + 0.5 * slope, hessian + 0.5 * added
+    value: Array, gradient: Array, hessian: Array, share: Array, slope: Array, bend: Array
+) -> tuple[Array, Array, Array]:
+    """Return functions (b,) and their derivatives with half the logarithm of a share added."""
+    positive = share > 0
+    share = np.where(positive, share, 1.0)
+    slope = slope / share[:, None]
+    added = bend / share[:, None, None] - slope[:, :, None] * slope[:, None]
+    value = np.where(positive, value + 0.5 * np.log(share), -np.inf)
+    return value, gradient + 0.5 * slope, hessian + 0.5 * added
 
 
-def log_priors(slopes: Array) -> tuple[float, Array, Array]:
-    """Return the logarithm of the prior of slopes (m,), up to a constant, and its derivatives."""
+def log_priors(slopes: Array) -> tuple[Array, Array, Array]:
+    """Return the logarithm of the prior of slopes (..., m), up to a constant, and derivatives."""
     size = PRIOR_SCALE**2 + slopes**2
     first, second = -2.0 * slopes / size, 2.0 * (slopes**2 - PRIOR_SCALE**2) / size**2
-    return float(-np.log(size / PRIOR_SCALE**2).sum()), first, second
+    return -np.log(size / PRIOR_SCALE**2).sum(axis=-1), first, second
 
 
 def uphill(gradient: Array, hessian: Array) -> Array:
-    """Return Newton's step to a maximum, with the sizes of all curvatures.
+    """Return Newton's steps to maxima (b, k), with the sizes of all curvatures.
 
     They are those of parameters in units of their own curvature, and FLAT at least.
     """
-    unit = np.sqrt(np.maximum(np.abs(np.diag(hessian)), TINY))
-    curvatures, axes = np.linalg.eigh(hessian / np.outer(unit, unit))
+    unit = np.sqrt(np.maximum(np.abs(np.einsum("bii->bi", hessian)), TINY))
+    curvatures, axes = np.linalg.eigh(hessian / (unit[:, :, None] * unit[:, None]))
     size = np.maximum(np.abs(curvatures), FLAT)
-    return np.asarray(axes @ (axes.T @ (gradient / unit) / size) / unit)
+    along = np.einsum("bji,bj->bi", axes, gradient / unit) / size
+    return np.einsum("bij,bj->bi", axes, along) / unit
 
 
 def _sums(
-    endog: Array, exog: Array, counts: Array, offset: Array | float, odds: Odds
-) -> tuple[Array, Array, Array]:
-    """Return sums of the log-likelihood and of flips of a 1, and of a 0, and their derivatives.
+    endog: Array,
+    exog: Array,
+    counts: Array,
+    offset: Array | float,
+    z: Array,
+    flips: Flips,
+    fixed: bool,
+) -> tuple[Array, ...]:
+    """Return sums of the functions of `label_rows` and their derivatives in z.
 
-    In coefficients and log-odds of flips: shapes (3,), (3, k + 2) and (3, k + 2, k + 2).
+    Shapes (b, 1 + d), (b, 1 + d, k + d) and (b, 1 + d, k + d, k + d); further the labels of each
+    class that were flipped, (b, 2), and all of them, (2,).
     """
-    parts = [right_or_flipped(*odds.rows(endog, exog, offset)), *odds.flipped(exog, offset)]
-    values, gradients, hessians = zip(*(part.sums(exog, counts) for part in parts), strict=True)
-    return np.array(values), np.array(gradients), np.array(hessians)
+    at, k = label_rows(endog, exog, offset, z, flips, fixed), exog.shape[1]
+    gradients = np.empty((*at.value.shape[:2], z.shape[1]))
+    hessians = np.empty((*gradients.shape, z.shape[1]))
+    weighted = counts[:, None] * exog
+    gradients[..., :k] = at.first[:, :, 0] @ weighted
+    gradients[..., k:] = at.first[:, :, 1:] @ counts
+    hessians[..., :k, :k] = weighted.T @ (at.second[:, :, 0, 0, :, None] * exog)
+    hessians[..., k:, :k] = at.second[:, :, 1:, 0] @ weighted
+    hessians[..., :k, k:] = np.swapaxes(hessians[..., k:, :k], -1, -2)
+    hessians[..., k:, k:] = at.second[:, :, 1:, 1:] @ counts
+    classes = counts * np.array([endog == 0, endog == 1])
+    return at.value @ counts, gradients, hessians, at.bad @ classes.T, classes.sum(axis=1)
 
 
-def _prob_bad(endog: Array, exog: Array, offset: Array | float, odds: Odds) -> Array:
-    return prob_flipped(*odds.rows(endog, exog, offset))
+def _prob_bad(endog: Array, exog: Array, offset: Array | float, z: Array, flips: Flips) -> Array:
+    return label_rows(endog, exog, offset, z[None], flips, True).bad[0]
 
 
 def _influence(
     endog: Array,
     exog: Array,
     offset: Array | float,
-    odds: Odds,
-    to_rates: Array,
+    z: Array,
+    flips: Flips,
     bread: Array,
     moves: Array,
     eps: float,
     total: float,
 ) -> Array:
     """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
-    at = right_or_flipped(*odds.rows(endog, exog, offset))
-    scores = np.column_stack([at.first[0][:, None] * exog, at.first[1:].T]) @ to_rates
+    at = label_rows(endog, exog, offset, z[None], flips, True)
+    first, log_density = at.first[0, 0], at.value[0, 0]
+    scores = np.column_stack([first[0][:, None] * exog, first[1:].T])
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
-    other = np.maximum(-np.expm1(at.value), TINY)
-    leverage = np.minimum(information * np.exp(at.value) / other, LEVERAGE_MAX)
+    other = np.maximum(-np.expm1(log_density), TINY)
+    leverage = np.minimum(information * np.exp(log_density) / other, LEVERAGE_MAX)
     moved = (scores / (1.0 - leverage)[:, None]) @ moves
-    moved[:, -1] += (sum(part.value for part in odds.flipped(exog, offset)) - eps) / total
+    moved[:, -1] += (at.value[0, 1:].sum(axis=0) - eps) / total
     return moved

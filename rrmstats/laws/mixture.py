@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -20,7 +20,7 @@ from scipy.special import expit, log_expit, logit
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
-from rrmstats.laws.rows import Responses
+from rrmstats.laws.rows import Responses, Rows
 from rrmstats.laws.together import BY_THEMSELVES, Together
 
 # Least share of bad rows; none is another explanation.
@@ -72,68 +72,68 @@ class GoodRows(NamedTuple):
     rest: Array = NONE
 
 
-class GoodLaw(Protocol):
-    """The distribution of good rows; its own parameters may differ by row."""
+class GoodLaw:
+    """The distribution of good rows; its own parameters may differ by row.
 
-    @property
-    def kind(self) -> Good:
-        """What the good rows are like."""
+    By default it has none; one that is positive is fitted by scoring.
 
-    @property
-    def bounds(self) -> Bounds:
-        """Least and largest its own parameters, shape (m,) each."""
+    Attributes
+    ----------
+    kind : Good
+        What the good rows are like.
+    bounds : Bounds
+        Least and largest own parameters, shape (m,) each.
+    """
+
+    kind: Good = Good.PLAIN
+    bounds: Bounds = (np.zeros(0), np.zeros(0))
 
     def start(self, seen: Responses, predictors: Array) -> Array:
         """Return its own parameters to start from, shape (m,)."""
+        return np.zeros(0)
 
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (q, n) and own parameters (m, n)."""
+        raise NotImplementedError
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
         """Return own parameters (m,) nearer to the root of their equations under a mass (n,)."""
+        if not len(own):
+            return own
+        scores = np.where(mass > 0, rows.own, 0.0)[0] * own[0]
+        spread = float(mass @ scores**2)
+        step = float(mass @ scores) / spread if spread > 0 else 0.0
+        return own * np.exp(np.clip(step, -LONGEST, LONGEST))
 
 
-class BadLaw(Protocol):
-    """The distribution of bad rows, given what good ones would look like."""
+class BadLaw:
+    """The distribution of bad rows, given what good ones would look like.
 
-    @property
-    def bounds(self) -> Bounds:
-        """Least and largest parameters, shape (m,) each."""
+    By default it has no parameters.
+
+    Attributes
+    ----------
+    bounds : Bounds
+        Least and largest parameters, shape (m,) each.
+    """
+
+    bounds: Bounds = (np.zeros(0), np.zeros(0))
 
     def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return its parameters to start from, shape (m,), or (s, m) for several starts."""
+        return np.zeros(0)
 
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows at parameters (m, n), shape (n,)."""
+        raise NotImplementedError
 
     def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the derivatives of the log-densities in the parameters, shape (m, n)."""
-
-
-@runtime_checkable
-class Stepping(Protocol):
-    """A distribution of bad rows that knows steps of its own to its parameters."""
-
-    def stepped(self, own: Array, mass: Array) -> Array:
-        """Return parameters (m,) nearer to the root of their equations under a mass (n,)."""
-
-
-class NoParameters:
-    """A distribution without parameters of its own."""
-
-    bounds: ClassVar[Bounds] = (np.zeros(0), np.zeros(0))
-
-    def start(self, *rows: Any) -> Array:
-        """Return no parameters."""
-        return np.zeros(0)
-
-    def scores(self, seen: Responses, *rows: Any) -> Array:
-        """Return no derivatives."""
         return np.zeros((0, len(seen.endog)))
 
-    def updated(self, own: Array, *rows: Any) -> Array:
-        """Return no parameters."""
-        return own
+    def updated(self, own: Array, mass: Array, seen: Responses, rows: GoodRows) -> Array:
+        """Return parameters (m,) nearer to the root of their equations under a mass (n,)."""
+        return newton_step(partial(self.scores, seen, rows), own, mass, self.bounds)
 
 
 class Part(NamedTuple):
@@ -282,12 +282,18 @@ class Mixture:
                 one += part.odds[1] * self._place(seen, rows)
         return found
 
-    def probabilities(self, seen: Responses, predictors: Array) -> Probabilities:
-        """Return the rows at predictors (q + m, n), the last of which are the parameters."""
+    def probabilities(
+        self, seen: Responses, predictors: Array, rows: GoodRows | None = None
+    ) -> Probabilities:
+        """Return the rows at predictors (q + m, n), the last of which are the parameters.
+
+        What they are like if good is given where it is known.
+        """
         q = len(predictors) - len(self.bounds[0])
         own, at = self.parted(predictors[q:])
-        with np.errstate(all="ignore"):
-            rows = self.good.rows(seen, predictors[:q], own)
+        if rows is None:
+            with np.errstate(all="ignore"):
+                rows = self.good.rows(seen, predictors[:q], own)
         odds = self._odds(at, seen, rows)
         left, parts = np.zeros(len(seen.endog)), []
         for law, part, one in zip(self.bad.laws, at, odds, strict=True):
@@ -339,11 +345,7 @@ class Mixture:
         new = [self.good.updated(good, mass * found.good, rows)]
         for j, (law, part) in enumerate(zip(self.bad.laws, at, strict=True)):
             new.append(self._updated_odds(j, part.odds, mass, seen, found))
-            bad, scores = mass * found.bad[j], partial(law.scores, seen, rows)
-            if isinstance(law, Stepping):
-                new.append(law.stepped(part.own, bad))
-            else:
-                new.append(newton_step(scores, part.own, bad, law.bounds))
+            new.append(law.updated(part.own, mass * found.bad[j], seen, rows))
         return self._within(np.clip(np.concatenate(new), *self.bounds), mass, seen, rows)
 
     def _updated_odds(
@@ -379,6 +381,37 @@ class Mixture:
             for part in parts:  # views of all parameters
                 part.odds[0] -= shift
         return self if full == self.full else replace(self, full=full), own
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """What rows may look like.
+
+    Attributes
+    ----------
+    good : GoodLaw
+        Good rows as the model has them.
+    wider : GoodLaw or None
+        Good rows that vary more.
+    bad : tuple of BadRows
+    lower : ndarray, shape (k,), or None
+        Least values of theta.
+    divisible : bool
+        Whether some of the rows can be evaluated without the others.
+    """
+
+    good: GoodLaw
+    wider: GoodLaw | None
+    bad: tuple[BadRows, ...]
+    lower: Array | None = None
+    divisible: bool = True
+
+    def mixture(self, rows: Rows, eps_bar: float, bad: BadRows, wider: bool = False) -> Mixture:
+        """Return an explanation of rows."""
+        good = self.wider if wider and self.wider is not None else self.good
+        middle = float(np.log(max(float(np.mean(rows.seen.counts)), TINY)))
+        together = BY_THEMSELVES if rows.groups is None else rows.together
+        return Mixture(good, bad, eps_bar, rows.total, middle, together)
 
 
 def newton_step(

@@ -155,11 +155,14 @@ def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixture
     return mixture, False
 
 
+def seen_by(mixture: Mixtures, n: int) -> Mixtures:
+    """Return a mixture, a batch of one, for n other rows."""
+    return replace(mixture, far=np.zeros((1, n), bool), good=np.ones((1, n)))
+
+
 def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:
     """Return the probability of each row to be good, and its pull on the subspace, (n,) each."""
-    n = len(rows.data)
-    here = replace(mixture, far=np.zeros((1, n), bool), good=np.ones((1, n)))
-    view = seen(rows, here)
+    view = seen(rows, seen_by(mixture, len(rows.data)))
     good = view.probabilities[0, 0]
     return good, good * mixture.pulls(view.square, rows.freedom)[0]
 

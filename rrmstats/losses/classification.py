@@ -16,11 +16,11 @@ from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
+from rrmstats.laws.families import Binomial, Link, MeanFunction
+from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import Responses, Rows
-from rrmstats.losses.families import Binomial, Link, MeanFunction
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
-from rrmstats.losses.row_laws import laws_of_family
 
 
 class ClassificationProblem(LogisticProblem):
@@ -83,7 +83,14 @@ class ClassificationProblem(LogisticProblem):
             return first.unflipped()
         if first.setting.groups is not None:
             return self._of_groups(first)
-        found = explained_labels(self.plain, self.design, self.columns, first.setting, first.theta)
+        found = explained_labels(
+            self.plain,
+            self.design,
+            self.columns,
+            first.setting,
+            first.theta,
+            near=first.robust.explained.explanations if first.robust else (),
+        )
         theta = found.fit.theta
         params = self.design.to_params(theta)
         return ClassificationEstimate(

@@ -12,7 +12,7 @@ from rrmstats.core.block_array import blocked, row_map, row_sums
 from rrmstats.core.consistency import untilted_variance
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
-from rrmstats.core.explanations import Bad, Explained, of_groups, without_comparison
+from rrmstats.core.explanations import FLAGGED, Bad, Explained, of_groups, without_comparison
 from rrmstats.core.rounds import decided_once
 from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
@@ -40,7 +40,8 @@ class ComponentsProblem(SubspaceProblem):
     """The subspace problem in the span of the data, scaled: wide data cost no more than tall.
 
     Observations are ``center + column_unit * unit * (data @ span.T)``, with the columns of
-    `span` orthonormal.
+    `span` orthonormal. `codim` is the number of dimensions off the subspace, of data that may span
+    fewer; constant columns are none of them.
 
     Examples
     --------
@@ -72,21 +73,20 @@ class ComponentsProblem(SubspaceProblem):
         self.unit = float(np.exp2(np.round(np.log2(spread)))) if spread > 0 else 1.0
         scaled = (data - self.center) / (column_unit * self.unit)
         check_range(scaled)
-        self.span = np.eye(d)
-        if d > n:
-            self.span = np.linalg.svd(scaled, full_matrices=False)[2].T
-            scaled = scaled @ self.span
+        varies = np.abs(scaled).max(axis=0) > 0
+        if not varies.sum() > q:
+            varies[:] = True
+        self.span, scaled = np.eye(d)[:, varies], scaled[:, varies]
+        self.codim = self.span.shape[1] - q
+        if scaled.shape[1] > n:
+            wide = np.linalg.svd(scaled, full_matrices=False)[2].T
+            self.span, scaled = self.span @ wide, scaled @ wide
         if not q < scaled.shape[1]:
             raise ValueError(
                 f"n_components={q} is too large: data of shape {data.shape} span "
                 f"{scaled.shape[1]} dimensions, and n_components must be smaller than that"
             )
         super().__init__(scaled, q, demean)
-
-    @property
-    def codim(self) -> int:
-        """Dimensions off the subspace, of data that may span fewer."""
-        return len(self.span) - self.q
 
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
@@ -172,7 +172,7 @@ class ComponentsProblem(SubspaceProblem):
         prob_bad = 1 - good * within
         share = min(float(setting.spread(self.n_obs) @ prob_bad), setting.eps_bar)
         return self._estimate(
-            continued(self, first, theta, pull, plane.settled),
+            continued(self, first, theta, pull * within, plane.settled),
             setting,
             inner,
             PlaneNoise(plane.rows.variances(mixture.scatter[0]), 0.0, 1.0),
@@ -182,6 +182,7 @@ class ComponentsProblem(SubspaceProblem):
             eps_hat=share,
             eps_hat_se=float(np.sqrt(plane.rows.together.share_variance(share))),
             off=plane,
+            n_within=int(((prob_bad > FLAGGED) & (good > FLAGGED)).sum()),
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -423,9 +424,12 @@ class ExplainedComponents(ComponentsEstimate):
     ----------
     off : ExplainedPlane
         The explanation of the distances off the subspace.
+    n_within : int
+        Flagged rows that are near the subspace.
     """
 
     off: ExplainedPlane
+    n_within: int
 
     def orthogonal_cutoff(self, level: float) -> float | None:
         """Return the quantile of the squared orthogonal distances of clean rows."""

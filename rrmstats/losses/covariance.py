@@ -197,15 +197,13 @@ class CovarianceProblem(ScatterProblem):
         if isinstance(part, ExplainedCovariance):
             made, more = TiedCovariance, {"rows": part.rows}
             pull = part.rows.probabilities()[1]
-            location, scatter = good_moments(self, part.rows, part.rows.fitted)
+            theta = good_moments(self, part.rows, part.rows.fitted)
         else:
             pull = part.solution.weights / setting.spread(self.n_obs)
-            location, scatter = self.central(self.moments(part.solution.weights))
-        solution = continued(
-            self, first, self.join(location, scatter), pull, part.solution.converged
-        )
+            theta = self.weighted_fit(part.solution.weights)
+        solution = continued(self, first, theta, pull, part.solution.converged)
         return made(
-            **self._fields(location, scatter, 1.0),
+            **self._fields(*self.split(theta), 1.0),
             setting=setting,
             solution=solution,
             first=first,
@@ -392,56 +390,57 @@ class TiedCovariance(ExplainedCovariance):
         Those of moments of rows that count for what the other variables tell, and what these
         counts move with their own parameters.
         """
-        problem, rows, decided = self.problem, self.rows, self.rows.fitted.decided
+        problem, rows, fitted, d = self.problem, self.rows, self.rows.fitted, self.problem.dim
         slopes = []
-        for step in STEP * np.eye(len(decided.value)):
-            ends = [
+        for step in STEP * np.eye(len(fitted.decided.value)):
+            up, down = (
                 good_moments(
-                    problem, rows, replace(rows.fitted, mixture=decided.moved(by, decided.mixture))
+                    problem,
+                    rows,
+                    replace(fitted, mixture=fitted.decided.moved(by, fitted.mixture)),
                 )
-                for by in (step, -step)
-            ]
-            slopes.append([(up - down) / (2 * STEP) for up, down in zip(*ends, strict=True)])
-        location, scatter = (np.array(each) for each in zip(*slopes, strict=True))
-        moves, (good, pull), total = rows.influence(), rows.probabilities(), rows.fitted.total
-        size = student_size(float(rows.fitted.mixture.df[0]), rows.data.shape[1])
-        mean, here = problem.split(self.solution.theta)
-        mass = float((rows.counts * pull).sum()) / total
-        share, tail = rows.n_good / total, (problem.dim,)
-        return row_map(
-            _location_moves, problem.data, problem.demean * pull / mass, moves, tail=tail,
-            mean=mean, slopes=location,
-        ), row_map(
-            _moment_moves, problem.data, size * pull / share, good / share, moves, tail=2 * tail,
-            mean=mean, scatter=here, slopes=scatter,
+                for by in (step[None], -step[None])
+            )
+            slopes.append((up - down) / (2 * STEP))
+        good, pull = rows.probabilities()
+        mass = float((rows.counts * pull).sum())
+        moves = fitted.total * row_map(
+            _good_moment_moves, problem.data, pull / mass, good / rows.n_good, tail=(d + d * d,),
+            theta=self.solution.theta, size=student_scale(rows, fitted) * mass / rows.n_good,
         )  # fmt: skip
+        moves = moves + rows.influence() @ np.array(slopes)
+        return moves[:, :d] * problem.demean, row_map(_squared, moves[:, d:], tail=(d, d))
 
 
-def _location_moves(data: Array, pull: Array, moves: Array, mean: Array, slopes: Array) -> Array:
-    return np.asarray(pull[:, None] * (data - mean) + moves @ slopes)
+def _good_moment_moves(data: Array, pull: Array, good: Array, theta: Array, size: float) -> Array:
+    """Return the influence functions of `good_moments`, what rows count for being known."""
+    d = data.shape[1]
+    centered = data - theta[:d]
+    outer = (size * pull[:, None] * centered)[:, :, None] * centered[:, None]
+    moved = _squared(good[:, None] * theta[d:])
+    return np.hstack([pull[:, None] * centered, (outer - moved).reshape(len(data), d * d)])
 
 
-def _moment_moves(
-    data: Array, pull: Array, good: Array, moves: Array, mean: Array, scatter: Array, slopes: Array
-) -> Array:
-    centered = data - mean
-    outer = (pull[:, None] * centered)[:, :, None] * centered[:, None]
-    return np.asarray(outer - good[:, None, None] * scatter + np.tensordot(moves, slopes, axes=1))
+def _squared(values: Array) -> Array:
+    d = int(np.sqrt(values.shape[1]))
+    return values.reshape(len(values), d, d)
 
 
-def good_moments(
-    problem: CovarianceProblem, rows: ExplainedRows, fitted: FittedMixture
-) -> tuple[Array, Array]:
-    """Return location (d,) and scatter (d, d) of all columns of the good rows.
+def good_moments(problem: CovarianceProblem, rows: ExplainedRows, fitted: FittedMixture) -> Array:
+    """Return location and scatter of all columns of the good rows, shape (d + d * d,).
 
     `rows` has some of the columns, of which `fitted` is a mixture. See also `consistent_scatter`.
     """
     both = row_map(fitted.probabilities, rows.data, rows.exog, rows.counts, rows.groups)
-    good = float((rows.counts * both[:, 0]).sum())
     sums = row_sums(moment_sums, problem.data, rows.counts * both[:, 1])
     location, scatter = problem.central(normalized(sums))
-    size = student_size(float(fitted.mixture.df[0]), rows.data.shape[1])
-    return location, scatter * (size * sums[0] / good)
+    n_good = float((rows.counts * both[:, 0]).sum())
+    return problem.join(location, scatter * (student_scale(rows, fitted) * sums[0] / n_good))
+
+
+def student_scale(rows: ExplainedRows, fitted: FittedMixture) -> float:
+    """Return `student_size` of the noise of a mixture."""
+    return student_size(float(fitted.mixture.df[0]), rows.data.shape[1])
 
 
 def tied_columns(data: Array, counts: Array) -> np.ndarray:
@@ -467,9 +466,9 @@ def consistent_scatter(rows: ExplainedRows) -> Array:
 
     That of Student noise has the size of its middle half; see `student_size`.
     """
-    mixture, (dim, free) = rows.fitted.mixture, (rows.data.shape[1], rows.exog.shape[1])
-    good = rows.n_good
-    return mixture.scatter[0] * (student_size(float(mixture.df[0]), dim) * (good - free) / good)
+    good, fitted = rows.n_good, rows.fitted
+    size = student_scale(rows, fitted) * (good - rows.exog.shape[1]) / good
+    return fitted.mixture.scatter[0] * size
 
 
 def _scatter_moves(upper: Array, tails: Array, slope: Array, root: Array) -> Array:

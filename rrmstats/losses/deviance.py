@@ -10,7 +10,7 @@ import numpy as np
 from rrmstats.core.block_array import aligned, in_blocks, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import LinearProblem
-from rrmstats.losses.families import Family, MeanFunction
+from rrmstats.laws.families import Family, MeanFunction
 
 # Least eigenvalue of a matrix of unit diagonal that counts as positive definite.
 LEAST_EIGENVALUE = 1e-8
@@ -37,7 +37,7 @@ class DevianceProblem(LinearProblem):
     >>> from rrmstats.core import minimize
     >>> rng = np.random.default_rng(0)
     >>> from rrmstats.losses import DevianceProblem
-    >>> from rrmstats.losses.families import Link, MeanFunction, Poisson
+    >>> from rrmstats.laws.families import Link, MeanFunction, Poisson
     >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
     >>> mean = MeanFunction(Link.log())
     >>> problem = DevianceProblem(counts, np.ones((55, 1)), Poisson(), mean)

@@ -58,7 +58,7 @@ class FittedMixture:
         """Return the equations of some rows."""
         frame = self.decided.rows.whole._replace(total=self.total)
         rows = Rows(data, exog, counts, frame, groups)
-        far = rows.far(self.mixture.middle[0], self.mixture.metric[0])
+        far = rows.far(self.mixture.near[0])
         near = not self.decided.mixture.far.any()
         mixture = replace(
             self.mixture, far=(far & (not near))[None], good=np.ones((1, len(counts)))
@@ -73,8 +73,8 @@ class FittedMixture:
     @property
     def at_new_bound(self) -> bool:
         """Whether a parameter has reached a bound that it was not at when this was decided."""
-        names = {block.name for block in self.decided.blocks}
-        return any(f"size {part}" in names and self.mixture.size[0, part] <= 1 for part in (0, 1))
+        names, size = self.decided.places, self.mixture.size[0]
+        return any(f"size {part}" in names and size[part] <= 1 for part in (0, 1))
 
     def decided_again(self) -> FittedMixture:
         """Return the same with equations that know of its bounds."""
@@ -142,7 +142,7 @@ def polished_on_all(
         change = fitted.decided.change(step)
         if not change < last:
             break
-        last, moved = change, fitted.decided.moved(step, fitted.mixture)
+        last, moved = change, fitted.decided.moved(step[None], fitted.mixture)
         fitted = replace(fitted, mixture=fitted.decided.bounded(moved))
         if fitted.at_new_bound:
             fitted, last = fitted.decided_again(), np.inf

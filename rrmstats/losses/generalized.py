@@ -15,19 +15,19 @@ from rrmstats.core.consistency import robust_order, second_moment_ratio, untilte
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import of_groups, without_comparison
+from rrmstats.core.explanations import Explanation, of_groups, without_comparison
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
 from rrmstats.laws.explain import explained_rows
+from rrmstats.laws.families import Binomial, Counts, Family, Gaussian, MeanFunction
+from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.families import Binomial, Counts, Family, Gaussian, MeanFunction
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
-from rrmstats.losses.row_laws import laws_of_family
 from rrmstats.losses.tilted_rows import (
     Sample,
     TiltedCounts,
@@ -54,7 +54,7 @@ class GeneralizedProblem(DevianceProblem):
     >>> from rrmstats.core import minimize
     >>> rng = np.random.default_rng(0)
     >>> from rrmstats.losses import GeneralizedProblem
-    >>> from rrmstats.losses.families import Link, MeanFunction, Poisson
+    >>> from rrmstats.laws.families import Link, MeanFunction, Poisson
     >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
     >>> problem = GeneralizedProblem(
     ...     counts, np.ones((55, 1)), Poisson(), MeanFunction(Link.log()),
@@ -75,6 +75,11 @@ class GeneralizedProblem(DevianceProblem):
         self.design = Design(exog)
         super().__init__(endog, self.design.exog, family, mean, offset, var_weights)
         self.columns = exog
+
+    @property
+    def nested(self) -> bool:  # type: ignore[override]
+        """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
+        return not self._is_labels
 
     def consistent(self, solution: Solution, setting: Setting) -> GeneralizedEstimate:
         """Return the estimate of the first step, its parameters and dispersion corrected."""
@@ -178,14 +183,16 @@ class GeneralizedProblem(DevianceProblem):
         root = np.sqrt(self.var_weights)
         problem = RegressionProblem(root * (self.endog - self.offset), root[:, None] * self.exog)
         second = take_steps(problem, first.setting)
-        assert isinstance(second, RegressionEstimate)
+        assert isinstance(second, RegressionEstimate) and second.explained is not None
+        told = second.explained
+        each = [replace(other, theta=second.params_of(other)) for other in told.explanations]
         theta = problem.to_params(second.solution.theta)
         return self._second(
             first,
             Sample(self, first.setting).at(theta, second.scale, 1.0),
             second.solution.weights,
             second.solution.converged,
-            explained=second.explained,
+            explained=replace(told, explanations=tuple(each)),
             eps_hat=second.eps_hat,
             eps_hat_se=second.eps_hat_se,
             moves=second.influence(),
@@ -370,10 +377,10 @@ class GeneralizedEstimate(Estimate):
         """Consistent dispersion; one where the family has none, zero at an exact fit."""
         return 0.0 if self.exact else self.rows.dispersion
 
-    @property
-    def order(self) -> float:
-        """Order of the weights."""
-        return self.rows.order
+    def params_of(self, explanation: Explanation) -> Array | None:
+        """Return the parameters under an explanation that was compared; None if not known."""
+        theta = explanation.theta
+        return None if theta is None else self.problem.design.to_params(theta)
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,31 @@ CENTRAL_SHARES = (0.25, 0.5, 0.75)
 TRIAL_STEPS, TIED = 3, 1e-6
 # Variants of label noise, and the ends at which the model is sure.
 NOISE, ENDS = (ONE_RATE, BY_CLASS), (BOTH_ENDS, ONES, ZEROS)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelExplanation(Explanation):
+    """One explanation of labels.
+
+    Attributes
+    ----------
+    fit : LabelFit
+    """
+
+    fit: LabelFit
+
+    @property
+    def z(self) -> Array:
+        """Coefficients and rates, shape (k + d,)."""
+        return self.fit.value.z
+
+    def rates_of(self, flips: Flips) -> Array:
+        """Return coefficients and rates of other flips that are nearest to these, (k + d,)."""
+        k, own = self.fit.law.n_coef, self.fit.law.flips
+        if own == flips:
+            return self.z
+        log_odds = own.chain @ self.z[k:]
+        return np.r_[self.z[:k], log_odds @ flips.chain / flips.chain.sum(axis=0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +155,7 @@ def explained_labels(
     setting: Setting,
     theta: Array,
     offset: Array | float = 0.0,
+    near: Sequence[LabelExplanation] = (),
 ) -> ExplainedLabels:
     """Return the best explanation of labels, in memory or in blocks.
 
@@ -154,19 +181,19 @@ def explained_labels(
         plain.endog, plain.exog, counts, back, eps_bar, NO_FLIPS, setting.maxiter, offset
     )
 
-    def decide() -> tuple[FlippedLabels, Array, list[tuple[LabelFit, Explanation]]]:
+    def decide() -> tuple[FlippedLabels, Array, Any]:
         some, some_columns = some_rows(law, columns, DECIDING_ROWS)
         units = clipped_spread(some_columns, some.counts)[:, None] * back
-        return some, units, explain_labels(replace(some, units=units), some_columns, theta)
+        return some, units, explain_labels(replace(some, units=units), some_columns, theta, near)
 
     some, units, found = decided_once(plain.blocks, decide)
-    fit, chosen = found[0]
+    chosen, fit = found[0], found[0].fit
     whole = replace(law, units=units, flips=fit.law.flips)
-    shift, added = unseen_flips([each for each, _ in found])
+    shift, added = unseen_flips([each.fit for each in found])
     shrink = some.total / whole.total
-    fit = replace(fit, law=whole) if some is law else whole.fit(fit.value.z)
+    fit = replace(fit, law=whole) if some is law else whole.polished(fit.value.z)
     chosen = replace(chosen, eps=fit.eps, prob_bad=fit.prob_bad())
-    others = [told for _, told in found if told.name != chosen.name]
+    others = [told for told in found if told.name != chosen.name]
     told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
     shift = design.to_params(np.sqrt(shrink) * shift)
     added = design.to_params(design.to_params(shrink * added).T) + np.outer(shift, shift)
@@ -195,9 +222,9 @@ def taken_rows(
 
 
 def explain_labels(
-    plain: FlippedLabels, columns: Array, theta: Array
-) -> list[tuple[LabelFit, Explanation]]:
-    """Return fits to labels and what they say, the one to choose first.
+    plain: FlippedLabels, columns: Array, theta: Array, near: Sequence[LabelExplanation] = ()
+) -> list[LabelExplanation]:
+    """Return explanations of labels, the one to choose first.
 
     Of many rows a sample tells which starts to fit them from.
 
@@ -209,35 +236,32 @@ def explain_labels(
         The design in the units of the data.
     theta : ndarray, shape (k,)
         Coefficients of the first step.
+    near : sequence of LabelExplanation, optional
+        Explanations at another bound, from which fits start where they can.
     """
-    few, few_columns = some_rows(plain, columns, TRIAL_ROWS)
-    none = plain.fit(np.zeros(plain.n_coef))
-    starts = [
-        none.theta,
-        theta,
-        *(central_fit(few, few_columns, share) for share in CENTRAL_SHARES),
-    ]
-    noise = [best_fit(replace(plain, flips=flips), few, starts) for flips in NOISE]
-    sure = steepest_fit(plain, few, starts)
+    none = plain.fit(next((each.z for each in near if each.bad is Bad.NONE), 0.0 * theta))
+    search = LabelSearch(plain, columns, (none.theta, theta), near)
+    fits = [search.best(flips) for flips in NOISE]
+    sure = search.steepest()
     found = [
         _explanation(none, Bad.NONE, 0.0),
-        *(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit)) for fit in noise),
+        *(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit)) for fit in fits),
         _explanation(sure, Bad.UNLIKELY_LABELS, sure.law.flips.n_params * np.log(plain.total)),
     ]
-    return sorted(found, key=lambda each: (each[0].mirrored, each[1].bic))
+    return sorted(found, key=lambda each: (bool(each.fit.value.mirrored), each.bic))
 
 
-def _explanation(fit: LabelFit, bad: Bad, price: float) -> tuple[LabelFit, Explanation]:
+def _explanation(fit: LabelFit, bad: Bad, price: float) -> LabelExplanation:
     """Return a fit and what it says; the prior of its coefficients is a part of its cost."""
-    told = Explanation(
+    return LabelExplanation(
         good=Good.PLAIN,
         bad=bad,
-        log_likelihood=fit.value.log_likelihood,
-        penalty=price - 2.0 * fit.value.log_prior,
+        log_likelihood=float(fit.value.log_likelihood),
+        penalty=price - 2.0 * float(fit.value.log_prior),
         eps=fit.eps,
         prob_bad=fit.prob_bad(),
+        fit=fit,
     )
-    return fit, told
 
 
 def unseen_flips(found: Sequence[LabelFit]) -> tuple[Array, Array]:
@@ -254,7 +278,7 @@ def unseen_flips(found: Sequence[LabelFit]) -> tuple[Array, Array]:
     """
     chosen, k = found[0], found[0].law.n_coef
     noise = next(fit for fit in found if fit.law.flips == BY_CLASS)
-    if chosen.law.flips != NO_FLIPS or noise.mirrored or not noise.converged:
+    if chosen.law.flips != NO_FLIPS or noise.value.mirrored or not noise.converged:
         return np.zeros(k), np.zeros((k, k))
     values, axes = np.linalg.eigh(noise.variance[:k, :k] - chosen.variance)
     return noise.theta - chosen.theta, (axes * np.maximum(values, 0.0)) @ axes.T
@@ -275,18 +299,90 @@ def noise_price(none: LabelFit, noise: LabelFit) -> float:
     return max(float(bounded), float(chdtri(d, 2.0 * LEVEL)))
 
 
-def steepest_fit(plain: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
-    """Return the best fit of flips where the model is sure, at one end or both."""
-    fits = [best_fit(replace(plain, flips=Flips(ways, STEEPNESS)), few, starts) for ways in ENDS]
-    best = max(fits, key=preference)
-    # Flips at both ends with none at one of them are those at the other, up to rounding.
-    tied = [fit for fit in fits if not fit.value.penalized < best.value.penalized - TIED]
-    return max((climb(fit, factor) for fit in tied for factor in (2.0, 0.5)), key=preference)
+class LabelSearch:
+    """Fits of labels under several kinds of flips, each from the start that leads highest.
+
+    Parameters
+    ----------
+    plain : FlippedLabels
+        The rows, in memory, without flips.
+    columns : ndarray, shape (n, k)
+        The design in the units of the data.
+    thetas : sequence of ndarray, shape (k,)
+        Coefficients to start from; fits to the rows with the most central predictors are others.
+    near : sequence of LabelExplanation
+        Explanations at another bound. Fits start from these alone, where that leads anywhere.
+    """
+
+    def __init__(
+        self,
+        plain: FlippedLabels,
+        columns: Array,
+        thetas: Sequence[Array],
+        near: Sequence[LabelExplanation],
+    ) -> None:
+        self.plain, self.thetas = plain, thetas
+        self.few, self.few_columns = some_rows(plain, columns, TRIAL_ROWS)
+        self.near = {each.bad: each for each in near}
+
+    @cached_property
+    def starts(self) -> Array:
+        """Coefficients to start from, shape (m, k)."""
+        spread = clipped_spread(self.few_columns, self.few.counts)
+        rows = self.few_columns[:, spread > 0]
+        distance = np.sum(
+            ((rows - median_under(rows, self.few.counts)) / spread[spread > 0]) ** 2, axis=1
+        )
+        central = []
+        for share in CENTRAL_SHARES:
+            last = nearest_rows(distance, self.few.counts, share)[-1]
+            part, _ = taken_rows(
+                self.few, self.few_columns, np.flatnonzero(distance <= distance[last])
+            )
+            value, _ = part.climb(np.zeros((1, part.n_coef)), TRIAL_STEPS)
+            central.append(value.z[0])
+        return np.array([*self.thetas, *central])
+
+    def best(self, flips: Flips) -> LabelFit:
+        """Return the fit from the start that leads highest, on few of the rows, in a few steps.
+
+        Where classes change places on the way, from the next one.
+        """
+        law, tried = replace(self.plain, flips=flips), replace(self.few, flips=flips)
+        known = self.near.get(Bad.UNLIKELY_LABELS if flips.steepness else Bad.LABEL_NOISE)
+        if known is not None:
+            fit = law.fit(known.rates_of(flips))
+            if fit.converged and not fit.value.mirrored:
+                return fit
+        starts = [
+            start_rates(tried, theta, share * law.eps_bar)
+            for theta in self.starts
+            for share in START_SHARES
+        ]
+        trials, _ = tried.climb(np.array(starts), TRIAL_STEPS)
+        found = []
+        for i in np.lexsort([-trials.penalized, trials.mirrored]):
+            found.append(law.fit(trials.z[i]))
+            if not found[-1].value.mirrored:
+                return found[-1]
+        return found[0]
+
+    def steepest(self) -> LabelFit:
+        """Return the best fit of flips where the model is sure, at one end or both."""
+        known = self.near.get(Bad.UNLIKELY_LABELS)
+        kinds = (
+            [Flips(ways, STEEPNESS) for ways in ENDS] if known is None else [known.fit.law.flips]
+        )
+        fits = [self.best(flips) for flips in kinds]
+        best = max(fits, key=preference)
+        # Flips at both ends with none at one of them are those at the other, up to rounding.
+        tied = [fit for fit in fits if not fit.value.penalized < best.value.penalized - TIED]
+        return max((climb(fit, factor) for fit in tied for factor in (2.0, 0.5)), key=preference)
 
 
 def preference(fit: LabelFit) -> tuple[bool, float]:
     """Return what is larger for a better fit; one whose classes changed places is worse."""
-    return not fit.mirrored, fit.value.penalized
+    return not fit.value.mirrored, float(fit.value.penalized)
 
 
 def climb(fit: LabelFit, factor: float) -> LabelFit:
@@ -299,25 +395,6 @@ def climb(fit: LabelFit, factor: float) -> LabelFit:
     k = law.n_coef
     other = law.fit(np.r_[fit.value.z[:k], factor * fit.value.z[k:]])
     return climb(other, factor) if other.value.penalized > fit.value.penalized else fit
-
-
-def best_fit(law: FlippedLabels, few: FlippedLabels, starts: Sequence[Array]) -> LabelFit:
-    """Return the fit from the start that leads highest, on few of the rows, in a few steps.
-
-    Where classes change places on the way, from the next one.
-    """
-    tried = replace(few, flips=law.flips)
-    trials = [
-        tried.fit(start_rates(tried, theta, share * law.eps_bar), TRIAL_STEPS)
-        for theta in starts
-        for share in START_SHARES
-    ]
-    found = []
-    for trial in sorted(trials, key=preference, reverse=True):
-        found.append(law.fit(trial.value.z))
-        if not found[-1].mirrored:
-            return found[-1]
-    return found[0]
 
 
 def start_rates(law: FlippedLabels, theta: Array, share: float) -> Array:
@@ -334,18 +411,6 @@ def start_rates(law: FlippedLabels, theta: Array, share: float) -> Array:
     reached = np.array([ones, 1.0 - ones]) @ flips.chain
     rates = np.minimum(share / (len(reached) * np.maximum(reached, share)), 0.5)
     return np.r_[theta, np.log(rates / (1.0 - rates))]
-
-
-def central_fit(plain: FlippedLabels, columns: Array, share: float) -> Array:
-    """Return coefficients of a share of the rows, with the most central predictors, (k,)."""
-    spread = clipped_spread(columns, plain.counts)
-    rows = columns[:, spread > 0]
-    distance = np.sum(
-        ((rows - median_under(rows, plain.counts)) / spread[spread > 0]) ** 2, axis=1
-    )
-    last = nearest_rows(distance, plain.counts, share)[-1]
-    part, _ = taken_rows(plain, columns, np.flatnonzero(distance <= distance[last]))
-    return part.fit(np.zeros(plain.n_coef), TRIAL_STEPS).theta
 
 
 def nearest_rows(distance: Array, counts: Array, share: float) -> np.ndarray:

@@ -11,15 +11,34 @@ from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import of_groups, without_comparison
+from rrmstats.core.explanations import Bad, Explanation, of_groups, without_comparison
 from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.explain import explained_rows
-from rrmstats.laws.stack import Moves
+from rrmstats.laws.explain import Moves, explained_rows
+from rrmstats.laws.families import Link, MeanFunction, Poisson
+from rrmstats.laws.mixture import BadRows, Laws
+from rrmstats.laws.responses import (
+    KernelRows,
+    WholeRows,
+    WideCounts,
+    bad_counts,
+    laws_of_family,
+    other_lines,
+    unpredicted,
+)
+from rrmstats.laws.rows import Responses, Rows
+from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.label_explanations import explained_labels
-from rrmstats.losses.likelihood_laws import Likelihood, batch_fits, batch_slices
+from rrmstats.losses.likelihood_laws import (
+    CountLaw,
+    Likelihood,
+    PoissonKernel,
+    ZeroInflatedKernel,
+    batch_fits,
+    batch_slices,
+)
 from rrmstats.losses.likelihood_rows import LawRows, LawSample, law_fit
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.numerical import (
@@ -28,7 +47,6 @@ from rrmstats.losses.numerical import (
     NumericalProblem,
     with_infinite_losses,
 )
-from rrmstats.losses.row_laws import laws_of_likelihood, rows_of_likelihood
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
@@ -73,6 +91,11 @@ class LikelihoodProblem(NumericalProblem):
     def _own_hessian(self, theta: Array, weights: Array) -> Array:
         assert self.likelihood.hessian is not None
         return -self.likelihood.hessian(theta, weights)
+
+    @property
+    def nested(self) -> bool:  # type: ignore[override]
+        """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
+        return self.likelihood.logit is None
 
     @property
     def corrected(self) -> bool:
@@ -290,6 +313,10 @@ class LikelihoodEstimate(Estimate):
             return self.params > self.problem.lower
         return self.rows.free
 
+    def params_of(self, explanation: Explanation) -> Array | None:
+        """Return the parameters under an explanation that was compared; None if not known."""
+        return explanation.theta
+
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k); NaN if not `known`."""
         return np.where(self.known, self.known_influence(), np.nan)
@@ -314,3 +341,52 @@ class LikelihoodEstimate(Estimate):
     def tail(self) -> Array | None:
         """Return the probability of a loss as large as each row's, (n,); None without a law."""
         return None if self.rows is None else self.rows.tail()
+
+
+def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:
+    """Return the rows of a likelihood as laws take them."""
+    n, form = likelihood.n_obs, likelihood.closed
+    ones = np.ones(n)
+    mass = np.array(setting.counts(n))
+    designs: tuple[Array, ...] = (ones[:, None],) * len(likelihood.start)
+    offsets: tuple[Array, ...] = (np.zeros(n),) * len(designs)
+    if form is not None:
+        designs = form.designs
+        offsets = tuple(np.broadcast_to(np.asarray(off, float), (n,)) for off in form.offsets)
+    seen = Responses(likelihood.endog, ones, 0.0 * ones)
+    return Rows(mass, setting.wnobs(n), seen, designs, offsets, setting.groups)
+
+
+def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
+    """Return what the rows of a likelihood may look like.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With a law.
+    rows : Rows
+    unit : ndarray, shape (k,)
+        Units of the parameters, for differences.
+    """
+    form, y = likelihood.closed, likelihood.endog
+    if isinstance(form, CountLaw):
+        kernel = form.kernel
+        if isinstance(kernel, PoissonKernel):
+            mean = MeanFunction.between(Link.log(), *Poisson().mean_bounds(y))
+            return laws_of_family(Poisson(), mean, rows)
+        bad = bad_counts(zeros=not isinstance(kernel, ZeroInflatedKernel))
+        good = KernelRows(kernel.log_density, kernel.slopes, kernel.moments)
+        bad = (*bad, *other_lines(good, rows, likelihood.start))
+        return Laws(good, None, bad, likelihood.lower)
+    counts = bool((y >= 0).all() and (y == np.round(y)).all())
+    bad = (BadRows(Bad.WIDE, (WideCounts() if counts else unpredicted(y, rows.mass),)),)
+    if form is not None:
+        good = KernelRows(form.kernel.log_density, form.kernel.slopes)
+        return Laws(good, None, (*bad, *other_lines(good, rows, likelihood.start)))
+    scores = likelihood.scores
+
+    def differenced(theta: Array) -> Array:
+        return np.asarray(differences(likelihood.log_likelihood, theta, unit)).T
+
+    whole = WholeRows(likelihood.log_likelihood, differenced if scores is None else scores)
+    return Laws(whole, None, bad, likelihood.lower, divisible=False)

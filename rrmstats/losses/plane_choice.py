@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.stats import chi2
@@ -24,8 +25,10 @@ from rrmstats.laws.planes import (
     distinct_axes,
     probabilities_at,
     radial_slopes,
+    seen_by,
     settled,
 )
+from rrmstats.losses.gaussian_rows import DECIDING_ROWS, some_places
 from rrmstats.losses.matrices import weighted_scatter
 from rrmstats.losses.scatter_starts import Candidate, distinct_ends, robust_starts
 from rrmstats.losses.subspace import SubspaceProblem
@@ -37,36 +40,21 @@ CHANCE = 1e-3
 LEAST_BREAD = 0.1
 
 
-@dataclass(frozen=True, eq=False)
-class PlaneRisk:
-    """The risk of subspaces at rows in memory.
+def risk_at(
+    problem: SubspaceProblem, weighed: Problem, budget: Budget, point: Array, basis: Array
+) -> float:
+    """Return the risk of a point (d,) and a basis (d, q), where rows or groups of them weigh."""
+    theta = problem.join(point, basis)
+    return float(evaluate(weighed, theta[None], budget).risk[0])
 
-    Attributes
-    ----------
-    problem : SubspaceProblem
-    weighed : Problem
-        The same, or that of groups of the rows.
-    budget : Budget
-        Of `weighed`.
-    """
 
-    problem: SubspaceProblem
-    weighed: Problem
-    budget: Budget
-
-    def __call__(self, point: Array, basis: Array) -> float:
-        """Return the risk of a point (d,) and a basis (d, q)."""
-        theta = self.problem.join(point, basis)
-        return float(evaluate(self.weighed, theta[None], self.budget).risk[0])
-
-    @classmethod
-    def of(cls, problem: SubspaceProblem, setting: Setting) -> PlaneRisk:
-        """Return the risk of the rows of a problem, or that of their groups."""
-        if setting.groups is None:
-            return cls(problem, problem, setting.budget(problem.n_obs))
-        groups = Groups(setting.groups, int(setting.groups.max()) + 1, setting.freq_weights)
-        budget = replace(setting, freq_weights=groups.sizes).budget(groups.count)
-        return cls(problem, GroupedProblem(problem, groups), budget)
+def plane_risk(problem: SubspaceProblem, setting: Setting) -> Callable[[Array, Array], float]:
+    """Return the risk of subspaces at the rows of a problem, or at their groups."""
+    if setting.groups is None:
+        return partial(risk_at, problem, problem, setting.budget(problem.n_obs))
+    groups = Groups(setting.groups, int(setting.groups.max()) + 1, setting.freq_weights)
+    budget = replace(setting, freq_weights=groups.sizes).budget(groups.count)
+    return partial(risk_at, problem, GroupedProblem(problem, groups), budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,18 +141,11 @@ def explained_plane(
     codim : int
         Dimensions off the subspace.
     """
-    data, counts = taken(
-        np.arange(problem.n_obs),
-        problem.data,
-        aligned(setting.counts(problem.n_obs), problem.blocks),
-    )
-    exog = np.ones((len(data), int(problem.demean)))
-    starts = end_candidates(problem, solution, setting, data, counts)
-    risk = PlaneRisk.of(problem.with_rows(data), replace(setting, freq_weights=counts))
-    rows = PlaneRows(
-        data, exog, counts, groups=setting.groups, q=problem.q, codim=codim, own=0,
-        risk=risk, most_risk=most_risk(problem, solution, setting, codim),
-    )  # fmt: skip
+    n, groups = problem.n_obs, setting.groups
+    counts = aligned(setting.counts(n), problem.blocks)
+    places = some_places(n, groups) if n > DECIDING_ROWS else np.arange(n)
+    rows = plane_rows(problem, solution, setting, codim, places, counts)
+    starts = end_candidates(problem, solution, setting, rows)
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
         every = [*starts, *robust_starts(rows, setting.eps_bar)]
@@ -179,23 +160,56 @@ def explained_plane(
             break
     others = [each for each in ranked if each is not best]
     chosen = explanation(rows, mixture)
-    told = Explained(
-        explanations=(chosen, *others),
-        chosen=chosen,
-    )
+    if len(places) < n:
+        own = rows.own
+        rows = replace(
+            plane_rows(problem, solution, setting, codim, np.arange(n), counts), own=own
+        )
+        mixture, done = settled(rows, seen_by(mixture, n), setting.eps_bar)
+        chosen = replace(chosen, prob_bad=explanation(rows, mixture).prob_bad)
+    told = Explained(explanations=(chosen, *others), chosen=chosen)
     return ExplainedPlane(rows, mixture, told, done)
 
 
-def most_risk(problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int) -> float:
-    r"""Return the risk that the true subspace exceeds with probability CHANCE.
+def plane_rows(
+    problem: SubspaceProblem,
+    solution: Solution,
+    setting: Setting,
+    codim: int,
+    places: np.ndarray,
+    counts: Array,
+) -> PlaneRows:
+    """Return rows of a problem in memory, and which subspaces may explain them.
+
+    Parameters
+    ----------
+    problem, solution, setting, codim
+        As `explained_plane` takes them.
+    places : ndarray of int, shape (m,)
+    counts : ndarray or BlockArray, shape (n,)
+    """
+    data, counts = taken(places, problem.data, counts)
+    groups = setting.groups
+    if groups is not None:
+        groups = np.unique(groups[places], return_inverse=True)[1]
+    among = replace(setting, freq_weights=counts, groups=groups)
+    risk = plane_risk(problem.with_rows(data), among)
+    exog = np.ones((len(data), int(problem.demean)))
+    least = risk(*problem.split(solution.theta))
+    return PlaneRows(
+        data, exog, counts, groups=groups, q=problem.q, codim=codim, own=0, risk=risk,
+        most_risk=least * excess_risk(problem, float(counts.sum()), setting.eps_bar, codim),
+    )  # fmt: skip
+
+
+def excess_risk(problem: SubspaceProblem, wnobs: float, eps_bar: float, codim: int) -> float:
+    r"""Return the relative risk that the true subspace exceeds with probability CHANCE.
 
     Relative to the least risk its excess is that of a fit with efficiency e,
     :math:`\chi^2_k / (g n e)` with k coordinates and g dimensions off the subspace.
     """
-    free = codim * problem.n_params
-    good = setting.wnobs(problem.n_obs) * (1 - setting.eps_bar)
-    efficiency = gaussian_efficiency(setting.eps_bar, codim)
-    return solution.risk * (1 + float(chi2.isf(CHANCE, free)) / (codim * good * efficiency))
+    good = wnobs * (1 - eps_bar) * gaussian_efficiency(eps_bar, codim)
+    return 1 + float(chi2.isf(CHANCE, codim * problem.n_params)) / (codim * good)
 
 
 def own_axes(rows: PlaneRows, scatter: Array, bad: float) -> int:
@@ -205,7 +219,7 @@ def own_axes(rows: PlaneRows, scatter: Array, bad: float) -> int:
 
 
 def end_candidates(
-    problem: SubspaceProblem, solution: Solution, setting: Setting, data: Array, counts: Array
+    problem: SubspaceProblem, solution: Solution, setting: Setting, rows: PlaneRows
 ) -> list[Candidate]:
     """Return the minima that the search met, with their weighted covariances made consistent.
 
@@ -213,7 +227,7 @@ def end_candidates(
     that the leading axes remain so.
     """
     found: list[Candidate] = []
-    base = counts / counts.sum()
+    data, base = rows.data, rows.counts / rows.total
     for theta, lambda_ in distinct_ends(problem, solution, setting, solution.risk):
         losses = problem.with_rows(data).losses(theta)
         weights = entropy_weights(losses, setting.eps_bar, freq_weights=base).weights

@@ -29,6 +29,7 @@ from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.gaussian_choice import GaussianExplanation
+from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 from rrmstats.losses.residuals import (
     FittedRows,
@@ -304,6 +305,15 @@ class ExplainedRegression(RegressionEstimate):
         """Return the parameters under an explanation that was compared."""
         assert isinstance(explanation, GaussianExplanation)
         return self.problem.to_params(self.basis @ explanation.mixture.coef[0, :, 0])
+
+    def errors_of(self, explanation: Explanation, dependence: Dependence) -> Array | None:
+        """Return the standard errors of the parameters under an explanation, shape (k,)."""
+        assert isinstance(explanation, GaussianExplanation)
+        mixture, fitted = explanation.mixture, self.rows.fitted
+        decided = Equations(fitted.decided.rows, mixture, self.setting.eps_bar)
+        rows = replace(self.rows, fitted=replace(fitted, mixture=mixture, decided=decided))
+        noise = self.noise._replace(scale=float(mixture.scatter[0, 0, 0]))
+        return np.sqrt(np.diag(replace(self, rows=rows, noise=noise).covariance(dependence)))
 
     @property
     def inference_freedom(self) -> float:

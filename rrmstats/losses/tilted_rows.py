@@ -22,8 +22,8 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_root
 from rrmstats.core.sandwich import mean_and_error
 from rrmstats.core.setting import Setting
+from rrmstats.laws.families import MANY_ROWS, Counts, Family, Moments
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.families import MANY_ROWS, Counts, Family, Moments
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)

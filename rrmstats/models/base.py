@@ -17,7 +17,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 from rrmstats.core.block_array import taken
 from rrmstats.core.blocks import sample_places
 from rrmstats.core.choice import STEP, Choice, chosen
-from rrmstats.core.comparison import compare
+from rrmstats.core.comparison import Agreement, compare
 from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate
@@ -27,9 +27,9 @@ from rrmstats.core.search import DEFAULT_SEED, minimize
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.core.steps import (
     MOST_ROWS,
-    differing_bound,
     largest_bound,
     robust_estimate,
+    steps_beyond,
     take_steps,
 )
 from rrmstats.interchange import as_pandas, as_values
@@ -167,7 +167,14 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
                 check_order(name, values, labels, dropped)
 
     def __repr__(self) -> str:
-        return describe(self)
+        formula = getattr(self, "formula", None)
+        parts = [] if formula is None else [str(formula)]
+        rows = self.nobs if hasattr(self, "nobs") else len(self.endog)
+        parts.append(f"{rows:.0f} observations")
+        if self.group_labels is not None:
+            parts.append(f"{len(self.group_labels)} groups")
+        bound = repr(AUTO) if self.eps_bar == AUTO else f"{self.eps_bar:g}"
+        return f"<{type(self).__name__}: {', '.join([*parts, *self._traits()])}, eps_bar={bound}>"
 
     def _traits(self) -> list[str]:
         """Return what tells the model from others, for its description."""
@@ -364,7 +371,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         estimate, results = in_rounds(held, run, _numbers)
         warn_of_bound(estimate.problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
-        found = checked_stability(model, estimate)
+        found = model._stability(estimate)
         if not found.stable:
             warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
         results._results.stability = found
@@ -525,17 +532,93 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         return ""
 
     def _robust_fit(self, setting: Setting) -> Estimate:
-        """Return the second step at the largest bound; see `robust_fit`."""
+        """Return the second step at the largest bound, on a sample of many rows.
+
+        The bound of `setting` plays no part.
+        """
         if self._incomparable:
             raise NotImplementedError(
                 f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
                 "others"
             )
-        return robust_fit(self, setting)
+        part = self._sampled()[0]._with_eps_bar(EPS_BAR_MAX)
+        problem = part._search_problem()
+        asked = replace(setting, freq_weights=part._search_counts)
+        bound = largest_bound(problem, asked.wnobs(problem.n_obs))
+        return robust_estimate(problem, replace(asked, eps_bar=bound))
 
     def chosen(self, setting: Setting) -> Choice:
         """Return the bound that "auto" chooses, whatever bound the model has."""
         return chosen(self._robust_fit(setting), self.eps_bar_max)
+
+    def _sampled(self) -> tuple[Self, np.ndarray]:
+        """Return the model of about MOST_ROWS random rows or of all where these are fewer.
+
+        With the places of the rows. Groups are drawn as a whole.
+        """
+        n = len(self.endog)
+        if n <= MOST_ROWS:
+            rows = np.arange(n)
+            return self._part(rows) if self._in_partitions else self, rows
+        rng = np.random.default_rng(DEFAULT_SEED)
+        drawn = self._sampled_groups(MOST_ROWS, rng)
+        if drawn is None:
+            drawn = np.sort(rng.choice(sample_places(n), MOST_ROWS, replace=False))
+        rows = drawn
+        return self._part(rows), rows
+
+    def _stability(self, estimate: Estimate) -> Stability:
+        """Tell whether a larger eps_bar changes a fit; many rows are fitted again on a sample."""
+        eps_bar, why = estimate.setting.eps_bar, self._why_not_compared(estimate)
+        own, (part, rows) = estimate, (self, np.arange(len(self.endog)))
+        if not why and np.isnan(own.largest):
+            part, rows = self._sampled()
+            setting = replace(estimate.setting, freq_weights=part._search_counts)
+            own = take_steps(part._search_problem(), setting)
+        if not why and own.largest < eps_bar + STEP:
+            why = "the data have too few rows for a larger eps_bar"
+        if why:
+            return Stability(eps_bar=eps_bar, why=why)
+        found = Stability(eps_bar=eps_bar, largest=own.largest)
+        last = own
+        for bound, other in steps_beyond(own):
+            if found.explained_at is None and other.explanation != own.explanation:
+                found = replace(found, explained_at=bound, explanation=other.explanation)
+            seen = compare(last, other)
+            if not seen.agrees:
+                return replace(found, **part._differences(own, other, bound, seen, rows))
+            last = other
+        return found
+
+    def _differences(
+        self, own: Estimate, other: Estimate, bound: float, seen: Agreement, rows: np.ndarray
+    ) -> dict[str, Any]:
+        """Return how a fit at a larger bound differs, as `Stability` tells it."""
+        plain = Inference("sandwich", {}, None)
+        before, after = self._results(own, plain), self._with_eps_bar(bound)._results(other, plain)
+        flags, other_flags = before._unit_flags(), after._unit_flags()
+        labels = self.group_labels if self._weighs_groups else before._labels_at(rows)
+        names = rows if labels is None else labels
+        return {
+            "differs_at": bound,
+            "pvalue": seen.pvalue,
+            "terms": tuple(after.term_names[i] for i in seen.moved),
+            "gained": tuple(names[other_flags & ~flags].tolist()),
+            "lost": tuple(names[flags & ~other_flags].tolist()),
+            "unit": "groups" if self._weighs_groups else "rows",
+        }
+
+    def _why_not_compared(self, estimate: Estimate) -> str:
+        """Return why larger bounds are not compared; empty where they can be."""
+        if self._incomparable:
+            return self._incomparable
+        if not estimate.setting.stability:
+            return "stability=False"
+        if estimate.setting.eps_bar == 0:
+            return "no row may be bad, since eps_bar is 0"
+        if estimate.first is None:
+            return "the fit has one step, and second steps are compared"
+        return "" if estimate.solution.converged else "the fit did not converge"
 
 
 class DesignedModel:
@@ -626,113 +709,6 @@ def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
             ModelWarning,
             stacklevel=caller_level(),
         )
-
-
-def sampled(model: Any) -> tuple[Any, np.ndarray]:
-    """Return a model of about MOST_ROWS random rows, and these; itself where it has fewer.
-
-    Groups are drawn as a whole.
-    """
-    n = len(model.endog)
-    if n <= MOST_ROWS:
-        rows = np.arange(n)
-        return model._part(rows) if model._in_partitions else model, rows
-    rng = np.random.default_rng(DEFAULT_SEED)
-    rows = model._sampled_groups(MOST_ROWS, rng)
-    if rows is None:
-        rows = np.sort(rng.choice(sample_places(n), MOST_ROWS, replace=False))
-    return model._part(rows), rows
-
-
-def robust_fit(model: Any, setting: Setting) -> Estimate:
-    """Return the second step at the largest bound, on a sample of many rows.
-
-    Parameters
-    ----------
-    model : RRMModel
-    setting : Setting
-        Options of the search; its own bound plays no part.
-    """
-    part = sampled(model)[0]._with_eps_bar(EPS_BAR_MAX)
-    problem = part._search_problem()
-    asked = replace(setting, freq_weights=part._search_counts)
-    bound = largest_bound(problem, asked.wnobs(problem.n_obs))
-    return robust_estimate(problem, replace(asked, eps_bar=bound))
-
-
-def checked_stability(model: Any, estimate: Estimate) -> Stability:
-    """Tell whether a larger eps_bar changes a fit; many rows are fitted again on a sample.
-
-    Parameters
-    ----------
-    model : RRMModel
-        The model of the fit.
-    estimate : Estimate
-        What the fit found.
-    """
-    eps_bar, why = estimate.setting.eps_bar, _not_compared(model, estimate)
-    if why:
-        return Stability(eps_bar=eps_bar, why=why)
-    own, (part, rows) = estimate, (model, np.arange(len(model.endog)))
-    if np.isnan(own.largest):
-        part, rows = sampled(model)
-        setting = replace(estimate.setting, freq_weights=part._search_counts)
-        own = take_steps(part._search_problem(), setting)
-    if own.largest < eps_bar + STEP:
-        return Stability(eps_bar=eps_bar, why="the data have too few rows for a larger eps_bar")
-    found = None if own.robust is None else compare(own, own.robust)
-    if own.robust is None or found is None or found.agrees:
-        return Stability(eps_bar=eps_bar, largest=own.largest)
-    plain = Inference("sandwich", {}, None)
-    other = part._with_eps_bar(own.largest)
-    before, after = part._results(own, plain), other._results(own.robust, plain)
-    flags, robust_flags = before._unit_flags(), after._unit_flags()
-    labels = row_labels(model, rows) if not part._weighs_groups else part.group_labels
-    return Stability(
-        eps_bar=eps_bar,
-        largest=own.largest,
-        differs_at=differing_bound(own, lambda other: compare(own, other).agrees),
-        pvalue=found.pvalue,
-        terms=tuple(after.term_names[i] for i in found.moved),
-        gained=tuple(labels[i] for i in np.flatnonzero(robust_flags & ~flags)),
-        lost=tuple(labels[i] for i in np.flatnonzero(flags & ~robust_flags)),
-        unit="groups" if part._weighs_groups else "rows",
-    )
-
-
-def _not_compared(model: Any, estimate: Estimate) -> str:
-    """Return why larger bounds were not compared; empty where they can be."""
-    if model._incomparable:
-        return str(model._incomparable)
-    if not estimate.setting.stability:
-        return "stability=False"
-    if estimate.setting.eps_bar == 0:
-        return "no row may be bad, since eps_bar is 0"
-    if estimate.first is None:
-        return "the fit has one step, and second steps are compared"
-    return "" if estimate.solution.converged else "the fit did not converge"
-
-
-def row_labels(model: Any, rows: np.ndarray) -> list[Any]:
-    """Return the labels of some rows, or their positions where they have none."""
-    if model._in_partitions:
-        labels = model._held.labels_at(rows)
-    else:
-        labels = None if model.data.row_labels is None else model.data.row_labels[rows]
-    return list(rows.tolist() if labels is None else labels)
-
-
-def describe(model: Any) -> str:
-    """Return what a model is, in one line, without computing anything."""
-    formula = getattr(model, "formula", None)
-    rows = model.nobs if hasattr(model, "nobs") else len(model.endog)
-    parts = [] if formula is None else [str(formula)]
-    parts.append(f"{rows:.0f} observations")
-    if model.group_labels is not None:
-        parts.append(f"{len(model.group_labels)} groups")
-    parts += model._traits()
-    bound = repr(AUTO) if model.eps_bar == AUTO else f"{model.eps_bar:g}"
-    return f"<{type(model).__name__}: {', '.join(parts)}, eps_bar={bound}>"
 
 
 def counted(number: int, thing: str) -> str:

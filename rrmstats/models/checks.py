@@ -28,11 +28,16 @@ EPS_BAR_MAX = 0.5
 
 def checked_bound(eps_bar: Any) -> float | str:
     """Return `eps_bar` as a number in [0, 1), or "auto"."""
-    if isinstance(eps_bar, str):
-        if eps_bar != AUTO:
-            raise TypeError(f"eps_bar must be a number in [0, 1) or 'auto', got {eps_bar!r}")
+    if isinstance(eps_bar, str) and eps_bar == AUTO:
         return AUTO
-    return check_eps_bar(eps_bar)
+    try:
+        return check_eps_bar(eps_bar)
+    except TypeError:
+        raise TypeError(
+            f"eps_bar must be a number in [0, 1) or 'auto', got {eps_bar!r}; leave it out for the "
+            "automatic choice, or give the largest share of bad rows that you think possible, "
+            "such as eps_bar=0.2"
+        ) from None
 
 
 def checked_most(eps_bar_max: Any) -> float:
@@ -105,7 +110,7 @@ def check_numbers(name: str, values: Any) -> Any:
     elif not _numeric(values, getattr(values, "dtype", None)):
         raise ValueError(f"{name} must be numeric, got {np.asarray(values).dtype}; {advice}")
     if np.size(values) == 0:
-        raise ValueError(f"{name} is empty; give at least as many rows as parameters")
+        raise ValueError(f"{name} is empty: no rows, or none without missing values")
     other = (np.dtype("O"), np.dtype(bool))
     if isinstance(values, pd.DataFrame):
         return values.astype(float) if values.dtypes.isin(other).any() else values

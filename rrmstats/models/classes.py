@@ -21,7 +21,7 @@ def as_labels(endog: Any, level: Any) -> Any:
         endog = endog.iloc[:, 0]
     series = endog if isinstance(endog, pd.Series) else pd.Series(np.asarray(endog).squeeze())
     if series.empty:
-        raise ValueError("endog is empty; give at least as many rows as parameters")
+        raise ValueError("endog is empty: no rows, or none without missing values")
     if pd.api.types.is_numeric_dtype(series.dtype) and level is None:
         values = series.astype(float)
         check_binary(values.dropna().to_numpy())

@@ -18,16 +18,19 @@ from statsmodels.genmod.families.links import Log, Logit
 from statsmodels.othermod.betareg import BetaModel
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.kernels import (
+from rrmstats.losses.likelihood_laws import (
     BetaKernel,
+    ClosedLaw,
     CountKernel,
+    CountLaw,
     GeneralizedPoissonKernel,
+    LabelLaw,
     NegativeBinomialKernel,
     PoissonKernel,
     ProbitKernel,
+    ShareLaw,
     ZeroInflatedKernel,
 )
-from rrmstats.losses.likelihood_laws import ClosedLaw, CountLaw, LabelLaw, ShareLaw
 
 # Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
 LEAST_ALPHA = 1e-6

@@ -13,7 +13,7 @@ from statsmodels.genmod.families import links
 from statsmodels.tools.sm_exceptions import ModelWarning
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.families import (
+from rrmstats.laws.families import (
     Binomial,
     Counts,
     DispersedPoisson,

@@ -327,7 +327,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     def _warn(self, estimate: Estimate) -> None:
         if isinstance(estimate, GeneralizedEstimate) and estimate.boundary:
             remedy = (
-                "RRMLogit bounds them"
+                "logit bounds them"
                 if isinstance(self.family, families.Binomial)
                 else "drop the predictors that single such rows out"
             )

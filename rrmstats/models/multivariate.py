@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -10,6 +11,7 @@ import pandas as pd
 import patsy
 from numpy.typing import ArrayLike
 from statsmodels.base.model import LikelihoodModel
+from statsmodels.formula import handle_formula_data
 
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas
@@ -84,14 +86,10 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
             raise ValueError(f"formula must be one-sided, such as '~ a + b', got {formula!r}")
         missing = kwargs.pop("missing", "drop")
         frame = pd.DataFrame(data if subset is None else data.loc[subset])
-        table = patsy.dmatrix(
-            formula,
-            frame.reset_index(drop=True),
-            kwargs.pop("eval_env"),
-            NA_action="drop" if missing == "drop" else "raise",
-            return_type="dataframe",
+        table, design_info = _design(
+            formula, frame.reset_index(drop=True), kwargs.pop("eval_env"), missing
         )
-        design_info, kept = table.design_info, table.index
+        kept = table.index
         table = table.drop(columns=["Intercept", *(drop_cols or [])], errors="ignore")
         table.index = frame.index[kept]
         if kwargs.get("freq_weights") is not None:
@@ -107,7 +105,8 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
     @cached_property
     def design_info(self) -> Any:
         """What makes the variables out of new data; pickles lack it, and make it again."""
-        return patsy.dmatrix(self.formula, self.data.frame).design_info
+        names = patsy.EvalEnvironment([{"np": np}])
+        return _design(self.formula, self.data.frame, names, "drop")[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "design_info"}
@@ -165,7 +164,7 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
         if isinstance(new, pd.DataFrame):
             frame = new
             if getattr(self, "formula", None) is not None:
-                frame = patsy.dmatrix(self.design_info, new, return_type="dataframe")
+                frame = _new_design(self.design_info, new)
             missing = [name for name in self.variables if name not in frame.columns]
             if missing:
                 raise ValueError(f"new data lack the variables {', '.join(missing)}")
@@ -176,3 +175,25 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
                 f"new data must have {len(self.variables)} columns, got shape {array.shape}"
             )
         return array, None
+
+
+def _design(
+    formula: str, frame: pd.DataFrame, names: Any, missing: str
+) -> tuple[pd.DataFrame, Any]:
+    """Return the variables of a one-sided formula, and what makes them out of new data.
+
+    statsmodels' formula engine, patsy or formulaic, evaluates it; some versions of statsmodels
+    need a response.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "EvalEnvironment is deprecated", FutureWarning)
+        action = "drop" if missing == "drop" else "raise"
+        (_, table), _, spec = handle_formula_data(frame, None, f"1 {formula}", names, action)
+    return pd.DataFrame(table), spec
+
+
+def _new_design(spec: Any, new: pd.DataFrame) -> pd.DataFrame:
+    """Return the variables of a formula for new data; rows with missing values are left out."""
+    if isinstance(spec, patsy.DesignInfo):
+        return patsy.dmatrix(spec, new, return_type="dataframe")
+    return pd.DataFrame(spec.get_model_matrix(new))

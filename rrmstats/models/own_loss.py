@@ -11,13 +11,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from statsmodels.base.data import handle_data
 
-from rrmstats.core.entropy import Array, entropy_weights
+from rrmstats.core.entropy import Array, check_eps_bar, entropy_weights
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import Setting
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
 from rrmstats.models.base import RRMModel
-from rrmstats.models.checks import AUTO, check_freq_weights, checked_bound
+from rrmstats.models.checks import AUTO, check_freq_weights
 from rrmstats.partitions.sources import is_dask
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.own_loss import RRMCustomResults, RRMCustomResultsWrapper
@@ -163,11 +163,12 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         freq_weights: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> None:
-        if checked_bound(eps_bar) == AUTO:
+        if isinstance(eps_bar, str) and eps_bar == AUTO:
             raise NotImplementedError(
                 f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
                 "others"
             )
+        check_eps_bar(eps_bar)
         for name, given in (("losses", losses), ("gradients", gradients), ("hessian", hessian)):
             if not (callable(given) or (given is None and name != "losses")):
                 raise TypeError(f"{name} must be a function of theta, got {type(given).__name__}")

@@ -33,7 +33,7 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.othermod.betareg import BetaModel
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.kernels import GeneralizedPoissonKernel, NegativeBinomialKernel
+from rrmstats.losses.likelihood_laws import GeneralizedPoissonKernel, NegativeBinomialKernel
 from rrmstats.models.closed_forms import has_alpha, variance_power
 
 Largest = Callable[[Array], Array]

@@ -1,16 +1,16 @@
-"""What pictures share: colors, axes, rows drawn as points, and legends."""
+"""What pictures share: colors, axes, rows drawn as points, their names, legends and captions."""
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence
 from importlib import import_module
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rrmstats.optional import require
-from rrmstats.plotting.offers import Array, Flags, Results
+from rrmstats.plotting.catalog import Array, Flags, Results, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +34,38 @@ PROBABILITY_COLORS: Style = {"cmap": "cividis", "vmin": 0.0, "vmax": 1.0}
 MANY_ROWS = 5000
 # Fraction of clean rows within the cutoffs that are drawn.
 LEVEL = 0.975
+# Size of letters of captions in points, and the width of a letter in units of it.
+CAPTION_SIZE, LETTER = 8.5, 0.52
+# Distance of a legend from what it must not cover, in pixels.
+CLEARANCE = 6.0
+# A relative weight above this is large for a flagged row; weights nearer to each other are equal.
+LARGE_WEIGHT, EQUAL = 0.5, 1e-9
+
+FONT_SIZE = 8
+# Offsets of the nearest corner of a name from its point, in points.
+PLACES = [
+    *((5, 4), (-5, 4), (5, -4), (-5, -4), (0, 5), (0, -5)),
+    *(
+        (sx * min(r, 29), sy * r)
+        for r in (13, 21, 29, 41, 53, 65, 77)
+        for sy in (1, -1)
+        for sx in (1, -1, 0)
+    ),
+]
+# A name that is farther from its point than this is connected to it by a line.
+NEAR = 6
+# What a place costs: outside the axes, per name or legend covered, per point covered or nearly so
+# that is named or flagged, per other point, on the wrong side, and per point of distance.
+OUTSIDE, ON_NAME, ON_MARKER, ON_ROW, WRONG_SIDE, AWAY = 1e5, 1e4, 1e2, 2.0, 4.0, 0.05
+# Half the size of a marker, in points.
+MARKER = 3.0
+# So many points at most are compared with each place.
+MOST_POINTS = 2000
+# A longer name loses letters.
+LONGEST_NAME = 28
+# What is under a name shines through only a little.
+GROUND: Style = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.2}
+NO_POINTS = np.empty((0, 2))
 
 
 class DrawnRows(NamedTuple):
@@ -43,7 +75,7 @@ class DrawnRows(NamedTuple):
     ----------
     ax : matplotlib Axes
     results : results of any model
-    x, y : ndarray, shape (n,)
+    points : ndarray, shape (n, 2)
         Positions of the rows.
     flagged : ndarray of bool, shape (n,)
     label : int
@@ -52,42 +84,36 @@ class DrawnRows(NamedTuple):
 
     ax: Axes
     results: Results
-    x: Array
-    y: Array
+    points: Array
     flagged: Flags
     label: int
 
 
-def one_axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Any, Any]:
-    """Return the figure and axes to draw on: new ones if none are given."""
-    require("matplotlib", "plot")
-    if ax is not None:
-        return ax.figure, ax
-    fig = new_figure(size)
-    return fig, fig.subplots()
-
-
 def new_figure(size: tuple[float, float]) -> Any:
     """Return a figure that `plt.show` shows, and a notebook once."""
+    require("matplotlib", "plot")
     kind = import_module("rrmstats.plotting.notebook_figure").NotebookFigure
     return import_module("matplotlib.pyplot").figure(
         figsize=size, layout="constrained", FigureClass=kind
     )
 
 
-def axes_grid(
-    fig: Figure | None, shape: tuple[int, int], size: tuple[float, float], **kwargs: Any
-) -> tuple[Any, Any]:
-    """Return the figure and its grid of axes: a new figure if none is given."""
-    require("matplotlib", "plot")
-    found: Any = new_figure(size) if fig is None else fig
-    return found, found.subplots(*shape, **kwargs)
+def one_axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Any, Any]:
+    """Return the figure and axes to draw on: new ones if none are given."""
+    if ax is None:
+        ax = new_figure(size).subplots()
+    return ax.figure, ax
 
 
 def lay_out(ax: Axes) -> None:
     """Lay out the figure of axes, so that sizes are known."""
     figure: Any = ax.figure
     figure.canvas.figure.draw_without_rendering()
+
+
+def plain(name: str) -> str:
+    """Return a name from the data that matplotlib writes as it is: no `$` begins a formula."""
+    return name.replace("$", r"\$")
 
 
 def cutoff_level(level: float | None) -> float:
@@ -98,6 +124,14 @@ def cutoff_level(level: float | None) -> float:
 def flagged_rows(results: Results, level: float | None = None) -> Flags:
     """Return whether each row is an outlier, shape (n,); see `outliers` of the results."""
     return np.asarray(results.outliers(level), dtype=bool)
+
+
+def order_of_suspicion(results: Results) -> Rows:
+    """Return the positions of the rows, the most likely bad first, or of smallest weight."""
+    prob_bad = getattr(results, "prob_bad", None)
+    if prob_bad is None:
+        return np.asarray(results.order_by_weight())
+    return np.lexsort((-np.asarray(results.losses), -np.asarray(prob_bad)))
 
 
 def row_colors(results: Results) -> tuple[Array, str, Style]:
@@ -112,54 +146,6 @@ def row_colors(results: Results) -> tuple[Array, str, Style]:
     return relative, "weight * n", {**WEIGHT_COLORS, "vmax": float(relative.max())}
 
 
-def draw_colored_rows(ax: Axes, results: Results, x: Array, y: Array, unit: str = "row") -> Flags:
-    """Draw rows in the colors of `row_colors`, with a color bar, and return which are flagged.
-
-    The legend shows their shapes without a color, since each row has its own.
-    """
-    flagged, many = flagged_rows(results), is_many(x)
-    values, name, colors = row_colors(results)
-    style: Style = {
-        **colors,
-        "s": 9 if many else 36,
-        "edgecolors": GRAY,
-        "linewidths": 0.1 if many else 0.7,  # edges of many rows would hide their colors
-        "zorder": 3,
-        "rasterized": many,
-    }
-    shape: Style = {"linestyle": "none", "mfc": "none", "mec": GRAY}
-    points: Any = None
-    names = (unit, f"flagged ({flagged.sum()})")
-    for rows, marker, text in zip((~flagged, flagged), "o^", names, strict=True):
-        if rows.any():
-            points = ax.scatter(x[rows], y[rows], c=values[rows], marker=marker, **style)
-            ax.plot([], [], marker=marker, label=text, **shape)
-    ax.figure.colorbar(points, ax=ax, label=name)
-    ax.margins(0.08)
-    return flagged
-
-
-def order_of_suspicion(results: Results) -> npt.NDArray[np.intp]:
-    """Return the positions of the rows, the most likely bad first, or of smallest weight."""
-    prob_bad = getattr(results, "prob_bad", None)
-    if prob_bad is None:
-        return results.order_by_weight()
-    return np.lexsort((-np.asarray(results.losses), -np.asarray(prob_bad)))
-
-
-def outline(rows: Sized) -> Style:
-    """Return white edges for a line on so many rows that it would not be seen otherwise."""
-    if not is_many(rows):
-        return {}
-    stroke = import_module("matplotlib.patheffects").withStroke
-    return {"path_effects": [stroke(linewidth=3.5, foreground="white")]}
-
-
-def is_many(rows: Sized) -> bool:
-    """Return whether there are so many rows that they are drawn as an image."""
-    return len(rows) > MANY_ROWS
-
-
 def draw_rows(
     ax: Axes,
     results: Results,
@@ -168,6 +154,7 @@ def draw_rows(
     level: float | None = None,
     label: int = 5,
     unit: str = "row",
+    colored: bool = False,
     **settings: Any,
 ) -> DrawnRows:
     """Draw the rows, the flagged ones as triangles.
@@ -184,6 +171,9 @@ def draw_rows(
         How many of the flagged rows are to be named.
     unit : str, optional
         What the legend calls them.
+    colored : bool, optional
+        Whether each row has a color by `row_colors`, with a color bar; the legend then shows
+        their shapes without a color.
     **settings
         Passed on to ``ax.set``.
 
@@ -192,33 +182,287 @@ def draw_rows(
     DrawnRows
         To be passed on to `name_rows`.
     """
-    flagged = flagged_rows(results, level)
-    style: Style = {"linestyle": "none", "rasterized": is_many(x)}
-    if is_many(x):  # below the lines, which they would hide
-        style |= {"markersize": 3, "zorder": 1.9}
-    ax.plot(x[~flagged], y[~flagged], **{**KEPT, **style}, label=unit)
-    if flagged.any():
-        name = f"flagged ({flagged.sum()})"
-        ax.plot(x[flagged], y[flagged], **{**FLAGGED, **style}, label=name)
+    flagged, many = flagged_rows(results, level), len(x) > MANY_ROWS
+    values, name, colors = row_colors(results) if colored else (x, "", {})
+    points: Any = None
+    for rows, shape, text in (
+        (~flagged, KEPT, unit),
+        (flagged, FLAGGED, f"flagged ({flagged.sum():,})"),
+    ):
+        if not rows.any():
+            continue
+        style: Style = {**shape, "linestyle": "none", "rasterized": many, "label": text}
+        if colored:  # edges of many rows would hide their colors
+            ax.plot([], [], **{**style, "color": GRAY, "markerfacecolor": "none"})
+            dots: Style = {"s": 9, "linewidths": 0.1} if many else {"s": 36, "linewidths": 0.7}
+            dots |= {"edgecolors": GRAY, "zorder": 3, "rasterized": many, **colors}
+            points = ax.scatter(x[rows], y[rows], c=values[rows], marker=shape["marker"], **dots)
+            continue
+        if many:  # below the lines, which they would hide
+            style |= {"markersize": 3, "zorder": 1.9}
+        ax.plot(x[rows], y[rows], **style)
+    if colored:
+        ax.figure.colorbar(points, ax=ax, label=name)
     ax.margins(0.08)
     ax.set(**settings)
-    add_legend(ax, x, y)
-    return DrawnRows(ax, results, x, y, flagged, label)
+    return DrawnRows(ax, results, np.c_[x, y], flagged, label)
 
 
-def add_legend(ax: Axes, x: Array, y: Array) -> None:
-    """Add a legend; with many rows in a corner, because the best place takes long to find."""
-    if not is_many(x):
-        ax.legend()
-        return
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    corner: Any = emptiest_corner((x - left) / (right - left), (y - low) / (high - low))
-    ax.legend(loc=corner)
+def outline(count: int) -> Style:
+    """Return white edges for a line on so many rows that it would not be seen otherwise."""
+    if count <= MANY_ROWS:
+        return {}
+    stroke = import_module("matplotlib.patheffects").withStroke
+    return {"path_effects": [stroke(linewidth=3.5, foreground="white")]}
 
 
-def emptiest_corner(x: Array, y: Array) -> str:
-    """Return the corner of the unit square with the fewest points."""
-    sides = {"left": x < 0.4, "right": x > 0.6}
-    heights = {"upper": y > 0.7, "lower": y < 0.3}
-    counts = {f"{h} {s}": (heights[h] & sides[s]).sum() for h in heights for s in sides}
-    return min(counts, key=lambda corner: counts[corner])
+def place_legends(*panels: tuple[Axes, Array]) -> None:
+    """Add a legend to each of several axes where it covers no point, or above all of them.
+
+    Parameters
+    ----------
+    *panels : (matplotlib Axes, ndarray of shape (p, 2))
+        Axes of one figure, whose layout is then complete, with points in units of the data.
+    """
+    for ax, points in panels:
+        if len(points) <= MANY_ROWS:  # of more the best place takes long to find
+            ax.legend()
+    lay_out(panels[0][0])
+    for ax, points in panels:
+        legend: Any = ax.get_legend()
+        pixels = ax.transData.transform(points[np.isfinite(points).all(axis=1)])
+        box = None if legend is None else legend.get_window_extent().padded(CLEARANCE)
+        if box is None or box.width > ax.bbox.width or box.count_contains(pixels):
+            legend_on_top(ax)
+        else:  # the best place would move as soon as names are written
+            corner = legend.get_window_extent().p0
+            legend.set_loc(tuple(ax.transAxes.inverted().transform(corner)))
+    lay_out(panels[0][0])
+
+
+def legend_on_top(ax: Axes) -> None:
+    """Add a legend with as many columns as fit at the top, and leave room for it."""
+    for columns in range(len(ax.get_legend_handles_labels()[0]), 0, -1):
+        box = ax.legend(loc="upper center", ncols=columns).get_window_extent()
+        if box.width <= ax.bbox.width:
+            break
+    share = min((box.height + 3 * CLEARANCE) / ax.bbox.height, 0.5)
+    scale: Any = ax.yaxis.get_transform()
+    low, top = scale.transform(np.array(ax.get_ylim()))
+    ax.set_ylim(top=float(scale.inverted().transform(low + (top - low) / (1 - share))))
+
+
+def name_rows(*drawn: DrawnRows) -> None:
+    """Add legends that cover no row, and write the names of the worst flagged rows.
+
+    Parameters
+    ----------
+    *drawn : DrawnRows
+        All rows drawn on one figure, whose layout must otherwise be complete.
+    """
+    if drawn:
+        place_legends(*((rows.ax, rows.points) for rows in drawn))
+    for rows in drawn:
+        name_settled_rows(rows)
+
+
+def name_settled_rows(
+    drawn: DrawnRows, avoid: Array = NO_POINTS, taken: Sequence[Any] = ()
+) -> None:
+    """Write the names of the worst flagged rows on axes that have their layout.
+
+    Parameters
+    ----------
+    drawn : DrawnRows
+    avoid : ndarray, shape (p, 2), optional
+        Further points that no name should cover.
+    taken : sequence of matplotlib Bbox, optional
+        What no name should cover.
+    """
+    finite = np.isfinite(drawn.points).all(axis=1)
+    order = order_of_suspicion(drawn.results)
+    rows = order[(drawn.flagged & finite)[order]][: max(drawn.label, 0)]
+    names = short_names(drawn.results.row_names)
+    write_names(
+        drawn.ax,
+        drawn.points[rows],
+        [names[row] for row in rows],
+        np.vstack([drawn.points[drawn.flagged & finite], avoid]),
+        drawn.points[~drawn.flagged & finite],
+        taken,
+    )
+
+
+def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
+    """Return names, long ones with fewer letters: without their middles, if they differ elsewhere.
+
+    They are for matplotlib, which would take what is between two `$` for a formula.
+
+    Examples
+    --------
+    >>> from rrmstats.plotting.canvas import short_names
+    >>> short_names(["ward 12", "the second ward of the third building"], 20)
+    ['ward 12', 'the second… building']
+    >>> short_names([f"the hospital number {i} of the county" for i in (1, 2)], 24)
+    ['the hospital number 1…ty', 'the hospital number 2…ty']
+    """
+    kept = longest - 1
+    tried = [
+        [n if len(n) <= longest else f"{n[:head]}…{n[len(n) - kept + head :]}" for n in names]
+        for head in (kept - kept // 2, kept - kept // 8, kept // 8, kept, 0)
+    ]
+    return [plain(name) for name in max(tried, key=lambda short: len(set(short)))]
+
+
+def write_names(
+    ax: Axes,
+    points: Array,
+    names: Sequence[str],
+    markers: Array,
+    others: Array = NO_POINTS,
+    taken: Sequence[Any] = (),
+    sides: Array | None = None,
+    **kwargs: Any,
+) -> list[Any]:
+    """Write names beside points, and return their boxes.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        With a figure whose layout is complete.
+    points : ndarray, shape (m, 2)
+        In units of the data.
+    names : sequence of str
+    markers, others : ndarray, shape (p, 2)
+        Points that no name should cover, and points that it covers only if all places nearby do.
+    taken : sequence of matplotlib Bbox, optional
+        Boxes that no name should cover, besides those of the legend and of other names.
+    sides : ndarray, shape (m, 2), optional
+        Signs of the offsets that are preferred.
+    **kwargs
+        Passed on to ``ax.annotate``.
+    """
+    figure: Any = ax.figure
+    bbox = import_module("matplotlib.transforms").Bbox
+    unit, legend = figure.get_dpi() / 72, ax.get_legend()
+    boxes = [*taken, *([] if legend is None else [legend.get_window_extent()])]
+    given = len(boxes)
+    marked, rest = (
+        ax.transData.transform(some[:: 1 + len(some) // MOST_POINTS]) for some in (markers, others)
+    )
+    kwargs = {"fontsize": FONT_SIZE, **kwargs}
+    for number, (point, name) in enumerate(zip(points, names, strict=True)):
+        written = ax.text(0.0, 0.0, name, **kwargs)
+        wide, high = np.array(written.get_window_extent().size) + 1
+        written.remove()
+        at, side = ax.transData.transform(point), np.zeros(2) if sides is None else sides[number]
+        tried, costs = [], []
+        for right, up in PLACES:
+            left = at[0] + right * unit - wide * (1 - np.sign(right)) / 2
+            low = at[1] + up * unit - (high if up < 0 else 0)
+            box = bbox.from_bounds(left, low, wide, high)
+            # Nearer to another point than to its own, without a line, a name would mislead.
+            middle, away = (box.p0 + box.p1) / 2, max(abs(right), abs(up))
+            nearest = np.linalg.norm(marked - middle, axis=1).min(initial=np.inf)
+            foreign = away <= NEAR and nearest < np.linalg.norm(at - middle) - 1
+            tried.append(box)
+            costs.append(
+                OUTSIDE * (not all(ax.bbox.contains(*corner) for corner in (box.p0, box.p1)))
+                + ON_NAME * box.count_overlaps(boxes)
+                + ON_MARKER * (foreign + box.padded(MARKER * unit).count_contains(marked))
+                + ON_ROW * box.padded(MARKER * unit).count_contains(rest)
+                - WRONG_SIDE * float(np.sign((right, up)) @ side)
+                + AWAY * away
+            )
+        best = int(np.argmin(costs))
+        boxes.append(tried[best])
+        right, up = PLACES[best]
+        style: Style = {"xytext": (right, up), "textcoords": "offset points", "zorder": 5}
+        style["ha"] = {-1: "right", 0: "center", 1: "left"}[int(np.sign(right))]
+        style["va"] = "top" if up < 0 else "bottom"
+        if max(abs(right), abs(up)) > NEAR:
+            style["arrowprops"] = {"arrowstyle": "-", "color": GRAY, "linewidth": 0.5}
+        annotation = ax.annotate(name, tuple(point), bbox=GROUND, **style, **kwargs)
+        # Its place was chosen for the layout that the figure has.
+        annotation.set_in_layout(False)
+    return boxes[given:]
+
+
+def wrapped(text: str, pixels: float, dpi: float) -> str:
+    """Return a text in lines of a given width."""
+    return fill(text, max(int(pixels * 72 / dpi / (LETTER * CAPTION_SIZE)), 20))
+
+
+def write_caption(ax: Axes, *sentences: str) -> None:
+    """Write sentences above axes, at the left; empty ones are left out."""
+    figure: Any = ax.figure
+    lines = [wrapped(text, ax.bbox.width, figure.get_dpi()) for text in sentences if text]
+    ax.set_title("\n".join(lines), loc="left", fontsize=CAPTION_SIZE)
+
+
+def write_caption_below(fig: Figure, text: str) -> None:
+    """Write a text below all panels of a figure, at the left; nothing if it is empty."""
+    if text:
+        lines = wrapped(text, fig.bbox.width, fig.dpi)
+        fig.supxlabel(lines, x=0.01, ha="left", fontsize=CAPTION_SIZE)
+
+
+def take_captions(fig: Figure) -> str:
+    """Remove the captions of a figure and its axes, and return them as one text."""
+    found = [*(ax.get_title(loc="left") for ax in fig.axes), fig.get_supxlabel()]
+    for ax in fig.axes:
+        ax.set_title("", loc="left")
+    fig.supxlabel("")
+    return " ".join(" ".join(text.split()) for text in found if text)
+
+
+def flags_note(results: Results, level: float | None = None) -> str:
+    """Return why flagged rows have large weights, for pictures that do not show weights.
+
+    The flags of a second step need no reason: they go by probabilities.
+    """
+    by_probability = level is None and getattr(results, "prob_bad", None) is not None
+    return "" if by_probability else large_weights_note(results, level)
+
+
+def large_weights_note(results: Results, level: float | None = None, unit: str = "row") -> str:
+    """Return why flagged rows have large weights; an empty text if none has.
+
+    A weight says how much a row counts in the fit, a flag that it is unusual. Rows far out in the
+    subspace of principal components are both.
+    """
+    relative = np.asarray(results.relative_weights)
+    kept = flagged_rows(results, level) & (relative > LARGE_WEIGHT)
+    inside = kept & score_outliers(results, level)
+    if np.ptp(relative) <= EQUAL:
+        inside, other = kept & False, f": all {unit}s have equal weights here."
+    elif getattr(results, "group_view", None) is not None:
+        other = ": rows share the weight of their group."
+    elif level is None and getattr(results, "prob_bad", None) is not None:
+        other = ": more likely bad than good, but not surely bad."
+    else:
+        other = (
+            f": unusual at the level {cutoff_level(level):.1%}, but not so far out that the fit "
+            "gives up on them."
+        )
+    score = (
+        " (score outliers): far from the center, but in the subspace, and weights depend only on "
+        "the distance from it."
+    )
+    notes = []
+    for rows, reason in ((inside, score), (kept & ~inside, other)):
+        count = int(rows.sum())
+        if count:
+            has = " has" if count == 1 else "s have"
+            notes.append(f"{count:,} flagged {unit}{has} a large weight{reason}")
+    return " ".join(notes)
+
+
+def score_outliers(results: Results, level: float | None = None) -> Flags:
+    """Return which rows are far from the center of a subspace and not off it, shape (n,)."""
+    if "score_cutoff" not in dir(results):
+        return np.zeros(np.size(results.losses), dtype=bool)
+    each = float(np.sqrt(cutoff_level(level)))  # outliers() gives each of two cutoffs this level
+    far = np.asarray(results.score_distance) > results.score_cutoff(each)
+    off = np.asarray(results.orthogonal_distance) > results.orthogonal_cutoff(each)
+    return np.asarray(far & ~off)

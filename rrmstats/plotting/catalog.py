@@ -1,7 +1,8 @@
 """The pictures that exist and the results that each of them needs.
 
 A new picture is one row of `PICTURES`: the picture checks its results against the row, and the
-report draws every row that the results offer, in this order.
+report draws every row that the results offer, in this order. Pictures know results only by these
+attributes, and import neither models nor results.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from rrmstats.plotting.arrays import varying_columns
-from rrmstats.plotting.offers import (
-    ComponentsResults,
-    CovarianceResults,
-    FittedPath,
-    RegressionResults,
-    Results,
-)
+Array = npt.NDArray[np.floating[Any]]
+Flags = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+# Results of a model, and a path of them: anything that has the attributes.
+Results = Any
+FittedPath = Any
 
 SMALL, LARGE = (6.4, 4.4), (9.6, 7.6)
-# What all pictures of a path need.
+# What some pictures need.
+EXPLAINED, MOMENTS = ("explanation",), ("mean", "cov")
+DISTANCES = ("score_distance", "orthogonal_distance")
+WEIGHTS = ("relative_weights", "losses")
 PATH = ("eps_bars", "frame", "residuals", "leaves", "jumps")
 
 
@@ -33,44 +36,51 @@ class Picture(NamedTuple):
     function : str
         Name of the function of `rrmstats.plotting` that draws it.
     caption : str
-    size : (float, float)
-        Width and height in inches.
     needs : tuple of str
         Attributes that the results must have.
     model : str
         A model whose results have them.
+    size : (float, float)
+        Width and height in inches.
     in_report : callable, optional
         Whether the report shows the picture of results that have them.
     target : {"ax", "fig"}, optional
         Argument of the function that says where to draw.
     options : tuple of (str, object), optional
         Further arguments that the report passes to the function.
-    uses_rows : bool, optional
-        Whether the picture needs the data, which `remove_data` drops.
     """
 
     function: str
     caption: str
-    size: tuple[float, float]
     needs: tuple[str, ...]
     model: str
-    in_report: Callable[[Any], bool] = lambda results: True
+    size: tuple[float, float]
+    in_report: Callable[[Results], bool] = lambda results: True
     target: str = "ax"
     options: tuple[tuple[str, object], ...] = ()
-    uses_rows: bool = True
+
+    @property
+    def uses_rows(self) -> bool:
+        """Whether the picture needs the data, which `remove_data` drops."""
+        return "trace" not in self.needs
 
 
-def has_one_predictor(results: RegressionResults) -> bool:
+def varying_columns(exog: Array) -> Rows:
+    """Return the columns of a design that are not constant."""
+    return np.flatnonzero(np.ptp(exog, axis=0) > 0)
+
+
+def has_one_predictor(results: Results) -> bool:
     """Return whether one column of the design varies."""
     return len(varying_columns(results.model.exog)) == 1
 
 
-def has_two_variables(results: CovarianceResults) -> bool:
+def has_two_variables(results: Results) -> bool:
     """Return whether there are two variables to draw against each other."""
     return len(results.model.variables) > 1
 
 
-def has_two_components(results: ComponentsResults) -> bool:
+def has_two_components(results: Results) -> bool:
     """Return whether there are two components to draw against each other."""
     return np.size(results.eigenvals) > 1
 
@@ -80,63 +90,27 @@ def has_explanation(results: Results) -> bool:
     return results.explanation is not None and results.eps_bar > 0
 
 
+BY_LOSS = (("against", "losses"),)
 PICTURES = (
-    Picture("plot_fit", "Fit", SMALL, ("resid_scaled", "params"), "RRMOLS", has_one_predictor),
-    Picture(
-        "plot_diagnostics",
-        "Diagnostics",
-        LARGE,
-        ("resid_pearson",),
-        "RRMOLS",
-        target="fig",
-    ),
-    Picture(
-        "plot_explanation",
-        "Explanation",
-        SMALL,
-        ("explanation",),
-        "two steps",
-        has_explanation,
-    ),
-    Picture("plot_separation", "Separation", (7.2, 3.2), ("pred_table",), "RRMLogit"),
-    Picture("plot_reliability", "Reliability", (5.4, 5.0), ("pred_table",), "RRMLogit"),
-    Picture("plot_distances", "Distances", SMALL, ("mahalanobis",), "RRMCov"),
-    Picture(
-        "plot_ellipse", "Tolerance ellipse", SMALL, ("mean", "cov"), "RRMCov", has_two_variables
-    ),
-    Picture("plot_scree", "Variances", SMALL, ("eigenvals", "column_unit"), "RRMPCA"),
-    Picture("plot_biplot", "Biplot", SMALL, ("scores", "loadings"), "RRMPCA", has_two_components),
-    Picture(
-        "plot_outlier_map",
-        "Outlier map",
-        SMALL,
-        ("score_distance", "orthogonal_distance"),
-        "RRMPCA",
-    ),
-    Picture(
-        "plot_weights",
-        "Weights by loss",
-        SMALL,
-        ("relative_weights", "losses"),
-        "any model",
-        options=(("against", "losses"),),
-    ),
-    Picture(
-        "plot_trace",
-        "Risk and lambda",
-        (6.4, 4.8),
-        ("trace",),
-        "any model",
-        target="fig",
-        uses_rows=False,
-    ),
-    Picture("plot_path", "Path", (10.4, 6.4), PATH, "model.path()", target="fig"),
-    Picture("plot_path_weights", "Weights along the path", (7.2, 7.2), PATH, "model.path()"),
-    Picture("plot_path_residuals", "Residuals along the path", (8.0, 5.0), PATH, "model.path()"),
+    Picture("plot_fit", "Fit", ("resid_scaled", "params"), "RRMOLS", SMALL, has_one_predictor),
+    Picture("plot_diagnostics", "Diagnostics", ("resid_pearson",), "RRMOLS", LARGE, target="fig"),
+    Picture("plot_explanation", "Explanation", EXPLAINED, "two steps", SMALL, has_explanation),
+    Picture("plot_separation", "Separation", ("pred_table",), "RRMLogit", (7.2, 3.2)),
+    Picture("plot_reliability", "Reliability", ("pred_table",), "RRMLogit", (5.4, 5.0)),
+    Picture("plot_distances", "Distances", ("mahalanobis",), "RRMCov", SMALL),
+    Picture("plot_ellipse", "Tolerance ellipse", MOMENTS, "RRMCov", SMALL, has_two_variables),
+    Picture("plot_scree", "Variances", ("eigenvals", "column_unit"), "RRMPCA", SMALL),
+    Picture("plot_biplot", "Biplot", ("scores", "loadings"), "RRMPCA", SMALL, has_two_components),
+    Picture("plot_outlier_map", "Outlier map", DISTANCES, "RRMPCA", SMALL),
+    Picture("plot_weights", "Weights by loss", WEIGHTS, "any model", SMALL, options=BY_LOSS),
+    Picture("plot_trace", "Risk and lambda", ("trace",), "any model", (6.4, 4.8), target="fig"),
+    Picture("plot_path", "Path", PATH, "model.path()", (10.4, 6.4), target="fig"),
+    Picture("plot_path_weights", "Weights along the path", PATH, "model.path()", (7.2, 7.2)),
+    Picture("plot_path_residuals", "Residuals along the path", PATH, "model.path()", (8.0, 5.0)),
 )
 
 
-def missing_attributes(picture: Picture, results: Results | FittedPath) -> list[str]:
+def missing_attributes(picture: Picture, results: Results) -> list[str]:
     """Return what the results lack for a picture, without computing any of it."""
     offered = set(dir(results))
     return [name for name in picture.needs if name not in offered]
@@ -151,7 +125,7 @@ def report_pictures(results: Results) -> list[Picture]:
     ]
 
 
-def checked_picture(function: str, results: Results | FittedPath) -> Picture:
+def checked_picture(function: str, results: Results) -> Picture:
     """Return the row of a picture, or raise an error if it cannot be drawn from the results."""
     (picture,) = [picture for picture in PICTURES if picture.function == function]
     missing = missing_attributes(picture, results)

@@ -1,70 +1,61 @@
-"""Regressions: a page of diagnostics, and the fit on one predictor."""
+"""Regressions: a page of diagnostics, the fit on one predictor, and pictures of labels 0 and 1."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import chi2
+import statsmodels.api as sm
+from scipy.stats import chi2, norm, rankdata
+from statsmodels.stats.proportion import proportion_confint
 
-from rrmstats.plotting.arrays import (
-    least_squares_params,
-    normal_quantiles,
-    plain,
-    predictor_column,
-    typical_rows,
-    varying_columns,
-)
+from rrmstats.plotting.any_model import draw_explanation, draw_weights, is_explained, weights_note
 from rrmstats.plotting.canvas import (
     CLASSICAL,
     CUTOFF,
+    FLAGGED,
+    MANY_ROWS,
     REFERENCE,
     ROBUST,
-    DrawnRows,
-    add_legend,
-    axes_grid,
+    SKY,
+    Style,
     cutoff_level,
-    draw_colored_rows,
     draw_rows,
+    flagged_rows,
+    flags_note,
+    name_rows,
+    new_figure,
     one_axes,
     outline,
+    plain,
+    write_caption,
+    write_caption_below,
 )
-from rrmstats.plotting.captions import flags_note, write_caption, write_caption_below
-from rrmstats.plotting.catalog import checked_picture
-from rrmstats.plotting.classification import BINS, draw_reliability
-from rrmstats.plotting.explanations import draw_explanation, is_explained
-from rrmstats.plotting.generalized import (
-    deviance_residuals,
-    draw_means,
-    draw_quantile_residuals,
-    draw_residuals_by_fit,
-    response_name,
-)
-from rrmstats.plotting.names import name_rows
-from rrmstats.plotting.offers import Array, GeneralizedResults, LabelResults, RegressionResults
-from rrmstats.plotting.weights import draw_weights, weights_note
+from rrmstats.plotting.catalog import Array, Results, Rows, checked_picture, varying_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from typing_extensions import TypeIs
 
-AnyRegression = RegressionResults | GeneralizedResults | LabelResults
-LEVERAGE = "Residuals and leverage"
+# Groups of similar probability.
+BINS = 10
+# Points of a curve of means.
+CURVE = 200
 
 
-def is_generalized(results: AnyRegression) -> TypeIs[GeneralizedResults]:
+def is_generalized(results: Results) -> bool:
     """Return whether results are those of a generalized linear model."""
     return "resid_quantile" in dir(results)
 
 
-def is_binary(results: AnyRegression) -> TypeIs[LabelResults]:
+def is_binary(results: Results) -> bool:
     """Return whether results are those of a logistic regression."""
     return "pred_table" in dir(results)
 
 
 def plot_diagnostics(
-    results: AnyRegression,
+    results: Results,
     fig: Figure | None = None,
     level: float | None = None,
     label: int = 5,
@@ -107,85 +98,80 @@ def plot_diagnostics(
     >>> [ax.get_title() for ax in fig.axes]
     ['Residuals and leverage', 'Normal QQ', 'Explanation', 'Scale and location']
     """
-    picture = checked_picture("plot_diagnostics", results)
-    fig, axes = axes_grid(fig, (2, 2), picture.size)
-    (leverage_ax, second_ax), (rows_ax, fit_ax) = axes
-    drawn = [_draw_leverage(leverage_ax, results, level, label)]
-    second, last = "Normal QQ", "Residuals and fit"
-    if is_binary(results):
-        second = "Reliability"
-        draw_reliability(second_ax, results, BINS)
-        drawn.append(draw_residuals_by_fit(fit_ax, results, level, label))
-    elif is_generalized(results):
-        drawn.append(draw_quantile_residuals(second_ax, results, level, label))
-        drawn.append(draw_residuals_by_fit(fit_ax, results, level, label))
+    size = checked_picture("plot_diagnostics", results).size
+    figure: Any = new_figure(size) if fig is None else fig
+    (leverage_ax, second_ax), (rows_ax, fit_ax) = figure.subplots(2, 2)
+    draw = partial(draw_rows, results=results, level=level, label=label)
+    resid, name = shown_residuals(results)
+    at = cutoff_level(level)
+
+    distance, xlabel = results.model.design_distances(), "robust distance of the predictors"
+    if distance is None:
+        distance, xlabel = results.model.leverages(), "leverage"
+        far = 2 * distance.mean()
     else:
-        last = "Scale and location"
-        drawn.append(_draw_qq(second_ax, results, level, label))
-        drawn.append(_draw_scale_location(fit_ax, results, level, label))
+        far = np.sqrt(chi2.ppf(at, len(varying_columns(results.model.exog))))
+    cutoff = np.sqrt(chi2.ppf(at, 1))
+    if is_binary(results):  # the deviance residual of a label of probability 1 - level
+        cutoff = np.sqrt(-2 * np.log(1 - at))
+    leverage_ax.axhline(-cutoff, **CUTOFF)
+    leverage_ax.axhline(cutoff, **CUTOFF, label="cutoffs")
+    leverage_ax.axvline(far, **CUTOFF)
+    leverage_ax.set_title("Residuals and leverage")
+    drawn = [draw(leverage_ax, x=distance, y=resid, xlabel=xlabel, ylabel=name)]
+
+    if is_binary(results):
+        draw_reliability(second_ax, results, BINS)
+        second_ax.set_title("Reliability")
+    else:
+        y, ylabel = resid, name
+        if is_generalized(results) and results.scale > 0:
+            y, ylabel = np.asarray(results.resid_quantile), "quantile residual"
+        second_ax.axline((0, 0), slope=1, **REFERENCE, label="normal")
+        second_ax.set_title("Normal QQ")
+        quantile = norm.ppf((rankdata(y, "ordinal") - 0.5) / len(y))
+        drawn.append(draw(second_ax, x=quantile, y=y, xlabel="normal quantile", ylabel=ylabel))
+
+    fitted = np.asarray(results.fittedvalues)
+    if is_binary(results) or is_generalized(results):
+        linear = fitted if is_binary(results) else np.asarray(results.model.family.link(fitted))
+        fit_ax.axhline(0.0, **CUTOFF)
+        fit_ax.set_title("Residuals and fit")
+        xlabel = "fitted linear predictor"
+        drawn.append(draw(fit_ax, x=linear, y=resid, xlabel=xlabel, ylabel=name))
+    else:
+        fit_ax.axhline(np.sqrt(cutoff), **CUTOFF, label="cutoff")
+        fit_ax.set_title("Scale and location")
+        y, ylabel = np.sqrt(np.abs(resid)), f"root of |{name}|"
+        drawn.append(draw(fit_ax, x=fitted, y=y, xlabel="fitted value", ylabel=ylabel))
+
     if is_explained(results):
-        rows, note = "Explanation", results.explanation.sentence
+        rows_ax.set_title("Explanation")
+        note = results.explanation.sentence
         drawn += draw_explanation(rows_ax, results, level, label)
     else:
-        weights = draw_weights(rows_ax, results, "index", label)
-        rows, note = "Weights", weights_note(weights.results, results, level)
-        drawn.append(weights)
-    for ax, title in zip(axes.flat, (LEVERAGE, second, rows, last), strict=True):
-        ax.set_title(title)
-    write_caption_below(fig, note)
+        rows_ax.set_title("Weights")
+        drawn.append(draw_weights(rows_ax, results, "index", label))
+        note = weights_note(results, level)
+    write_caption_below(figure, note)
     name_rows(*drawn)
-    return fig
+    return figure
 
 
-def _residuals(results: AnyRegression) -> tuple[Array, str]:
+def shown_residuals(results: Results) -> tuple[Array, str]:
     """Return the residuals to show and their name; an exact fit cannot standardize them."""
-    if is_binary(results):
+    if is_binary(results):  # labels have no dispersion
         return np.asarray(results.resid_dev), "deviance residual"
     if is_generalized(results):
-        return deviance_residuals(results), "deviance residual"
+        name = "resid_scaled" if results.scale > 0 else "resid_deviance"
+        return np.asarray(getattr(results, name)), "deviance residual"
     if results.scale > 0:
         return np.asarray(results.resid_scaled), "standardized residual"
     return np.asarray(results.resid), "residual"
 
 
-def _draw_leverage(ax: Axes, results: AnyRegression, level: float | None, label: int) -> DrawnRows:
-    model = results.model
-    x = model.design_distances()
-    if x is None:
-        x, xlabel = model.leverages(), "leverage"
-        limit = 2 * x.mean()
-    else:
-        xlabel = "robust distance of the predictors"
-        limit = np.sqrt(chi2.ppf(cutoff_level(level), len(varying_columns(model.exog))))
-    cutoff = np.sqrt(chi2.ppf(cutoff_level(level), 1))
-    if is_binary(results):  # the deviance residual of a label of probability 1 - level
-        cutoff = np.sqrt(-2 * np.log(1 - cutoff_level(level)))
-    ax.axhline(-cutoff, **CUTOFF)
-    ax.axhline(cutoff, **CUTOFF, label="cutoffs")
-    ax.axvline(limit, **CUTOFF)
-    y, ylabel = _residuals(results)
-    return draw_rows(ax, results, x, y, level, label, xlabel=xlabel, ylabel=ylabel)
-
-
-def _draw_qq(ax: Axes, results: RegressionResults, level: float | None, label: int) -> DrawnRows:
-    y, ylabel = _residuals(results)
-    ax.axline((0, 0), slope=1, **REFERENCE, label="normal")
-    settings = {"xlabel": "normal quantile", "ylabel": ylabel}
-    return draw_rows(ax, results, normal_quantiles(y), y, level, label, **settings)
-
-
-def _draw_scale_location(
-    ax: Axes, results: RegressionResults, level: float | None, label: int
-) -> DrawnRows:
-    residual, name = _residuals(results)
-    fitted = np.asarray(results.fittedvalues)
-    ax.axhline(chi2.ppf(cutoff_level(level), 1) ** 0.25, **CUTOFF, label="cutoff")
-    settings = {"xlabel": "fitted value", "ylabel": f"root of |{name}|"}
-    return draw_rows(ax, results, fitted, np.sqrt(np.abs(residual)), level, label, **settings)
-
-
 def plot_fit(
-    results: RegressionResults | GeneralizedResults,
+    results: Results,
     exog_idx: int | str | None = None,
     ax: Axes | None = None,
     label: int = 5,
@@ -221,36 +207,186 @@ def plot_fit(
     >>> fig.axes[0].get_xlabel(), fig.axes[0].get_ylabel()
     ('log_te', 'log_light')
     """
-    picture = checked_picture("plot_fit", results)
-    model = results.model
+    picture, model = checked_picture("plot_fit", results), results.model
     column = predictor_column(model.exog, model.exog_names, exog_idx)
-    fig, ax = one_axes(ax, picture.size)
     x, y, name = model.exog[:, column], model.endog, model.endog_names
+    classical = "least squares"
     if is_generalized(results):
-        y, name = results.model.rates, response_name(results)
-    flagged = draw_colored_rows(ax, results, x, y)
-    if is_generalized(results):
-        draw_means(ax, results, column)
-    else:
-        _draw_lines(ax, results, column)
-    ax.set(xlabel=plain(model.exog_names[column]), ylabel=plain(name))
+        y, classical = model.rates, "maximum likelihood"
+        if not isinstance(name, str):
+            name = f"share of {name[0]}"
+        elif not np.array_equal(y, model.endog):
+            name = f"{name} at an offset of 0"
+    fig, ax = one_axes(ax, picture.size)
+    words: Style = {"xlabel": plain(model.exog_names[column]), "ylabel": plain(name)}
+    drawn = draw_rows(ax, results, x, y, label=label, colored=True, **words)
+    rows = np.repeat((np.asarray(results.weights) @ model.exog)[None], CURVE, axis=0)
+    rows[:, column] = np.linspace(x.min(), x.max(), CURVE)
+    for params, style, text in (
+        (np.asarray(results.params), ROBUST, "robust"),
+        (classical_params(results), CLASSICAL, classical),
+    ):
+        means = model.predict(params, rows) if is_generalized(results) else rows @ params
+        ax.plot(rows[:, column], means, **style, **outline(len(x)), zorder=4, label=text)
     alone = len(varying_columns(model.exog)) == 1
     lines = "" if alone else "The lines have the other predictors at their weighted means."
     write_caption(ax, lines, flags_note(results))
-    add_legend(ax, x, y)
-    name_rows(DrawnRows(ax, results, x, y, flagged, label))
+    name_rows(drawn)
     return fig
 
 
-def _draw_lines(ax: Axes, results: RegressionResults, column: int) -> None:
-    """Draw the robust line and the least squares line over the range of the predictor."""
+def predictor_column(exog: Array, names: list[str], exog_idx: int | str | None) -> int:
+    """Return the column of a predictor that is given by name or position; None if it varies alone.
+
+    Parameters
+    ----------
+    exog : ndarray, shape (n, k)
+    names : list of str, length k
+    exog_idx : int, str or None
+    """
+    varying = varying_columns(exog)
+    found = ", ".join(names[j] for j in varying) or "none"
+    if exog_idx is None:
+        if len(varying) != 1:
+            raise ValueError(
+                f"plot_fit needs one predictor, got {found}; choose one by exog_idx=, or use "
+                "plot_diagnostics"
+            )
+        return int(varying[0])
+    chosen = [j for j in varying if exog_idx in (names[j], int(j))]
+    if not chosen:
+        raise ValueError(
+            f"exog_idx must be one of the predictors {found}, or its position among "
+            f"{', '.join(names)}; got {exog_idx!r}"
+        )
+    return int(chosen[0])
+
+
+def classical_params(results: Results) -> Array:
+    """Return the coefficients of maximum likelihood, or of least squares, shape (k,)."""
     model = results.model
-    x = model.exog[:, column]
-    limits = np.array([x.min(), x.max()])
-    ends = typical_rows(model.exog, np.asarray(results.weights), column, limits)
-    least_squares = least_squares_params(model.exog, model.endog, model.freq_weights)
-    for params, style, name in (
-        (np.asarray(results.params), ROBUST, "robust"),
-        (least_squares, CLASSICAL, "least squares"),
-    ):
-        ax.plot(ends[:, column], ends @ params, **style, **outline(x), zorder=4, label=name)
+    if is_generalized(results):
+        return np.asarray(model.likelihood_params())
+    counts = 1.0 if model.freq_weights is None else model.freq_weights
+    return np.asarray(sm.WLS(model.endog, model.exog, counts).fit().params)
+
+
+def plot_separation(results: Results, ax: Axes | None = None) -> Figure:
+    """Plot labels in the order of their fitted probabilities.
+
+    A blue band is a row labeled 1; if the model separates well, these gather on the right. The
+    line is the fitted probability, and triangles at the top show the flagged rows. The number of
+    rows to the right of the marker at the bottom is the number of ones that the fit expects.
+
+    Parameters
+    ----------
+    results : results of RRMLogit
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    References
+    ----------
+    Greenhill, Ward and Sacks (2011), "The separation plot: a new visual method for evaluating
+    the fit of binary models", American Journal of Political Science 55, 991-1002.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_separation
+    >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+    >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+    >>> fig = plot_separation(res)
+    >>> fig.axes[0].get_ylabel()
+    'fitted probability'
+    """
+    fig, ax = one_axes(ax, checked_picture("plot_separation", results).size)
+    probability = np.asarray(results.predict())
+    order = np.argsort(probability, kind="stable")
+    n, image = len(order), len(order) > MANY_ROWS
+    edges, labels = np.arange(n + 1) - 0.5, results.model.endog[np.r_[order, order[-1]]]
+    bands = ax.fill_between(edges, labels, step="post", color=SKY, linewidth=0)
+    bands.set(label="labeled 1", rasterized=image)
+    ax.plot(probability[order], color="black", linewidth=1.4, label="fitted probability")
+    places = np.flatnonzero(flagged_rows(results)[order])
+    style = {**FLAGGED, "marker": "v", "linestyle": "none", "clip_on": False, "rasterized": image}
+    if len(places):
+        ax.plot(places, np.full(len(places), 1.04), **style, label=f"flagged ({len(places):,})")
+    expected = n - float(probability.sum())
+    ax.plot(expected, -0.04, "^", color="black", clip_on=False, label="expected start of ones")
+    ax.set(xlabel="rows by fitted probability", ylabel="fitted probability")
+    ax.set(xlim=(-0.5, n - 0.5), ylim=(-0.08, 1.08))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=2)
+    return fig
+
+
+def plot_reliability(results: Results, ax: Axes | None = None, bins: int = BINS) -> Figure:
+    """Plot observed against fitted shares of ones, in groups of similar probability.
+
+    Parameters
+    ----------
+    results : results of RRMLogit
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    bins : int, optional
+        Number of groups, of about equal size.
+
+    Returns
+    -------
+    matplotlib Figure
+        One curve for all rows and one without the flagged rows. Bars are Wilson's 95 %
+        intervals.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_reliability
+    >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+    >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+    >>> fig = plot_reliability(res, bins=5)
+    >>> fig.axes[0].get_xlabel()
+    'fitted probability'
+    """
+    picture = checked_picture("plot_reliability", results)
+    if bins < 1:
+        raise ValueError(f"bins must be 1 or more, got {bins!r}")
+    fig, ax = one_axes(ax, picture.size)
+    draw_reliability(ax, results, bins)
+    ax.set(aspect="equal")
+    return fig
+
+
+def draw_reliability(ax: Axes, results: Results, bins: int) -> None:
+    """Draw observed against fitted shares of ones, of all rows and without the flagged ones."""
+    kept = ~flagged_rows(results)
+    ax.plot([0, 1], [0, 1], **CUTOFF, label="perfect")
+    every: Style = {**CLASSICAL, "marker": "s", "mfc": "none", "label": "all rows"}
+    curves = [(np.ones_like(kept), every)]
+    if not kept.all():
+        name = f"without {(~kept).sum()} flagged"
+        curves.append((kept, {**ROBUST, "marker": "o", "label": name}))
+    for rows, style in curves:
+        probability, labels = np.asarray(results.predict())[rows], results.model.endog[rows]
+        mean, share, count = reliability(probability, labels, bins)
+        low, high = proportion_confint(share * count, count, method="wilson")
+        bars = np.maximum([share - low, high - share], 0.0)
+        ax.errorbar(mean, share, bars, **style, capsize=2, elinewidth=0.8)
+    ax.set(xlabel="fitted probability", ylabel="observed share of ones")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    ax.legend()
+
+
+def reliability(probability: Array, labels: Array, bins: int) -> tuple[Array, Array, Rows]:
+    """Return mean probabilities, shares of ones and sizes of groups of similar probability.
+
+    Groups are of about equal size; rows of equal probability are in the same group.
+    """
+    edges = np.unique(np.quantile(probability, np.linspace(0, 1, bins + 1)))
+    group = np.searchsorted(edges[1:-1], probability, side="left")
+    count = np.bincount(group)
+    used = count > 0
+    mean = np.bincount(group, probability)[used] / count[used]
+    return mean, np.bincount(group, labels)[used] / count[used], count[used]

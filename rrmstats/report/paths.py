@@ -4,55 +4,86 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
 from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
 from rrmstats.files import check_target, write_whole
 from rrmstats.optional import require
-from rrmstats.plotting.catalog import checked_picture
-from rrmstats.plotting.offers import FittedPath
-from rrmstats.plotting.path_arrays import row_names, row_values, rows_text
-from rrmstats.plotting.path_explanations import explanation_colors, explanation_runs
-from rrmstats.plotting.paths import MOST_TERMS
-from rrmstats.report.page import document, section
-from rrmstats.report.path_panels import all_panels
-from rrmstats.report.path_rows import ShownRow, plotly_text, positions_by_label, shown_rows
+from rrmstats.plotting.canvas import short_names
+from rrmstats.plotting.catalog import Array, FittedPath, checked_picture
+from rrmstats.plotting.path_values import (
+    ever_flagged,
+    explanation_colors,
+    explanation_runs,
+    jump_places,
+    most_suspicious,
+    path_residuals,
+    row_names,
+    row_values,
+    rows_text,
+    shown_terms,
+    term_values,
+)
+from rrmstats.plotting.paths import BAND, MOST_TERMS
+from rrmstats.report.page import asset, document, section
 from rrmstats.report.provenance import provenance_pairs
-from rrmstats.report.style import PATH_STYLE
-from rrmstats.report.tables import pairs_table, table_text
+from rrmstats.report.tables import head_row, pairs_table, table_text, value_text
+
+Json = dict[str, Any]
 
 # Nothing is loaded from anywhere: scripts and styles are in the page.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data: blob:; form-action 'none'; base-uri 'none'"
 )
-HOW_TO_READ = """
-<p>eps_bar is the largest fraction of corrupted rows that a fit allows for. At 0 it is the
-classical fit; the larger it is, the more {unit}s may be bad. Estimates that stay the
-same over a wide range of eps_bar can be trusted; where they jump, some {unit}s have left the
-fit: they {leave}.{note}</p>
-<ul>
-<li>Hover over a line to see the {unit} and its data.</li>
-<li>Click a line to highlight the {unit} in every panel; click it again to release it. Panels
-without {unit}s show a highlighted {unit} by a dotted line where it leaves.</li>
-<li>Drag to zoom in, double-click to zoom out.</li>
-</ul>
-<p>Orange {unit}s are outliers at some value of eps_bar, gray ones at none. Dashed vertical lines
-are jumps; a solid green one is the chosen value. The bands are 95 % confidence intervals, and
-among {residuals} where 97.5 % of clean {unit}s lie.</p>
-"""
-JUMP_NOTE = """
-<p>At a jump coefficients change by more than their errors allow, or {unit}s are lost because
-another minimum of the risk has become the lowest.</p>
-"""
-EXPLANATION_NOTE = """
-<p>What the second step says of the {unit}s; the band above each panel has these colors.</p>
-"""
 # What is said besides where weights are of groups.
-GROUP_NOTE = """ All rows of a group share its weight. Its distance is the mean loss of its rows as
-a standard normal score of good groups."""
+GROUP_NOTE = (
+    " All rows of a group share its weight. Its distance is the mean loss of its rows as a "
+    "standard normal score of good groups."
+)
+BLUE, SKY, GRAY, LIGHT, VERMILLION, GREEN = (
+    "#0072B2",
+    "rgba(86, 180, 233, 0.3)",
+    "#666666",
+    "#CFCFCF",
+    "#D55E00",
+    "#009E73",
+)
+# Level of the cutoffs.
+LEVEL = 0.975
+# Panels of coefficients: how many in a row, letters of their titles (hovering tells all), the
+# space between them as a share of the width and of a row's height, and pixels of a row's height.
+TERMS_PER_ROW, LONGEST_TITLE, BETWEEN, UNDER, ROW_HEIGHT = 4, 28, 0.05, 0.3, 230
+# The page draws at most so many rows, and hovering shows at most so many of their variables.
+MOST_ROWS, MOST_VARIABLES, LONGEST_VALUE = 300, 15, 60
+
+
+class ShownRow(NamedTuple):
+    """A row that the page shows, or a group where groups have the weights.
+
+    Attributes
+    ----------
+    position : int
+    name : str
+    leaves : float or None
+        Where the row leaves: it becomes more likely bad than good, or in one step loses half its
+        weight; None if nowhere.
+    values : list of (str, str)
+        Its variables by name; of a group the number of rows and their means.
+    """
+
+    position: int
+    name: str
+    leaves: float | None
+    values: list[tuple[str, str]]
 
 
 def write_path_report(
@@ -107,54 +138,45 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
     """Return the fits along a grid of eps_bar as the text of an HTML page."""
     checked_picture("plot_path", path)
     require("plotly", "interactive")
-    rows = shown_rows(path)
+    rows, shown, unit = shown_rows(path), row_values(path), path.unit
     formula = getattr(path.model, "formula", None)
-    model = type(path.model).__name__
-    heading = title or f"Path of {model}" + ("" if formula is None else f": {formula}")
-    sections = [
-        section("How to read this page", how_to_read(path), choice_text(path)),
-        section(f"Find a {path.unit}", finder_text(path, rows)),
-        section("Coefficients", terms_note(path), panel_text("coefficients")),
-        section(
-            f"{row_values(path).title} and {residuals_name(path)}",
-            pair_text("rows", "residuals"),
-        ),
-        section("Scale and contamination", panel_text("fit")),
-        *explanations_section(path),
-        section(f"Highlighted {path.unit}s", chosen_table(path, rows)),
-        section("Jumps", jumps_table(path, rows)),
-        section("What changes along the path", signs_text(path)),
-        section("Provenance", pairs_table(provenance_pairs(path.model))),
-    ]
-    head = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-    scripts = scripts_text(path, rows)
-    return document(heading, [*sections, scripts], head, PATH_STYLE)
-
-
-def scripts_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
-    """Return plotly, the data and the script of the page."""
+    heading = f"Path of {type(path.model).__name__}" + (f": {formula}" if formula else "")
+    total, terms = len(path.weights), path.frame["term"].nunique()
+    drawn = f"All {total} {unit}s are drawn."
+    if len(rows) < total:
+        drawn = f"{len(rows)} of {total} {unit}s are drawn: flagged ones and {shown.worst}."
+    signs = "".join(f"<li>{escape(str(sign))}</li>\n" for sign in path.signs)
     content = {
-        "unit": path.unit,
+        "unit": unit,
         "panels": all_panels(path, rows),
-        "rows": [
-            {
-                "name": row.name,
-                "shown": plotly_text(row.name),
-                "leaves": row.leaves,
-                "values": row.values,
-            }
-            for row in rows
-        ],
+        "rows": [{**row._asdict(), "shown": plotly_text(row.name)} for row in rows],
     }
-    # A label could otherwise end the element.
-    data = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
-    plotly = import_module("plotly.offline").get_plotlyjs()
-    own = Path(__file__).with_name("path.js").read_text(encoding="utf-8")
-    return (
-        f"<script>{plotly}</script>\n"
-        f'<script type="application/json" id="path-data">{data}</script>\n'
-        f"<script>\n{own}</script>"
+    body = Template(asset("path.html")).substitute(
+        unit=unit,
+        leave=shown.leave,
+        values=shown.title,
+        residuals=residuals_name(path),
+        group_note=GROUP_NOTE if unit == "group" else "",
+        choice="" if path.choice is None else f'<p id="choice">{escape(path.choice.reason)}</p>',
+        drawn=drawn,
+        names="".join(f'<option value="{escape(row.name)}"></option>' for row in rows),
+        terms=f"<p>{MOST_TERMS} of {terms} coefficients, those that change most.</p>"
+        if terms > MOST_TERMS
+        else "",
+        explanations=explanations_section(path),
+        chosen_head=head_row([unit, "", "leaves at", *(name for name, _ in rows[0].values)]),
+        jumps=jumps_table(path, rows),
+        signs=f'<ul id="signs">\n{signs}</ul>'
+        if signs
+        else "<p>No coefficient changes its sign or its significance.</p>",
+        provenance=pairs_table(provenance_pairs(path.model)),
+        plotly=import_module("plotly.offline").get_plotlyjs(),
+        # A label could otherwise end the element.
+        data=json.dumps(content, allow_nan=False).replace("<", "\\u003c"),
+        script=asset("path.js"),
     )
+    head = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    return document(title or heading, [body], head, asset("style.css") + asset("path.css"))
 
 
 def residuals_name(path: FittedPath) -> str:
@@ -162,136 +184,287 @@ def residuals_name(path: FittedPath) -> str:
     return "residuals" if path.unit == "row" else "distances"
 
 
-def how_to_read(path: FittedPath) -> str:
-    """Return what the page shows, of rows or of groups."""
-    note = GROUP_NOTE if path.unit == "group" else ""
-    return HOW_TO_READ.format(
-        unit=path.unit, residuals=residuals_name(path), note=note, leave=row_values(path).leave
-    )
-
-
-def choice_text(path: FittedPath) -> str:
-    """Return the chosen value with its reason."""
-    return "" if path.choice is None else f'<p id="choice">{escape(path.choice.reason)}</p>'
-
-
-def signs_text(path: FittedPath) -> str:
-    """Return what the path shows, as a list."""
-    if not path.signs:
-        return "<p>No coefficient changes its sign or its significance.</p>"
-    items = "\n".join(f"<li>{escape(str(sign))}</li>" for sign in path.signs)
-    return f'<ul id="signs">\n{items}\n</ul>'
-
-
-def terms_note(path: FittedPath) -> str:
-    """Return which coefficients are shown, if not all of them."""
-    known = path.frame["term"].nunique()
-    if known <= MOST_TERMS:
-        return ""
-    return f"<p>{MOST_TERMS} of {known} coefficients, those that change most.</p>"
-
-
-def finder_text(path: FittedPath, rows: Sequence[ShownRow]) -> str:
-    """Return the box in which a row or group can be found, and how many there are."""
-    total, unit = len(path.weights), path.unit
-    options = "".join(f'<option value="{escape(row.name)}"></option>' for row in rows)
-    note = f"All {total} {unit}s are drawn."
-    if len(rows) < total:
-        worst = row_values(path).worst
-        note = f"{len(rows)} of {total} {unit}s are drawn: outliers and {worst}."
-    return (
-        f"<p>{note}</p>\n"
-        f'<p><label>Highlight the {unit} <input id="find" type="search" list="names" '
-        'placeholder="its label"></label> '
-        '<button type="button" id="release">Release all</button> '
-        f'<span id="not-found" hidden>No {unit} that is drawn has this label.</span></p>\n'
-        f'<datalist id="names">{options}</datalist>'
-    )
-
-
-def chosen_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
-    """Return the table of highlighted rows or groups, which the script fills."""
-    names = [path.unit, "", "leaves at", *(name for name, _ in rows[0].values)]
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    return (
-        '<p id="none-chosen">None. Click a line above.</p>\n'
-        f'<div class="wide" id="chosen" hidden><table><thead><tr>{head}</tr></thead>'
-        '<tbody id="chosen-rows"></tbody></table></div>'
-    )
-
-
-def explanations_section(path: FittedPath) -> list[str]:
+def explanations_section(path: FittedPath) -> str:
     """Return the explanations along the path as a table with their colors; nothing in one step."""
     runs = explanation_runs(path)
     colors, fits = explanation_colors(runs), path.frame.drop_duplicates("eps_bar")
     if not runs:
-        return []
-    titles = ("", "eps_bar", "explanation", "eps_hat", "flagged")
-    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
+        return ""
     body = []
     for run in runs:
         some = fits.iloc[run.first : run.last + 1]
-        square = f'<td style="background: {colors[run.name]}; width: 1.5rem"></td>'
-        texts = [
-            range_text([f"{value:g}" for value in some["eps_bar"]]),
-            run.name,
-            range_text([f"{value:.3f}" for value in some["eps_hat"]]),
-            range_text([f"{value}" for value in some["n_flagged"]]),
+        ends = [
+            " to ".join(dict.fromkeys(form.format(some[name].iloc[k]) for k in (0, -1)))
+            for name, form in (("eps_bar", "{:g}"), ("eps_hat", "{:.3f}"), ("n_flagged", "{}"))
         ]
-        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+        square = f'<td style="background: {colors[run.name]}; width: 1.5rem"></td>'
+        cells = "".join(f"<td>{escape(t)}</td>" for t in (ends[0], run.name, *ends[1:]))
         body.append(f"<tr>{square}{cells}</tr>")
-    table = table_text(f"<tr>{head}</tr>", body, kind="words")
-    return [section("Explanations", EXPLANATION_NOTE.format(unit=path.unit) + table)]
-
-
-def range_text(values: Sequence[str]) -> str:
-    """Return the first and the last of some values, or the one that they share."""
-    return values[0] if len(set(values)) == 1 else f"{values[0]} to {values[-1]}"
-
-
-def panel_text(name: str) -> str:
-    """Return the place of a panel."""
-    return f'<div class="panel" id="{name}"></div>'
-
-
-def pair_text(*names: str) -> str:
-    """Return the places of panels side by side."""
-    return f'<div class="pair">{"".join(panel_text(name) for name in names)}</div>'
+    head = head_row(("", "eps_bar", "explanation", "eps_hat", "flagged"))
+    note = f"<p>What the second step says of the {path.unit}s, in the colors of the bands.</p>"
+    return section("Explanations", note, table_text(head, body, kind="words"))
 
 
 def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     """Return the jumps as a table, with a button each that highlights what leaves."""
     if not len(path.jumps):
         return "<p>There are none: no estimate changes abruptly.</p>"
-    titles = (
-        "between",
-        "and",
-        "p-value",
-        "coefficients that jump",
-        f"{path.unit}s that leave",
-        f"{path.unit}s that come back",
-        "",
+    unit, names = path.unit, row_names(path)
+    numbers, body = {row.position: k for k, row in enumerate(rows)}, []
+    for _, jump in path.jumps.iterrows():
+        leave, back = (
+            np.flatnonzero(path.weights.index.isin(list(jump[f"{unit}s{end}"])))
+            for end in ("", "_back")
+        )
+        texts = [
+            f"{jump['eps_bar_from']:g}",
+            f"{jump['eps_bar_to']:g}",
+            f"{jump['pvalue']:.2g}",
+            ", ".join(str(term) for term in jump["terms"]) or "none",
+            rows_text(leave, names, unit),
+            rows_text(back, names, unit),
+        ]
+        drawn = [numbers[int(row)] for row in leave if row in numbers]
+        button = f'<button type="button" data-rows="{drawn}">highlight</button>' if drawn else ""
+        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+        body.append(f"<tr>{cells}<td>{button}</td></tr>")
+    titles = ["between", "and", "p-value", "coefficients that jump"]
+    head = head_row([*titles, f"{unit}s that leave", f"{unit}s that come back", ""])
+    note = (
+        f"<p>At a jump coefficients change by more than their errors allow, or {unit}s are lost "
+        "because another minimum of the risk has become the lowest.</p>"
     )
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
-    body = [jump_row(path, rows, k) for k in range(len(path.jumps))]
-    return JUMP_NOTE.format(unit=path.unit) + table_text(f"<tr>{head}</tr>", body, kind="words")
+    return note + table_text(head, body, kind="words")
 
 
-def jump_row(path: FittedPath, rows: Sequence[ShownRow], number: int) -> str:
-    """Return one jump as a row of a table."""
-    jump = path.jumps.iloc[number]
-    numbers = {row.position: k for k, row in enumerate(rows)}
-    leave, back = (positions_by_label(path, jump[f"{path.unit}s{end}"]) for end in ("", "_back"))
-    names = row_names(path)
-    drawn = [numbers[row] for row in leave if row in numbers]
-    texts = [
-        f"{jump['eps_bar_from']:g}",
-        f"{jump['eps_bar_to']:g}",
-        f"{jump['pvalue']:.2g}",
-        ", ".join(str(term) for term in jump["terms"]) or "none",
-        rows_text(leave, names, path.unit),
-        rows_text(back, names, path.unit),
+def shown_rows(path: FittedPath, most: int = MOST_ROWS) -> list[ShownRow]:
+    """Return the rows to show in the order of the data: at most so many, flagged ones first."""
+    rows = np.sort(most_suspicious(path, most))
+    names, frame = row_names(path), row_data(path.model, len(path.model.endog))
+    if path.unit == "group":
+        codes = path.weights.index.get_indexer(path.model.groups)
+        frame = frame.select_dtypes("number").groupby(codes).mean().add_prefix("mean ")
+        frame.insert(0, "rows", np.bincount(codes))
+    below = path.leaves["below_half"].to_numpy(float)
+    columns = [str(column) for column in frame]
+    shown = []
+    for row, values in zip(rows, frame.iloc[rows].itertuples(index=False), strict=True):
+        texts = [value_text(value) for value in values]
+        texts = [t if len(t) <= LONGEST_VALUE else t[: LONGEST_VALUE - 3] + "..." for t in texts]
+        leaves = None if np.isnan(below[row]) else float(below[row])
+        pairs = list(zip(columns, texts, strict=True))
+        shown.append(ShownRow(int(row), names[row], leaves, pairs))
+    return shown
+
+
+def row_data(model: Any, count: int) -> pd.DataFrame:
+    """Return all variables of the rows of a fit: those of the user's frame, or of the arrays."""
+    frame, labels = getattr(model.data, "frame", None), model.data.row_labels
+    if isinstance(frame, pd.DataFrame) and frame.columns.is_unique:
+        if len(frame) == count:
+            return frame
+        if labels is not None and frame.index.is_unique:
+            return frame.loc[labels]
+    exog = getattr(model, "exog", None)
+    if np.ndim(model.endog) == 2 or exog is None:
+        return pd.DataFrame(np.asarray(model.endog), columns=getattr(model, "variables", None))
+    names = list(model.exog_names)
+    if len(names) != np.shape(exog)[1]:  # parameters that are not one per column
+        names = [f"x{i + 1}" for i in range(np.shape(exog)[1])]
+    table = pd.DataFrame(np.asarray(exog), columns=names)
+    table.insert(0, str(model.endog_names), np.asarray(model.endog), allow_duplicates=True)
+    return table.iloc[:, np.flatnonzero((table.nunique() > 1).to_numpy())]
+
+
+def plotly_text(text: str) -> str:
+    """Return a text such that plotly shows it as it is: no tags, entities or templates."""
+    return escape(text, quote=False).replace("%{", "&#37;{")
+
+
+def hover_text(row: ShownRow, unit: str = "row") -> str:
+    """Return what hovering over the line of a row or group shows, in the markup of plotly."""
+    some, more = row.values[:MOST_VARIABLES], len(row.values) - MOST_VARIABLES
+    lines = [f"<b>{unit} {plotly_text(row.name)}</b>"]
+    lines += [f"{plotly_text(name)} = {plotly_text(value)}" for name, value in some]
+    return "<br>".join([*lines, f"and {more} more variables"] if more > 0 else lines)
+
+
+def numbers(values: npt.ArrayLike) -> list[float | None]:
+    """Return values as JSON knows them, with six digits and None for what is not finite."""
+    return [
+        float(f"{value:.6g}") if np.isfinite(value) else None
+        for value in np.asarray(values, dtype=float)
     ]
-    cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
-    button = f'<button type="button" data-rows="{drawn}">highlight</button>' if drawn else ""
-    return f"<tr>{cells}<td>{button}</td></tr>"
+
+
+def all_panels(path: FittedPath, rows: Sequence[ShownRow]) -> dict[str, Json]:
+    """Return the data and layout of each panel, by name; trace k of those of rows is the k-th."""
+    shown, residuals = row_values(path), path_residuals(path, LEVEL)
+    title = f"{shown.title} of the {path.unit}s"
+    of_rows = subplots([title])
+    of_rows.add_traces(row_lines(path, rows, shown.values, shown.values, shown.name))
+    of_rows.update_yaxes(title_text=shown.name, rangemode="tozero")
+    far_out = subplots([f"{residuals_name(path).capitalize()} of the {path.unit}s"])
+    values, heights, unit = residuals.values, residuals.values, float(residuals.high.max())
+    if residuals.far:
+        heights = log_outside(values, unit)
+        far_out.update_yaxes(**log_ticks(values, unit))
+    far_out.add_traces(row_lines(path, rows, values, heights, residuals.name))
+    far_out.update_yaxes(title_text=residuals.name)
+    around = np.r_[path.eps_bars, path.eps_bars[::-1]], np.r_[residuals.high, residuals.low[::-1]]
+    corners = " L".join(f"{a},{b}" for a, b in zip(*map(numbers, around), strict=True))
+    far_out.add_shape(
+        type="path",
+        path=f"M{corners} Z",
+        layer="below",
+        fillcolor="rgba(240, 228, 66, 0.2)",
+        line={"color": GRAY, "dash": "dot", "width": 1},
+    )
+    return {
+        "coefficients": coefficients_panel(path),
+        "rows": finished(of_rows, path, 480),
+        "residuals": finished(far_out, path, 480),
+        "fit": fit_panel(path),
+    }
+
+
+def subplots(titles: Sequence[str], per_row: int = 1) -> Any:
+    """Return a figure of plotly with a panel for each title, in rows."""
+    rows = -(-len(titles) // per_row)
+    cells = np.arange(rows * per_row).reshape(rows, per_row)
+    return import_module("plotly.subplots").make_subplots(
+        rows,
+        per_row,
+        specs=[[{} if cell < len(titles) else None for cell in line] for line in cells],
+        subplot_titles=[f"<b>{plotly_text(title)}</b>" for title in titles],
+        horizontal_spacing=BETWEEN,
+        vertical_spacing=UNDER / (rows + UNDER * (rows - 1)),
+    )
+
+
+def finished(fig: Any, path: FittedPath, height: int) -> Json:
+    """Return a figure as JSON, with jumps, the chosen value and explanations in every panel."""
+    for place in jump_places(path):
+        fig.add_vline(float(place), line={"color": "black", "dash": "dash", "width": 1})
+    if path.choice is not None:
+        fig.add_vline(float(path.choice.eps_bar), line={"color": GREEN, "width": 2.5})
+    everywhere = {"type": "rect", "row": "all", "col": "all"}
+    runs = explanation_runs(path)
+    colors = explanation_colors(runs)
+    for run in runs:  # a band above the panel
+        place = {"x0": run.left, "x1": run.right, "y0": 1, "y1": 1 + BAND, "yref": "y domain"}
+        fig.add_shape(**everywhere, **place, fillcolor=colors[run.name], line_width=0)
+    # The frame of plotly disappears behind highlighted lines.
+    frame = {"x0": 0, "x1": 1, "y0": 0, "y1": 1, "xref": "x domain", "yref": "y domain"}
+    fig.add_shape(**everywhere, **frame, line={"color": GRAY, "width": 1})
+    ends = [float(path.eps_bars[0]) - 0.01, float(path.eps_bars[-1]) + 0.01]
+    below = {"text": "eps_bar", "standoff": 4}
+    fig.update_xaxes(range=ends, title=below, gridcolor="#EEEEEE", zeroline=False)
+    fig.update_yaxes(gridcolor="#EEEEEE", zerolinecolor=GRAY)
+    fig.update_annotations(font_size=12, yshift=8)
+    fig.update_layout(
+        template=None,
+        height=height,
+        margin={"l": 60, "r": 20, "t": 50, "b": 45},
+        hovermode="closest",
+        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": "black"}},
+        plot_bgcolor="white",
+    )
+    return fig.to_plotly_json()
+
+
+def line(x: npt.ArrayLike, y: npt.ArrayLike, color: str, **style: Any) -> Json:
+    """Return a line as plotly takes it."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": numbers(x),
+        "y": numbers(y),
+        "line": {"color": color, "width": 2, **style},
+        "showlegend": False,
+    }
+
+
+def row_lines(
+    path: FittedPath, rows: Iterable[ShownRow], values: Array, heights: Array, name: str
+) -> list[Json]:
+    """Return the line of each row at given heights, in the order of the rows.
+
+    Parameters
+    ----------
+    path : path of any model
+    rows : iterable of ShownRow
+    values, heights : ndarray, shape (n, m)
+        What hovering tells, and where the line is drawn.
+    name : str
+        What the values are.
+    """
+    flagged, data = ever_flagged(path), []
+    text = f"%{{meta}}<br><i>eps_bar = %{{x}}<br>{name} = %{{customdata:.4g}}</i><extra></extra>"
+    for row in rows:
+        color, width = (VERMILLION, 1.2) if flagged[row.position] else (LIGHT, 0.9)
+        told = {"customdata": numbers(values[row.position]), "meta": hover_text(row, path.unit)}
+        drawn = line(path.eps_bars, heights[row.position], color, width=width)
+        data.append({**drawn, **told, "hovertemplate": text})
+    return data
+
+
+def coefficients_panel(path: FittedPath) -> Json:
+    """Return the coefficients with their intervals, one pair of axes each."""
+    terms = shown_terms(path.frame, None, MOST_TERMS)
+    per_row = min(len(terms), TERMS_PER_ROW)
+    fig = subplots(short_names(terms, LONGEST_TITLE), per_row)
+    told = (
+        "<b>%{meta}</b><br>eps_bar = %{x}<br>estimate = %{y:.4g}<br>95 % interval: "
+        "%{customdata[0]:.4g} to %{customdata[1]:.4g}<extra></extra>"
+    )
+    for number, term in enumerate(terms):
+        place = {"row": number // per_row + 1, "col": number % per_row + 1}
+        y, low, high, limits = term_values(path, term)
+        known = np.isfinite(low) & np.isfinite(high)
+        x = path.eps_bars[known]
+        band = line(np.r_[x, x[::-1]], np.r_[high[known], low[known][::-1]], SKY, width=0)
+        fig.add_trace({**band, "fill": "toself", "fillcolor": SKY, "hoverinfo": "skip"}, **place)
+        between = [list(pair) for pair in zip(numbers(low), numbers(high), strict=True)]
+        estimate = {"customdata": between, "meta": plotly_text(term), "hovertemplate": told}
+        fig.add_trace({**line(path.eps_bars, y, BLUE), **estimate}, **place)
+        fig.update_yaxes(range=list(limits), **place)
+    return finished(fig, path, 80 + ROW_HEIGHT * -(-len(terms) // per_row))
+
+
+def fit_panel(path: FittedPath) -> Json:
+    """Return the scale, if there is one, and the contamination."""
+    frame = path.frame.drop_duplicates("eps_bar")
+    x, share = frame["eps_bar"], frame["n_flagged"].to_numpy(float) / len(path.weights)
+    titles = ["Scale", "Contamination"] if frame["scale"].nunique() > 1 else ["Contamination"]
+    fig, last = subplots(titles, len(titles)), len(titles)
+    told = {"hovertemplate": "%{fullData.name}<br>eps_bar = %{x}<br>%{y:.4g}<extra></extra>"}
+    if last == 2:
+        fig.add_trace({**line(x, frame["scale"], BLUE), "name": "scale", **told}, row=1, col=1)
+        fig.update_yaxes(rangemode="tozero", row=1, col=1)
+    for name, y, color, dash in (
+        ("eps_bar itself", x, GRAY, "dot"),
+        ("estimated contamination, eps_hat", frame["eps_hat"], BLUE, "solid"),
+        (f"share of {path.unit}s flagged", share, "black", "dashdot"),
+    ):
+        if np.isfinite(np.asarray(y, dtype=float)).any():
+            drawn = {**line(x, y, color, dash=dash), "name": name, "showlegend": True, **told}
+            fig.add_trace(drawn, row=1, col=last)
+    fig.update_layout(legend={"orientation": "h", "x": 1, "xanchor": "right", "y": -0.25})
+    return finished(fig, path, 330)
+
+
+def log_outside(values: Array, unit: float) -> Array:
+    """Return heights of values on an axis that is logarithmic beyond a unit on either side."""
+    far = np.maximum(np.abs(values) / unit, 1.0)
+    return np.clip(values, -unit, unit) * (1 + np.log10(far))
+
+
+def log_ticks(values: Array, unit: float) -> Json:
+    """Return the ticks of an axis that is logarithmic beyond a unit on either side."""
+    low, high = np.nanmin(values), np.nanmax(values)
+    powers = 10.0 ** np.arange(np.ceil(np.log10(unit)), np.log10(max(-low, high)) + 1)
+    ticks = np.r_[-powers[::-1], -unit, 0.0, unit, powers]
+    ticks = ticks[(ticks >= min(low, 0.0)) & (ticks <= high)]
+    texts = [f"{tick:.3g}" for tick in ticks]
+    return {"tickvals": numbers(log_outside(ticks, unit)), "ticktext": texts}

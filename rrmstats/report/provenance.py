@@ -8,18 +8,18 @@ import platform
 from datetime import datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 
-from rrmstats.plotting.offers import Model
-from rrmstats.report.offers import ReportedModel, ReportedResults
+from rrmstats.plotting.catalog import Results
 
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 # Arguments of the constructors that are data or are shown under a name of their own.
 NOT_OPTIONS = {"self", "data", "endog", "exog", "eps_bar", "weights"}
 
 
-def call_pairs(results: ReportedResults) -> list[tuple[str, str]]:
+def call_pairs(results: Results) -> list[tuple[str, str]]:
     """Return how the fit was made, by name and value."""
     model = results.model
     formula = getattr(model, "formula", None)
@@ -38,7 +38,7 @@ def call_pairs(results: ReportedResults) -> list[tuple[str, str]]:
     ]
 
 
-def model_options(model: ReportedModel) -> list[tuple[str, str]]:
+def model_options(model: Any) -> list[tuple[str, str]]:
     """Return the arguments of a model's constructor other than its data, by name and value."""
     names = inspect.signature(type(model)).parameters
     return [
@@ -48,7 +48,7 @@ def model_options(model: ReportedModel) -> list[tuple[str, str]]:
     ]
 
 
-def provenance_pairs(model: ReportedModel) -> list[tuple[str, str]]:
+def provenance_pairs(model: Any) -> list[tuple[str, str]]:
     """Return the date, the hash of the data and the versions of the packages used."""
     now = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     return [
@@ -60,7 +60,7 @@ def provenance_pairs(model: ReportedModel) -> list[tuple[str, str]]:
     ]
 
 
-def hash_text(model: ReportedModel) -> str:
+def hash_text(model: Any) -> str:
     """Return the hash of the data, or why there is none."""
     endog: object = model.endog
     if not isinstance(endog, np.ndarray | None):
@@ -76,7 +76,7 @@ def installed_version(name: str) -> str:
         return "not installed"
 
 
-def data_hash(model: Model) -> str | None:
+def data_hash(model: Any) -> str | None:
     r"""Return the SHA-256 of the data of a model.
 
     The hash covers `endog`, `exog` and the frequency weights, if present. Each enters by its name

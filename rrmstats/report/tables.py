@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rrmstats.plotting.captions import large_weights_note
-from rrmstats.report.offers import ReportedResults
+from rrmstats.plotting.canvas import LEVEL, large_weights_note
+from rrmstats.plotting.catalog import Results
 
 # Rows in the table of small weights, and of flagged rows that are not folded.
 SMALLEST = 20
 # A page lists at most so many flagged rows: browsers show ten thousand without delay.
 MOST_LISTED = 10_000
-LEVEL = 0.975
 
 
 def table_text(head: str = "", body: Iterable[str] = (), caption: str = "", kind: str = "") -> str:
@@ -37,6 +36,12 @@ def table_text(head: str = "", body: Iterable[str] = (), caption: str = "", kind
     top = f"<thead>{head}</thead>" if head else ""
     inner = "\n".join(body)
     return f'<div class="wide">{start}{title}{top}<tbody>\n{inner}\n</tbody></table></div>'
+
+
+def head_row(names: Iterable[str]) -> str:
+    """Return a row of column headings."""
+    cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
+    return f"<tr>{cells}</tr>"
 
 
 def pairs_table(pairs: Iterable[tuple[str, str]]) -> str:
@@ -63,7 +68,7 @@ def cell_text(cell: Any) -> str:
     return f"<td>{text}</td>" if scope is None else f'<th scope="{scope}">{text}</th>'
 
 
-def suspicious_text(results: ReportedResults) -> tuple[str, str]:
+def suspicious_text(results: Results) -> tuple[str, str]:
     """Return a heading, and the rows most likely bad or of smallest weight as HTML."""
     if getattr(results, "weights", None) is None:
         return "Smallest weights", "<p>None: remove_data dropped the weights.</p>"
@@ -80,7 +85,7 @@ def suspicious_text(results: ReportedResults) -> tuple[str, str]:
     return heading, rows + (f"<p>{others} are not shown.</p>" if left > 0 else "")
 
 
-def flagged_text(results: ReportedResults) -> str:
+def flagged_text(results: Results) -> str:
     """Return all flagged rows as HTML; those that are many are folded."""
     if getattr(results, "weights", None) is None:
         return "<p>None: remove_data dropped the data.</p>"
@@ -98,7 +103,7 @@ def flagged_text(results: ReportedResults) -> str:
     return "\n".join([f"<p>{flagged_note(results, total)}</p>", fold + table])
 
 
-def flagged_note(results: ReportedResults, total: int) -> str:
+def flagged_note(results: Results, total: int) -> str:
     """Return how many rows are flagged, how many of them are listed, and why some keep weight."""
     notes = [f"{total:,} of {int(results.nobs):,} rows are flagged{flag_rule(results)}."]
     if total > MOST_LISTED:
@@ -108,7 +113,7 @@ def flagged_note(results: ReportedResults, total: int) -> str:
     return " ".join(note for note in notes if note)
 
 
-def flag_rule(results: ReportedResults) -> str:
+def flag_rule(results: Results) -> str:
     """Return which rows are flagged, as the end of a sentence."""
     if getattr(results, "prob_bad", None) is None:
         return f" at the level {LEVEL:.1%}"
@@ -124,8 +129,7 @@ def rows_table(table: pd.DataFrame) -> str:
 
 def frame_table(frame: pd.DataFrame) -> str:
     """Return a data frame as an HTML table, which the script of the page makes sortable."""
-    names = "".join(f'<th scope="col">{escape(str(c).replace("_", " "))}</th>' for c in frame)
-    head = f'<tr><th scope="col">row</th>{names}</tr>'
+    head = head_row(["row", *(str(column).replace("_", " ") for column in frame)])
     body = []
     for label, *values in frame.itertuples():
         cells = "".join(f"<td>{escape(value_text(value))}</td>" for value in values)

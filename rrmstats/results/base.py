@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.stats import t
 from statsmodels.base.model import LikelihoodModelResults
 from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
@@ -55,17 +55,14 @@ if TYPE_CHECKING:
 
     from rrmstats.results.path_results import RRMPath
 
-ONE_STEP = "needs the second step, fit(steps=2), of a model that has one, and eps_bar > 0"
+ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
-SECOND_STEP = "A second step, fit(steps=2), wins them back."
-UNSEEN_FLIPS = (
-    "Where no labels are called flipped, standard errors and intervals allow for random flips "
-    "that do not show."
-)
+SECOND_STEP = "A second step (steps=2) wins them back."
+UNSEEN_FLIPS = "Standard errors and intervals allow for random flips that do not show."
 # Difference in BIC below which two explanations are about as good (Kass and Raftery, 1995), and
 # the level at which terms are significant.
 CLOSE, SIGNIFICANT = 2.0, 0.05
-CONDITIONAL = "Intervals are conditional on this explanation; see explanations for the others."
+CONDITIONAL = "Intervals are conditional on this and on eps_bar; see explanations for others."
 ONE_OF_SEVERAL = "this fit belongs to another one, or to a path, whose jumps tell"
 
 
@@ -161,7 +158,7 @@ class RRMResults(LikelihoodModelResults):
     _default_use_t: ClassVar[bool] = False
     _title: ClassVar[str] = "Robust Risk Minimization Results"
     #: Arrays that the wrapper labels by row and by parameter.
-    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "losses", "prob_bad")
+    _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "relative_weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
     first_step: RRMResults | None
@@ -376,15 +373,38 @@ class RRMResults(LikelihoodModelResults):
         table.add_table_params(self, yname=yname, xname=xname, alpha=alpha, use_t=self.use_t)
 
     def _notes(self) -> list[str]:
-        notes = [*self._group_notes(), self._inference.describe(), *self._bound_notes()]
-        notes += self._step_notes()
+        """Return what to know of the fit, what matters most first."""
+        notes = [] if self.converged else ["The fit did not converge; raise maxiter."]
+        notes += [*self._group_notes(), *self._story_notes(), *self._bound_notes()]
+        notes.append(self._inference.describe())
+        if self.steps == 2 and (self.explanation is None or self.eps_bar > 0):
+            minimum = f" {ANOTHER_MINIMUM}" if self._other_minimum else ""
+            notes.append(f"{FIRST_IS_KEPT}{minimum}")
         if self.lambda_ == 0:
             notes.append(
                 "Exact fit: the observations with weight share the smallest loss; lambda is 0."
             )
-        if not self.converged:
-            notes.append("The fit did not converge; raise maxiter.")
         return notes + self._search_notes()
+
+    def _story_notes(self) -> list[str]:
+        """Return how the second step explains the rows, and a rival that does so as well."""
+        if self.steps == 1 or self.explanation is None:
+            return []
+        if self.eps_bar == 0:
+            return [self.explanation.sentence]
+        allows = self._interval_shift is not None and self.eps_hat == 0
+        notes = [f"{self.explanation.sentence} {UNSEEN_FLIPS if allows else CONDITIONAL}"]
+        if at_bound(self.eps_hat, self.eps_bar):
+            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
+        return [*notes, self._rival_note] if self._rival_note else notes
+
+    def _bound_notes(self) -> list[str]:
+        """Return whether a larger `eps_bar` changes the fit, and how it was chosen."""
+        found = self.stability
+        unknown = found.largest is None and self.eps_bar > 0
+        tells = unknown or not found.stable or found.explained_at is not None
+        notes = [found.message] if tells else []
+        return notes if self.choice is None else [*notes, self.choice.reason]
 
     def _search_notes(self) -> list[str]:
         """Return what to know of a search whose minimum no two different starts agree on."""
@@ -856,8 +876,9 @@ class RRMResults(LikelihoodModelResults):
         """An explanation that is as good as the chosen one, and tells another story of a term.
 
         Its BIC is within 2 of that of the chosen one, and the sign of a term that is significant
-        at the 5 % level is another there, or a term is significant in one of them alone. Errors
-        are those of the chosen one, and a constant counts for nothing. None where there is none.
+        at the 5 % level is another there, or a term is significant in one of them alone, with a
+        t value that differs by more than 1. Where the errors under an explanation are not known,
+        those of the chosen one serve, and a constant counts for nothing. None where there is none.
         """
         explained = self._estimate.explained
         if explained is None or self.steps == 1:
@@ -870,48 +891,35 @@ class RRMResults(LikelihoodModelResults):
         return next((each for each in close if self._changed_terms(each)), None)
 
     def _changed_terms(self, other: Explanation) -> list[str]:
-        """Return the terms of which another explanation tells another story."""
+        """Return the terms of which another explanation tells another story, with what it says."""
         found = self._estimate.params_of(other)
         if found is None:
             return []
-        own, error = np.asarray(self.params), np.asarray(self.bse)
-        sure = norm.ppf(1 - 0.5 * SIGNIFICANT) * error
-        told, elsewhere = np.abs(own) > sure, np.abs(found) > sure
-        opposite = (np.sign(own) != np.sign(found)) & (told | elsewhere)
-        changed = opposite | ((told != elsewhere) & (np.abs(found - own) > error))
-        constant = self.model.data.const_idx
-        places = [i for i in np.flatnonzero(changed) if i != constant]
-        return [str(self.model.data.param_names[i]) for i in places]
+        errors = self._estimate.errors_of(other, self._inference.dependence)
+        own, there = self.tvalues, found / (np.asarray(self.bse) if errors is None else errors)
+        free = getattr(self, "df_resid_inference", self.df_resid) if self.use_t else np.inf
+        sure, there_sure = (np.abs(z) > t.ppf(1 - 0.5 * SIGNIFICANT, free) for z in (own, there))
+        opposite = (np.sign(own) != np.sign(there)) & (sure | there_sure)
+        changed = opposite | ((sure != there_sure) & (np.abs(own - there) > 1))
+        return [
+            f"{self.model.data.param_names[i]} ({found[i]:.3g}"
+            + (")" if errors is None else f", se {errors[i]:.2g})")
+            for i in np.flatnonzero(changed)
+            if i != self.model.data.const_idx
+        ]
 
     @cached_property
     def _rival_note(self) -> str:
         """What to know of an explanation that is as good as the chosen one; empty for none."""
-        if self.rival is None:
+        explained, rival = self._estimate.explained, self.rival
+        if explained is None or rival is None:
             return ""
-        other = described(self.rival, f"{self._unit}s", self._wording, self.eps_bar)
-        chosen = self._estimate.explained
-        assert chosen is not None
+        other = described(rival, f"{self._unit}s", self._wording, self.eps_bar)
         return (
             f"Another explanation is about as good (BIC larger by "
-            f"{self.rival.bic - chosen.chosen.bic:.1f}), {other.name}: {other.sentence} It tells "
-            f"another story of {listed(self._changed_terms(self.rival))}; see explanations."
+            f"{rival.bic - explained.chosen.bic:.1f}), {other.name}: {other.sentence} It tells "
+            f"another story of {listed(self._changed_terms(rival))}; see explanations."
         )
-
-    def _step_notes(self) -> list[str]:
-        """Return how the second step explains the rows."""
-        if self.steps == 1:
-            return []
-        if self.explanation is None:
-            return [FIRST_IS_KEPT]
-        if self.eps_bar == 0:
-            return [self.explanation.sentence]
-        conditional = CONDITIONAL if self._interval_shift is None else UNSEEN_FLIPS
-        notes = [f"{self.explanation.sentence} {conditional}", FIRST_IS_KEPT]
-        if self._other_minimum:
-            notes.append(ANOTHER_MINIMUM)
-        if at_bound(self.eps_hat, self.eps_bar):
-            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
-        return [*notes, self._rival_note] if self._rival_note else notes
 
     @property
     def group_view(self) -> GroupView | None:
@@ -1126,16 +1134,6 @@ class RRMResults(LikelihoodModelResults):
             progress=progress,
         )
         return found
-
-    def _bound_notes(self) -> list[str]:
-        """Return how `eps_bar` was chosen, and whether a larger one changes the fit."""
-        notes = []
-        if self.choice is not None:
-            notes.append(f"{self.choice.reason} Intervals are conditional on this value.")
-        unknown = self.stability.largest is None and self.eps_bar > 0
-        if not self.stability.stable or unknown:
-            notes.append(self.stability.message)
-        return notes
 
 
 def kish_size(weights: Array, freq_weights: Array | None) -> float:

@@ -71,6 +71,7 @@ class RRMPCAResults(MultivariateResults):
         first_step: RRMPCAResults | None = None,
     ) -> None:
         super().__init__(model, estimate, inference, first_step)
+        self._n_within = getattr(estimate, "n_within", 0)
         self._eigenvals, self.raw_eigenvals = estimate.params, estimate.raw_params
         self._loadings, self._mean, self._rest = estimate.loadings, estimate.mean, estimate.rest
         self.column_unit = model._column_unit()
@@ -273,6 +274,11 @@ class RRMPCAResults(MultivariateResults):
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the subspace is "
                 f"as well known as from {known:.0%} of the rows. {SECOND_STEP}"
+            )
+        if self._n_within:
+            notes.append(
+                f"Of the bad rows {self._n_within} lie near the subspace, but far out within it. "
+                "They count in the fit of the subspace, but not in that of the eigenvalues."
             )
         return notes
 

@@ -97,6 +97,7 @@ class RRMCovResults(MultivariateResults):
     ) -> None:
         super().__init__(model, estimate, inference, first_step)
         self._mean, self._cov, self._raw_cov = estimate.mean, estimate.cov, estimate.raw_cov
+        self._tied = estimate.tied
         self.hyperplane: Hyperplane | None = None
         plane = estimate.plane
         self._plane_width = 0.0 if plane is None else plane.width
@@ -253,8 +254,8 @@ class RRMCovResults(MultivariateResults):
                 f"the mean are those of {gaussian_efficiency(self.eps_bar, dim):.0%} of the "
                 f"rows. {SECOND_STEP}"
             )
-        if self._estimate.tied is not None:
-            names = np.array(self.model.variables)[self._estimate.tied]
+        if self._tied is not None:
+            names = np.array(self.model.variables)[self._tied]
             notes.append(
                 f"More than half of the values of {' and of '.join(names)} are the same. Such "
                 "variables have no density: bad rows were told from good ones by the others."

@@ -57,7 +57,7 @@ BAD_ROWS = {
         "{share} of the {unit} are bad: some responses are zeros that the model does not expect, "
         "some are scattered far from it."
     ),
-    Bad.LABEL_NOISE: "{share} of the labels are wrong, wherever the {unit} lie.",
+    Bad.LABEL_NOISE: "{share} of the labels are wrong, whatever the predictors are.",
     Bad.UNLIKELY_LABELS: "{share} of the labels are wrong, where the model is nearly sure.",
 }
 #: The same of groups, where it differs.

@@ -320,7 +320,7 @@ class RRMLogitResults(RRMResults):
         if self.steps == 1 and self.eps_bar > 0:
             notes.append(
                 "Robustness has a price in efficiency that grows with eps_bar; on clean data "
-                "fit(steps=2) has the variances of maximum likelihood."
+                "two steps (steps=2) have the variances of maximum likelihood."
             )
         if self.steps == 2 and self.eps_bar > 0 and self.model.groups is None:
             notes.append(PRIORS)
@@ -340,7 +340,7 @@ class RRMLogitResults(RRMResults):
             return [
                 "A hyperplane nearly separates the rows with weight: only the direction of the "
                 "coefficients is identified, not their size, so that there are no standard "
-                "errors, tests or intervals. Lower eps_bar, or try fit(steps=2)."
+                "errors, tests or intervals. Lower eps_bar, or try steps=2."
             ]
         return [DIRECTION_ONLY]
 

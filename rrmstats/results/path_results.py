@@ -306,25 +306,25 @@ class RRMPath:
         """Where the fit moves along the path by more than its errors allow.
 
         One row per jump: eps_bar_from and eps_bar_to; the pvalue of the largest difference, in
-        units of the standard errors at the larger bound, from the fit after the jump before,
-        corrected for the number of terms; whether another local minimum of the risk became the
-        lowest (switched); the terms that moved beyond chance, the farthest first; the labels of
-        the rows (of the groups, where the model has some) that leave there, and of the rows_back
-        (groups_back). A pvalue below 0.01 makes a jump.
+        units of the standard errors at the larger bound, corrected for the number of terms;
+        whether another local minimum of the risk became the lowest (switched); the terms that
+        moved beyond chance, the farthest first; the labels of the rows (of the groups, where the
+        model has some) that leave there, and of the rows_back (groups_back). A pvalue below 0.01
+        makes a jump.
 
         Second steps are compared, also where the path has one step; there differences of the
         first steps count too where `switched`, in units of the smaller error of the two. In two
         steps rows leave where they become more likely bad than good, in one step where their
         weight, in units of an equal one, falls from above 0.5 to below 0.1.
         """
-        found, labels, last = [], self.weights.index, 0
+        found, labels = [], self.weights.index
         for i in range(1, len(self)):
-            seen = self._compared(last, i)
+            seen = compare(self._second_steps[i - 1], self._second_steps[i])
             if seen.agrees and self.switched[i] and self.steps == 1:
                 seen = self._compared_first_steps(i)
             if seen.agrees:
                 continue
-            last, names = i, self._result(i).term_names
+            names = self._result(i).term_names
             found.append(
                 (
                     *(self.eps_bars[i - 1], self.eps_bars[i], seen.pvalue),
@@ -342,10 +342,6 @@ class RRMPath:
     def _second_steps(self) -> tuple[Estimate, ...]:
         """Second steps at each bound, which nearly coincide along the path on clean data."""
         return self._estimates if self.steps == 2 else second_steps(self._estimates)
-
-    def _compared(self, before: int, after: int) -> Agreement:
-        """Return the second steps at two places of the path, seen from the larger bound."""
-        return compare(self._second_steps[before], self._second_steps[after])
 
     def _compared_first_steps(self, place: int) -> Agreement:
         """Return how far first steps move to a place, in the smaller errors of the two."""

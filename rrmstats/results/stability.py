@@ -30,12 +30,13 @@ class UnstableWarning(ModelWarning):
 
 @dataclass(frozen=True, kw_only=True)
 class Stability:
-    """A fit compared with the best explanation of the rows at larger values of `eps_bar`.
+    """A fit compared with those at larger values of `eps_bar`.
 
     Explanations are compared at the largest bound. Where the best one has no more bad rows than
     `eps_bar` allows, it is the fit, and the fit is the same at all bounds in between. Otherwise
-    they differ where a term is further off than chance allows, in standard errors of the fit at
-    the larger bound.
+    the rows are explained anew at 0.02, 0.04, ... above `eps_bar`, up to the first bound at which
+    a term is further off than chance allows, in standard errors of the fit there, from the fit
+    at the bound before. These are the jumps of a path in two steps.
 
     Attributes
     ----------
@@ -44,11 +45,14 @@ class Stability:
     largest : float or None
         The largest bound at which explanations were compared; None where they were not.
     differs_at : float or None
-        The bound from which on another fit explains the rows better; None for a stable fit.
+        The first bound at which another fit explains the rows better; None for a stable fit.
     pvalue : float
         P-value of the largest difference, corrected for the number of terms.
     terms : tuple of str
         Terms that differ by more than chance, the largest difference first.
+    explained_at, explanation : float and str, or None
+        The first bound at which the rows have another explanation, and its name; None where they
+        have none up to `differs_at`.
     gained, lost : tuple
         Labels of rows that are bad only with the larger bound, and only with the smaller.
     unit : {"rows", "groups"}
@@ -70,6 +74,8 @@ class Stability:
     differs_at: float | None = None
     pvalue: float = 1.0
     terms: tuple[str, ...] = ()
+    explained_at: float | None = None
+    explanation: str | None = None
     gained: tuple[Any, ...] = ()
     lost: tuple[Any, ...] = ()
     unit: str = "rows"
@@ -93,16 +99,27 @@ class Stability:
         if self.largest is None:
             return f"Larger values of eps_bar were not compared: {self.why}."
         if self.differs_at is None:
-            return f"The fit is the same, up to chance, with eps_bar = {self.largest:.2g}."
+            most, other = f"{self.largest:.2g}", ""
+            if self.explained_at is not None:
+                other = (
+                    f", but from {self.explained_at:.2g} on it has another explanation of the rows"
+                )
+                other += f", {self.explanation}"
+            return f"No larger eps_bar up to {most} changes the fit by more than chance{other}."
         text = (
             f"The fit changes with eps_bar = {self.differs_at:.2g} by more than chance in "
             f"{listed(self.terms)} (p = {self.pvalue:.1g})."
         )
         if self.gained:
-            text += f" Bad only then: {self.unit} {listed(self.gained)}."
+            text += f" Bad only then: {self._named(self.gained)}."
         if self.lost:
-            text += f" Bad no longer: {self.unit} {listed(self.lost)}."
-        return f"{text} Raise eps_bar, and see path() for all its values."
+            text += f" Bad no longer: {self._named(self.lost)}."
+        return f"{text} Raise eps_bar, and see the path for all its values."
+
+    def _named(self, labels: tuple[Any, ...]) -> str:
+        """Return rows or groups by their labels, such as "row 3" or "rows 3, 5"."""
+        unit = self.unit[:-1] if len(labels) == 1 else self.unit
+        return f"{unit} {listed(labels)}"
 
 
 def listed(names: Sequence[Any]) -> str:

@@ -14,6 +14,7 @@ from statsmodels.iolib.tableformatting import fmt_base
 
 from rrmstats.core.block_array import smallest, taken
 from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import FLAGGED
 from rrmstats.results.explanations import at_bound, percent
 
 if TYPE_CHECKING:
@@ -104,14 +105,14 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Choice of eps_bar:", ["given" if results.choice is None else "automatic"]),
     ]
     right: Entries = [
-        ("eps_bar:", [f"{results.eps_bar:g}"]),
+        ("eps_bar:", [f"{results.eps_bar:.3g}"]),
         (f"Bad {results._unit}s:", [bad_rows_text(results)]),
         ("lambda:", [f"{results.lambda_:.5g}"]),
         ("Risk:", [f"{results.risk:.5g}"]),
         ("Effective size (entropy):", [f"{results.n_eff:.1f}"]),
         ("Effective size (Kish):", [kish_text(results)]),
         ("Starts:", [str(len(results.starts))]),
-        ("Descents to the minimum:", [f"{reached} ({results.n_best} apart)"]),
+        ("Descents to the minimum:", [reached]),
         ("Explanation:", [results.explanation or "n/a"]),
         ("Stable up to eps_bar:", [results.stability.short]),
     ]
@@ -128,7 +129,8 @@ def bad_rows_text(results: RRMResults) -> str:
     if results._bad_of_all is None:
         return share
     bad, total = results._bad_of_all
-    return f"{bad:,.10g} of {total:,.10g} ({share})"
+    count = f"{bad:,.10g} of {total:,.10g}"
+    return count if results.eps_hat == 0 else f"{count} ({share})"
 
 
 def kish_text(results: RRMResults) -> str:
@@ -182,13 +184,13 @@ def numbered(number: int, note: str, width: int) -> str:
     """Return a note as lines that are no wider than the tables."""
     mark = f"[{number}] "
     return textwrap.fill(
-        note,
+        note.replace(" %", "\N{NO-BREAK SPACE}%"),
         width,
         initial_indent=mark,
         subsequent_indent=" " * len(mark),
         break_long_words=False,
         break_on_hyphens=False,
-    )
+    ).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def suspicious(results: RRMResults) -> list[SimpleTable]:
@@ -213,7 +215,9 @@ def suspicious(results: RRMResults) -> list[SimpleTable]:
     else:
         order = smallest(SMALLEST, -prob_bad, -losses)
         order = order[np.asarray(taken(order, prob_bad)[0]) >= LIKELY]
-        head, first, columns = f"Most likely bad {unit}s", "prob_bad", prob_bad
+        flagged = int(np.sum(prob_bad > FLAGGED))
+        most = f" (5 of {flagged:,})" if flagged > SMALLEST else ""
+        head, first, columns = f"Most likely bad {unit}s{most}", "prob_bad", prob_bad
         form = "{:.3f}"
     labels = results._names_at(order) if view is None else [view.row_names[i] for i in order]
     cells = [

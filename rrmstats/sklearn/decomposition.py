@@ -83,7 +83,7 @@ class RRMDecomposition(
     n_components_ : int
         Number of components.
     weights_ : ndarray of shape (n_samples,)
-        Weights of the rows in the search for the subspace; they sum to one.
+        Weights of the rows; they sum to one.
     outliers_ : ndarray of shape (n_samples,)
         Which rows are far from the subspace, or far out in it. Of clean rows one in forty is.
     eps_hat_ : float

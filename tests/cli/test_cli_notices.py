@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import rrmstats
-from rrmstats.cli.notices import warn_of_many_groups, warn_of_words
-from rrmstats.cli.wording import error_in_shell, in_shell
+from rrmstats.cli.formulas import Formula
+from rrmstats.cli.model import warn_of_groups
 
 MISSING, REFUSED = "missing values", "values that a function of the formula cannot take"
 
@@ -67,7 +67,8 @@ def test_groups_are_not_warned_of(formula, bad, rows, run):
 
 
 def test_missing_cells_are_no_words(recwarn):
-    warn_of_words(pd.DataFrame({"x": ["a", "b", None, None], "z": [1.0, None, 2.0, 3.0]}), "xz")
+    frame = pd.DataFrame({"x": ["a", "b", None, None], "z": [1.0, None, 2.0, 3.0]})
+    warn_of_groups(frame, Formula("z ~ x", frame))
     assert not recwarn
 
 
@@ -94,13 +95,14 @@ def test_a_column_is_warned_of_once(rows, run):
 
 def test_few_groups_are_not_warned_of(recwarn):
     frame = pd.DataFrame({"x": ["a", "a", "b", "b"], "z": [1, 2, 3, 4]})
-    warn_of_many_groups(frame, frame.columns)
+    warn_of_groups(frame, Formula("z ~ x", frame))
     assert not recwarn
 
 
 def test_decimal_commas():
+    frame = pd.DataFrame({"x": ["1", "0,5", "2,5"], "z": [1, 2, 3]})
     with pytest.warns(UserWarning, match="'0,5' in row 1, .* give --decimal ,"):
-        warn_of_words(pd.DataFrame({"x": ["1", "0,5", "2,5"]}), ["x"])
+        warn_of_groups(frame, Formula("z ~ x", frame))
 
 
 def test_separator_and_decimals(stars, folder, run):
@@ -114,36 +116,7 @@ def test_separator_and_decimals(stars, folder, run):
     assert written["weight"].tolist() == pytest.approx(fit.weights.tolist(), rel=1e-6, abs=1e-12)
 
 
-def test_notes_name_options_of_the_command(stars, run):
+def test_notes_name_the_steps(stars, run):
     text = run("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2", "--steps", "1").out
-    assert "A second step, --steps 2, wins them back" in text
+    assert "A second step (steps=2) wins them back" in text
     assert "fit(" not in text
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("for example level='b'", "for example --level 'b'"),
-        ("level='b' is not among", "--level 'b' is not among"),
-        ("counts as 1 with level=", "counts as 1 with --level"),
-        ("eps_bar='auto' does not work", "--eps-bar auto does not work"),
-        ("rrmstats.logit has a second step", "--model logit has a second step"),
-        ("Lower eps_bar; RRMLogit bounds them", "Lower eps_bar; --model logit bounds them"),
-        ("see path() for all its values", "see rrmstats path for all its values"),
-        ("cannot evaluate 'f(x, level=1)'", "cannot evaluate 'f(x, level=1)'"),
-    ],
-)
-def test_arguments_in_python_become_options(said, meant):
-    assert in_shell(said) == meant
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("endog is too large; measure endog", "the response is too large; measure the response"),
-        ("exog contains NaN", "the design contains NaN"),
-        ("the column 'endog' of exogenous", "the column 'endog' of exogenous"),
-    ],
-)
-def test_errors_name_the_sides_of_a_formula(said, meant):
-    assert error_in_shell(said) == meant

@@ -17,7 +17,7 @@ from rrmstats.core import steps
 from rrmstats.core.choice import MARGIN, chosen, rounded_up
 from rrmstats.core.comparison import compare
 from rrmstats.core.setting import Setting
-from rrmstats.core.steps import differing_bound, largest_bound, robust_estimate, take_steps
+from rrmstats.core.steps import largest_bound, robust_estimate, steps_beyond, take_steps
 
 
 def choice_of(model, most=0.5):
@@ -52,7 +52,7 @@ def test_it_stays_within_its_bound():
     data = shifted_cluster(np.random.default_rng(0), 200, np.eye(3), share=0.3)
     choice = choice_of(RRMCov(data, 0.1), most=0.2)
     assert choice.eps_bar == choice.bound == 0.2
-    assert "the largest value allowed" in choice.reason
+    assert "more than the largest bound" in choice.reason
 
 
 def test_values_are_rounded_up():
@@ -87,12 +87,15 @@ def test_a_bound_that_is_too_small_has_one_of_its_own():
     assert not compare(own, own.robust).agrees
 
 
-def test_the_bound_from_which_on_fits_differ():
+def test_second_steps_beyond_a_bound_are_those_of_fits_there():
     own = take_steps(sample_problem(), Setting(0.04))
-    found = differing_bound(own, lambda other: compare(own, other).agrees)
-    before, after = (take_steps(own.problem, Setting(bound)) for bound in (found - 0.02, found))
-    assert compare(own, before).agrees or found == pytest.approx(0.06)
-    assert not compare(own, after).agrees
+    found = list(steps_beyond(own))
+    bounds = [bound for bound, _ in found]
+    assert_allclose(bounds, 0.06 + 0.02 * np.arange(len(bounds)))
+    assert bounds[-2] < own.robust.eps_hat <= bounds[-1]
+    assert found[-1][1] is own.robust
+    for bound, step in found:
+        assert_allclose(step.params, take_steps(own.problem, Setting(bound)).params, rtol=1e-6)
 
 
 def test_searches_are_few(monkeypatch):

@@ -24,7 +24,7 @@ def line(n=40, seed=0):
 
 def of_line(kind, **changes):
     rows = line()
-    mixture = started(rows, np.array([[0.0], [2.0]]), np.array([[4.0]]), kind, 0.4, 0)
+    mixture = started(rows, [(np.array([[0.0], [2.0]]), np.array([[4.0]]))], [kind], 0.4)
     return rows, replace(mixture, **changes)
 
 
@@ -62,7 +62,7 @@ def test_another_line_has_a_density_at_each_row():
 def test_short_tails_fit_uniform_noise():
     rng = np.random.default_rng(3)
     rows = Rows(rng.uniform(-3, 3, (4000, 1)), np.ones((4000, 1)), np.ones(4000))
-    mixture = started(rows, np.zeros((1, 1)), np.array([[3.0]]), SHORT, 0.4, 0)
+    mixture = started(rows, [(np.zeros((1, 1)), np.array([[3.0]]))], [SHORT], 0.4)
     at = np.linspace(-5, 5, 401)
     good, bad = residual_densities(rows, mixture, at)
     np.testing.assert_allclose(trapezoid(good, at), 1, atol=1e-3)
@@ -77,7 +77,7 @@ def points(dim=3):
 def of_points(kind, **changes):
     rows = points()
     scatter = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 3.0]])
-    mixture = started(rows, np.zeros((1, 3)), scatter, kind, 0.4, 0)
+    mixture = started(rows, [(np.zeros((1, 3)), scatter)], [kind], 0.4)
     return rows, replace(mixture, **changes), scatter
 
 

@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 import rrmstats
 from replication.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats import RRMGLM
-from rrmstats.laws.explain import explained_rows
-from rrmstats.laws.stack import moves, polished, stacked
-from rrmstats.losses.row_laws import laws_of_family
+from rrmstats.laws.explain import explained_rows, moves, polished, stacked
+from rrmstats.laws.responses import laws_of_family
 
 FAMILIES = {
     "poisson": sm.families.Poisson(),

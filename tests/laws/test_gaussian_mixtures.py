@@ -57,7 +57,7 @@ def truth(rows, share=0.2):
 
 
 def one(rows, kind):
-    mixture = started(rows, *truth(rows), kind, EPS_BAR, 0)
+    mixture = started(rows, [truth(rows)], [kind], EPS_BAR)
     if kind.good is Good.HEAVY_TAILS:
         mixture = replace(mixture, df=np.array([4.0]))
     for _ in range(5):
@@ -119,7 +119,7 @@ def test_noise_that_grows_has_its_own_size_at_each_row():
 def test_em_does_not_lower_the_likelihood(kind):
     """Bad rows do not count in the fit, so that steps may lose what rounding does not explain."""
     rows = regression()
-    mixture = started(rows, *truth(rows), kind, EPS_BAR, 0)
+    mixture = started(rows, [truth(rows)], [kind], EPS_BAR)
     last = -np.inf
     for _ in range(30):
         mixture = em_step(rows, mixture, EPS_BAR)
@@ -169,7 +169,7 @@ def test_influence_is_what_more_weight_of_a_row_does(rows, kind):
         heavier = replace(rows, counts=counts, frame=frame)
         moved, _ = polished(heavier, mixture, EPS_BAR)
         step = by * influence[i] / rows.total
-        expected = equations.moved(step)
+        expected = equations.moved(step[None])
         for name in ("coef", "scatter", "share", "center", "line", "size", "df", "growth"):
             before, told, after = (getattr(m, name)[0] for m in (mixture, expected, moved))
             change = np.abs(step).max() * (1 + np.abs(before).max(initial=0.0))

@@ -9,17 +9,15 @@ from scipy.stats import multivariate_t, norm, poisson
 
 from rrmstats import RRMOLS, RRMCov, RRMLogit, RRMPoisson
 from rrmstats.core.explanations import Bad, Good
-from rrmstats.laws.counts import OftenFlipped, WideCounts
-from rrmstats.laws.explain import fits_of
+from rrmstats.laws.explain import fits_of, rooted, stacked
+from rrmstats.laws.families import Binomial, Link, MeanFunction, Poisson
 from rrmstats.laws.gaussian import KINDS, Kind, Rows, em_step, seen, started
 from rrmstats.laws.gaussian_choice import converged
 from rrmstats.laws.gaussian_equations import Equations, polished
+from rrmstats.laws.responses import OftenFlipped, WideCounts, laws_of_family
 from rrmstats.laws.rows import Responses
 from rrmstats.laws.rows import Rows as PredictorRows
-from rrmstats.laws.stack import rooted, stacked
 from rrmstats.laws.together import Together
-from rrmstats.losses.families import Binomial, Link, MeanFunction, Poisson
-from rrmstats.losses.row_laws import laws_of_family
 
 EPS_BAR = 0.3
 GROUP = np.random.default_rng(0).permutation(np.repeat(np.arange(24), [3, 9] * 12))
@@ -41,7 +39,7 @@ def gaussian_rows():
 
 
 def mixture(rows, kind):
-    start = started(rows, np.ones((3, 1)), np.eye(1), kind, EPS_BAR, 0)
+    start = started(rows, [(np.ones((3, 1)), np.eye(1))], [kind], EPS_BAR)
     if kind.good is Good.HEAVY_TAILS:
         start = replace(start, df=np.full(1, 5.0))
     return em_step(rows, start, EPS_BAR)
@@ -100,7 +98,7 @@ def test_derivatives_of_the_equations_are_those_of_their_values(kind):
     for j in range(len(equations.value)):
         step = h * np.eye(len(equations.value))[j]
         up, down = (
-            Equations(rows, equations.moved(sign * step), EPS_BAR, equations).value
+            Equations(rows, equations.moved(sign * step[None]), EPS_BAR, equations).value
             for sign in (1, -1)
         )
         size = np.abs(found).max()

@@ -19,7 +19,7 @@ from rrmstats.laws.labels import (
     ZEROS,
     FlippedLabels,
     Flips,
-    right_or_flipped,
+    label_rows,
 )
 
 TRUTH = (0.2, 1.0, -0.5)
@@ -46,18 +46,22 @@ def derivative(function, z, step=1e-5):
     return np.array([(np.asarray(up) - np.asarray(down)) / (2 * step) for up, down in pairs])
 
 
-def end(law, steps=100):
-    return law.fit(parameters(law.flips), steps)
+def value(law, z, fixed=False):
+    return law.values(z[None], fixed).at(0)
+
+
+def end(law):
+    return law.fit(parameters(law.flips))
 
 
 @pytest.mark.parametrize("flips", KINDS)
 def test_derivatives_are_those_of_the_penalized_likelihood(flips):
     law, z = labels(flips, counts=1.0 + np.arange(200) % 3), parameters(flips)
-    at = law.value(z)
-    assert_allclose(at.gradient, derivative(lambda z: law.value(z).penalized, z), rtol=1e-6)
-    numbers = derivative(lambda z: law.value(z).gradient, z)
+    at = value(law, z)
+    assert_allclose(at.gradient, derivative(lambda z: value(law, z).penalized, z), rtol=1e-6)
+    numbers = derivative(lambda z: value(law, z).gradient, z)
     assert_allclose(at.hessian, numbers, rtol=1e-6, atol=1e-8 * np.abs(numbers).max())
-    slopes = derivative(lambda z: law.value(z).shares, z).T
+    slopes = derivative(lambda z: value(law, z).shares, z).T
     assert_allclose(at.share_slopes, slopes, rtol=1e-6, atol=1e-9)
 
 
@@ -69,10 +73,10 @@ def test_an_offset_is_a_column_whose_coefficient_is_one(flips):
     )
     z[2] = 1.0
     assert_allclose(
-        part.value(np.delete(z, 2)).log_likelihood, law.value(z).log_likelihood, rtol=1e-12
+        value(part, np.delete(z, 2)).log_likelihood, value(law, z).log_likelihood, rtol=1e-12
     )
     fit = part.fit(np.delete(z, 2))
-    assert_allclose(derivative(lambda z: part.value(z).penalized, fit.value.z), 0, atol=1e-5)
+    assert_allclose(derivative(lambda z: value(part, z).penalized, fit.value.z), 0, atol=1e-5)
 
 
 @pytest.mark.parametrize("flips", KINDS)
@@ -82,8 +86,8 @@ def test_derivatives_are_finite_where_a_label_is_all_but_impossible(flips):
     for label in (0.0, 1.0):
         law = FlippedLabels(np.full(7, label), eta[:, None], np.ones(7), np.eye(1), 0.3, flips)
         for rate in (-30.0, -3.0, 30.0):
-            odds = law.odds(np.r_[1.0, np.full(flips.n_rates, rate)])
-            at = right_or_flipped(*odds.rows(law.endog, law.exog, 0.0))
+            z = np.r_[1.0, np.full(flips.n_rates, rate)][None]
+            at = label_rows(law.endog, law.exog, 0.0, z, flips, False)
             assert np.abs(at.first).max() <= 1.0 + flips.steepness
             assert np.abs(at.second).max() <= 2.0 * (1.0 + flips.steepness) ** 2
 
@@ -92,9 +96,9 @@ def test_derivatives_are_finite_where_a_label_is_all_but_impossible(flips):
 def test_fixed_flips_do_not_move_with_the_coefficients(flips):
     """With so many observations the priors play no part."""
     law, z = labels(flips, counts=np.full(200, 1e7)), parameters(flips)
-    odds, eta = law.odds(z), law.exog @ z[:3]
+    log_odds = np.where(flips.chain.any(axis=1), flips.chain @ z[3:], -np.inf)
     of_one, of_zero = expit(
-        np.outer(odds.log_odds, np.ones(200)) + flips.steepness * np.outer([1, -1], eta)
+        log_odds[:, None] + flips.steepness * np.outer([1, -1], law.exog @ z[:3])
     )
 
     def log_likelihood(theta):
@@ -102,7 +106,7 @@ def test_fixed_flips_do_not_move_with_the_coefficients(flips):
         one = (1 - of_one) * p + of_zero * (1 - p)
         return 1e7 * np.log(np.where(law.endog == 1, one, 1 - one)).sum()
 
-    fixed, moving = law.value(z, fixed=True).gradient[:3], law.value(z).gradient[:3]
+    fixed, moving = value(law, z, fixed=True).gradient[:3], value(law, z).gradient[:3]
     assert_allclose(fixed, derivative(log_likelihood, z[:3]), rtol=1e-5)
     assert np.abs(fixed - moving).max() > 0.1 * np.abs(moving).max()
 
@@ -110,14 +114,12 @@ def test_fixed_flips_do_not_move_with_the_coefficients(flips):
 @pytest.mark.parametrize("flips", KINDS)
 def test_probabilities_of_both_labels_add_up_to_one(flips):
     eta = np.array([-30.0, -2.0, 0.0, 0.7, 40.0])
-    law = FlippedLabels(np.ones(5), eta[:, None], np.ones(5), np.ones((1, 1)), 0.3, flips)
-    odds = law.odds(np.r_[1.0, parameters(flips)[3:]])
-    chances = [
-        right_or_flipped(*odds.rows(np.full(5, label), law.exog, 0.0)).exp() for label in (0, 1)
-    ]
-    assert_allclose(chances[0].value + chances[1].value, 1.0)
-    assert_allclose(chances[0].first + chances[1].first, 0.0, atol=1e-15)
-    assert_allclose(chances[0].second + chances[1].second, 0.0, atol=1e-14)
+    z = np.r_[1.0, parameters(flips)[3:]][None]
+    rows = [label_rows(np.full(5, y), eta[:, None], 0.0, z, flips, False) for y in (0.0, 1.0)]
+    chances = [np.exp(at.value[:, 0]) for at in rows]
+    assert_allclose(sum(chances), 1.0)
+    slopes = [p * at.first[:, 0] for p, at in zip(chances, rows, strict=True)]
+    assert_allclose(sum(slopes), 0.0, atol=1e-14)
 
 
 @pytest.mark.parametrize("flips", KINDS)
@@ -125,7 +127,7 @@ def test_a_fit_is_a_maximum(flips):
     law = labels(flips)
     found = end(law)
     assert found.converged
-    best = minimize(lambda z: -law.value(z).penalized, found.value.z, method="Nelder-Mead")
+    best = minimize(lambda z: -value(law, z).penalized, found.value.z, method="Nelder-Mead")
     assert_allclose(-best.fun, found.value.penalized, atol=1e-6)
     assert found.eps < law.eps_bar
 
@@ -156,7 +158,20 @@ def test_separated_labels_have_a_finite_fit():
 
 
 def test_too_few_steps_are_reported():
-    assert not end(labels(ONE_RATE), steps=1).converged
+    law = labels(ONE_RATE)
+    assert not law.climb(parameters(ONE_RATE)[None], 1)[1].any()
+
+
+@pytest.mark.parametrize("flips", KINDS)
+def test_starts_climb_together_as_they_do_alone(flips):
+    """With weights, and one start whose share exceeds the bound."""
+    law = labels(flips, counts=1.0 + np.arange(200) % 3)
+    starts = parameters(flips) * np.array([[1.0], [0.5], [0.0]])
+    together, converged = law.climb(starts, 50)
+    for i, start in enumerate(starts):
+        alone, arrived = law.climb(start[None], 50)
+        assert_allclose(together.z[i], alone.z[0], rtol=1e-9)
+        assert converged[i] == arrived[0]
 
 
 @pytest.mark.parametrize("flips", KINDS)

@@ -8,19 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import betabinom, nbinom
 
-from rrmstats.laws.counts import (
-    AnyShare,
-    CountCluster,
-    OverdispersedCounts,
-    OverdispersedShares,
-    PlainCounts,
-    WideCounts,
-)
-from rrmstats.laws.likelihood import KernelRows, unpredicted
-from rrmstats.laws.mixture import GoodRows, newton_step
-from rrmstats.laws.positive import Cluster, Dispersed, WideAround
-from rrmstats.laws.rows import Responses
-from rrmstats.losses.families import (
+from rrmstats.laws.families import (
     Binomial,
     Gamma,
     Gaussian,
@@ -30,7 +18,22 @@ from rrmstats.losses.families import (
     NegativeBinomial,
     Poisson,
 )
-from rrmstats.losses.kernels import NegativeBinomialKernel
+from rrmstats.laws.mixture import GoodRows, newton_step
+from rrmstats.laws.responses import (
+    AnyShare,
+    Cluster,
+    CountCluster,
+    Dispersed,
+    KernelRows,
+    OverdispersedCounts,
+    OverdispersedShares,
+    PlainCounts,
+    WideAround,
+    WideCounts,
+    unpredicted,
+)
+from rrmstats.laws.rows import Responses
+from rrmstats.losses.likelihood_laws import NegativeBinomialKernel
 
 LOG = MeanFunction(Link.log())
 LOGIT = MeanFunction(

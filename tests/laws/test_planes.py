@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-from rrmstats.laws.gaussian import CONTAMINATED, em_step, seen, started
+from rrmstats.laws.gaussian import CONTAMINATED, Rows, em_step, seen, started
 from rrmstats.laws.planes import (
     PlaneRows,
     distinct_axes,
@@ -36,7 +36,7 @@ def fitted(own=1, shift=6.0):
     rows = rows_of(sample(shift=shift), own)
     good = rows.data[60:]
     start = good.mean(axis=0)[None], np.cov(good.T)
-    return rows, settled(rows, started(rows, *start, CONTAMINATED[1], 0.3, 0), 0.3)[0]
+    return rows, settled(rows, started(rows, [start], [CONTAMINATED[1]], 0.3), 0.3)[0]
 
 
 @pytest.mark.parametrize("own", [0, 1])
@@ -49,6 +49,19 @@ def test_distances_are_those_of_a_normal_distribution_off_the_plane(own):
     density = -0.5 * (square[0] + log_det[0] + 3 * np.log(2 * np.pi))
     assert_allclose(
         density, multivariate_normal(np.zeros(3), np.diag(off)).logpdf(rows.data[:, 2:])
+    )
+
+
+def test_a_basis_costs_what_regressions_on_scores_cost():
+    rows, rng = rows_of(sample(), 0), np.random.default_rng(1)
+    scores = np.linalg.qr(np.c_[np.ones(400), rng.standard_normal((400, 2))])[0] * 20
+    regression, weights = Rows(rows.data[:, 2:], scores, np.ones(400)), np.full((1, 400), 0.7)
+    scatter, zeros = np.diag([50.0, 40.0, 2.0, 1.0, 1.0]), np.zeros((1, 1, 5))
+    here, classical = (rows.squares(zeros, s[None])[1][0] for s in (scatter, rows.classical[1]))
+    smaller = np.exp((here - classical) / 3) * regression.classical[1]
+    assert_allclose(
+        rows.coefficient_costs(weights, scatter[None]),
+        regression.coefficient_costs(weights, smaller[None]),
     )
 
 

@@ -13,9 +13,7 @@ from rrmstats.core.blocks import ArrayBlocks
 from rrmstats.core.points import evaluate
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
-from rrmstats.losses.classification import ClassificationProblem
-from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.families import (
+from rrmstats.laws.families import (
     Binomial,
     Gamma,
     Gaussian,
@@ -25,6 +23,8 @@ from rrmstats.losses.families import (
     Poisson,
     Tweedie,
 )
+from rrmstats.losses.classification import ClassificationProblem
+from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.generalized import GeneralizedProblem
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.separation import separable

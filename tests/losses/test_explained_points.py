@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats import RRMOLS, RRMPCA, RRMCov
+from rrmstats.laws.gaussian import em_step
 from rrmstats.losses.covariance import student_size
 
 
@@ -133,6 +134,8 @@ def test_bad_rows_within_the_plane_and_off_it_are_both_found():
     assert_array_equal(np.flatnonzero(res.outliers()), range(60))
     assert_allclose(res.eps_hat, 0.15, atol=0.01)
     assert_allclose(res.eigenvals, [16, 9], rtol=0.3)
+    assert res.relative_weights[:60].max() < 0.01
+    assert "Of the bad rows 30 lie near the subspace" in str(res.summary())
 
 
 def test_a_plane_through_far_rows_is_refused():
@@ -174,3 +177,13 @@ def test_rows_off_a_hyperplane_are_bad():
     assert res.singular
     assert_array_equal(np.flatnonzero(res.outliers()), range(8))
     assert_array_equal(np.flatnonzero(np.asarray(res.prob_bad) > 0.5), range(8))
+
+
+def test_many_rows_are_explained_by_some_and_fitted_by_all():
+    rng = np.random.default_rng(6)
+    data = rng.standard_normal((8000, 4)) * [3, 2, 1, 1]
+    data[:800, 2:] += 4
+    off = RRMPCA(data, 2, 0.2).fit(stability=False)._estimate.off
+    assert off.settled and len(off.told.chosen.prob_bad) == 8000
+    again = em_step(off.rows, off.mixture, 0.2)
+    assert_allclose(again.scatter, off.mixture.scatter, atol=1e-7)

@@ -36,7 +36,7 @@ REFUSED = {
     "True": (True, TypeError, "must be a number in .*got True"),
     "numpy's True": (np.True_, TypeError, "must be a number in .*got .*True"),
     "Auto": ("Auto", TypeError, "must be a number in .*got 'Auto'"),
-    "None": (None, TypeError, "eps_bar is required: an upper bound .* for example eps_bar=0.2"),
+    "None": (None, TypeError, "must be a number in .*got None; .*share of bad rows .*eps_bar=0.2"),
     "nan": (np.nan, ValueError, r"must be in \[0, 1\), got nan"),
     "inf": (np.inf, ValueError, r"must be in \[0, 1\), got inf"),
     "complex": (0.2 + 0j, TypeError, "must be a number in .*got .*0j"),

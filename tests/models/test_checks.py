@@ -40,7 +40,7 @@ def test_repeated_labels_do_not_confuse_missing_rows(build):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"eps_bar": None}, TypeError, "eps_bar is required"),
+        ({"eps_bar": None}, TypeError, "got None; leave it out for the automatic choice, or give"),
         ({"eps_bar": "0.3a"}, TypeError, "must be a number in .* got '0.3a'"),
         ({"eps_bar": 1.0}, ValueError, r"must be in \[0, 1\), got 1"),
         ({"eps_bar": -0.1}, ValueError, r"must be in \[0, 1\), got -0.1"),

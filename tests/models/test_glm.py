@@ -432,3 +432,53 @@ def test_separated_labels_have_a_direction_and_no_errors():
     assert np.isnan(general.bse).all()
     assert general.converged
     assert "only the direction" in " ".join(general.summary().as_text().split())
+
+
+def three_off(kind, seed):
+    """Return forty responses and their design; three rows are far up at small predictors."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(40)
+    if kind == "counts":
+        y = rng.poisson(np.exp(1.2 + 0.15 * x)).astype(float)
+        y[:3] = 12
+    elif kind == "positive":
+        y = rng.gamma(8, np.exp(0.5 + 0.1 * x) / 8)
+        y[:3] *= 3
+    else:
+        y = 0.4 * x + rng.standard_normal(40)
+        y[:3] += 4
+    x[:3] = -1.5
+    return y, sm.add_constant(x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "chosen", "rival"),
+    [
+        ("counts", 8, "cluster", "overdispersed"),
+        ("positive", 0, "cluster", "none"),
+        ("normal", 9, "cluster", "changing noise"),
+    ],
+)
+def test_an_explanation_as_good_that_changes_a_slope_is_named(kind, seed, chosen, rival):
+    endog, exog = three_off(kind, seed)
+    if kind == "counts":
+        both = RRMPoisson(endog, exog, 0.2), rrmstats.robustify(sm.Poisson(endog, exog), 0.2)
+    elif kind == "positive":
+        both = (RRMGLM(endog, exog, 0.2, family=F.Gamma(L.Log())),)
+    else:
+        both = RRMGLM(endog, exog, 0.2), RRMOLS(endog, exog, 0.2)
+    slopes = []
+    for model in both:
+        with pytest.warns(UserWarning, match="another story of x1"):
+            res = model.fit()
+        assert (res.explanation, res.rival.name) == (chosen, rival)
+        slopes.append((res.params[1], res._results._estimate.params_of(res.rival)[1]))
+    (own, other), error = slopes[0], res.bse[1]
+    assert (abs(own) > 1.96 * error) != (abs(other) > 1.96 * error)
+    assert_allclose(slopes[-1], slopes[0], atol=0.01 * error)
+
+
+def test_weights_have_the_labels_of_the_rows():
+    calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+    res = rrmstats.poisson("calls ~ hour", calls.set_index(calls.hour + 7), eps_bar=0.2).fit()
+    assert res.weights.idxmin() == res.relative_weights.idxmin() == 13

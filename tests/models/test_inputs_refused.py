@@ -24,7 +24,7 @@ FRAME = pd.DataFrame({"y": ENDOG, "x": EXOG[:, 1], "z": EXOG[:, 2], "s": ["a", "
         ("high", TypeError, r"a number in \[0, 1\) or 'auto', got 'high'"),
         ("0.2", TypeError, r"a number in \[0, 1\) or 'auto', got '0.2'"),
         ([0.2], TypeError, r"got \[0.2\]"),
-        (None, TypeError, "eps_bar is required: .* for example eps_bar=0.2"),
+        (None, TypeError, "got None; leave it out for .* such as eps_bar=0.2"),
     ],
 )
 def test_eps_bar(eps_bar, error, message):
@@ -137,7 +137,7 @@ EMPTY = {
 
 @pytest.mark.parametrize("call", EMPTY.values(), ids=EMPTY)
 def test_no_data(call):
-    with pytest.raises(ValueError, match=r"has no rows|is empty; give at least"):
+    with pytest.raises(ValueError, match=r"has no rows|is empty: no rows"):
         call()
 
 

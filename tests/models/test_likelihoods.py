@@ -207,7 +207,7 @@ def test_what_costs_is_said():
 def test_likelihoods_without_a_second_step_have_one(name):
     res = rrmstats.robustify(model_of(name), eps_bar=0.1).fit(n_starts=1, stability=False)
     assert res.steps == 1 and res.first_step is None
-    assert "fit(steps=2)" not in str(res.summary())
+    assert "steps=2" not in str(res.summary())
 
 
 @pytest.mark.slow
@@ -314,7 +314,7 @@ def test_models_without_a_likelihood_per_row_are_refused():
         rrmstats.robustify(sm.tsa.SARIMAX(data["number"]), 0.1)
     with pytest.raises(TypeError, match="robust already"):
         rrmstats.robustify(rrmstats.RRMOLS(data["number"], exog, 0.1), 0.1)
-    with pytest.raises(TypeError, match="eps_bar is required"):
+    with pytest.raises(TypeError, match=r"eps_bar must be a number in .* got None"):
         rrmstats.robustify(sm.Poisson(data["count"], exog), None)
 
 

@@ -250,7 +250,7 @@ def test_summary_says_what_was_fitted():
         ("Converged:", "yes"),
         (
             "Descents to the minimum:",
-            f"{res.n_reached} of {len(res.final_risks)} ({res.n_best} apart)",
+            f"{res.n_reached} of {len(res.final_risks)}",
         ),
     ):
         line = next(line for line in text.splitlines() if label in line)

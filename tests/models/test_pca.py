@@ -215,6 +215,9 @@ def test_duplicated_rows_and_constant_columns():
     assert_allclose(constant.eigenvals, res.eigenvals, rtol=1e-6)
     assert_allclose(constant.loadings, np.vstack([res.loadings, [0, 0]]), atol=1e-7)
     assert_allclose(constant.mean[-1], 7)
+    two, constant = RRMPCA(data, 2).fit(), RRMPCA(np.c_[data, np.full(200, 7.0)], 2).fit()
+    assert_allclose(constant.eps_hat, two.eps_hat)
+    assert_allclose(constant.unexplained_variance, two.unexplained_variance)
     same = np.tile(data[100], (60, 1))
     same[:10] = data[:10]
     assert_allclose(RRMPCA(same, 1, 0.3).fit(steps=1).mean, data[100])

@@ -1,3 +1,5 @@
+"""Pictures of regressions, of generalized linear models and of labels."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,8 +8,10 @@ from scipy.stats import chi2, norm
 
 import rrmstats
 from rrmstats import datasets, plotting
+from rrmstats.plotting.regression import reliability
 
 from .axes_content import flagged, level_lines, named, texts
+from .conftest import counts
 
 
 def test_diagnostics_cutoffs_and_points(fits):
@@ -131,3 +135,113 @@ def test_fit_refuses_what_is_no_predictor(exog_idx, fits):
 def test_fit_needs_one_predictor(fits):
     with pytest.raises(ValueError, match="one predictor, got x1, x2, x3; choose one by exog_idx="):
         plotting.plot_fit(fits["hbk"])
+
+
+F = sm.families
+
+
+def test_diagnostics(fits):
+    results = fits["counts"]
+    leverage, qq, explanation, fit = plotting.plot_diagnostics(results).axes
+    rows = flagged(results)
+    deviance, quantile = (np.asarray(results.resid_deviance), np.asarray(results.resid_quantile))
+    np.testing.assert_allclose(named(leverage, "flagged").get_ydata(), deviance[rows])
+    drawn = np.r_[named(qq, "row").get_xdata(), named(qq, "flagged").get_xdata()]
+    np.testing.assert_allclose(np.sort(drawn), norm.ppf((np.arange(100) + 0.5) / 100))
+    np.testing.assert_allclose(named(qq, "row").get_ydata(), quantile[~rows])
+    x = np.log(results.fittedvalues)
+    np.testing.assert_allclose(named(fit, "row").get_data(), [x[~rows], deviance[~rows]])
+    assert explanation.get_xlabel() == "deviance residual"
+    assert plotting.plot_diagnostics(results.first_step).axes[2].get_ylabel() == "weight * n"
+
+
+def test_exact_fits_of_a_glm_have_diagnostics():
+    x = np.linspace(0, 1, 40)
+    y = np.exp(1 + 2 * x)
+    y[:4] *= 3
+    model = rrmstats.RRMGLM(y, sm.add_constant(x), 0.2, family=F.Gamma(F.links.Log()))
+    for ax in plotting.plot_diagnostics(model.fit(steps=1)).axes:
+        assert all(np.isfinite(line.get_ydata()).all() for line in ax.lines)
+
+
+def test_fit_beside_maximum_likelihood(fits):
+    results = fits["counts"]
+    ax = plotting.plot_fit(results).axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "count")
+    x, mean = named(ax, "robust").get_data()
+    np.testing.assert_allclose(mean, results.predict(pd.DataFrame({"x": x})))
+    data = counts()
+    classical = sm.GLM(data["count"], sm.add_constant(data["x"]), family=F.Poisson()).fit()
+    found = named(ax, "maximum likelihood").get_ydata()
+    np.testing.assert_allclose(found, classical.predict(sm.add_constant(x)), rtol=1e-6)
+
+
+def test_fit_with_an_exposure_shows_rates():
+    data = counts()
+    results = rrmstats.poisson("count ~ x", data, 0.2, exposure=data["time"]).fit(steps=1)
+    ax = plotting.plot_fit(results).axes[0]
+    assert ax.get_ylabel() == "count at an offset of 0"
+    drawn = np.concatenate([points.get_offsets()[:, 1] for points in ax.collections])
+    np.testing.assert_allclose(np.sort(drawn), np.sort(data["count"] / data["time"]))
+    means = named(ax, "robust").get_ydata()
+    np.testing.assert_allclose(means[0], np.exp(results.params @ [1, data["x"].min()]))
+    family = F.Poisson(F.links.Identity())
+    with pytest.warns(sm.tools.sm_exceptions.DomainWarning):
+        results = rrmstats.glm("count ~ x", data, 0.2, family=family, offset=data["time"]).fit(
+            steps=1
+        )
+    with pytest.raises(ValueError, match="only under a log link, got Identity"):
+        plotting.plot_fit(results)
+
+
+def test_shares_of_successes_are_called_so():
+    data = counts().assign(more=40)
+    results = rrmstats.glm("count + more ~ x", data, 0.2, family=F.Binomial()).fit(steps=1)
+    assert plotting.plot_fit(results).axes[0].get_ylabel() == "share of count"
+
+
+def test_separation(fits):
+    results = fits["logit"]
+    ax = plotting.plot_separation(results).axes[0]
+    (bands,) = ax.collections
+    probability = 1 / (1 + np.exp(-np.asarray(results.fittedvalues)))
+    order = np.argsort(probability, kind="stable")
+    (band,) = bands.get_paths()
+    in_band = band.contains_points(np.c_[np.arange(len(order)), np.full(len(order), 0.5)])
+    np.testing.assert_array_equal(in_band, results.model.endog[order] == 1)
+    line = named(ax, "fitted probability").get_ydata()
+    np.testing.assert_allclose(line, np.sort(probability))
+    (expected,) = named(ax, "expected").get_xdata()
+    np.testing.assert_allclose(results.nobs - expected, probability.sum())
+    marks = named(ax, "flagged").get_xdata()
+    np.testing.assert_array_equal(marks, np.flatnonzero(flagged(results)[order]))
+
+
+def test_reliability(fits):
+    results = fits["logit"]
+    ax = plotting.plot_reliability(results, bins=4).axes[0]
+    curves = {c.get_label(): c.lines[0].get_data() for c in ax.containers}
+    bad = flagged(results)
+    assert set(curves) == {"all rows", f"without {bad.sum()} flagged"}
+    x, y = curves["all rows"]
+    assert 2 <= len(x) <= 4 and np.abs(x - y).max() < 0.1 and (np.diff(x) > 0).all()
+    with pytest.raises(ValueError, match="bins must be 1 or more, got 0"):
+        plotting.plot_reliability(results, bins=0)
+
+
+def test_separation_of_labels_that_are_not_flagged():
+    x = np.linspace(-1, 1, 40)
+    labels = np.arange(40) % 3 == 0
+    results = rrmstats.RRMLogit(labels.astype(float), np.c_[np.ones(40), x], 0.0).fit(steps=1)
+    assert not flagged(results).any()
+    ax = plotting.plot_separation(results).axes[0]
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["labeled 1", "fitted probability", "expected start of ones"]
+
+
+def test_groups_of_similar_probability_by_hand():
+    probability = np.array([0.1, 0.1, 0.1, 0.1, 0.9, 0.8])
+    mean, share, count = reliability(probability, np.array([0, 0, 1, 0, 1, 1.0]), 3)
+    np.testing.assert_allclose(mean, [0.1, 0.85])
+    np.testing.assert_allclose(share, [0.25, 1.0])
+    assert count.tolist() == [4, 2]

@@ -10,8 +10,8 @@ from replication.samples import logistic_labels, one_sided_outliers, shifted_clu
 from rrmstats.core import minimize
 from rrmstats.core.descent import Descent
 from rrmstats.core.points import Budget, evaluate
+from rrmstats.laws.families import Gamma, Link, MeanFunction, Poisson
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.families import Gamma, Link, MeanFunction, Poisson
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.losses.squares import SquaresProblem

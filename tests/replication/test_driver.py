@@ -150,3 +150,11 @@ def test_progress_bar_on_a_terminal_only(terminal, capsys, monkeypatch, tmp_path
     assert main(["replicate", "6", "--runs", "1", "--out", str(tmp_path)]) == 0
     error = capsys.readouterr().err
     assert "figure6: 100%" in error if terminal else error == ""
+
+
+def test_rows_without_weight_have_the_color_of_all_pictures():
+    experiment, table = EXPERIMENTS["figure1a"], simulate("figure1a")
+    for rows in (table, table[table["x"] < 0]):  # with corrupted rows, and without
+        points = experiment.draw(rows, experiment.title, experiment.measure).axes[0].collections[0]
+        np.testing.assert_allclose(points.to_rgba(0.0), points.cmap(0.0))
+        assert points.cmap.name == "cividis_r"

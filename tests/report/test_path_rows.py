@@ -4,8 +4,14 @@ import pytest
 import statsmodels.api as sm
 
 import rrmstats
-from rrmstats.report.path_panels import log_outside, log_ticks, numbers
-from rrmstats.report.path_rows import hover_text, row_data, shown_rows
+from rrmstats.report.paths import (
+    hover_text,
+    log_outside,
+    log_ticks,
+    numbers,
+    row_data,
+    shown_rows,
+)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import rrmstats
-from rrmstats.plotting.path_arrays import leaving_groups, residual_kind, row_names
+from rrmstats.plotting.path_values import leaving_groups, path_residuals, row_names
 
 BAD = ["c", "k"]
 GRID = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3]
@@ -61,7 +61,7 @@ def test_pictures_name_groups(path):
     assert {text.get_text() for text in heat.get_yticklabels()[:2]} == set(BAD)
     assert heat.get_ylabel().startswith("groups")
     residuals = path.plot_residuals().axes[0]
-    assert residuals.get_ylabel() == residual_kind(path, 0.975)[0]
+    assert residuals.get_ylabel() == path_residuals(path, 0.975).name
     shown = " ".join(text.get_text() for text in residuals.texts)
     assert all(name in shown for name in BAD)
 

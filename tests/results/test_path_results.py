@@ -243,7 +243,7 @@ def test_probabilities_to_be_bad_are_those_of_the_fits(two_steps, stars):
     for eps_bar in path.eps_bars:
         assert_allclose(path.prob_bad[eps_bar], path.at(eps_bar).prob_bad)
     assert path.flags.equals(path.prob_bad > 0.5)
-    with pytest.raises(AttributeError, match="prob_bad needs the second step"):
+    with pytest.raises(AttributeError, match="prob_bad needs a second step"):
         _ = stars.prob_bad
 
 

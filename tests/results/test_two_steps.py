@@ -77,7 +77,7 @@ def test_summaries_say_which_step_and_its_price(model):
     assert "first_step" not in first
     assert str(two.first_step.summary()).replace(" ", "").count("Steps:one") == 1
     assert "price" in first
-    assert "fit(steps=2)" in first
+    assert "(steps=2)" in first
     assert "price" not in second
     if not isinstance(model, RRMLogit):
         assert f"price of eps_bar={one.eps_bar:g}" in first

@@ -1,0 +1,197 @@
+"""The summary of a fit as text, LaTeX, HTML and JSON, and what it tells of each row."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import rrmstats
+from rrmstats.report.page import document, section
+from rrmstats.report.tables import simple_table
+
+# Characters that LaTeX would obey, as it prints them.
+SPECIAL = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+        "|": "\\textbar{}",
+        "[": "{[}",  # after a line break it would begin an argument
+        "]": "{]}",
+    }
+)
+
+
+def text_summary(fit: Any, args: argparse.Namespace) -> str:
+    """Return statsmodels' tables and the notes as text."""
+    return f"{fit.summary().as_text()}\n"
+
+
+def html_summary(fit: Any, args: argparse.Namespace) -> str:
+    """Return the tables and the notes as an HTML document."""
+    summary = fit.summary()
+    tables = [simple_table(table) for table in summary.tables]
+    notes = [f"<p>{escape(note)}</p>" for note in numbered_notes(fit)]
+    return document(summary.tables[0].title, [section(args.formula, *tables, *notes)])
+
+
+def latex_summary(fit: Any, args: argparse.Namespace) -> str:
+    """Return the tables and the notes as a fragment of LaTeX, for ``booktabs``."""
+    blocks = [_tabular(table) for table in fit.summary().tables]
+    blocks += [f"\\noindent {note.translate(SPECIAL)}" for note in numbered_notes(fit)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def numbered_notes(fit: Any) -> list[str]:
+    """Return the notes below the tables, each on one line."""
+    return [f"[{i}] {note}" for i, note in enumerate(fit._notes(), 1)]
+
+
+def _tabular(table: Any) -> str:
+    """Return a table of statsmodels as LaTeX, without its empty columns."""
+    cells = [[cell.format(0, "txt").strip().translate(SPECIAL) for cell in row] for row in table]
+    kept = [j for j, column in enumerate(zip(*cells, strict=True)) if j == 0 or any(column)]
+    rows = [" & ".join(row[j] for j in kept) + r" \\" for row in cells]
+    if any(cell.datatype == "header" for cell in table[0]):
+        rows.insert(1, r"\midrule")
+    pairs = table[0][-2].datatype == "stub"  # names and values, twice
+    aligns = "lrlr" if pairs else "l" + "r" * (len(kept) - 1)
+    title = [rf"{table.title.translate(SPECIAL)}\\"] if table.title else []
+    lines = [r"\begin{center}", *title, rf"\begin{{tabular}}{{{aligns}}}", r"\toprule"]
+    return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", r"\end{center}"])
+
+
+def json_summary(fit: Any, args: argparse.Namespace) -> str:
+    """Return the numbers of a fit as one JSON object; the page on the command explains its keys.
+
+    Parameters
+    ----------
+    fit : results of any model
+    args : argparse.Namespace
+        With `formula`, `model`, and the `warnings` so far.
+
+    Returns
+    -------
+    str
+    """
+    stability = fit.stability
+    flags = fit.outliers()
+    record = {
+        "rrmstats": rrmstats.__version__,
+        "model": args.model,
+        "formula": args.formula,
+        "nobs": int(fit.nobs),
+        "n_dropped": len(fit.model.data.frame) - int(fit.nobs),
+        "eps_bar": fit.eps_bar,
+        "eps_bar_chosen": fit.choice is not None,
+        "eps_hat": fit.eps_hat,
+        "eps_hat_se": fit.eps_hat_se,
+        "steps": fit.steps,
+        "explanation": fit.explanation,
+        "params": fit.params,
+        "bse": fit.bse,
+        "pvalues": fit.pvalues,
+        "conf_int": dict(zip(fit.params.index, fit.conf_int().to_numpy(), strict=True)),
+        "cov_type": fit.cov_type,
+        "scale": getattr(fit, "scale", None),
+        "risk": fit.risk,
+        "lambda": fit.lambda_,
+        "n_eff": fit.n_eff,
+        "n_kish": fit.n_kish,
+        "outliers": flags.index[flags].to_numpy(),
+        "stable": None if stability.largest is None else stability.stable,
+        "compared_eps_bar": stability.largest,
+        "converged": fit.converged,
+        "warnings": args.warnings,
+    }
+    if args.model == "pca":
+        record["loadings"] = {name: fit.loadings[name] for name in fit.loadings}
+    return json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON knows it, in place of numpy's and pandas' own.
+
+    Parameters
+    ----------
+    value : object
+        A number, text or None, or a mapping, list, array or Series of such.
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.cli.summaries import plain
+    >>> plain({"a": np.array([1.5, np.inf]), "b": np.bool_(True)})
+    {'a': [1.5, None], 'b': True}
+    """
+    if isinstance(value, pd.Series):
+        value = dict(zip(value.index.map(str), value, strict=True))
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+#: What ``--format`` names.
+SUMMARIES = {
+    "text": text_summary,
+    "latex": latex_summary,
+    "html": html_summary,
+    "json": json_summary,
+}
+
+
+def beside_rows(frame: pd.DataFrame, fit: Any) -> pd.DataFrame:
+    """Return the data with the weight, the flag and the residual of each row beside it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        All rows, in their order.
+    fit : results of any model
+        Rows that were dropped for missing values get empty cells.
+
+    Returns
+    -------
+    DataFrame
+        Columns weight, prob_bad (in two steps), outlier, residual (of regressions, in units of
+        the response) and distance (standardized). Where the data have a column of one of these
+        names, all of them begin with ``rrm_``.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.cli.summaries import beside_rows
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> fit = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+    >>> beside_rows(stars, fit).columns.tolist()
+    ['log_te', 'log_light', 'weight', 'prob_bad', 'outlier', 'residual', 'distance']
+    """
+    columns = pd.DataFrame({"weight": fit.weights})
+    if hasattr(fit, "prob_bad"):
+        columns["prob_bad"] = fit.prob_bad
+    columns["outlier"] = fit.outliers().astype("boolean")
+    residuals = getattr(fit, "resid_response", getattr(fit, "resid", None))
+    if residuals is not None:
+        columns["residual"] = np.asarray(residuals)
+    columns["distance"] = fit.weight_table(None)["distance"]
+    while not set(columns).isdisjoint(frame.columns):
+        columns = columns.add_prefix("rrm_")
+    return frame.join(columns)

@@ -1,0 +1,739 @@
+"""What good and bad responses look like: counts, positive responses, any likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln
+
+from rrmstats.core.entropy import Array
+from rrmstats.core.explanations import Bad, Good
+from rrmstats.laws.explain import Fit
+from rrmstats.laws.families import (
+    Binomial,
+    Counts,
+    Family,
+    MeanFunction,
+    NegativeBinomial,
+    log_negative_binomial,
+    shape_slope,
+)
+from rrmstats.laws.mixture import (
+    LEAST_SHARE,
+    NO_BAD_ROWS,
+    BadLaw,
+    BadRows,
+    Bounds,
+    GoodLaw,
+    GoodRows,
+    Laws,
+    Mixture,
+    Share,
+)
+from rrmstats.laws.rows import Responses, Rows, design_gram, design_rows
+
+# Overdispersion, as a correlation or as what alpha adds to the variance, that counts as none.
+LEAST_DISPERSION = 1e-4
+MOST_CORRELATION = 0.99
+# Largest alpha of bad counts around one mean; beyond they are wide.
+MOST_ALPHA = 1.0
+# Standard deviations from which counts are far when a fit starts.
+FAR_COUNTS = 3.0
+# Least median of wide counts: with less they would be zeros.
+LEAST_MEDIAN = 1.0
+# Bounds of the shapes of wide shares.
+SHAPES = (1e-2, 1e1)
+# Share of flipped labels in bad groups from which a fit starts.
+START_FLIPPED = 0.9
+TINY = float(np.finfo(float).tiny)
+# Median of the square of a standard normal variable.
+MEDIAN_SQUARE = 0.4549364
+# Squared distances from which rows are far when a fit starts: mean and four standard deviations
+# of those of good rows.
+FAR = 1.0 + 4.0 * 2.0**0.5
+LOG_PI, LOG_2PI = float(np.log(np.pi)), float(np.log(2.0 * np.pi))
+# Change of a predictor over which second derivatives are differences.
+DELTA = 1e-4
+# Steps of EM of a Cauchy distribution, each of which halves the distance or more.
+CAUCHY_STEPS = 50
+# Share of the rows, those of the groups that are farthest off, from which a fit starts.
+FARTHEST = 0.1
+# Steps of scoring towards that fit.
+START_STEPS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class PlainCounts(GoodLaw):
+    """Counts of an exponential family, whose variance is what the mean says."""
+
+    family: Counts
+    mean: MeanFunction
+
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
+        """Return the rows at predictors (1, n)."""
+        mu, slope = self.mean.mean_and_slope(predictors[0])
+        variance, size = self.family.variance(mu), seen.size
+        per_unit = size * slope / variance
+        return GoodRows(
+            self.family.log_pmf(seen.counts, size * mu, size),
+            ((seen.endog - mu) * per_unit)[None],
+            (slope * per_unit)[None, None],
+            size * mu,
+            np.sqrt(size * variance),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OverdispersedCounts(GoodLaw):
+    """Negative binomial counts of variance ``m + (alpha + given) m^2 / size``.
+
+    Attributes
+    ----------
+    mean : MeanFunction
+    given : float
+        The alpha that the family has.
+    """
+
+    mean: MeanFunction
+    given: float = 0.0
+    kind = Good.OVERDISPERSED
+    bounds = (np.array([LEAST_DISPERSION]), np.array([np.inf]))
+
+    def start(self, seen: Responses, predictors: Array) -> Array:
+        """Return the alpha of the middle of the squared residuals, and a small one at least."""
+        m = seen.size * self.mean.mean_and_slope(predictors[0])[0]
+        alpha = np.median(((seen.counts - m) ** 2 - m) / np.maximum(m, 1.0) ** 2)
+        return np.array([float(np.clip(alpha, 0.05, 5.0))])
+
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
+        """Return the rows at predictors (1, n) and the added alpha."""
+        mu, slope = self.mean.mean_and_slope(predictors[0])
+        y, m, slope = seen.counts, seen.size * mu, seen.size * slope
+        alpha = own[0] + self.given
+        shape = seen.size / alpha
+        weight = shape / (m * (shape + m))
+        return GoodRows(
+            log_negative_binomial(y, m, shape),
+            ((y - m) * slope * weight)[None],
+            (slope**2 * weight)[None, None],
+            m,
+            np.sqrt(1.0 / weight),
+            (-shape_slope(y, m, shape) * shape / alpha)[None],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OverdispersedShares(GoodLaw):
+    """Beta-binomial counts; the parameter is the correlation of two trials of a row."""
+
+    mean: MeanFunction
+    kind = Good.OVERDISPERSED
+    bounds = (np.array([LEAST_DISPERSION]), np.array([MOST_CORRELATION]))
+
+    def start(self, seen: Responses, predictors: Array) -> Array:
+        """Return a small correlation."""
+        return np.array([0.05])
+
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
+        """Return the rows at predictors (1, n) and a correlation."""
+        p, slope = self.mean.mean_and_slope(predictors[0])
+        trials, rho = seen.trials, own[0]
+        shapes = np.stack([p, 1.0 - p]) * (1.0 - rho) / rho
+        up, down = shape_slopes(seen, shapes)
+        variance = p * (1.0 - p) * trials * (1.0 + (trials - 1.0) * rho)
+        return GoodRows(
+            log_beta_binomial(seen, shapes),
+            (slope * (1.0 - rho) / rho * (up - down))[None],
+            ((slope * trials) ** 2 / variance)[None, None],
+            trials * p,
+            np.sqrt(variance),
+            (-(p * up + (1.0 - p) * down) / rho**2)[None],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class WideCounts(BadLaw):
+    """Counts without predictors and without moments: discrete Lomax, ``s / ((y + s)(y + s + 1))``.
+
+    The parameter s is their median.
+    """
+
+    bounds = (np.array([LEAST_MEDIAN]), np.array([np.inf]))
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return the middle of the counts of rows that are far."""
+        return np.array([_far_median(seen, rows, 1.0)])
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-probabilities of the rows."""
+        return log_lomax(seen.counts, own[0])
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in the median."""
+        at = seen.counts + own[0]
+        return (1.0 / own[0] - 1.0 / at - 1.0 / (at + 1.0))[None]
+
+
+def _far_median(seen: Responses, rows: GoodRows, otherwise: float) -> float:
+    """Return the median of counts that are far, or a multiple of the mean where none is."""
+    far = seen.endog[np.abs(seen.endog - rows.center) > FAR_COUNTS * rows.spread]
+    middle = float(np.median(far)) if len(far) else otherwise * float(np.mean(rows.center))
+    return max(middle, LEAST_MEDIAN)
+
+
+def log_lomax(count: Array, scale: Array | float) -> Array:
+    """Return the log-probabilities of counts whose distribution function is y / (y + scale).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.laws.responses import log_lomax
+    >>> float(np.exp(log_lomax(np.arange(3.0), 3.0)).sum().round(6))
+    0.5
+    """
+    return np.log(scale) - np.log(count + scale) - np.log(count + scale + 1.0)
+
+
+class EitherLabel(BadLaw):
+    """Labels 0 and 1, one as likely as the other."""
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-probabilities of the rows."""
+        return np.full(len(seen.endog), -np.log(2.0))
+
+
+class OftenFlipped(BadLaw):
+    """Labels of a bad group: each is flipped with a probability f, the parameter.
+
+    At f = 1/2 they do not depend on the predictors, at f = 1 all are the opposite.
+    """
+
+    bounds = (np.array([LEAST_DISPERSION]), np.array([1.0]))
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return a large share of flipped labels."""
+        return np.array([START_FLIPPED])
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-probabilities of the rows."""
+        label = np.exp(rows.log_density)
+        return np.log(np.maximum((1.0 - own[0]) * label + own[0] * (1.0 - label), TINY))
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the derivatives of the log-probabilities in f."""
+        label = np.exp(rows.log_density)
+        return (1.0 - 2.0 * label)[None] / np.exp(self.log_density(seen, rows, own))
+
+
+@dataclass(frozen=True, eq=False)
+class AnyShare(BadLaw):
+    """Counts of successes without predictors: beta-binomial, with the shapes of its beta law."""
+
+    bounds = (np.full(2, SHAPES[0]), np.full(2, SHAPES[1]))
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return the shapes at which any number of successes is as likely as any other."""
+        return np.ones(2)
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-probabilities of the rows."""
+        return log_beta_binomial(seen, own)
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in the shapes."""
+        return shape_slopes(seen, own)
+
+
+def _results(seen: Responses) -> Array:
+    """Return the numbers of successes and of failures, shape (2, n)."""
+    successes = np.clip(seen.counts, 0.0, seen.trials)
+    return np.stack([successes, seen.trials - successes])
+
+
+def log_beta_binomial(seen: Responses, shapes: Array) -> Array:
+    """Return the log-probabilities of successes, at the shapes (2, ...) of a beta law."""
+    y, rest = _results(seen)
+    choices = gammaln(seen.trials + 1.0) - gammaln(y + 1.0) - gammaln(rest + 1.0)
+    return choices + betaln(y + shapes[0], rest + shapes[1]) - betaln(*shapes)
+
+
+def shape_slopes(seen: Responses, shapes: Array) -> Array:
+    """Return their derivatives in the shapes, shape (2, n)."""
+    total = shapes.sum(axis=0)
+    both = digamma(total) - digamma(seen.trials + total)
+    each = shapes if shapes.ndim > 1 else shapes[:, None]
+    return digamma(_results(seen) + each) - digamma(each) + both
+
+
+@dataclass(frozen=True, eq=False)
+class CountCluster(BadLaw):
+    """Counts without predictors around one mean: negative binomial, with its mean and alpha."""
+
+    bounds = (
+        np.array([LEAST_MEDIAN, LEAST_DISPERSION]),
+        np.array([np.inf, MOST_ALPHA]),
+    )
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return the middle of the counts of rows that are far."""
+        return np.array([_far_median(seen, rows, 2.0), 0.1])
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-probabilities of the rows."""
+        return log_negative_binomial(seen.counts, own[0], 1.0 / own[1])
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in mean and alpha."""
+        mean, shape = own[0], 1.0 / own[1]
+        by_mean = (seen.counts - mean) / (mean * (1.0 + mean * own[1]))
+        return np.stack([by_mean, -shape_slope(seen.counts, mean, shape) * shape**2])
+
+
+class FalseZeros(BadLaw):
+    """Zeros whatever the predictors are."""
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-probabilities of the rows."""
+        return np.where(seen.endog == 0, 0.0, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Dispersed(GoodLaw):
+    """Responses of an exponential family; the parameter is the dispersion.
+
+    Its equation is that of Pearson's estimate with the degrees of freedom of a fit.
+
+    Attributes
+    ----------
+    family : Family
+    mean : MeanFunction
+    n_params : int
+        Parameters of the mean.
+    total : float
+        Number of observations.
+    """
+
+    family: Family
+    mean: MeanFunction
+    n_params: int
+    total: float
+    bounds = (np.array([np.finfo(float).tiny]), np.array([np.inf]))
+
+    def start(self, seen: Responses, predictors: Array) -> Array:
+        """Return the dispersion of the middle of the squared residuals."""
+        mu = self.mean.mean_and_slope(predictors[0])[0]
+        squares = seen.size * (seen.endog - mu) ** 2 / self.family.variance(mu)
+        found = float(np.median(squares)) / MEDIAN_SQUARE
+        return np.array([found if found > 0 else max(float(np.mean(squares)), 1e-300)])
+
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
+        """Return the rows at predictors (1, n) and a dispersion."""
+        mu, slope = self.mean.mean_and_slope(predictors[0])
+        variance, nu = self.family.variance(mu), seen.size / own[0]
+        per_unit, off = nu * slope / variance, seen.endog - mu
+        norm = self.family.log_norm(seen.endog, nu)
+        spread = np.sqrt(variance / nu)
+        return GoodRows(
+            norm - 0.5 * nu * self.family.deviance(seen.endog, mu),
+            (off * per_unit)[None],
+            (slope * per_unit)[None, None],
+            mu,
+            spread / mu if self.family.positive else spread,
+            0.5 * (nu * off**2 / variance - 1.0)[None] / own[:1],
+            0.5 * (self.n_params / self.total) / own,
+        )
+
+    def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
+        """Return Pearson's dispersion, with the degrees of freedom of a fit."""
+        squares = np.where(mass > 0, 1.0 + 2.0 * own[0] * rows.own[0], 0.0)
+        free = float(mass.sum()) - self.n_params
+        found = float(mass @ squares) / free if free > 0 else 0.0
+        return own * found if found > 0 else own
+
+
+@dataclass(frozen=True, eq=False)
+class _Around(BadLaw):
+    """Bad rows around the fit, on a log scale where responses are positive.
+
+    Attributes
+    ----------
+    log_scale : bool
+    """
+
+    log_scale: bool
+
+    def distances(self, endog: Array, rows: GoodRows) -> tuple[Array, Array]:
+        """Return distances in units of the spread, and the logarithms of their slopes, (n,)."""
+        if not self.log_scale:
+            return (endog - rows.center) / rows.spread, -np.log(rows.spread)
+        some = np.where(endog > 0, endog, 1.0)
+        off = (np.log(some) - np.log(rows.center)) / rows.spread
+        return off, -np.log(rows.spread * some)
+
+
+@dataclass(frozen=True, eq=False)
+class WideAround(_Around):
+    """Bad rows with a Cauchy distribution around the fit; the parameter is its squared scale.
+
+    Attributes
+    ----------
+    zeros : bool
+        Whether responses may be zero; the second parameter is the share of zeros among them.
+    """
+
+    zeros: bool = False
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return the middle of the squared distances of rows that are far."""
+        squares = self.distances(seen.endog, rows)[0] ** 2
+        far = (squares > FAR) & ~(self.zeros & (seen.endog == 0))
+        found = max(float(np.median(squares[far])), 2.0) if far.any() else 4.0
+        return np.array([found, 0.5])[: 1 + self.zeros]
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-densities of the rows."""
+        off, log_slope = self.distances(seen.endog, rows)
+        found = log_slope - LOG_PI - 0.5 * np.log(own[0]) - np.log1p(off**2 / own[0])
+        if not self.zeros:
+            return found
+        return np.where(seen.endog == 0, np.log(own[1]), found + np.log1p(-own[1]))
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in the scale, and in the share of zeros."""
+        squares = self.distances(seen.endog, rows)[0] ** 2
+        scale = (squares / (own[0] + squares) - 0.5) / own[0]
+        if not self.zeros:
+            return scale[None]
+        zero, share = seen.endog == 0, own[1]
+        return np.stack([np.where(zero, 0.0, scale), (zero - share) / (share * (1.0 - share))])
+
+    @property
+    def bounds(self) -> Bounds:  # type: ignore[override]
+        """Least and largest scale, and share of zeros."""
+        least, most = np.array([1.0, LEAST_SHARE]), np.array([np.inf, 1.0 - LEAST_SHARE])
+        return least[: 1 + self.zeros], most[: 1 + self.zeros]
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster(_Around):
+    """Bad rows in a cluster: normal with a mean and a variance, at least that of good rows."""
+
+    bounds = (np.array([-np.inf, 1.0]), np.array([np.inf, np.inf]))
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return the middle of the distances of rows that are far, above and below, (2, 2)."""
+        off = self.distances(seen.endog, rows)[0][seen.endog != 0]
+        sides = [sign * off[(sign * off > 0) & (off**2 > FAR)] for sign in (1.0, -1.0)]
+        above, below = (float(np.median(far)) if len(far) else 3.0 for far in sides)
+        return np.array([[above, 1.0], [-below, 1.0]])
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-densities of the rows; zeros are in no cluster of a log scale."""
+        off, log_slope = self.distances(seen.endog, rows)
+        found = log_slope - 0.5 * (LOG_2PI + np.log(own[1]) + (off - own[0]) ** 2 / own[1])
+        return np.where(seen.endog > 0, found, -np.inf) if self.log_scale else found
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in mean and variance."""
+        off = (self.distances(seen.endog, rows)[0] - own[0]) / own[1]
+        return np.stack([off, 0.5 * (off**2 - 1.0 / own[1])])
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRows(GoodLaw):
+    """Rows whose log-density is a function of the response and a few predictors.
+
+    Attributes
+    ----------
+    log_density, slopes : callable
+        Functions of responses and predictors; the second returns derivatives, shape (q, n).
+    moments : callable or None
+        Function of the predictors that returns means and variances.
+    """
+
+    log_density: Callable[..., Array]
+    slopes: Callable[..., Array]
+    moments: Callable[..., tuple[Array, Array]] | None = None
+
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
+        """Return the rows at predictors (q, n)."""
+        endog = seen.endog
+        with np.errstate(all="ignore"):
+            found = self.log_density(endog, *predictors)
+            center = spread = np.ones(len(endog))
+            if self.moments is not None:
+                center, variance = np.broadcast_arrays(*self.moments(*predictors))
+                spread = np.sqrt(variance)
+            slopes = np.asarray(self.slopes(endog, *predictors))
+            information = self._information(endog, predictors)
+        return GoodRows(
+            np.where(np.isnan(found), -np.inf, found),
+            np.where(np.isfinite(slopes), slopes, 0.0),
+            np.where(np.isfinite(information), information, 0.0),
+            center,
+            spread,
+        )
+
+    def _information(self, endog: Array, predictors: Array) -> Array:
+        """Return minus the second derivatives, shape (q, q, n)."""
+        found = []
+        for j in range(len(predictors)):
+            step = np.zeros_like(predictors)
+            step[j] = DELTA * np.maximum(np.abs(predictors[j]), DELTA)
+            low, high = (
+                self.slopes(endog, *predictors - step),
+                self.slopes(endog, *predictors + step),
+            )
+            found.append((np.asarray(low) - high) / (2.0 * step[j]))
+        both = np.array(found)
+        return 0.5 * (both + both.swapaxes(0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRows(GoodLaw):
+    """Rows whose log-likelihoods only the whole of a model tells, as functions of theta.
+
+    The predictors are the parameters, the same for all rows.
+
+    Attributes
+    ----------
+    log_likelihood, slopes : callable
+        Functions of theta (k,) that return (n,) and (n, k).
+    """
+
+    log_likelihood: Callable[[Array], Array]
+    slopes: Callable[[Array], Array]
+
+    def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
+        """Return the rows at parameters; those that differ by row are taken from the first."""
+        theta = predictors[:, 0].copy()
+        with np.errstate(all="ignore"):
+            found, slopes = self.log_likelihood(theta), self.slopes(theta).T
+        slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+        ones = np.ones(len(seen.endog))
+        return GoodRows(
+            np.where(np.isnan(found), -np.inf, found),
+            slopes,
+            slopes[:, None] * slopes[None],
+            ones,
+            ones,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Unpredicted(BadLaw):
+    """Responses without predictors: Cauchy on the line, on a log scale or on one of odds.
+
+    The parameters are its center and its scale, at least that of all responses.
+
+    Attributes
+    ----------
+    support : {"line", "positive", "unit"}
+    center, scale : float
+        Those of all responses.
+    """
+
+    support: str
+    center: float
+    scale: float
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return the center and scale of all responses."""
+        return np.array([self.center, self.scale])
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-densities of the rows."""
+        at, log_slope = _on_line(seen.endog, self.support)
+        return log_slope - LOG_PI - np.log(own[1]) - np.log1p(((at - own[0]) / own[1]) ** 2)
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return their derivatives in center and scale."""
+        off = (_on_line(seen.endog, self.support)[0] - own[0]) / own[1]
+        weight = 2.0 / (1.0 + off**2)
+        return np.stack([weight * off, weight * off**2 - 1.0]) / own[1]
+
+    @property
+    def bounds(self) -> Bounds:  # type: ignore[override]
+        """Least and largest center and scale."""
+        return np.array([-np.inf, self.scale]), np.array([np.inf, np.inf])
+
+
+def unpredicted(endog: Array, mass: Array) -> Unpredicted:
+    """Return the distribution of responses without predictors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.laws.responses import unpredicted
+    >>> y = np.tan(np.pi * (np.arange(1, 200) / 200 - 0.5))
+    >>> law = unpredicted(5 + 2 * y, np.ones(199))
+    >>> law.support, round(law.center, 2), round(law.scale, 1)
+    ('line', 5.0, 2.0)
+    """
+    inside, positive = ((endog > 0) & (endog < 1)).all(), (endog > 0).all()
+    support = "unit" if inside else "positive" if positive else "line"
+    at = _on_line(endog, support)[0]
+    center = float(np.median(at))
+    scale = float(np.median(np.abs(at - center))) or float(np.std(at)) or 1.0
+    for _ in range(CAUCHY_STEPS):
+        weights = mass / (1.0 + ((at - center) / scale) ** 2)
+        center = float(weights @ at / weights.sum())
+        squares = (at - center) ** 2
+        scale *= float(np.sqrt(2.0 * (mass @ (squares / (scale**2 + squares))) / mass.sum()))
+    return Unpredicted(support, center, scale)
+
+
+def _on_line(endog: Array, support: str) -> tuple[Array, Array]:
+    """Return responses on a scale without ends, and the logarithms of its slopes."""
+    if support == "line":
+        return endog, np.zeros(len(endog))
+    if support == "positive":
+        return np.log(endog), -np.log(endog)
+    return np.log(endog) - np.log1p(-endog), -np.log(endog) - np.log1p(-endog)
+
+
+@dataclass(frozen=True, eq=False)
+class OtherLine(BadLaw):
+    """Responses like good ones, with parameters of their own.
+
+    Attributes
+    ----------
+    good : GoodLaw
+        The distribution of a response, given its predictors.
+    data : Rows
+        All rows, in groups.
+    first : ndarray, shape (k,)
+        Parameters of the designs from which a fit starts.
+    """
+
+    good: GoodLaw
+    data: Rows
+    first: Array
+
+    def _at(self, own: Array) -> GoodRows:
+        """Return the rows at parameters (k + m,), or (k + m, n)."""
+        data, end, predictors = self.data, 0, []
+        for design, offset in zip(data.designs, data.offsets, strict=True):
+            part, end = own[end : end + design.shape[1]], end + design.shape[1]
+            predictors.append(np.sum(design * part.T, axis=1) + offset)
+        rest = own[end:]
+        if own.ndim == 1:
+            rest = np.repeat(rest[:, None], len(data.mass), axis=1)
+        with np.errstate(all="ignore"):
+            return self.good.rows(data.seen, np.array(predictors), rest)
+
+    def start(self, seen: Responses, rows: GoodRows) -> Array:
+        """Return the fit to the groups that are farthest from the line of the others."""
+        data = self.data
+        scores = data.together.sums(design_rows(data.designs, rows.slopes).T)
+        bread = design_gram(data.designs, data.mass * rows.information)
+        inverse = np.linalg.pinv(bread, hermitian=True)
+        far = np.einsum("kn,kj,jn->n", scores, inverse, scores) / data.together.sizes
+        order = np.argsort(-far, kind="stable")
+        before = np.cumsum(data.mass[order]) - data.mass[order]
+        cut = far[order[np.searchsorted(before, FARTHEST * data.total) - 1]]
+        mass, predictors = data.mass * (far >= cut), data.predictors(self.first)
+        own = np.append(self.first, self.good.start(seen, predictors))
+        for _ in range(START_STEPS):
+            own = self.updated(own, mass, seen, rows)
+        return own
+
+    def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the log-densities of the rows."""
+        return self._at(own).log_density
+
+    def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
+        """Return the scores of the parameters."""
+        at = self._at(own)
+        by_design = design_rows(self.data.designs, at.slopes).T
+        return by_design if at.own.ndim < 2 else np.concatenate([by_design, at.own])
+
+    def updated(self, own: Array, mass: Array, seen: Responses, rows: GoodRows) -> Array:
+        """Return the parameters after a step of scoring, under a mass (n,)."""
+        if float(mass.sum()) < LEAST_SHARE:
+            return own
+        alone = Mixture(self.good, NO_BAD_ROWS, 0.0, self.data.total, 0.0)
+        return Fit(replace(self.data, mass=mass, groups=None), alone, own).stepped().params
+
+    @property
+    def bounds(self) -> Bounds:  # type: ignore[override]
+        """Least and largest parameters."""
+        free, (low, high) = np.full(self.data.n_params, np.inf), self.good.bounds
+        return np.concatenate([-free, low]), np.concatenate([free, high])
+
+
+def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
+    """Return what rows of a family may look like."""
+    if isinstance(family, Counts) and not family.dispersed:
+        good = PlainCounts(family, mean)
+        if isinstance(family, Binomial):
+            if float(np.max(rows.seen.size)) < 2.0:  # labels vary as much as they can
+                return Laws(good, None, (*bad_labels(rows), *other_lines(good, rows)))
+            bad = (*bad_shares(), *other_lines(good, rows))
+            return Laws(good, OverdispersedShares(mean), bad)
+        given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
+        bad = (*bad_counts(), *other_lines(good, rows))
+        return Laws(good, OverdispersedCounts(mean, given), bad)
+    zeros = family.zeros and family.positive
+    alone = rows.groups is None  # rows of a group have one share
+    share = Share.FAR if alone and rows.seen.far.any() else Share.NOTHING
+    wide, cluster = WideAround(family.positive, zeros), Cluster(family.positive)
+    dispersed = Dispersed(family, mean, rows.n_params, rows.total)
+    return Laws(
+        dispersed,
+        None,
+        (
+            BadRows(Bad.WIDE, (wide,), share),
+            BadRows(Bad.CLUSTER, (cluster,), share),
+            BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), share, parts=(0, 1)),
+            *other_lines(dispersed, rows),
+        ),
+    )
+
+
+def other_lines(good: GoodLaw, rows: Rows, start: Array | None = None) -> tuple[BadRows, ...]:
+    """Return groups that follow another regression; none where rows are by themselves.
+
+    A fit starts from given parameters of the designs, or from zero.
+    """
+    if rows.groups is None:
+        return ()
+    first = np.zeros(rows.n_params) if start is None else start
+    return (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows, first),)),)
+
+
+def bad_labels(rows: Rows) -> tuple[BadRows, ...]:
+    """Return what bad labels may look like."""
+    if rows.groups is None:
+        return (BadRows(Bad.WIDE, (EitherLabel(),)),)
+    return (BadRows(Bad.LABEL_NOISE, (OftenFlipped(),)),)
+
+
+def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
+    """Return what bad counts may look like."""
+    wide, cluster, false = WideCounts(), CountCluster(), FalseZeros()
+    far = (BadRows(Bad.WIDE, (wide,)), BadRows(Bad.CLUSTER, (cluster,)))
+    if not zeros:
+        return far
+    both = Bad.WIDE_AND_ZEROS
+    return (
+        *far,
+        BadRows(Bad.FALSE_ZEROS, (false,)),
+        BadRows(Bad.FALSE_ZEROS, (false,), share=Share.CENTER, parts=(2,)),
+        BadRows(both, (false, wide), parts=(0, 2)),
+        BadRows(both, (false, wide), share=Share.CENTER, parts=(0, 3)),
+        BadRows(both, (false, cluster), parts=(1, 2)),
+        BadRows(both, (false, cluster), share=Share.CENTER, parts=(1, 3)),
+    )
+
+
+def bad_shares() -> tuple[BadRows, ...]:
+    """Return what bad counts of successes may look like."""
+    wide, false = AnyShare(), FalseZeros()
+    return (
+        BadRows(Bad.WIDE, (wide,)),
+        BadRows(Bad.FALSE_ZEROS, (false,)),
+        BadRows(Bad.FALSE_ZEROS, (false,), share=Share.CENTER, parts=(1,)),
+    )

@@ -1,0 +1,360 @@
+"""Several variables: distances and tolerance ellipses, principal components and their outliers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import chi2
+from statsmodels.stats.weightstats import DescrStatsW
+
+from rrmstats.plotting.canvas import (
+    CLASSICAL,
+    CUTOFF,
+    FROM_ZERO,
+    REFERENCE,
+    ROBUST,
+    Style,
+    cutoff_level,
+    draw_rows,
+    flags_note,
+    name_rows,
+    name_settled_rows,
+    one_axes,
+    outline,
+    place_legends,
+    plain,
+    short_names,
+    write_caption,
+    write_names,
+)
+from rrmstats.plotting.catalog import Array, Results, checked_picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# A scree plot shows at most so many classical components that have no robust counterpart.
+MOST_COMPONENTS = 12
+# Its axis has room for fewer numbers than this.
+MOST_TICKS = 20
+# A smaller share of the variance is not written.
+LEAST_SHARE = 0.005
+# A biplot names at most so many arrows.
+MOST_NAMES = 12
+# Variances that differ by this factor are drawn on a logarithmic axis.
+LOG_RATIO = 100
+
+
+def plot_distances(
+    results: Results, ax: Axes | None = None, level: float | None = None, label: int = 5
+) -> Figure:
+    """Plot robust against classical distances of the rows.
+
+    Rows above the horizontal cutoff but left of the vertical one are masked: they pull the
+    classical estimates so far towards themselves that they no longer look like outliers.
+
+    Parameters
+    ----------
+    results : results of RRMCov
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    level : float, optional
+        Fraction of clean rows within the cutoffs, in (0, 1); rows beyond are flagged. By default
+        it is 0.975, and the flags are those of `outliers`.
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_distances
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> res = rrmstats.RRMCov(hbk.exog, eps_bar=0.2).fit()
+    >>> fig = plot_distances(res)
+    >>> fig.axes[0].get_ylabel()
+    'robust distance'
+    """
+    picture = checked_picture("plot_distances", results)
+    if results.singular:
+        raise ValueError(
+            "the covariance is singular, so that rows off its hyperplane are infinitely far: "
+            "there is nothing to plot; see hyperplane"
+        )
+    fig, ax = one_axes(ax, picture.size)
+    data = results.model.endog
+    robust = np.asarray(results.mahalanobis())
+    classical = distances_from(*classical_moments(data, results.model.freq_weights), data)
+    drawn_level = cutoff_level(level)
+    cutoff = results.cutoff(drawn_level)
+    ax.axvline(np.sqrt(chi2.ppf(drawn_level, data.shape[1])), **CUTOFF)
+    ax.axhline(cutoff, **CUTOFF, label=f"cutoffs, {drawn_level:.1%}")
+    ax.axline((cutoff, cutoff), slope=1, **REFERENCE, label="equal distances")
+    settings: Style = {"xlabel": "classical distance", "ylabel": "robust distance", **FROM_ZERO}
+    name_rows(draw_rows(ax, results, classical, robust, level, label, **settings))
+    return fig
+
+
+def plot_ellipse(
+    results: Results,
+    variables: tuple[int | str, int | str] = (0, 1),
+    level: float | None = None,
+    ax: Axes | None = None,
+    label: int = 5,
+) -> Figure:
+    """Plot the tolerance ellipse of two variables beside the classical one.
+
+    Parameters
+    ----------
+    results : results of RRMCov
+    variables : pair of int or str, optional
+        The two variables, by position or name.
+    level : float, optional
+        Fraction of clean rows within the robust ellipse, in (0, 1); rows beyond are flagged. By
+        default it is 0.975, and the flags are those of `outliers`.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_ellipse
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> res = rrmstats.RRMCov(hbk.exog, eps_bar=0.2).fit()
+    >>> fig = plot_ellipse(res, ("x1", "x3"))
+    >>> fig.axes[0].get_xlabel(), fig.axes[0].get_ylabel()
+    ('x1', 'x3')
+    """
+    picture = checked_picture("plot_ellipse", results)
+    names = results.model.variables
+    pair = variable_positions(variables, names)
+    fig, ax = one_axes(ax, picture.size)
+    data = results.model.endog[:, pair]
+    robust = np.asarray(results.mean)[pair], np.asarray(results.cov)[np.ix_(pair, pair)]
+    classical = classical_moments(data, results.model.freq_weights)
+    inside = cutoff_level(level)
+    radius = float(np.sqrt(chi2.ppf(inside, 2)))
+    for (mean, cov), style, name in (
+        (robust, ROBUST, "robust"),
+        (classical, CLASSICAL, "classical"),
+    ):
+        lined: Style = {**style, **outline(len(data)), "label": f"{name}, {inside:.1%}"}
+        ax.plot(*ellipse(mean, cov, radius).T, **lined)
+    settings: Style = {"xlabel": plain(names[pair[0]]), "ylabel": plain(names[pair[1]])}
+    name_rows(draw_rows(ax, results, data[:, 0], data[:, 1], level, label, **settings))
+    return fig
+
+
+def variable_positions(variables: Iterable[int | str], names: Sequence[str]) -> list[int]:
+    """Return the positions of two different variables given by position or name."""
+    given = list(variables)
+    known = [v in names if isinstance(v, str) else 0 <= v < len(names) for v in given]
+    numbers = [names.index(v) if isinstance(v, str) else int(v) for v in given if all(known)]
+    if len(numbers) != 2 or numbers[0] == numbers[1]:
+        raise ValueError(f"variables must be two of {', '.join(names)}, got {given!r}")
+    return numbers
+
+
+def classical_moments(data: Array, freq_weights: Array | None) -> tuple[Array, Array]:
+    """Return the mean, shape (d,), and covariance, shape (d, d), of all rows."""
+    moments = DescrStatsW(data, freq_weights, ddof=1)
+    return moments.mean, np.asarray(moments.cov)
+
+
+def distances_from(mean: Array, cov: Array, data: Array) -> Array:
+    """Return Mahalanobis distances of the rows of data, shape (n,); `cov` may be singular."""
+    unit = np.sqrt(np.diag(cov))
+    unit = np.where(unit > 0, unit, 1.0)
+    u = (data - mean) / unit
+    inverse = np.linalg.pinv(cov / np.outer(unit, unit), hermitian=True)
+    return np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", u, inverse, u), 0.0))
+
+
+def ellipse(mean: Array, cov: Array, radius: float, count: int = 200) -> Array:
+    """Return points at a given Mahalanobis distance from a mean, shape (count, 2)."""
+    values, vectors = np.linalg.eigh(cov)
+    angle = np.linspace(0, 2 * np.pi, count)
+    circle = np.c_[np.cos(angle), np.sin(angle)]
+    return mean + radius * (circle * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+
+
+def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
+    """Plot the variances along the components, beside those of the classical analysis.
+
+    The axis is logarithmic if they differ by a factor of 100 or more.
+
+    Parameters
+    ----------
+    results : results of RRMPCA
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_scree
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> res = rrmstats.RRMPCA(hbk.data, 2, eps_bar=0.2).fit()
+    >>> fig = plot_scree(res)
+    >>> fig.axes[0].get_ylabel()
+    'variance'
+    """
+    fig, ax = one_axes(ax, checked_picture("plot_scree", results).size)
+    model, robust = results.model, np.asarray(results.eigenvals)
+    mean, cov = classical_moments(
+        model.endog / np.asarray(results.column_unit), model.freq_weights
+    )
+    around = cov if model.demean else cov + np.outer(mean, mean)
+    classical = np.maximum(np.linalg.eigvalsh(around)[::-1], 0.0)
+    classical = classical[: max(len(robust), MOST_COMPONENTS)]
+    numbers = np.arange(1, len(classical) + 1)
+    ax.plot(numbers, classical, **CLASSICAL, marker="s", mfc="none", label="classical")
+    name = "robust, with its share of the variance"
+    ax.plot(numbers[: len(robust)], robust, **ROBUST, marker="o", label=name)
+    ax.margins(x=0.1, y=0.15)
+    ticks = numbers[:: 1 + len(numbers) // MOST_TICKS]
+    ax.set(xlabel="component", ylabel="variance", xticks=ticks)
+    if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0, None)
+    places, others = (
+        np.c_[np.arange(1.0, len(curve) + 1), curve] for curve in (robust, classical)
+    )
+    place_legends((ax, np.vstack([places, others])))
+    shares = np.asarray(results.explained_variance_ratio)
+    named = np.flatnonzero(shares[:MOST_COMPONENTS] >= LEAST_SHARE)
+    texts = [f"{share:.0%}" for share in shares[named]]
+    write_names(ax, places[named], texts, np.vstack([places, others]))
+    return fig
+
+
+def plot_biplot(
+    results: Results,
+    components: tuple[int, int] = (0, 1),
+    ax: Axes | None = None,
+    level: float | None = None,
+    label: int = 5,
+) -> Figure:
+    """Plot the scores on two components with the variables as arrows.
+
+    Parameters
+    ----------
+    results : results of RRMPCA
+    components : pair of int, optional
+        Which components, counted from zero.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    level : float, optional
+        Fraction of clean rows that are not flagged, in (0, 1); by default the flags are those of
+        `outliers`.
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+        The arrows are the loadings times a common factor; only their directions and relative
+        lengths have a meaning. Of more than twelve, the twelve longest are named, and the caption
+        says so.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_biplot
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> res = rrmstats.RRMPCA(hbk.data, 2, eps_bar=0.2).fit()
+    >>> fig = plot_biplot(res)
+    >>> [text.get_text() for text in fig.axes[0].texts[:4]]
+    ['x1', 'x2', 'x3', 'y']
+    """
+    picture = checked_picture("plot_biplot", results)
+    pair = list(components)
+    q = np.size(results.eigenvals)
+    if len(set(pair)) != 2 or not all(0 <= c < q for c in pair):
+        raise ValueError(
+            f"components must be two different numbers from 0 to {q - 1}, got {components!r}"
+            + ("; fit with n_components=2 or more" if q < 2 else "")
+        )
+    fig, ax = one_axes(ax, picture.size)
+    scores = np.asarray(results.scores)[:, pair]
+    loadings = np.asarray(results.loadings)[:, pair]
+    length = np.linalg.norm(loadings, axis=1).max()
+    arrows = loadings * (0.6 * np.abs(scores).max() / length)
+    start = np.zeros(len(arrows))
+    style: Style = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.004, "zorder": 4}
+    ax.quiver(start, start, *arrows.T, **style)
+    ax.update_datalim(arrows)
+    ratio = np.asarray(results.explained_variance_ratio)
+    names = [f"component {c + 1} ({ratio[c]:.0%} of the variance)" for c in pair]
+    settings: Style = {"xlabel": names[0], "ylabel": names[1]}
+    total = len(loadings)
+    some = f"The {MOST_NAMES} longest of {total} arrows are named." if total > MOST_NAMES else ""
+    write_caption(ax, some, flags_note(results, level))
+    drawn = draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **settings)
+    place_legends((ax, scores))
+    longest = np.sort(np.argsort(-np.linalg.norm(arrows, axis=1), kind="stable")[:MOST_NAMES])
+    names = [short_names(results.model.variables)[j] for j in longest]
+    along = np.concatenate([share * arrows for share in np.linspace(0.1, 1.0, 10)])
+    markers, ends = np.vstack([scores[drawn.flagged], along]), arrows[longest]
+    others, outward = scores[~drawn.flagged], np.sign(ends)
+    taken = write_names(ax, ends, names, markers, others, sides=outward, weight="bold")
+    name_settled_rows(drawn, along, taken)
+    return fig
+
+
+def plot_outlier_map(
+    results: Results, ax: Axes | None = None, level: float | None = None, label: int = 5
+) -> Figure:
+    """Plot the distances of the rows from the subspace against those within it.
+
+    Parameters
+    ----------
+    results : results of RRMPCA
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    level : float, optional
+        Fraction of clean rows within both cutoffs, in (0, 1); rows beyond are flagged. By
+        default it is 0.975, and the flags are those of `outliers`.
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_outlier_map
+    >>> hbk = rrmstats.datasets.hbk.load_pandas()
+    >>> res = rrmstats.RRMPCA(hbk.data, 2, eps_bar=0.2).fit()
+    >>> fig = plot_outlier_map(res)
+    >>> fig.axes[0].get_xlabel(), fig.axes[0].get_ylabel()
+    ('score distance', 'orthogonal distance')
+    """
+    fig, ax = one_axes(ax, checked_picture("plot_outlier_map", results).size)
+    drawn_level = cutoff_level(level)
+    each = float(np.sqrt(drawn_level))  # outliers() gives each of the two cutoffs this level
+    ax.axvline(results.score_cutoff(each), **CUTOFF)
+    ax.axhline(results.orthogonal_cutoff(each), **CUTOFF, label=f"cutoffs, {drawn_level:.1%}")
+    x, y = np.asarray(results.score_distance), np.asarray(results.orthogonal_distance)
+    settings: Style = {"xlabel": "score distance", "ylabel": "orthogonal distance", **FROM_ZERO}
+    write_caption(ax, flags_note(results, level))
+    name_rows(draw_rows(ax, results, x, y, level, label, **settings))
+    return fig
