@@ -154,11 +154,14 @@ def in_rounds(
             if last is not None:
                 params, errors = map(_relative_change, last, now)
                 change = max(params, OF_ERRORS * errors)
-                print("  change %.0e %.0e" % (params, errors))
+               
                 if change * np.fmin(change / before, 1.0) <= SETTLED:
                     break
             last = now
             rounds.read()
+        else:
+            blocks.rounds = None  # each sum by a pass of its own
+            found = run()
         return found
     finally:
         blocks.rounds = None

@@ -346,7 +346,8 @@ def polished(
         step *= 0.5 if size > last else 1.0
         step[:k] *= 1.0 / max(size, 1.0)
         step[k:] = np.clip(step[k:], -LONGEST * unit, LONGEST * unit)
-        fit, near = fit.moved(step), now if size < CONTRACTED * last else None
+        serves = size < CONTRACTED * last and not fit.rows.in_blocks
+        fit, near = fit.moved(step), now if serves else None
         last = size
         if size < tol:
             return fit, now
@@ -357,7 +358,7 @@ def rooted(fit: Fit, near: Stack | None = None, tol: float = STEP_TOL) -> tuple[
     """Return the root of the equations that steps of EM lead to; see `polished`."""
     for _ in range(MOST_ROUNDS):
         root, now = polished(fit, near, tol)
-        if now is not None:
+        if now is not None or fit.rows.in_blocks:  # where steps of EM are not taken
             return root, now
         fit = fitted(fit, STEPS_BETWEEN, 0.0)
     return fit, None
@@ -472,7 +473,7 @@ def explained_rows(
 
     best, now, told, all_rows = decided_once(in_blocks(rows.seen.endog), decide)
     if not all_rows:
-        best, now = rooted(replace(best, rows=rows), now)
+        best, now = rooted(replace(best, rows=rows), None if rows.in_blocks else now)
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)
