@@ -139,7 +139,8 @@ def spanned(data: Array, used: Array, demean: bool, enough: int) -> int:
     center, unit = unit_spread(data)
     if not demean:
         center, unit = np.zeros_like(center), np.maximum(unit, np.abs(center))
-    some = np.unique(np.linspace(0, len(data) - 1, 2 * (enough + 2)).astype(int))
+    drawn = sample_places(len(data))
+    some = drawn[np.unique(np.linspace(0, len(drawn) - 1, 2 * (enough + 2)).astype(int))]
     few, few_used = taken(some, data, aligned(used, in_blocks(data)))
     found = _rank(few, few_used, center, unit, demean)
     return found if found >= enough else _rank(data, used, center, unit, demean)

@@ -183,7 +183,8 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         arrays, n = super()._held_arrays(held), len(held)
         offset, exposure = arrays.pop("offset", 0.0), arrays.pop("exposure", None)
         offset = offset if exposure is None else offset + np.log(exposure)
-        endog, ones = arrays["endog"], aligned(np.broadcast_to(1.0, (n,)), held.blocks)
+        endog, ones = arrays["endog"], np.broadcast_to(1.0, (n,))
+        ones = ones.copy() if held.in_memory else aligned(ones, held.blocks)
         trials = ones if endog.ndim == 1 else endog.sum(axis=1)
         arrays["endog"] = endog if endog.ndim == 1 else endog[:, 0] / trials
         check_responses(type(self.family).__name__, loss_family(self.family), arrays["endog"])
