@@ -181,8 +181,9 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
         arrays, n = super()._held_arrays(held), len(held)
-        offset, exposure = arrays.pop("offset", 0.0), arrays.pop("exposure", None)
-        offset = offset if exposure is None else offset + np.log(exposure)
+        if "exposure" in arrays:
+            arrays["exposure"] = np.log(arrays["exposure"])  # as statsmodels holds it
+        offset = arrays.get("offset", 0.0) + arrays.get("exposure", 0.0)
         endog, ones = arrays["endog"], np.broadcast_to(1.0, (n,))
         ones = ones.copy() if held.in_memory else aligned(ones, held.blocks)
         trials = ones if endog.ndim == 1 else endog.sum(axis=1)
