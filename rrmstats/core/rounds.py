@@ -154,7 +154,7 @@ def in_rounds(
             if last is not None:
                 params, errors = map(_relative_change, last, now)
                 change = max(params, OF_ERRORS * errors)
-               
+
                 if change * np.fmin(change / before, 1.0) <= SETTLED:
                     break
             last = now

@@ -15,6 +15,7 @@ prior between 0 and their bound.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -106,60 +107,55 @@ def label_rows(
 
     With `fixed`, derivatives take the flips not to move with the coefficients.
     """
-    k, chain, signs = exog.shape[1], flips.chain, 2.0 * endog - 1.0
-    eta = z[:, :k] @ exog.T + offset
-    log_odds = np.stack([eta, -eta], axis=1)  # of a 1, and of a 0
-    chance = expit(log_odds)
+    k, d, ones, signs = exog.shape[1], flips.n_rates, endog == 1, 2.0 * endog - 1.0
+    own = signs * (z[:, :k] @ exog.T + offset)  # log-odds of the class that a label has
+    sure, doubt = expit(own), expit(-own)
+    value, first, second = (np.zeros((len(z), *m * [1 + d], len(endog))) for m in (1, 2, 3))
+    value[:, 0], first[:, 0, 0], second[:, 0, 0, 0] = log_expit(own), signs * doubt, -sure * doubt
+    if not d:
+        return LabelRows(np.zeros_like(own), value, first, second)
 
-    def of_label(values: Array, same: bool = True) -> Array:
-        """Return the values of the class of each label, or of the other class."""
-        return np.where((endog == 1) == same, values[..., 0, :], values[..., 1, :])
+    rates = np.where(flips.chain.any(axis=1), z[:, k:] @ flips.chain.T, -np.inf)
 
-    log_density, slope = log_expit(signs * eta), (signs * of_label(chance, False))[:, None]
-    curve = -(chance[:, 0] * chance[:, 1])[:, None, None]
-    if not flips.n_rates:
-        none = np.zeros_like(eta)
-        return LabelRows(none, log_density[:, None], slope[:, None], curve[:, None])
+    def of_flips(function: Callable[[Array], Array], same: bool) -> Array:
+        """Return a function of the log-odds of flips of the class of a label, or of the other."""
+        of_one, of_zero = rates[:, :1], rates[:, 1:]
+        if not flips.steepness:
+            return np.where(ones == same, function(of_one), function(of_zero))
+        steep = flips.steepness * own
+        return function(np.where(ones == same, of_one, of_zero) + (steep if same else -steep))
 
-    which, drift = chain.any(axis=1), 0.0 if fixed else flips.steepness
-    flip_odds = np.where(which, z[:, k:] @ chain.T, -np.inf)[:, :, None]
-    if flips.steepness:
-        flip_odds = flip_odds + flips.steepness * log_odds
-    flipped, kept = expit(flip_odds), expit(-flip_odds)
-    # How the log-odds of flips of a 1, and of a 0, move with the predictor and the rates.
-    moves = np.column_stack([[drift, -drift], chain])
-    own, other = of_label(moves.T[:, :, None]), of_label(moves.T[:, :, None], False)
-
-    # A label is right and was not flipped; or it was of the other class, and was.
-    not_flipped = of_label(log_expit(-flip_odds))
-    gap = of_label(log_expit(flip_odds), False) - not_flipped - signs * eta
+    # A label is right and was not flipped; or it was of the other class, and was flipped.
+    lost, kept = of_flips(expit, True), of_flips(lambda odds: log_expit(-odds), True)
+    left, flipped = of_flips(lambda odds: expit(-odds), False), of_flips(log_expit, False)
+    gap = flipped - kept - own
     bad = expit(gap)
-    log_density = log_density + not_flipped - log_expit(-gap)
-    lost, gained = of_label(flipped)[:, None], of_label(kept, False)[:, None]
-    gap_slope = gained * other + lost * own
-    gap_slope[:, 0] -= signs
-    right_slope = -lost * own
-    right_slope[:, 0] += slope[:, 0]
-    slope = right_slope + bad[:, None] * gap_slope
-    spread = _outer(own) * ((1.0 - bad)[:, None] * lost * (1.0 - lost))[:, None]
-    spread += _outer(other) * (bad[:, None] * gained * (1.0 - gained))[:, None]
-    full = _outer(gap_slope) * (bad * (1.0 - bad))[:, None, None] - spread
-    full[:, 0, 0] += curve[:, 0, 0]
-
-    share, flipped, kept = (chance * flipped)[:, which], flipped[:, which], kept[:, which]
-    share_slope = kept[:, :, None] * moves[which][:, :, None]
-    share_slope = share_slope + np.zeros_like(share)[:, :, None]
-    share_slope[:, :, 0] += np.array([[1.0], [-1.0]])[which] * chance[:, ::-1][:, which]
-    share_curve = _outer(share_slope)
-    share_curve -= _outer(moves[which][:, :, None]) * (flipped * kept)[:, :, None, None]
-    share_curve[:, :, 0, 0] += curve[:, 0]
-    parts = share, share[:, :, None] * share_slope, share[:, :, None, None] * share_curve
-    by_rate = (np.einsum("cj,bc...->bj...", chain[which], part) for part in parts)
-    mine = log_density, slope, full
-    return LabelRows(
-        bad,
-        *(np.concatenate([a[:, None], b], axis=1) for a, b in zip(mine, by_rate, strict=True)),
-    )
+    value[:, 0] += kept - log_expit(-gap)
+    # How the log-odds of flips move with the predictor and the rates.
+    drift = 0.0 if fixed else flips.steepness
+    moves = np.column_stack([[drift, -drift], flips.chain])[:, :, None]
+    own_moves, other_moves = np.where(ones, moves, moves[::-1])
+    right, wrong = first[:, 0] - lost[:, None] * own_moves, left[:, None] * other_moves
+    wrong[:, 0] -= signs * sure
+    bends = [
+        second[:, 0] - (chance * (1.0 - chance))[:, None, None] * _outer(moved)
+        for chance, moved in ((lost, own_moves), (left, other_moves))
+    ]
+    weight = bad[:, None, None]
+    first[:, 0] = right + bad[:, None] * (wrong - right)
+    second[:, 0] = (1.0 - weight) * (bends[0] + weight * _outer(wrong - right))
+    second[:, 0] += weight * bends[1]
+    for share, slope, bend, moved in (
+        (sure * lost, right + own_moves, bends[0], own_moves),
+        (doubt * np.exp(flipped), wrong, bends[1], other_moves),
+    ):
+        bend += _outer(slope)
+        for j in range(1, 1 + d):
+            part = share * moved[j]
+            value[:, j] += part
+            first[:, j] += part[:, None] * slope
+            second[:, j] += part[:, None, None] * bend
+    return LabelRows(bad, value, first, second)
 
 
 def _outer(slopes: Array) -> Array:

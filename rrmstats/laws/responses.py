@@ -62,6 +62,9 @@ CAUCHY_STEPS = 50
 FARTHEST = 0.1
 # Steps of scoring towards that fit.
 START_STEPS = 10
+# Least dispersion around another line, relative to that of all responses around their mean: one
+# per cent of their standard deviation, which rounded responses have.
+LEAST_OTHER = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -606,11 +609,14 @@ class OtherLine(BadLaw):
         All rows, in groups.
     first : ndarray, shape (k,)
         Parameters of the designs from which a fit starts.
+    least : float
+        Least dispersion: rows that lie on a line exactly would have any likelihood.
     """
 
     good: GoodLaw
     data: Rows
     first: Array
+    least: float = 0.0
 
     def _at(self, own: Array) -> GoodRows:
         """Return the rows at parameters (k + m,), or (k + m, n)."""
@@ -661,7 +667,7 @@ class OtherLine(BadLaw):
     def bounds(self) -> Bounds:  # type: ignore[override]
         """Least and largest parameters."""
         free, (low, high) = np.full(self.data.n_params, np.inf), self.good.bounds
-        return np.concatenate([-free, low]), np.concatenate([free, high])
+        return np.concatenate([-free, np.maximum(low, self.least)]), np.concatenate([free, high])
 
 
 def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
@@ -700,8 +706,12 @@ def other_lines(good: GoodLaw, rows: Rows, start: Array | None = None) -> tuple[
     """
     if rows.groups is None:
         return ()
-    first = np.zeros(rows.n_params) if start is None else start
-    return (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows, first),)),)
+    first, least = np.zeros(rows.n_params) if start is None else start, 0.0
+    if isinstance(good, Dispersed):
+        endog, middle = rows.seen.endog, np.mean(rows.seen.endog)
+        squares = rows.seen.size * (endog - middle) ** 2 / good.family.variance(middle)
+        least = LEAST_OTHER * float(np.mean(squares))
+    return (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows, first, least),)),)
 
 
 def bad_labels(rows: Rows) -> tuple[BadRows, ...]:

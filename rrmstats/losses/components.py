@@ -1,39 +1,428 @@
-"""Estimates of principal components: a subspace, and the scatter of the scores within it."""
+"""Principal components: distances off a subspace, and the scatter of scores within it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 
-from rrmstats.core.block_array import blocked, row_map, row_sums
-from rrmstats.core.consistency import untilted_variance
-from rrmstats.core.entropy import Array
+from rrmstats.core.block_array import aligned, blocked, row_map, row_sums, taken
+from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
+from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, of_groups, without_comparison
+from rrmstats.core.frames import sign_frame
+from rrmstats.core.grouped import GroupedProblem, Groups
+from rrmstats.core.points import Budget, evaluate
+from rrmstats.core.problem import Problem
 from rrmstats.core.rounds import decided_once
 from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
+from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
+from rrmstats.laws.densities import Densities, distance_densities
+from rrmstats.laws.gaussian import Mixtures, seen
+from rrmstats.laws.gaussian_choice import best_polished
+from rrmstats.laws.planes import (
+    PlaneRows,
+    distinct_axes,
+    probabilities_at,
+    radial_slopes,
+    seen_by,
+    settled,
+)
 from rrmstats.losses.covariance import (
+    Candidate,
     CovarianceEstimate,
     CovarianceProblem,
     ExplainedCovariance,
+    MomentProblem,
+    distinct_ends,
+    moment_sums,
+    normalized,
+    precision_order,
+    robust_starts,
+    some_rows,
+    subspace_cutoff,
+    untilted_variances,
 )
-from rrmstats.losses.gaussian_rows import continued
+from rrmstats.losses.gaussian_rows import DECIDING_ROWS, continued, some_places
 from rrmstats.losses.matrices import check_range, thinned, weighted_scatter
-from rrmstats.losses.plane_choice import ExplainedPlane, explained_plane
-from rrmstats.losses.scatter import moment_sums, normalized
-from rrmstats.losses.scatter_starts import robust_starts, some_rows
-from rrmstats.losses.subspace import SubspaceProblem, complement
-from rrmstats.losses.tilted_scatter import precision_order, subspace_cutoff, untilted_variances
 
+# Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1, which takes
+# hundreds of steps where no direction has a variance of its own.
+NEWTON_MAX = 60
+# Probability that the true subspace is refused because of its risk.
+CHANCE = 1e-3
+# Least part of the rows that a subspace is taken to rest on.
+LEAST_BREAD = 0.1
 # Rows per variable from which the errors of loadings can be relied on.
 ROWS_PER_VARIABLE = 5
+# Size of rows in partitions up to which they come to memory for the second step.
+MOST_GIGABYTES = 1.0
 # Rows that may always be bad: less than one is none.
 LEAST_BAD = 0.5
+
+
+class SubspaceProblem(MomentProblem):
+    """Squared distances to a q-dimensional affine subspace.
+
+    theta holds a point of the subspace (d,), then its orthonormal basis row by row (d, q). The
+    local coordinates of a step turn the basis towards its complement and shift the point along
+    the complement.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+    q : int
+        Dimension of the subspace, less than d.
+    demean : bool, optional
+        False keeps the subspace through the origin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import SubspaceProblem
+    >>> problem = SubspaceProblem(rng.standard_normal((50, 3)) * [5.0, 1.0, 1.0], 1)
+    >>> point, basis = problem.split(minimize(problem, eps_bar=0.1).theta)
+    >>> basis.shape, bool(abs(basis[0, 0]) > 0.95)
+    ((3, 1), True)
+    """
+
+    least_risk = 0.0
+
+    def __init__(self, data: Array, q: int, demean: bool = True) -> None:
+        super().__init__(data, demean)
+        self.q, self.n_params = q, q + demean
+        unit = 4 * (self.dim + 4) * np.finfo(float).eps
+        self._noise = unit**2 * np.einsum("nd,nd->n", data, data)
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """Return the point (..., d) and the basis (..., d, q)."""
+        d = self.dim
+        return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, self.q)
+
+    def join(self, point: Array, basis: Array) -> Array:
+        """Return theta of a point and a basis."""
+        flat = basis.reshape(*basis.shape[:-2], self.dim * self.q)
+        return np.concatenate([point, flat], axis=-1)
+
+    def losses(self, theta: Array) -> Array:
+        """Return squared distances, zero where rounding alone could produce them."""
+        if self.blocks is not None:
+            return row_map(losses_of, self.data, make=self.with_rows, theta=theta, tail=())
+        point, basis = self.split(theta)
+        centered = self.data - point[..., None, :]
+        rest = centered - (centered @ basis) @ np.swapaxes(basis, -1, -2)
+        losses = np.einsum("...nd,...nd->...n", rest, rest)
+        losses[losses <= self._noise] = 0.0
+        return losses
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
+        point = weights @ self.data * self.demean
+        return self._leading(point, weighted_scatter(self.data, weights, point))
+
+    def _leading(self, point: Array, moment: Array) -> Array:
+        """Return theta of a point and the leading eigenvectors of a covariance."""
+        vectors = np.linalg.eigh(moment)[1]
+        return self.join(point, vectors[..., ::-1][..., : self.q])
+
+    def frame(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Return scores (n, q), coordinates off the subspace (n, d - q), and their basis."""
+        point, basis = self.split(theta)
+        off = complement(basis)
+        centered = self.data - point
+        return centered @ basis, centered @ off, off
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss in the local coordinates, shape (n, k)."""
+        x, y, _ = self.frame(theta)
+        return row_map(turning_gradients, x, y, demean=self.demean)
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        x, y, _ = self.frame(theta)
+        codim = self.dim - self.q
+        inside = x.T @ (weights[:, None] * x)
+        outside = y.T @ (weights[:, None] * y)
+        turn = 2.0 * (np.kron(np.eye(codim), inside) - np.kron(outside, np.eye(self.q)))
+        if not self.demean:
+            return turn
+        cross = 2.0 * np.kron(np.eye(codim), (weights @ x)[:, None])
+        return np.block([[turn, cross], [cross.T, 2.0 * weights.sum() * np.eye(codim)]])
+
+    @property
+    def n_coordinates(self) -> int:
+        """Length of a step."""
+        return (self.dim - self.q) * (self.q + self.demean)
+
+    def default_starts(self, eps_bar: float) -> int:
+        """Return how many random subsets to try where the user does not say."""
+        return affordable_starts(self.dim, eps_bar, USUAL_STARTS)
+
+    @property
+    def newton_pays(self) -> bool:
+        """Whether steps are short enough for their Hessian."""
+        return self.n_coordinates <= NEWTON_MAX
+
+    def robust_starts(self) -> Array:
+        """Return the subspace of the leading axes of the signs, shape (1, d + d * q)."""
+        center, axes = sign_frame(self.data, self.demean)
+        return self.join(center, axes[:, : self.q])[None]
+
+    def pulls(self, theta: Array) -> Array:
+        """Return the observations: those far out along one direction turn the subspace."""
+        return self.data
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return the parameters a step away in local coordinates, shape (..., d + d * q)."""
+        point, basis = self.split(theta)
+        off = complement(basis)
+        codim = self.dim - self.q
+        turn = step[..., : codim * self.q].reshape(*step.shape[:-1], codim, self.q)
+        if self.demean:
+            point = point + (off @ step[..., codim * self.q :, None])[..., 0]
+        return self.join(point, np.linalg.qr(basis + off @ turn)[0])
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return the subspaces through subsets of rows, shape (m, d + d * q)."""
+        rows = self.data[subsets]
+        point = rows.mean(axis=1) if self.demean else np.zeros((len(subsets), self.dim))
+        right = np.linalg.svd(rows - point[:, None, :], full_matrices=False)[2]
+        return self.join(point, np.swapaxes(right[:, : self.q], 1, 2))
+
+    @property
+    def with_rows(self) -> Callable[..., SubspaceProblem]:
+        """A function that makes the problem of other rows."""
+        return partial(SubspaceProblem, q=self.q, demean=self.demean)
+
+
+def losses_of(data: Array, make: Callable[..., SubspaceProblem], theta: Array) -> Array:
+    """Return the losses of some rows, shape (n,), as one step of an expression."""
+    return make(data).losses(theta)
+
+
+def turning_gradients(x: Array, y: Array, demean: bool) -> Array:
+    """Return the gradients of losses (n, k), from coordinates on a basis and off it."""
+    turn = -2.0 * (y[:, :, None] * x[:, None, :]).reshape(len(x), x.shape[1] * y.shape[1])
+    return np.hstack([turn, -2.0 * y]) if demean else turn
+
+
+def complement(basis: Array) -> Array:
+    """Return an orthonormal basis of what is orthogonal to a basis, shape (..., d, d - q)."""
+    return np.linalg.qr(basis, mode="complete")[0][..., basis.shape[-1] :]
+
+
+def risk_at(
+    problem: SubspaceProblem, weighed: Problem, budget: Budget, point: Array, basis: Array
+) -> float:
+    """Return the risk of a point (d,) and a basis (d, q), where rows or groups of them weigh."""
+    theta = problem.join(point, basis)
+    return float(evaluate(weighed, theta[None], budget).risk[0])
+
+
+def plane_risk(problem: SubspaceProblem, setting: Setting) -> Callable[[Array, Array], float]:
+    """Return the risk of subspaces at the rows of a problem, or at their groups."""
+    if setting.groups is None:
+        return partial(risk_at, problem, problem, setting.budget(problem.n_obs))
+    groups = Groups(setting.groups, int(setting.groups.max()) + 1, setting.freq_weights)
+    budget = replace(setting, freq_weights=groups.sizes).budget(groups.count)
+    return partial(risk_at, problem, GroupedProblem(problem, groups), budget)
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedPlane:
+    """A subspace with the explanation of the distances off it.
+
+    Attributes
+    ----------
+    rows : PlaneRows
+    mixture : Mixtures
+        A batch of one.
+    told : Explained
+    settled : bool
+        Whether it converged.
+    """
+
+    rows: PlaneRows
+    mixture: Mixtures
+    told: Explained
+    settled: bool
+
+    def probabilities(self, data: Array) -> tuple[Array, Array]:
+        """Return the probability of each row to be good, and its pull on the fit, (n,) each.
+
+        Rows in memory or in blocks.
+        """
+        both = row_map(self._of_rows, data, tail=(2,))
+        return both[:, 0], both[:, 1]
+
+    def _part(self, data: Array) -> PlaneRows:
+        """Return some of the rows, within what is known of all."""
+        if self.rows.groups is not None:  # of all rows, in memory
+            return replace(self.rows, data=data)
+        exog = np.ones((len(data), self.rows.n_coef))
+        return replace(
+            self.rows, data=data, exog=exog, counts=np.ones(len(data)), frame=self.rows.whole
+        )
+
+    def _of_rows(self, data: Array) -> Array:
+        return np.column_stack(probabilities_at(self._part(data), self.mixture))
+
+    @cached_property
+    def bread(self) -> float:
+        """Mean pull of a row and what its slope adds to it, as of elliptical rows."""
+        pull = probabilities_at(self.rows, self.mixture)[1]
+        slopes = radial_slopes(self.rows, self.mixture)
+        found = pull + slopes / (self.rows.freedom * self.rows.together.sizes)
+        return max(float(self.rows.counts @ found) / self.rows.total, LEAST_BREAD)
+
+    def turns(self, data: Array) -> Array:
+        """Return how the basis turns off itself, shape (n, d, q), for rows in memory or blocks.
+
+        The leading axes of a covariance turn towards another by their cross moment over the
+        difference of the variances. Weights of rows fall with their distances, of which `bread`
+        takes account.
+        """
+        return row_map(self._turns_of, data, tail=(self.rows.dim, self.rows.q))
+
+    def _turns_of(self, data: Array) -> Array:
+        part, q = self._part(data), self.rows.q
+        values, axes = np.linalg.eigh(self.mixture.scatter[0])
+        values, axes = values[::-1], axes[:, ::-1]
+        centered = (data - part.fitted(self.mixture.coef)[0]) @ axes
+        pull = probabilities_at(part, self.mixture)[1] / self.bread
+        gap = np.maximum(values[:q] - values[q:, None], np.finfo(float).tiny)
+        moved = (pull[:, None] * centered[:, q:])[:, :, None] * centered[:, None, :q] / gap
+        return np.asarray(axes[:, q:] @ moved)
+
+
+def plane_distances(plane: ExplainedPlane) -> Array:
+    """Return the distances of the rows off a subspace in standard deviations, shape (n,)."""
+    return np.sqrt(seen(plane.rows, plane.mixture).square[0])
+
+
+def plane_densities(plane: ExplainedPlane, at: Array) -> Densities:
+    """Return the densities of `plane_distances`, at each of (m,)."""
+    return distance_densities(plane.rows, plane.mixture, at)
+
+
+def explained_plane(
+    problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int
+) -> ExplainedPlane:
+    """Return the best explanation of the rows around a subspace.
+
+    Which axes off it have variances of their own is told by the first step, and once more by the
+    explanation.
+
+    Parameters
+    ----------
+    problem : SubspaceProblem
+    solution : Solution
+        The first step.
+    setting : Setting
+    codim : int
+        Dimensions off the subspace.
+    """
+    n, groups = problem.n_obs, setting.groups
+    counts = aligned(setting.counts(n), problem.blocks)
+    places = some_places(n, groups) if n > DECIDING_ROWS else np.arange(n)
+    rows = plane_rows(problem, solution, setting, codim, places, counts)
+    starts = end_candidates(problem, solution, setting, rows)
+    for _ in range(2):
+        rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
+        every = [*starts, *robust_starts(rows, setting.eps_bar)]
+        told, mixture, done = best_polished(rows, every, setting.eps_bar, settled)
+        if own_axes(rows, mixture.scatter[0], told.chosen.eps) == rows.own:
+            break
+        starts = [(mixture.coef[0], mixture.scatter[0]), *starts[1:]]
+    if len(places) < n:
+        own = rows.own
+        rows = replace(
+            plane_rows(problem, solution, setting, codim, np.arange(n), counts), own=own
+        )
+        mixture, done = settled(rows, seen_by(mixture, n), setting.eps_bar)
+        prob_bad = of_groups(1 - mixture.good[0], groups)
+        told = told.with_chosen(replace(told.chosen, prob_bad=prob_bad))
+    return ExplainedPlane(rows, mixture, told, done)
+
+
+def plane_rows(
+    problem: SubspaceProblem,
+    solution: Solution,
+    setting: Setting,
+    codim: int,
+    places: np.ndarray,
+    counts: Array,
+) -> PlaneRows:
+    """Return rows of a problem in memory, and which subspaces may explain them.
+
+    Parameters
+    ----------
+    problem, solution, setting, codim
+        As `explained_plane` takes them.
+    places : ndarray of int, shape (m,)
+    counts : ndarray or BlockArray, shape (n,)
+    """
+    data, counts = taken(places, problem.data, counts)
+    groups = setting.groups
+    if groups is not None:
+        groups = np.unique(groups[places], return_inverse=True)[1]
+    among = replace(setting, freq_weights=counts, groups=groups)
+    risk = plane_risk(problem.with_rows(data), among)
+    exog = np.ones((len(data), int(problem.demean)))
+    least = risk(*problem.split(solution.theta))
+    return PlaneRows(
+        data, exog, counts, groups=groups, q=problem.q, codim=codim, own=0, risk=risk,
+        most_risk=least * excess_risk(problem, float(counts.sum()), setting.eps_bar, codim),
+    )  # fmt: skip
+
+
+def excess_risk(problem: SubspaceProblem, wnobs: float, eps_bar: float, codim: int) -> float:
+    r"""Return the relative risk that the true subspace exceeds with probability CHANCE.
+
+    Relative to the least risk its excess is that of a fit with efficiency e,
+    :math:`\chi^2_k / (g n e)` with k coordinates and g dimensions off the subspace.
+    """
+    good = wnobs * (1 - eps_bar) * gaussian_efficiency(eps_bar, codim)
+    return 1 + float(chi2.isf(CHANCE, codim * problem.n_params)) / (codim * good)
+
+
+def own_axes(rows: PlaneRows, scatter: Array, bad: float) -> int:
+    """Return how many axes off the leading ones of a scatter have variances of their own."""
+    values = np.maximum(np.linalg.eigvalsh(scatter)[::-1][rows.q :], 0.0)
+    return distinct_axes(values, rows.codim, rows.total * (1 - bad))
+
+
+def end_candidates(
+    problem: SubspaceProblem, solution: Solution, setting: Setting, rows: PlaneRows
+) -> list[Candidate]:
+    """Return the minima that the search met, with their weighted covariances made consistent.
+
+    The variances off the subspace become those of good rows, and those within grow as much, so
+    that the leading axes remain so.
+    """
+    found: list[Candidate] = []
+    data, base = rows.data, rows.counts / rows.total
+    for theta, lambda_ in distinct_ends(problem, solution, setting, solution.risk):
+        losses = problem.with_rows(data).losses(theta)
+        weights = entropy_weights(losses, setting.eps_bar, freq_weights=base).weights
+        location = weights @ data * problem.demean
+        values, axes = np.linalg.eigh(weighted_scatter(data, weights, location))
+        values, q = np.maximum(values[::-1], 0.0), problem.q
+        off = untilted_variances(values[q:], lambda_, setting.eps_bar)
+        grown = float(off.sum() / max(values[q:].sum(), np.finfo(float).tiny))
+        full = np.r_[values[:q] * max(grown, 1.0), off]
+        axes = axes[:, ::-1]
+        found.append((location[None][: int(problem.demean)], (axes * full) @ axes.T))
+    return found
 
 
 class ComponentsProblem(SubspaceProblem):
@@ -160,6 +549,12 @@ class ComponentsProblem(SubspaceProblem):
             off = 1.0 * (found.losses > 0) * (setting.eps_bar > 0)
             told = without_comparison(of_groups(off, setting.groups), first.eps_hat)
             return replace(first, first=first, explained=told)
+        size = 8e-9 * self.n_obs * self.dim
+        if self.blocks is not None and size > MOST_GIGABYTES:
+            raise NotImplementedError(
+                f"the second step of components takes all rows into memory, {size:.1f} GB; use "
+                "steps=1, or fit a sample of the rows"
+            )
         plane = decided_once(
             self.blocks, lambda: explained_plane(self, found, setting, self.codim)
         )
@@ -264,8 +659,7 @@ def joined(
         told = within
     # Rows within the subspace that are bad leave the noise off it as it was found.
     chosen = replace(told.chosen, good=plane.chosen.good, prob_bad=prob_bad, eps=share)
-    others = [each for each in told.explanations if each.name != told.chosen.name]
-    return replace(told, explanations=(chosen, *others), chosen=chosen)
+    return told.with_chosen(chosen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,23 +1,31 @@
-"""Estimates of a mean and covariance on data of any scale."""
+"""Mean and covariance of Gaussian rows: the loss, what its weights tell, and the second step."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
 
 from rrmstats.core.block_array import aligned, in_blocks, row_map, row_sums, taken
-from rrmstats.core.consistency import second_moment_ratio, untilted_variance
+from rrmstats.core.consistency import order_efficiency, second_moment_ratio, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
-from rrmstats.core.estimate import Estimate, Untilted
+from rrmstats.core.estimate import EstimableProblem, Estimate, Untilted
 from rrmstats.core.explanations import Explained, without_comparison
-from rrmstats.core.frames import median_of
+from rrmstats.core.frames import median_of, sign_frame, typical_spread
+from rrmstats.core.points import evaluate
+from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
+from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
+from rrmstats.laws.densities import Densities, distance_densities
+from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_equations import STEP
 from rrmstats.losses.gaussian_rows import (
     ExplainedRows,
@@ -25,19 +33,583 @@ from rrmstats.losses.gaussian_rows import (
     continued,
     explained_gaussian,
 )
-from rrmstats.losses.matrices import FLAT, check_range, thinned, unit_spread
-from rrmstats.losses.scatter import ScatterProblem, moment_sums, normalized
-from rrmstats.losses.scatter_starts import ones_column, scatter_candidates
-from rrmstats.losses.tilted_scatter import (
-    precision_order,
-    scatter_cutoff,
-    tilted_moves,
-    tilted_order,
-    tilted_share,
+from rrmstats.losses.matrices import (
+    FLAT,
+    check_range,
+    root_values,
+    symmetric_root,
+    thinned,
+    triangular_root,
+    unit_spread,
+    weighted_scatter,
 )
 
+# Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1.
+NEWTON_MAX = 20
+# Standard deviations below this part of the largest are taken to be so large.
+LEAST_ROOT = 1e-6
+# Degrees of freedom that an estimate has, however few its rows.
+LEAST_FREEDOM = 6.0
+#: A location (1, d), or none (0, d) where it is known to be zero, and a scatter (d, d).
+Candidate = tuple[Array, Array]
+# Entries of the scatters to start from in all: many variables have few starts.
+MOST_ENTRIES = 5000
 # Rows nearer than this to a hyperplane, for data in units of their spread, lie on it.
 ON_PLANE = 100 * np.sqrt(FLAT)
+
+
+class MomentProblem(EstimableProblem):
+    """Losses of rows whose weighted fit needs two moments of them, all of one scale or whitened.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+        Observations in units near their spread.
+    demean : bool
+        False fixes the location at zero.
+    """
+
+    def __init__(self, data: Array, demean: bool) -> None:
+        self.data, self.demean = data, demean
+        self.n_obs, self.dim = data.shape
+
+    @property
+    def row_arrays(self) -> tuple[Array, ...]:
+        """The observations."""
+        return (self.data,)
+
+    def moments(self, weights: Array) -> Array:
+        """Return the mean and second moment about zero under weights (n,), shape (d + d * d,).
+
+        One pass over the rows.
+        """
+        return normalized(row_sums(moment_sums, self.data, weights))
+
+    def central(self, moments: Array) -> tuple[Array, Array]:
+        """Return the location (d,) and the covariance (d, d) of moments about zero.
+
+        Zero, and the second moments, where the location is fixed.
+        """
+        d = self.dim
+        location, second = moments[:d] * self.demean, moments[d:].reshape(d, d)
+        return location, second - np.outer(location, location)
+
+
+class ScatterProblem(MomentProblem):
+    """Losses (z - mu)' S^-1 (z - mu) + ln det S; theta holds mu, then S row by row.
+
+    The local coordinates of a step are a shift a and a symmetric matrix A in the frame where
+    S = L L' is the identity: mu moves to mu + L a, S to L exp(-A) L'.
+
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+        Observations in units near their spread; see `unit_spread`.
+    demean : bool, optional
+        False fixes mu at zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> rng = np.random.default_rng(0)
+    >>> from rrmstats.losses import ScatterProblem
+    >>> problem = ScatterProblem(rng.standard_normal((200, 2)))
+    >>> mean, cov = problem.split(minimize(problem, eps_bar=0.1).theta)
+    >>> mean.shape, cov.shape
+    ((2,), (2, 2))
+    """
+
+    def __init__(self, data: Array, demean: bool = True) -> None:
+        super().__init__(data, demean)
+        self.n_params = self.dim + demean
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """Return location (..., d) and scatter (..., d, d)."""
+        d = self.dim
+        return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, d)
+
+    def join(self, location: Array, scatter: Array) -> Array:
+        """Return theta of a location and a scatter whose variances are at least FLAT."""
+        if triangular_root(scatter) is None:
+            values, vectors = np.linalg.eigh(scatter)
+            low = values[..., 0] < FLAT
+            floored = vectors * np.maximum(values, FLAT)[..., None, :]
+            raised = floored @ np.swapaxes(vectors, -1, -2)
+            scatter = np.where(low[..., None, None], raised, scatter)
+        flat = scatter.reshape(*scatter.shape[:-2], self.dim**2)
+        return np.concatenate([location, flat], axis=-1)
+
+    def whitened(self, theta: Array) -> tuple[Array, Array]:
+        """Return the data in the frame of theta (..., n, d), and ln det S (...)."""
+        location, scatter = self.split(theta)
+        spread, vectors = root_values(scatter)
+        inverse = (vectors / spread[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        centered = self.data - location[..., None, :]
+        return centered @ inverse, 2.0 * np.log(spread).sum(axis=-1)
+
+    def distances(self, theta: Array) -> Array:
+        """Return the squared distances from the location, shape (..., n)."""
+        return self._distances(theta)[0]
+
+    def _distances(self, theta: Array) -> tuple[Array, Array]:
+        """Return the squared distances (..., n) and ln det S (...), by any root of S."""
+        location, scatter = self.split(theta)
+        root = triangular_root(scatter)
+        if root is None:
+            u, log_det = self.whitened(theta)
+        else:
+            inverse = np.swapaxes(np.linalg.inv(root), -1, -2)
+            u = (self.data - location[..., None, :]) @ inverse
+            log_det = 2.0 * np.log(np.einsum("...ii->...i", root)).sum(axis=-1)
+        return np.einsum("...nd,...nd->...n", u, u), log_det
+
+    def losses(self, theta: Array) -> Array:
+        """Return the loss of each observation, shape (..., n)."""
+        square, log_det = self._distances(theta)
+        return square + log_det[..., None]
+
+    def least_loss(self, theta: Array) -> float:
+        """Return ln det S, the loss of an observation at the location."""
+        return float(self._distances(theta)[1])
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the weighted mean and covariance, shape (..., d + d * d)."""
+        location = (
+            weights @ self.data if self.demean else np.zeros((*weights.shape[:-1], self.dim))
+        )
+        return self.join(location, weighted_scatter(self.data, weights, location))
+
+    @cached_property
+    def _basis(self) -> Array:
+        """Basis of the symmetric matrices, shape (d * (d + 1) / 2, d, d)."""
+        rows, columns = np.triu_indices(self.dim)
+        basis = np.zeros((len(rows), self.dim, self.dim))
+        index = np.arange(len(rows))
+        basis[index, rows, columns] = 1.0
+        basis[index, columns, rows] = 1.0
+        return basis
+
+    @property
+    def n_coordinates(self) -> int:
+        """Length of a step."""
+        return self.dim * self.demean + self.dim * (self.dim + 1) // 2
+
+    def default_starts(self, eps_bar: float) -> int:
+        """Return how many random subsets to try where the user does not say."""
+        return affordable_starts(self.n_params, eps_bar, USUAL_STARTS)
+
+    @property
+    def newton_pays(self) -> bool:
+        """Whether steps are short enough for their Hessian."""
+        return self.n_coordinates <= NEWTON_MAX
+
+    @cached_property
+    def _robust(self) -> tuple[Array, Array]:
+        """Location (d,) and scatter (d, d) with the axes of the signs and typical spreads."""
+        center, axes = sign_frame(self.data, self.demean)
+        scores = (self.data - center) @ axes
+        middle = np.median(scores, axis=0) * self.demean
+        variances = np.maximum(typical_spread(scores - middle) ** 2, FLAT)
+        return center + axes @ middle, (axes * variances) @ axes.T
+
+    def robust_starts(self) -> Array:
+        """Return the scatter with the axes of the signs, shape (1, d + d * d)."""
+        location, scatter = self._robust
+        return self.join(location, scatter)[None]
+
+    def pulls(self, theta: Array) -> Array:
+        """Return the pulls on the location, in units of a robust scatter, shape (n, d)."""
+        location, scatter = self._robust
+        spread, vectors = root_values(scatter)
+        return (self.data - location) @ vectors / spread
+
+    def gradients(self, theta: Array) -> Array:
+        """Return the gradient of each loss in the local coordinates, shape (n, k)."""
+        u, _ = self.whitened(theta)
+        return row_map(whitened_gradients, u, demean=self.demean)
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        u, _ = self.whitened(theta)
+        moment = u.T @ (weights[:, None] * u)
+        k = len(self._basis)
+        turned = self._basis @ moment
+        inner = turned.reshape(k, -1) @ self._basis.transpose(0, 2, 1).reshape(k, -1).T
+        inner = 0.5 * (inner + inner.T)
+        if not self.demean:
+            return inner
+        cross = -2.0 * (self._basis @ (weights @ u)).T
+        return np.block([[2.0 * weights.sum() * np.eye(self.dim), cross], [cross.T, inner]])
+
+    def retract(self, theta: Array, step: Array) -> Array:
+        """Return the parameters a step away in local coordinates, shape (..., d + d * d)."""
+        location, scatter = self.split(theta)
+        root = symmetric_root(scatter)
+        if self.demean:
+            location = location + (root @ step[..., : self.dim, None])[..., 0]
+            step = step[..., self.dim :]
+        tangent = np.tensordot(step, self._basis, axes=1)
+        values, vectors = np.linalg.eigh(tangent)
+        change = (vectors * np.exp(-np.clip(values, -50, 50))[..., None, :]) @ np.swapaxes(
+            vectors, -1, -2
+        )
+        return self.join(location, root @ change @ root)
+
+    def directions(self, theta: Array, steps: Array) -> tuple[Array, Array]:
+        """Return what small steps, shape (m, k), do to location (m, d) and scatter (m, d, d)."""
+        root = symmetric_root(self.split(theta)[1])
+        location = steps[:, :1] * np.zeros(self.dim)
+        if self.demean:
+            location, steps = steps[:, : self.dim] @ root, steps[:, self.dim :]
+        return location, row_map(scatter_changes, steps, basis=self._basis, root=root)
+
+    def least_axis(self, theta: Array) -> tuple[Array, Array]:
+        """Return distances along the axis of least variance, (n,), and that axis, (d,)."""
+        location, scatter = self.split(theta)
+        axis = np.linalg.eigh(scatter)[1][:, 0]
+        return np.abs((self.data - location) @ axis), axis
+
+    def is_flat(self, solution: Solution) -> bool:
+        """Tell whether the observations with weight lie on a hyperplane.
+
+        The eigenvalue would not tell, which rounding keeps far from zero.
+        """
+        distance = self.least_axis(solution.theta)[0]
+        return bool(solution.weights @ distance**2 <= 4 * FLAT)
+
+    @property
+    def subset_size(self) -> int:
+        """Rows that determine a start."""
+        return self.dim + 3
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return means and covariances of subsets of rows, shape (m, d + d * d)."""
+        rows = self.data[subsets]
+        location = rows.mean(axis=1) if self.demean else np.zeros((len(subsets), self.dim))
+        centered = rows - location[:, None, :]
+        return self.join(location, np.swapaxes(centered, 1, 2) @ centered / subsets.shape[1])
+
+    @property
+    def with_rows(self) -> Callable[..., ScatterProblem]:
+        """A function that makes the problem of other rows."""
+        return partial(ScatterProblem, demean=self.demean)
+
+
+def whitened_gradients(u: Array, demean: bool) -> Array:
+    """Return the gradients of losses of whitened rows (n, d), shape (n, k)."""
+    rows, columns = np.triu_indices(u.shape[1])
+    double = np.where(rows == columns, 1.0, 2.0)
+    scatter = u[:, rows] * u[:, columns] * double - (rows == columns)
+    return np.hstack([-2.0 * u, scatter]) if demean else scatter
+
+
+def scatter_changes(steps: Array, basis: Array, root: Array) -> Array:
+    """Return the changes (m, d, d) of a scatter with a given root, for steps of its shape."""
+    return np.asarray(-root @ np.tensordot(steps, basis, axes=1) @ root)
+
+
+def moment_sums(data: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Return the sums of weights w, w z and w z z' over rows z."""
+    weighted = weights[:, None] * data
+    return weights.sum(), weighted.sum(axis=0), data.T @ weighted
+
+
+def normalized(sums: tuple[Any, Array, Array]) -> Array:
+    """Return `moment_sums` as the mean and second moment about zero, shape (d + d * d,)."""
+    mass, first, second = sums
+    return np.concatenate([first, second.ravel()]) / mass
+
+
+# Weights exp(-r^2 / lambda) narrow Gaussian rows of scatter S to S_w = S / a, whatever else is in
+# the data, as long as bad rows have no weight: 1 / S_w = 1 / S + 2 / (lambda S_w), so that the
+# order a is 1 / (1 - 2 / lambda).
+
+
+def tilted_order(lambda_: float, eps_bar: float, dim: float) -> float:
+    """Return the scatter of good rows over the weighted one, at most that of clean data."""
+    clean = 1 / second_moment_ratio(eps_bar, dim)
+    return min(lambda_ / (lambda_ - 2), clean) if 2 < lambda_ < np.inf else clean
+
+
+def tilts(square: Array, order: float, dim: float) -> Array:
+    """Return weights whose mean over good rows is one, shape (n,).
+
+    `square` has squared distances in the scatter of good rows, of `dim` dimensions.
+    """
+    return np.exp(0.5 * dim * np.log(order) - 0.5 * (order - 1) * square)
+
+
+def tilted_share(
+    square: Array, order: float, dim: float, spread: Array, total: float
+) -> tuple[float, float]:
+    """Return the share of bad rows and its standard error.
+
+    The error is that of the mean of `tilts`, the size of the scatter estimated with it: ln size
+    has the scores ``w (a s / d - 1)``.
+
+    Parameters
+    ----------
+    square : ndarray, shape (n,)
+        Squared distances s.
+    order, dim : float
+    spread : ndarray, shape (n,)
+        Frequency weights, summing to one.
+    total : float
+        Number of observations that they stand for.
+    """
+    weights = row_map(tilts, square, order, dim, tail=())
+    good, first = (float(each) for each in row_sums(_sums, spread * weights, square))
+    moves = weights - good
+    if order > 1:
+        # d mean(w) / d ln(size) is (a - 1) / 2 times mean(w s), the bread of the score good / a.
+        moves = moves + 0.5 * (order - 1) * order * first / good * row_map(
+            _size_scores, square, weights, order, dim, tail=()
+        )
+    error = float(np.sqrt((spread * moves**2).sum() / total))
+    return float(np.clip(1 - good, 0.0, 1.0)), error
+
+
+def _sums(mass: Array, square: Array) -> tuple[Array, Array]:
+    return mass.sum(), mass @ square
+
+
+def _size_scores(square: Array, weights: Array, order: float, dim: float) -> Array:
+    return np.asarray(weights * (order * square / dim - 1))
+
+
+def untilted_variances(seen: Array, lambda_: float, eps_bar: float) -> Array:
+    """Return the variances of noise whose weighted ones are seen, shape (m,).
+
+    Weights exp(-r^2 / lambda) narrow each v to ``1 / (1 / v + 2 / lambda)``. Lambda counts for no
+    less than that of clean rows: the divergence of their weights is ``-ln(1 - eps_bar)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.losses.covariance import untilted_variances
+    >>> untilted_variances(np.array([0.8, 0.5]), 8.0, 0.2).round(3)
+    array([1.   , 0.571])
+    """
+    used = seen[seen > 0]
+    if not len(used) or not eps_bar:
+        return seen
+
+    def excess(log_lambda: float) -> float:
+        left = 1 - 2 * used / np.exp(log_lambda)
+        return float(0.5 * (left - 1 - np.log(left)).sum() + np.log1p(-eps_bar))
+
+    low = float(np.log(2 * used.max()))
+    clean = float(np.exp(brentq(excess, low + 1e-12, low + np.log(1e3 * len(used) / eps_bar))))
+    return np.asarray(seen / (1 - 2 * seen / max(lambda_, clean)))
+
+
+def tilted_moves(
+    problem: ScatterProblem, solution: Solution, order: float, setting: Setting
+) -> tuple[Array, Array]:
+    """Return influence functions of location (n, d) and consistent scatter (n, d, d).
+
+    ln a moves by -(a - 1) times what ln lambda does, unless it is that of clean data. They grow
+    because the fit has used up some of the rows, but for plain moments, whose errors are known.
+    """
+    n, base = problem.n_obs, setting.base(problem.n_obs)
+    steps, log_lambda = minimum_influence(
+        problem, solution.theta, solution.losses, solution.weights, solution.lambda_, base
+    )
+    location, scatter = problem.directions(solution.theta, steps)
+    free = order < 1 / second_moment_ratio(setting.eps_bar, problem.dim)
+    wnobs = setting.wnobs(n)
+    used = problem.n_params if setting.eps_bar else 0
+    enlarged = float(np.sqrt(wnobs / max(wnobs - used, 1.0)))
+    scatter = row_map(
+        _resized, scatter, -(order - 1) * free * log_lambda, tail=(problem.dim, problem.dim),
+        here=problem.split(solution.theta)[1], order=order * enlarged,
+    )  # fmt: skip
+    return enlarged * location, scatter
+
+
+def _resized(scatter: Array, grown: Array, here: Array, order: float) -> Array:
+    return np.asarray(order * (scatter + grown[:, None, None] * here))
+
+
+def precision_order(order: float, eps_bar: float, eps_hat: float, dim: float) -> float:
+    """Return the order that tells how precise a first step is.
+
+    Clean data have that of the budget, and bad rows, which use the budget up, bring it down to
+    one; but so do good rows that a small sample gives up for the sake of a closer fit. The
+    contamination estimated afterwards tells the two apart.
+
+    Parameters
+    ----------
+    order : float
+        That which lambda implies.
+    eps_bar, eps_hat : float
+        Bound on the contamination, and its estimate.
+    dim : float
+    """
+    left = 1 - min(eps_hat / eps_bar, 1.0) if eps_bar else 0.0
+    return max(order, 1 + (1 / second_moment_ratio(eps_bar, dim) - 1) * left)
+
+
+def scatter_cutoff(level: float, dim: int, good: float, order: float = 1.0) -> float:
+    """Return the quantile of squared distances from an estimated location and scatter.
+
+    The estimate is as precise as a Wishart matrix of m e degrees of freedom, e the efficiency of
+    an entry of the scatter, which is that of a location in two more dimensions. Distances of rows
+    that have no part in it follow an F distribution (Hardin and Rocke). A row at the cut-off has
+    some part in it, which its influence function tells.
+
+    Parameters
+    ----------
+    level : float
+        Probability that a clean row stays below.
+    dim : int
+    good : float
+        Number m of good rows.
+    order : float, optional
+        Order at which location and scatter were determined; 1 for equal weights of good rows.
+    """
+    freedom = max(good * order_efficiency(order, dim + 2) - dim, LEAST_FREEDOM)
+    far = dim * (freedom + dim - 1) / freedom * f_distribution.ppf(level, dim, freedom)
+    square = chi2.ppf(level, dim)
+    part = np.exp((dim / 2 + 1) * np.log(order) - 0.5 * (order - 1) * square) / good
+    return float(far * np.exp(-part * (order * square + 1)))
+
+
+def subspace_cutoff(
+    level: float, freedom: float, regressors: int, good: float, order: float = 1.0
+) -> float:
+    """Return the quantile of squared distances from an estimated subspace, in units of their size.
+
+    A row without weight is as far from it as g regressions on q scores predict badly.
+
+    Parameters
+    ----------
+    level : float
+        Probability that a clean row stays below.
+    freedom : float
+        Degrees of freedom g of the distances.
+    regressors : int
+        The scores and a constant.
+    good : float
+        Number of good rows.
+    order : float, optional
+        Order at which the subspace was determined; 1 for equal weights of good rows.
+    """
+    spread = regressors / (good * order_efficiency(order, freedom))
+    free = max(freedom * (good - regressors), LEAST_FREEDOM)
+    return float((1 + spread) * freedom * f_distribution.ppf(level, freedom, free))
+
+
+def scatter_candidates(
+    problem: ScatterProblem, solution: Solution, setting: Setting
+) -> list[Candidate]:
+    """Return locations and scatters to start from, that of least risk first."""
+    found, demean = [], int(problem.demean)
+    for theta, lambda_ in distinct_ends(problem, solution, setting, problem.dim):
+        location, scatter = problem.split(theta)
+        order = tilted_order(lambda_, setting.eps_bar, problem.dim)
+        found.append((location[None][:demean], scatter * order))
+    return found + robust_starts(some_rows(problem, setting), setting.eps_bar)
+
+
+def some_rows(problem: MomentProblem, setting: Setting) -> Rows:
+    """Return rows in memory that tell the middle of all."""
+    counts = aligned(setting.counts(problem.n_obs), problem.blocks)
+    data, counts = thinned(problem.data, counts)
+    return Rows(data, np.ones((len(data), int(problem.demean))), counts)
+
+
+def ones_column(data: Array, count: int = 1) -> Array:
+    """Return a column of ones for rows in memory or in blocks, shape (n, 1); none for no count."""
+    return row_map(_ones, data, tail=(count,), count=count)
+
+
+def _ones(data: Array, count: int) -> Array:
+    return np.ones((len(data), count))
+
+
+def distinct_ends(
+    problem: MomentProblem, solution: Solution, setting: Setting, unit: float
+) -> list[tuple[Array, float]]:
+    """Return parameters and lambda of the minima that the search met, the lowest first.
+
+    Parameters
+    ----------
+    problem : MomentProblem
+    solution : Solution
+        The first step.
+    setting : Setting
+    unit : float
+        In which risks are compared.
+    """
+    found = [(solution.theta, solution.lambda_)]
+    others = solution.other_minima(unit)[: MOST_ENTRIES // problem.dim**2]
+    if problem.blocks is not None or not len(others):
+        return found
+    lambdas = evaluate(problem, others, setting.budget(problem.n_obs)).lambda_
+    pairs = zip(others, lambdas, strict=True)
+    return found + [(theta, float(each)) for theta, each in pairs if 0 < each < np.inf]
+
+
+def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
+    """Return scatters of rows that lie in the middle of the data, by four ways to tell them.
+
+    They are the half of least distance along the axes of the spatial signs, in units of their
+    median absolute deviations; those not far out along the first of these axes; and those not far
+    out along the first or the last axis of the fourth-moment scatter, on which a cluster makes
+    tails heavy or short. It does neither where it has about a fifth of the rows.
+    """
+    used, demean = rows.counts > 0, bool(rows.n_coef)
+    data, counts = rows.data[used], rows.counts[used]
+    center, axes = sign_frame(data, demean, counts)
+    scores = (data - center) @ axes
+    scores -= median_of(scores, counts) * demean
+    variances = np.maximum(typical_spread(scores, counts) ** 2, FLAT)
+    found = [middle(rows, data, counts, np.sum(scores**2 / variances, axis=1), 0.5)]
+    if rows.total > 2 * rows.dim:
+        found.append(middle(rows, data, counts, scores[:, 0] ** 2, 1 - eps_bar))
+        along = fourth_moment_axes(data, counts, demean)
+        for axis in (0, -1):
+            score = along[:, axis] - median_of(along[:, axis], counts) * demean
+            found.append(middle(rows, data, counts, score**2, 1 - eps_bar))
+    return [each for each in found if each is not None]
+
+
+def fourth_moment_axes(data: Array, counts: Array, demean: bool) -> Array:
+    """Return coordinates along the axes of the fourth-moment scatter, the largest first, (n, d).
+
+    Rows are whitened by their covariance, and weighted by their squared distances (FOBI).
+    """
+    share = counts / counts.sum()
+    centered = data - share @ data * demean
+    spread, vectors = root_values((share[:, None] * centered).T @ centered)
+    z = centered @ (vectors / spread)
+    fourth = z.T @ ((share * np.sum(z**2, axis=1))[:, None] * z)
+    return np.asarray(z @ np.linalg.eigh(fourth)[1][:, ::-1])
+
+
+def middle(
+    rows: Rows, data: Array, counts: Array, distance: Array, share: float
+) -> Candidate | None:
+    """Return location and scatter of the rows of least distance; None where it is singular.
+
+    The scatter has a size at which the median squared distance is that of Gaussian rows.
+    """
+    order = np.argsort(distance, kind="stable")
+    reached = np.cumsum(counts[order])
+    most = max(int(share * reached[-1] + 1e-9), data.shape[1] + 2)
+    kept = np.zeros(len(data))
+    kept[order] = np.clip(most - (reached - counts[order]), 0.0, counts[order])
+    kept /= kept.sum()
+    location = kept @ data * rows.n_coef
+    scatter = (kept[:, None] * (data - location)).T @ (data - location)
+    try:
+        square = rows.squares((data - location)[None], scatter[None])[0]
+    except np.linalg.LinAlgError:
+        return None
+    size = float(median_of(square[0], counts)) / float(chi2.ppf(0.5, rows.freedom))
+    return location[None][: rows.n_coef], scatter * max(size, FLAT)
 
 
 class CovarianceProblem(ScatterProblem):
@@ -245,7 +817,7 @@ class CovarianceProblem(ScatterProblem):
             return np.nan, np.nan
         return off, float(np.sqrt(off * (1 - off) / setting.wnobs(self.n_obs)))
 
-    def hyperplane(self, solution: Solution) -> Plane | None:
+    def hyperplane(self, solution: Solution) -> Hyperplane | None:
         """Return the hyperplane that the observations with weight lie on, or None."""
         if not self.is_flat(solution):
             return None
@@ -255,14 +827,34 @@ class CovarianceProblem(ScatterProblem):
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))]) / length
         mean, _ = self.to_units(*self.split(solution.theta))
         count = int((distance <= ON_PLANE).sum())
-        return Plane(normal, float(normal @ mean), count, ON_PLANE / length)
+        return Hyperplane(normal, float(normal @ mean), count, ON_PLANE / length)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plane:
-    """The hyperplane ``normal @ z = offset``; `count` observations are within `width` of it."""
+class Hyperplane:
+    """The hyperplane ``normal @ z = offset`` on which an exact fit lies.
 
-    normal: Array
+    Attributes
+    ----------
+    normal : ndarray or Series, shape (d,)
+        Unit vector orthogonal to the hyperplane.
+    offset : float
+    count : int
+        Observations on it.
+    width : float
+        Distance from it that is rounding.
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats
+    >>> z = np.random.default_rng(0).standard_normal((40, 2))
+    >>> z[:30, 1] = 2 * z[:30, 0]
+    >>> plane = rrmstats.RRMCov(z, eps_bar=0.3).fit().hyperplane
+    >>> plane.count, bool(abs(plane.normal @ [1, 2]) < 1e-6)
+    (30, True)
+    """
+
+    normal: Any
     offset: float
     count: int
     width: float
@@ -279,7 +871,7 @@ class CovarianceEstimate(Estimate):
         The weighted covariance.
     ratio : float
         The weighted covariance relative to the consistent one.
-    plane : Plane or None
+    plane : Hyperplane or None
         The hyperplane of an exact fit.
     tied : ndarray of bool, shape (d,), or None
         Variables that did not tell bad rows from good: most of their values are the same.
@@ -289,7 +881,7 @@ class CovarianceEstimate(Estimate):
     mean: Array
     raw_cov: Array
     ratio: float
-    plane: Plane | None
+    plane: Hyperplane | None
     tied: np.ndarray | None = None
 
     def only_explanation(self) -> Explained:
@@ -436,6 +1028,13 @@ def good_moments(problem: CovarianceProblem, rows: ExplainedRows, fitted: Fitted
     location, scatter = problem.central(normalized(sums))
     n_good = float((rows.counts * both[:, 0]).sum())
     return problem.join(location, scatter * (student_scale(rows, fitted) * sums[0] / n_good))
+
+
+def scatter_densities(rows: ExplainedRows, at: Array) -> Densities:
+    """Return the densities of distances in the metric of `consistent_scatter`, at each of (m,)."""
+    fitted = rows.fitted
+    unit = float(np.sqrt(consistent_scatter(rows)[0, 0] / fitted.mixture.scatter[0, 0, 0]))
+    return distance_densities(fitted.decided.rows, fitted.mixture, at * unit).per(unit)
 
 
 def student_scale(rows: ExplainedRows, fitted: FittedMixture) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,28 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
 from rrmstats.laws.explain import explained_rows
-from rrmstats.laws.families import Binomial, Counts, Family, Gaussian, MeanFunction
+from rrmstats.laws.families import (
+    Binomial,
+    Counts,
+    Family,
+    Gaussian,
+    MeanFunction,
+    count_nodes,
+)
 from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.label_explanations import explained_labels
+from rrmstats.losses.likelihood_laws import Likelihood
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
 from rrmstats.losses.tilted_rows import (
+    LawSample,
     Sample,
-    TiltedCounts,
     TiltedRows,
     budget_dispersion,
     dispersion_fit,
+    law_fit,
     tilted_fit,
 )
 
@@ -210,9 +220,7 @@ class GeneralizedProblem(DevianceProblem):
     def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
         plain, start = LogisticProblem(self.endog, self.exog), first.rows.theta
-        found = explained_labels(
-            plain, self.design, self.columns, first.setting, start, self.offset
-        )
+        found = explained_labels(plain, self.design, self.columns, first, start, self.offset)
         theta = found.fit.theta
         # A first step whose means are at the boundary is a start as good as others.
         sound = first.solution.converged or first.boundary
@@ -266,10 +274,11 @@ class GeneralizedProblem(DevianceProblem):
             dispersion = untilted_variance(dispersion, weights, 0.5 * rates * self.var_weights)
         theta, converged, moves = estimate.solution.theta, True, None
         if isinstance(self.family, Counts):
-            counts = TiltedCounts(self, theta, rates, weights, dispersion)
-            theta, converged = counts.coefficients()
+            law = CountsLaw(self, self.var_weights / dispersion)
+            whole = LawSample(law.likelihood(theta), estimate.setting, np.ones(self.n_params))
+            rows, converged = law_fit(whole.weighed(theta, dispersion * rates))
             back = np.eye(self.n_params) if self.design.back is None else self.design.back
-            moves = tuple(part @ back.T for part in counts.moves(theta))
+            theta, moves = rows.theta, tuple(part @ back.T for part in rows.moves())
         found = replace(estimate.solution, converged=estimate.solution.converged and converged)
         told = self._estimate(found, sample.at(theta, dispersion, 1.0))
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
@@ -308,6 +317,68 @@ class GeneralizedProblem(DevianceProblem):
             loss_unit=1.0 / rows.dispersion,
             rows=rows,
             boundary=boundary,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CountsLaw:
+    """The law of the responses of a family of counts.
+
+    Attributes
+    ----------
+    problem : DevianceProblem
+    size : ndarray, shape (n,)
+        Variance weights over the dispersion.
+    """
+
+    problem: DevianceProblem
+    size: Array
+
+    def _means(self, theta: Array) -> tuple[Array, Array]:
+        problem = self.problem
+        return problem.mean.mean_and_slope(problem.predictor(theta) + problem.offset)
+
+    @property
+    def _family(self) -> Counts:
+        assert isinstance(self.problem.family, Counts)
+        return self.problem.family
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return responses, and the logarithms of for how many counts each stands, (m, n)."""
+        mu, _ = self._means(theta)
+        counts, width = count_nodes(*self._family.count_range(self.size * mu, self.size))
+        return (counts / self.size[:, None]).T, np.log(width).T
+
+    def log_density(self, theta: Array, y: Array) -> Array:
+        """Return the log-probabilities of responses, shape (m, n)."""
+        mu, size = self._means(theta)[0], self.size
+        return self._family.log_pmf(size * y, size * mu, size)
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array]:
+        """Return their slopes in the linear predictor (1, m, n), and its design (1, n, k)."""
+        mu, slope = self._means(theta)
+        per_response = self.size * slope / self._family.variance(mu)
+        return (per_response * (y - mu))[None], self.problem.exog[None]
+
+    def likelihood(self, theta: Array) -> Likelihood:
+        """Return the likelihood, whose losses are half the deviances, to start from theta."""
+        endog, mu = self.problem.endog, self._means(theta)[0]
+
+        def largest(y: Array) -> Array:
+            return self.log_density(theta, y) + 0.5 * self.size * self._family.deviance(y, mu)
+
+        def scores(at: Array) -> Array:
+            (slopes,), (exog,) = self.slopes(at, endog, theta)
+            return slopes[:, None] * exog
+
+        return Likelihood(
+            n_obs=len(endog),
+            start=theta,
+            log_likelihood=partial(self.log_density, y=endog),
+            scores=scores,
+            largest=largest,
+            endog=endog,
+            law=self,
         )
 
 

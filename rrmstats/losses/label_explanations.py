@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,6 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
 from rrmstats.core.rounds import decided_once
-from rrmstats.core.setting import Setting
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
@@ -30,12 +29,11 @@ from rrmstats.laws.labels import (
     Flips,
     LabelFit,
 )
-from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.separation import separable
+from rrmstats.losses.logistic import LogisticProblem, separable
 
 # Rows on which starts take their first steps, and those to which explanations are then fitted and
 # on which they are compared; the best is fitted to all.
-TRIAL_ROWS, DECIDING_ROWS = 2_000, 100_000
+TRIAL_ROWS, DECIDING_ROWS = 2_000, 20_000
 # Share of clean samples in which label noise may be chosen, and the bound on what this choice may
 # add to the variance of their coefficients; see `noise_price`. `python benchmarks/dirty_labels.py
 # --calibrate` prints the errors at several costs: at this one no clean sample is called noisy, at
@@ -49,6 +47,8 @@ STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
 START_SHARES = (0.5, 0.1)
 # Shares of the rows, the most central ones, whose fits are starts.
 CENTRAL_SHARES = (0.25, 0.5, 0.75)
+# Difference in BIC that is strong evidence (Kass and Raftery, 1995).
+STRONG = 6.0
 # Newton steps that show which start leads highest, and a difference that is rounding.
 TRIAL_STEPS, TIED = 3, 1e-6
 # Variants of label noise, and the ends at which the model is sure.
@@ -61,22 +61,18 @@ class LabelExplanation(Explanation):
 
     Attributes
     ----------
-    fit : LabelFit
+    flips : Flips
+    z : ndarray, shape (k + d,)
+        Coefficients in the coordinates of the problem, and rates.
     """
 
-    fit: LabelFit
+    flips: Flips
+    z: Array
 
-    @property
-    def z(self) -> Array:
-        """Coefficients and rates, shape (k + d,)."""
-        return self.fit.value.z
-
-    def rates_of(self, flips: Flips) -> Array:
-        """Return coefficients and rates of other flips that are nearest to these, (k + d,)."""
-        k, own = self.fit.law.n_coef, self.fit.law.flips
-        if own == flips:
-            return self.z
-        log_odds = own.chain @ self.z[k:]
+    def as_start(self, flips: Flips) -> Array:
+        """Return the coefficients, with rates of other flips that are like these, (k + d,)."""
+        k = len(self.z) - self.flips.n_rates
+        log_odds = self.flips.chain @ self.z[k:]
         return np.r_[self.z[:k], log_odds @ flips.chain / flips.chain.sum(axis=0)]
 
 
@@ -89,9 +85,9 @@ class ExplainedLabels:
     problem : LogisticProblem
     fit : LabelFit
     explained : Explained
-    added_variance, interval_shift : ndarray, shapes (k, k) and (k,)
-        What flips that do not show add to the variance of the parameters, and how far intervals
-        lie from them, in the units of the data; see `unseen_flips`.
+    alternatives : ndarray, shape (m, 2, k)
+        Differences of the parameters under explanations that are nearly as good, and the variance
+        that they add, in the units of the data; see `alternatives_of`.
     moves : ndarray, shape (n, k)
         Influence functions of the coefficients, which move by their sum.
     share_moves : ndarray, shape (n,)
@@ -103,8 +99,7 @@ class ExplainedLabels:
     problem: LogisticProblem
     fit: LabelFit
     explained: Explained
-    added_variance: Array
-    interval_shift: Array
+    alternatives: Array
     moves: Array
     share_moves: Array
     shift: Array
@@ -143,8 +138,7 @@ class ExplainedLabels:
             "explained": self.explained,
             "eps_hat": self.fit.eps,
             "eps_hat_se": error,
-            "added_variance": self.added_variance,
-            "interval_shift": self.interval_shift,
+            "alternatives": self.alternatives,
         }
 
 
@@ -152,10 +146,9 @@ def explained_labels(
     plain: LogisticProblem,
     design: Design,
     columns: Array,
-    setting: Setting,
+    first: Estimate,
     theta: Array,
     offset: Array | float = 0.0,
-    near: Sequence[LabelExplanation] = (),
 ) -> ExplainedLabels:
     """Return the best explanation of labels, in memory or in blocks.
 
@@ -168,36 +161,38 @@ def explained_labels(
     design : Design
     columns : ndarray or BlockArray, shape (n, k)
         The design in the units of the data.
-    setting : Setting
+    first : Estimate
+        That of the first step. Fits start from explanations at another bound, its `robust`,
+        where they can.
     theta : ndarray, shape (k,)
-        Coefficients of the first step.
+        Its coefficients.
     offset : ndarray or BlockArray, shape (n,), or float, optional
         Added to the linear predictor.
     """
-    n, eps_bar = plain.n_obs, setting.eps_bar
-    counts = aligned(setting.counts(n), plain.blocks)
+    setting, robust = first.setting, first.robust
+    near = () if robust is None or robust.explained is None else robust.explained.explanations
+    counts = aligned(setting.counts(plain.n_obs), plain.blocks)
     back = design.to_params(np.eye(plain.n_params))
     law = FlippedLabels(
-        plain.endog, plain.exog, counts, back, eps_bar, NO_FLIPS, setting.maxiter, offset
+        plain.endog, plain.exog, counts, back, setting.eps_bar, NO_FLIPS, setting.maxiter, offset
     )
 
-    def decide() -> tuple[FlippedLabels, Array, Any]:
+    def decide() -> tuple[FlippedLabels, Array, list[LabelFit], list[LabelExplanation]]:
         some, some_columns = some_rows(law, columns, DECIDING_ROWS)
         units = clipped_spread(some_columns, some.counts)[:, None] * back
-        return some, units, explain_labels(replace(some, units=units), some_columns, theta, near)
+        near_fits = [each for each in near if isinstance(each, LabelExplanation)]
+        among = replace(some, units=units)
+        return some, units, *explain_labels(among, some_columns, theta, near_fits)
 
-    some, units, found = decided_once(plain.blocks, decide)
-    chosen, fit = found[0], found[0].fit
-    whole = replace(law, units=units, flips=fit.law.flips)
-    shift, added = unseen_flips([each.fit for each in found])
-    shrink = some.total / whole.total
-    fit = replace(fit, law=whole) if some is law else whole.polished(fit.value.z)
-    chosen = replace(chosen, eps=fit.eps, prob_bad=fit.prob_bad())
-    others = [told for told in found if told.name != chosen.name]
+    some, units, fits, found = decided_once(plain.blocks, decide)
+    alternatives = alternatives_of(fits, found, design)
+    alternatives *= np.array([[np.sqrt(some.total / law.total)], [some.total / law.total]])
+    whole = replace(law, units=units, flips=fits[0].law.flips)
+    fit = replace(fits[0], law=whole) if some is law else whole.polished(fits[0].value.z)
+    chosen = replace(found[0], eps=fit.eps, prob_bad=fit.prob_bad())
+    others = [each for each in found if each.name != chosen.name]
     told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
-    shift = design.to_params(np.sqrt(shrink) * shift)
-    added = design.to_params(design.to_params(shrink * added).T) + np.outer(shift, shift)
-    return ExplainedLabels(plain, fit, told, added, shift, *fit.influence())
+    return ExplainedLabels(plain, fit, told, alternatives, *fit.influence())
 
 
 def some_rows(law: FlippedLabels, columns: Array, most: int) -> tuple[FlippedLabels, Array]:
@@ -223,10 +218,8 @@ def taken_rows(
 
 def explain_labels(
     plain: FlippedLabels, columns: Array, theta: Array, near: Sequence[LabelExplanation] = ()
-) -> list[LabelExplanation]:
-    """Return explanations of labels, the one to choose first.
-
-    Of many rows a sample tells which starts to fit them from.
+) -> tuple[list[LabelFit], list[LabelExplanation]]:
+    """Return fits to labels, the one to choose first, and what they say.
 
     Parameters
     ----------
@@ -237,51 +230,59 @@ def explain_labels(
     theta : ndarray, shape (k,)
         Coefficients of the first step.
     near : sequence of LabelExplanation, optional
-        Explanations at another bound, from which fits start where they can.
+        Explanations at another bound.
     """
-    none = plain.fit(next((each.z for each in near if each.bad is Bad.NONE), 0.0 * theta))
-    search = LabelSearch(plain, columns, (none.theta, theta), near)
-    fits = [search.best(flips) for flips in NOISE]
-    sure = search.steepest()
+    known = {each.bad: each for each in near}
+    none = plain.fit(known[Bad.NONE].z if Bad.NONE in known else np.zeros(plain.n_coef))
+    few = some_rows(plain, columns, TRIAL_ROWS)
+    search = LabelSearch(plain, *few, (none.theta, theta), known)
+    noise, sure = [search.best(flips, Bad.LABEL_NOISE) for flips in NOISE], search.steepest()
+    fits = [none, *noise, sure]
+    sure_price = sure.law.flips.n_params * np.log(plain.total)
+    prices = [0.0, *(noise_price(none, fit) for fit in noise), sure_price]
+    kinds = Bad.NONE, Bad.LABEL_NOISE, Bad.LABEL_NOISE, Bad.UNLIKELY_LABELS
     found = [
-        _explanation(none, Bad.NONE, 0.0),
-        *(_explanation(fit, Bad.LABEL_NOISE, noise_price(none, fit)) for fit in fits),
-        _explanation(sure, Bad.UNLIKELY_LABELS, sure.law.flips.n_params * np.log(plain.total)),
+        LabelExplanation(
+            good=Good.PLAIN,
+            bad=bad,
+            log_likelihood=float(fit.value.log_likelihood),
+            # The prior of its coefficients is a part of its cost.
+            penalty=price - 2.0 * float(fit.value.log_prior),
+            eps=fit.eps,
+            prob_bad=fit.prob_bad(),
+            theta=fit.theta,
+            flips=fit.law.flips,
+            z=fit.value.z,
+        )
+        for fit, bad, price in zip(fits, kinds, prices, strict=True)
     ]
-    return sorted(found, key=lambda each: (bool(each.fit.value.mirrored), each.bic))
+    order = sorted(range(4), key=lambda i: (bool(fits[i].value.mirrored), found[i].bic))
+    return [fits[i] for i in order], [found[i] for i in order]
 
 
-def _explanation(fit: LabelFit, bad: Bad, price: float) -> LabelExplanation:
-    """Return a fit and what it says; the prior of its coefficients is a part of its cost."""
-    return LabelExplanation(
-        good=Good.PLAIN,
-        bad=bad,
-        log_likelihood=float(fit.value.log_likelihood),
-        penalty=price - 2.0 * float(fit.value.log_prior),
-        eps=fit.eps,
-        prob_bad=fit.prob_bad(),
-        fit=fit,
-    )
+def alternatives_of(
+    fits: Sequence[LabelFit], found: Sequence[LabelExplanation], design: Design
+) -> Array:
+    """Return what explanations that are nearly as good as none say of the parameters.
 
-
-def unseen_flips(found: Sequence[LabelFit]) -> tuple[Array, Array]:
-    """Return how far flips that do not show may move coefficients, and the variance they add.
-
-    Labels flipped at random shrink slopes long before there are enough of them to be told. So
-    where the first of the fits, the one chosen, has no flips, intervals are those of flips by
-    class: their center is off by a shift, and their variance larger.
+    Flipped labels shrink slopes long before there are enough of them to be told. So where no
+    labels are called flipped, intervals have to allow for it.
 
     Returns
     -------
-    shift : ndarray, shape (k,)
-    added : ndarray, shape (k, k)
+    ndarray, shape (m, 2, k)
+        Differences from the parameters without flips, and the variance that flips add.
     """
-    chosen, k = found[0], found[0].law.n_coef
-    noise = next(fit for fit in found if fit.law.flips == BY_CLASS)
-    if chosen.law.flips != NO_FLIPS or noise.value.mirrored or not noise.converged:
-        return np.zeros(k), np.zeros((k, k))
-    values, axes = np.linalg.eigh(noise.variance[:k, :k] - chosen.variance)
-    return noise.theta - chosen.theta, (axes * np.maximum(values, 0.0)) @ axes.T
+    none, k = fits[0], fits[0].law.n_coef
+    differences = [np.empty((0, 2, len(design.to_params(none.theta))))]
+    for fit, each in zip(fits[1:], found[1:], strict=True):
+        sound = fit.converged and not fit.value.mirrored
+        if found[0].bad is Bad.NONE and sound and each.bic - found[0].bic < STRONG:
+            added = fit.variance[:k, :k] - none.variance
+            variance = np.diag(design.to_params(design.to_params(added).T))
+            shift = design.to_params(fit.theta - none.theta)
+            differences.append(np.array([[shift, np.maximum(variance, 0.0)]]))
+    return np.concatenate(differences)
 
 
 def noise_price(none: LabelFit, noise: LabelFit) -> float:
@@ -299,59 +300,52 @@ def noise_price(none: LabelFit, noise: LabelFit) -> float:
     return max(float(bounded), float(chdtri(d, 2.0 * LEVEL)))
 
 
+@dataclass(frozen=True, eq=False)
 class LabelSearch:
     """Fits of labels under several kinds of flips, each from the start that leads highest.
 
-    Parameters
+    Attributes
     ----------
     plain : FlippedLabels
         The rows, in memory, without flips.
-    columns : ndarray, shape (n, k)
-        The design in the units of the data.
-    thetas : sequence of ndarray, shape (k,)
+    few : FlippedLabels
+        Those on which starts are tried.
+    columns : ndarray, shape (m, k)
+        The design of these in the units of the data.
+    thetas : tuple of ndarray, shape (k,)
         Coefficients to start from; fits to the rows with the most central predictors are others.
-    near : sequence of LabelExplanation
+    known : dict of LabelExplanation
         Explanations at another bound. Fits start from these alone, where that leads anywhere.
     """
 
-    def __init__(
-        self,
-        plain: FlippedLabels,
-        columns: Array,
-        thetas: Sequence[Array],
-        near: Sequence[LabelExplanation],
-    ) -> None:
-        self.plain, self.thetas = plain, thetas
-        self.few, self.few_columns = some_rows(plain, columns, TRIAL_ROWS)
-        self.near = {each.bad: each for each in near}
+    plain: FlippedLabels
+    few: FlippedLabels
+    columns: Array
+    thetas: tuple[Array, ...]
+    known: Mapping[Bad, LabelExplanation]
 
     @cached_property
     def starts(self) -> Array:
         """Coefficients to start from, shape (m, k)."""
-        spread = clipped_spread(self.few_columns, self.few.counts)
-        rows = self.few_columns[:, spread > 0]
-        distance = np.sum(
-            ((rows - median_under(rows, self.few.counts)) / spread[spread > 0]) ** 2, axis=1
-        )
+        few, spread = self.few, clipped_spread(self.columns, self.few.counts)
+        rows = self.columns[:, spread > 0] / spread[spread > 0]
+        distance = np.sum((rows - median_under(rows, few.counts)) ** 2, axis=1)
         central = []
         for share in CENTRAL_SHARES:
-            last = nearest_rows(distance, self.few.counts, share)[-1]
-            part, _ = taken_rows(
-                self.few, self.few_columns, np.flatnonzero(distance <= distance[last])
-            )
+            last = nearest_rows(distance, few.counts, share)[-1]
+            part, _ = taken_rows(few, rows, np.flatnonzero(distance <= distance[last]))
             value, _ = part.climb(np.zeros((1, part.n_coef)), TRIAL_STEPS)
             central.append(value.z[0])
         return np.array([*self.thetas, *central])
 
-    def best(self, flips: Flips) -> LabelFit:
+    def best(self, flips: Flips, kind: Bad) -> LabelFit:
         """Return the fit from the start that leads highest, on few of the rows, in a few steps.
 
         Where classes change places on the way, from the next one.
         """
         law, tried = replace(self.plain, flips=flips), replace(self.few, flips=flips)
-        known = self.near.get(Bad.UNLIKELY_LABELS if flips.steepness else Bad.LABEL_NOISE)
-        if known is not None:
-            fit = law.fit(known.rates_of(flips))
+        if kind in self.known:
+            fit = law.fit(self.known[kind].as_start(flips))
             if fit.converged and not fit.value.mirrored:
                 return fit
         starts = [
@@ -360,20 +354,20 @@ class LabelSearch:
             for share in START_SHARES
         ]
         trials, _ = tried.climb(np.array(starts), TRIAL_STEPS)
-        found = []
-        for i in np.lexsort([-trials.penalized, trials.mirrored]):
-            found.append(law.fit(trials.z[i]))
-            if not found[-1].value.mirrored:
-                return found[-1]
-        return found[0]
+        order = np.lexsort([-trials.penalized, trials.mirrored])
+        best = law.fit(trials.z[order[0]])
+        if not best.value.mirrored:
+            return best
+        ends, converged = law.climb(trials.z[order], law.steps)
+        i = int(np.argmin(ends.mirrored))
+        return LabelFit(law, ends.at(i), bool(converged[i]))
 
     def steepest(self) -> LabelFit:
         """Return the best fit of flips where the model is sure, at one end or both."""
-        known = self.near.get(Bad.UNLIKELY_LABELS)
-        kinds = (
-            [Flips(ways, STEEPNESS) for ways in ENDS] if known is None else [known.fit.law.flips]
-        )
-        fits = [self.best(flips) for flips in kinds]
+        kinds, sure = [Flips(ways, STEEPNESS) for ways in ENDS], Bad.UNLIKELY_LABELS
+        if sure in self.known:
+            kinds = [self.known[sure].flips]
+        fits = [self.best(flips, sure) for flips in kinds]
         best = max(fits, key=preference)
         # Flips at both ends with none at one of them are those at the other, up to rounding.
         tied = [fit for fit in fits if not fit.value.penalized < best.value.penalized - TIED]

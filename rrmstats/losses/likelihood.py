@@ -39,7 +39,6 @@ from rrmstats.losses.likelihood_laws import (
     batch_fits,
     batch_slices,
 )
-from rrmstats.losses.likelihood_rows import LawRows, LawSample, law_fit
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.numerical import (
     IMPROVING_STEPS,
@@ -47,6 +46,7 @@ from rrmstats.losses.numerical import (
     NumericalProblem,
     with_infinite_losses,
 )
+from rrmstats.losses.tilted_rows import LawRows, LawSample, law_fit
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
@@ -228,8 +228,14 @@ class LikelihoodProblem(NumericalProblem):
         design, offset = Design(exog), self.likelihood.offset
         plain = LogisticProblem(self.likelihood.endog, design.exog)
         start = design.from_params(first.params)
-        found = explained_labels(plain, design, exog, first.setting, start, offset)
-        params = design.to_params(found.fit.theta)
+        found = explained_labels(plain, design, exog, first, start, offset)
+        params, told = design.to_params(found.fit.theta), found.explained
+        listed = tuple(
+            replace(each, theta=design.to_params(each.theta))
+            for each in told.explanations
+            if each.theta is not None
+        )
+        found = replace(found, explained=replace(told, explanations=listed))
         sized = first.solution.lambda_ > LEAST_LAMBDA or not found.separated
         moves = Moves(
             first.wnobs * design.to_params(found.moves.T).T,

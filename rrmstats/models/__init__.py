@@ -4,12 +4,11 @@ from rrmstats.models.base import RRMModel
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.components import RRMPCA
 from rrmstats.models.covariance import RRMCov
-from rrmstats.models.generalized import RRMGLM
+from rrmstats.models.generalized import RRMGLM, RRMPoisson
 from rrmstats.models.likelihood import RRMLikelihood, robustify
 from rrmstats.models.linear import RRMOLS
 from rrmstats.models.logistic import RRMLogit
 from rrmstats.models.own_loss import RRMCustom, custom, robust_weights
-from rrmstats.models.poisson_counts import RRMPoisson
 
 __all__ = [
     "RRMGLM",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,8 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         return self._offset_exposure
 
     @property
-    def _incomparable(self) -> str:
+    def incomparable(self) -> str:
+        """Why fits with different bounds cannot be told apart; empty where they can."""
         family = self.family
         if isinstance(family, families.Binomial) and not is_logit(family.link):
             labels = (self.endog == 0) | (self.endog == 1)
@@ -261,7 +263,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)
-            return np.asarray(self._with_eps_bar(0.0).fit(stability=False).params)
+            return np.asarray(self.with_eps_bar(0.0).fit(stability=False).params)
 
     def _start_theta(self, problem: GeneralizedProblem, start_params: ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)
@@ -342,3 +344,63 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
             )
         else:
             super()._warn(estimate)
+
+
+class RRMPoisson(RRMGLM):
+    """Poisson regression when some of the rows may be wrong: `RRMGLM` with a log link.
+
+    Parameters
+    ----------
+    endog : array_like, shape (n,)
+        Counts.
+    exog : array_like, shape (n, k)
+        Design. An intercept is not added; see ``statsmodels.api.add_constant``.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is maximum likelihood. By default it is
+        chosen from the data: the share of bad rows that is found, and a margin.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    offset : array_like, shape (n,), optional
+        Added to the linear predictor.
+    exposure : array_like, shape (n,), optional
+        Positive; its logarithm is added to the linear predictor.
+    freq_weights, var_weights, groups : array_like, shape (n,), optional
+        See `RRMGLM`.
+    missing : {"none", "drop", "raise"}, optional
+        What to do with missing values.
+    persist : bool or "auto", optional
+        For Dask collections; see `RRMGLM`.
+    **kwargs
+        What statsmodels' formula interface passes on, nothing else.
+
+    Examples
+    --------
+    >>> import numpy as np, statsmodels.api as sm
+    >>> from rrmstats import RRMPoisson
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(300)
+    >>> y = rng.poisson(np.exp(1 + 0.5 * x))
+    >>> y[:20] = 100
+    >>> RRMPoisson(y, sm.add_constant(x), eps_bar=0.1).fit().params.round(1)
+    array([1. , 0.5])
+    """
+
+    def __init__(
+        self,
+        endog: ArrayLike,
+        exog: ArrayLike | None = None,
+        eps_bar: float | str = "auto",
+        **kwargs: Any,
+    ) -> None:
+        if "family" in kwargs:
+            raise TypeError("RRMPoisson has no family=; use RRMGLM for another family or link")
+        super().__init__(endog, exog, eps_bar, family=families.Poisson(), **kwargs)
+        self._init_keys = [key for key in self._init_keys if key != "family"]
+
+
+# What `help` shows: the arguments of `RRMGLM` without the family.
+RRMPoisson.__init__.__signature__ = signature(RRMGLM.__init__).replace(  # type: ignore[attr-defined]
+    parameters=[
+        each for each in signature(RRMGLM.__init__).parameters.values() if each.name != "family"
+    ]
+)

@@ -25,13 +25,14 @@ from rrmstats.models.base import RRMModel, same_signature
 from rrmstats.models.checks import AUTO, EPS_BAR_MAX, check_freq_weights, checked_bound
 from rrmstats.models.likelihood_parts import (
     ModelFunctions,
+    depends_on_dispersion,
     detached,
+    largest_of,
     likelihood_of,
     parameter_names,
     part_of,
     pilot,
 )
-from rrmstats.models.saturation import depends_on_dispersion, largest_of
 from rrmstats.results.likelihood import RRMLikelihoodResults, RRMLikelihoodResultsWrapper
 
 if TYPE_CHECKING:
@@ -228,7 +229,8 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         return params
 
     @cached_property
-    def _incomparable(self) -> str:
+    def incomparable(self) -> str:
+        """Why fits with different bounds cannot be told apart; empty where they can."""
         likelihood = self._problem_aside(self.start).likelihood
         labels = likelihood.classes and likelihood.logit is None
         if likelihood.law is not None and not labels:

@@ -1,4 +1,8 @@
-"""Statsmodels' likelihood models as the losses know them: functions of one flat vector."""
+"""Statsmodels' likelihood models as the losses know them: functions of one flat vector.
+
+Those whose likelihoods have closed forms, the largest log-likelihood that a response could have,
+and the laws of responses: `get_distribution`, or predicted classes.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +13,51 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
+from scipy.special import betaln, digamma, expit, gammaln, logit, xlog1py, xlogy
 from statsmodels.discrete.count_model import (
+    GenericZeroInflated,
     ZeroInflatedGeneralizedPoisson,
+    ZeroInflatedNegativeBinomialP,
+    ZeroInflatedPoisson,
 )
 from statsmodels.discrete.discrete_model import (
     BinaryModel,
+    CountModel,
     GeneralizedPoisson,
     Logit,
     MNLogit,
     NegativeBinomial,
+    NegativeBinomialP,
+    Poisson,
     Probit,
 )
+from statsmodels.genmod.families import links
 from statsmodels.miscmodels.ordinal_model import OrderedModel
+from statsmodels.othermod.betareg import BetaModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
-from rrmstats.losses.likelihood_laws import ClosedLaw, Likelihood, own_fit
-from rrmstats.models.closed_forms import (
-    added_offset,
-    closed_form,
-    lower_bounds,
-    ordered_scores,
-    rough_start,
+from rrmstats.losses.likelihood_laws import (
+    BetaKernel,
+    ClosedLaw,
+    CountKernel,
+    CountLaw,
+    GeneralizedPoissonKernel,
+    LabelLaw,
+    Law,
+    Likelihood,
+    NegativeBinomialKernel,
+    PoissonKernel,
+    ProbitKernel,
+    ShareLaw,
+    ZeroInflatedKernel,
+    counts_worth_a_term,
+    own_fit,
+    probability_nodes,
 )
-from rrmstats.models.response_laws import CLASSES, kinds_of, law_of
-from rrmstats.models.saturation import largest_of
+
+#: Largest log-likelihoods of responses (..., n).
+Largest = Callable[[Array], Array]
 
 GENERALIZED = (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)
 # Difference of a function from what it must equal, relative to its size, that is no rounding.
@@ -46,6 +70,26 @@ PILOT_STEPS = 500
 OPTIMIZERS: tuple[dict[str, Any], ...] = (
     *({}, {"method": "newton"}, {"method": "bfgs"}, {"method": "nm"}),
 )
+# Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
+LEAST_ALPHA = 1e-6
+# Predictors of a share of added zeros of about 1e-9, which is none.
+LEAST_LOGIT, LEAST_PROBIT = -20.0, -6.0
+# Dispersion and predictor of a share of zeros from which a fit starts where statsmodels fails.
+START_ALPHA, START_INFLATION = 0.1, -1.0
+# Variances of statsmodels' negative binomial models: mu + alpha mu^power.
+POWERS = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}
+# Logarithms around that of a count within which the mean of largest likelihood lies.
+AROUND = 6.0
+# Logits of a mean where its search starts and ends; number of its steps, and size of the last.
+START_LOGIT, FARTHEST_LOGIT = 5.0, 40.0
+BETA_STEPS, BETA_TOL = 30, 1e-6
+# Steps of a golden section, which shrink an interval by 0.618 each.
+GOLDEN_STEPS = 45
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+# Models whose predictions are the probabilities of classes, numbered from zero.
+CLASSES = (MNLogit, OrderedModel)
+# Classes, and counts above zero, are kinds that a fit must keep some of, up to so many.
+MOST_KINDS = 20
 
 
 class ModelFunctions:
@@ -339,3 +383,352 @@ def _checked_hessian(
     wanted = differences(lambda t: weights @ functions.scores(t), theta, unit)
     near = np.allclose(found, wanted, rtol=DIFFERENT, atol=DIFFERENT * np.abs(wanted).max())
     return functions.hessian if near else None
+
+
+def closed_form(model: Any) -> ClosedLaw | None:
+    """Return the likelihood of a model in closed form; None where there is none."""
+    endog = np.asarray(model.endog, dtype=float)
+    if isinstance(model, BetaModel):
+        if type(model.link) is not links.Logit or type(model.link_precision) is not links.Log:
+            return None
+        both = (np.asarray(model.exog, float), np.asarray(model.exog_precision, float))
+        return ShareLaw(BetaKernel(), endog, both, (0.0, 0.0))
+    if isinstance(model, Probit):
+        if not np.isin(endog, (0.0, 1.0)).all():
+            return None
+        return LabelLaw(
+            ProbitKernel(), endog, (np.asarray(model.exog, float),), (added_offset(model),)
+        )
+    main = model.model_main if isinstance(model, GenericZeroInflated) else model
+    kernel = _count_kernel(main)
+    if kernel is None:
+        return None
+    designs: list[Array] = [np.asarray(main.exog, dtype=float)]
+    offsets: list[Array | float] = [added_offset(main)]
+    if has_alpha(main):
+        designs.append(np.ones((len(endog), 1)))
+        offsets.append(0.0)
+    if main is not model:
+        kernel = ZeroInflatedKernel(kernel, model.inflation == "probit")
+        designs.insert(0, np.asarray(model.exog_infl, dtype=float))
+        offsets.insert(0, 0.0)
+    return CountLaw(kernel, endog, tuple(designs), tuple(offsets))
+
+
+def rough_start(form: ClosedLaw) -> Array:
+    """Return parameters whose predictors are about those of the responses, shape (k,)."""
+    y = form.endog
+    if isinstance(form, ShareLaw):
+        wanted = [logit(np.clip(y, START_ALPHA, 1.0 - START_ALPHA)), np.full(len(y), 2.0)]
+    elif isinstance(form, LabelLaw):
+        wanted = [2.0 * y - 1.0]
+    else:
+        inflated = isinstance(form.kernel, ZeroInflatedKernel)
+        wanted = [np.full(len(y), START_INFLATION)] if inflated else []
+        wanted += [np.log(y + 0.5), np.full(len(y), START_ALPHA)]
+    parts = [
+        np.linalg.lstsq(design, aim - offset, rcond=None)[0]
+        for design, offset, aim in zip(form.designs, form.offsets, wanted, strict=False)
+    ]
+    start = np.concatenate(parts)
+    if isinstance(form, LabelLaw):
+        # Short enough that statsmodels' probabilities of labels are all above its least one.
+        start = start / max(1.0, float(np.abs(form.predictors(start)[0]).max()))
+    return start
+
+
+def lower_bounds(model: Any, k: int) -> Array:
+    """Return the least values of k parameters."""
+    least = np.full(k, -np.inf)
+    inflated = isinstance(model, GenericZeroInflated)
+    main = model.model_main if inflated else model
+    if isinstance(main, (NegativeBinomial, NegativeBinomialP)) and has_alpha(main):
+        least[-1] = LEAST_ALPHA
+    if inflated and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():
+        least[0] = LEAST_PROBIT if model.inflation == "probit" else LEAST_LOGIT
+    return least
+
+
+def has_alpha(main: Any) -> bool:
+    """Tell whether the last parameter of a model of counts is a dispersion."""
+    return isinstance(main, (NegativeBinomial, NegativeBinomialP, GeneralizedPoisson)) and (
+        getattr(main, "loglike_method", "") != "geometric"
+    )
+
+
+def variance_power(main: Any) -> float:
+    """Return the power of the mean in the variance of a negative binomial model."""
+    named = POWERS.get(getattr(main, "loglike_method", ""))
+    return float(getattr(main, "parameterization", 2)) if named is None else named
+
+
+def _count_kernel(main: Any) -> CountKernel | None:
+    if isinstance(main, Poisson):
+        return PoissonKernel()
+    if isinstance(main, (NegativeBinomial, NegativeBinomialP)):
+        return NegativeBinomialKernel(variance_power(main), None if has_alpha(main) else 1.0)
+    if isinstance(main, GeneralizedPoisson):
+        return GeneralizedPoissonKernel(float(main.parameterization))
+    return None
+
+
+def added_offset(main: Any) -> Array | float:
+    """Return what is added to the linear predictor of a model of counts or labels."""
+    given = [getattr(main, name, None) for name in ("offset", "exposure")]
+    return sum((np.asarray(value, float) for value in given if value is not None), 0.0)
+
+
+def ordered_scores(model: Any, theta: Array) -> Array:
+    """Return the scores of an `OrderedModel`, thresholds among them, shape (n, k)."""
+    with np.errstate(all="ignore"):
+        thresholds = model.transform_threshold_params(theta)
+        linear, level = model._linpred(theta), np.asarray(model.endog, dtype=int)
+        low, high = thresholds[level] - linear, thresholds[level + 1] - linear
+        bells = np.stack([model.pdf(high), -model.pdf(low)]) / model.prob(low, high)
+    levels = len(thresholds) - 2
+    # Slopes in the thresholds, of which parameters after the first are logarithms of increments.
+    above = np.arange(levels) == level[:, None]
+    below = np.arange(levels) == level[:, None] - 1
+    by_threshold = above * bells[0][:, None] + below * bells[1][:, None]
+    increments = np.r_[1.0, np.exp(theta[len(theta) - levels + 1 :])]
+    by_rest = np.cumsum(by_threshold[:, ::-1], axis=1)[:, ::-1] * increments
+    if model.exog is None:
+        return by_rest
+    return np.hstack([-bells.sum(axis=0)[:, None] * np.asarray(model.exog, float), by_rest])
+
+
+def largest_of(model: Any, theta: Array) -> Largest | None:
+    """Return the largest log-likelihoods of responses, over all means at a given dispersion.
+
+    Parameters
+    ----------
+    model : statsmodels model
+    theta : ndarray, shape (k,)
+        Parameters; those of the dispersion are taken as given.
+
+    Returns
+    -------
+    callable or None
+        Takes responses of shape (..., n); None where the model is not known.
+    """
+    if isinstance(model, (BinaryModel, MNLogit, OrderedModel)):
+        return zeros
+    found = _counts(model, theta)
+    if found is not None:
+        return found
+    if isinstance(model, BetaModel):
+        precision = np.asarray(model.predict(theta, which="precision"), dtype=float)
+        return partial(largest_beta, precision=precision)
+    return None
+
+
+def depends_on_dispersion(model: Any) -> bool:
+    """Tell whether the largest log-likelihoods depend on parameters that are estimated."""
+    if isinstance(model, (BinaryModel, MNLogit, OrderedModel, ZeroInflatedPoisson)):
+        return False
+    if getattr(model, "loglike_method", "") == "geometric":
+        return False
+    return not isinstance(model, Poisson)
+
+
+def _counts(model: Any, theta: Array) -> Largest | None:
+    """Return the largest log-likelihoods of counts; zeros alone have probability one."""
+    if isinstance(model, (Poisson, ZeroInflatedPoisson)):
+        return largest_poisson
+    kinds = (NegativeBinomial, NegativeBinomialP, ZeroInflatedNegativeBinomialP)
+    if isinstance(model, kinds):
+        main = getattr(model, "model_main", model)
+        alpha = float(theta[-1]) if has_alpha(main) else 1.0
+        return partial(largest_negative_binomial, alpha=alpha, power=variance_power(main))
+    if isinstance(model, (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)):
+        main = getattr(model, "model_main", model)
+        power = float(main.parameterization)
+        return partial(largest_generalized_poisson, alpha=float(theta[-1]), power=power)
+    return None
+
+
+def zeros(y: Array) -> Array:
+    """Return zeros: a class may have probability one."""
+    return np.zeros(np.shape(y))
+
+
+def largest_poisson(y: Array) -> Array:
+    """Return the log-probabilities of counts whose means they are."""
+    return xlogy(y, y) - y - gammaln(y + 1.0)
+
+
+def largest_negative_binomial(y: Array, alpha: float, power: float) -> Array:
+    """Return the largest log-probabilities of counts with variance mu + alpha mu^power."""
+    return _over_means(y, NegativeBinomialKernel(power), alpha)
+
+
+def largest_generalized_poisson(y: Array, alpha: float, power: float) -> Array:
+    """Return the largest log-probabilities of counts of a generalized Poisson distribution."""
+    return _over_means(y, GeneralizedPoissonKernel(power), alpha)
+
+
+def _over_means(
+    y: Array, kernel: NegativeBinomialKernel | GeneralizedPoissonKernel, alpha: float
+) -> Array:
+    """Return the largest values over the means, found once for each count that occurs."""
+    counts, place = np.unique(y, return_inverse=True)
+    found, given = np.zeros(len(counts)), np.array(alpha)
+    some = counts > 0
+
+    def value(log_mean: Array) -> Array:
+        density = kernel.log_density(counts[some], log_mean, given)
+        return np.nan_to_num(density, nan=-np.inf, neginf=-np.inf)
+
+    middle = np.log(counts[some])
+    with np.errstate(all="ignore"):
+        found[some] = highest(value, middle - AROUND, middle + AROUND)
+    return found[place].reshape(np.shape(y))
+
+
+def largest_beta(y: Array, precision: Array) -> Array:
+    """Return the largest log-densities of shares over the means of a beta distribution.
+
+    Newton's method on the logit of the mean m, whose equation at precision p is
+    ``digamma(m p) - digamma((1 - m) p) = logit(y)``.
+    """
+    with np.errstate(all="ignore"):
+        target = logit(y)
+        t = np.clip(target, -START_LOGIT, START_LOGIT)
+        for _ in range(BETA_STEPS):
+            mean, rest = expit(t), expit(-t)
+            gap = digamma(mean * precision) - digamma(rest * precision) - target
+            bend = _trigamma(mean * precision) + _trigamma(rest * precision)
+            step = -gap / (bend * precision * mean * rest)
+            t = np.clip(t + np.clip(step, -2.0, 2.0), -FARTHEST_LOGIT, FARTHEST_LOGIT)
+            if np.nanmax(np.abs(step)) < BETA_TOL:
+                break
+        a, b = expit(t) * precision, expit(-t) * precision
+        return np.asarray(xlogy(a - 1.0, y) + xlog1py(b - 1.0, -y) - betaln(a, b))
+
+
+def _trigamma(x: Array) -> Array:
+    """Return the slope of digamma by differences: scipy's polygamma takes five times as long."""
+    return (digamma(1.0001 * x) - digamma(0.9999 * x)) / (0.0002 * x)
+
+
+def highest(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Return the largest values of functions with one peak each, by golden sections.
+
+    Parameters
+    ----------
+    function : callable
+        Takes an array of the shape of `low` and returns one.
+    low, high : ndarray
+        Bounds within which the peaks lie.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.models.likelihood_parts import highest
+    >>> peaks = np.array([1.0, 2.5])
+    >>> highest(lambda t: peaks - (t - peaks) ** 2, np.zeros(2), np.full(2, 9.0)).round(6)
+    array([1. , 2.5])
+    """
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(GOLDEN_STEPS):
+        up = at_right > at_left
+        low, high = np.where(up, left, low), np.where(up, high, right)
+        new = np.where(up, low + GOLDEN * (high - low), high - GOLDEN * (high - low))
+        at_new = function(new)
+        left, right = np.where(up, right, new), np.where(up, new, left)
+        at_left, at_right = np.where(up, at_right, at_new), np.where(up, at_new, at_left)
+    return np.maximum(at_left, at_right)
+
+
+class ClassLaw:
+    """Classes with the probabilities that a model predicts."""
+
+    def __init__(self, functions: ModelFunctions) -> None:
+        self._functions = functions
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return the classes, shape (m, 1), each of which counts once."""
+        classes = np.arange(float(self._functions.predict(theta).shape[1]))[:, None]
+        return classes, np.zeros_like(classes)
+
+    def log_density(self, theta: Array, y: Array) -> Array:
+        """Return the log-probabilities of classes, shape (m, n)."""
+        chances = self._functions.predict(theta)
+        rows = np.arange(len(chances))
+        return np.log(chances[rows, np.asarray(y, dtype=int)])
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, None]:
+        """Return the derivatives of the log-probabilities, shape (k, m, n)."""
+        return differences(lambda at: self.log_density(at, y), theta, unit), None
+
+
+class FrozenLaw:
+    """The frozen distribution of scipy that a model returns."""
+
+    def __init__(self, functions: ModelFunctions) -> None:
+        self._functions = functions
+
+    def frozen(self, theta: Array) -> Any:
+        """Return the distributions of all rows in one object."""
+        return self._functions.model.get_distribution(self._functions.shaped(theta))
+
+    def log_density(self, theta: Array, y: Array) -> Array:
+        """Return the log-densities or log-probabilities of responses, shape (m, n)."""
+        with np.errstate(all="ignore"):
+            law = self.frozen(theta)
+            return np.asarray(law.logpmf(y) if is_discrete(law) else law.logpdf(y), dtype=float)
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, None]:
+        """Return the derivatives of the log-densities, shape (k, m, n)."""
+        return differences(lambda at: self.log_density(at, y), theta, unit), None
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return responses, and logarithms of what their densities count."""
+        with np.errstate(all="ignore"):
+            law, n = self.frozen(theta), len(self._functions.model.endog)
+            if not is_discrete(law):
+                at, weight = probability_nodes()
+                y = np.asarray(law.ppf(np.broadcast_to(at[:, None], (len(at), n))), dtype=float)
+                return y, np.log(weight)[:, None] - law.logpdf(y)
+            mean, variance = (
+                np.broadcast_to(np.asarray(each, dtype=float), (n,))
+                for each in (law.mean(), law.var())
+            )
+            return counts_worth_a_term(mean, variance, law.logpmf)
+
+
+def is_discrete(law: Any) -> bool:
+    """Tell whether a frozen distribution is one of whole numbers."""
+    return hasattr(law, "logpmf") and not hasattr(getattr(law, "dist", law), "logpdf")
+
+
+def law_of(model: Any, functions: ModelFunctions, theta: Array) -> Law | None:
+    """Return the law of the responses, where the model has one for each row.
+
+    It must give the responses of the data the likelihood that the model gives them.
+    """
+    if isinstance(model, CLASSES):
+        return ClassLaw(functions)
+    if not hasattr(model, "get_distribution"):
+        return None
+    law = FrozenLaw(functions)
+    endog = np.asarray(model.endog, dtype=float)
+    try:
+        found = law.log_density(theta, endog[None])
+    except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError):
+        return None
+    if found.shape != (1, len(endog)):
+        return None
+    same = np.allclose(found[0], functions.log_likelihood(theta), rtol=1e-6, atol=1e-6)
+    return law if same else None
+
+
+def kinds_of(model: Any, endog: Array) -> tuple[np.ndarray, ...]:
+    """Return the kinds of rows of which a fit must keep some: classes, and counts above zero."""
+    if isinstance(model, CountModel):
+        return (endog > 0,) if (endog > 0).any() else ()
+    if isinstance(model, (*CLASSES, BinaryModel)):
+        levels = np.unique(endog)
+        return tuple(endog == level for level in levels) if len(levels) <= MOST_KINDS else ()
+    return ()

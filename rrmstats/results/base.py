@@ -29,6 +29,7 @@ from rrmstats.results.explanations import (
     ANOTHER_MINIMUM,
     AT_BOUND,
     AT_LARGEST,
+    UNSEEN_FLIPS,
     ChosenExplanation,
     ExplainedDistances,
     Wording,
@@ -43,7 +44,7 @@ from rrmstats.results.inference import (
     Replicates,
     checked_level,
     nested_restriction,
-    shifted_intervals,
+    reaching,
 )
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.stability import Stability, listed
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step (steps=2) wins them back."
-UNSEEN_FLIPS = "Standard errors and intervals allow for random flips that do not show."
 # Difference in BIC below which two explanations are about as good (Kass and Raftery, 1995), and
 # the level at which terms are significant.
 CLOSE, SIGNIFICANT = 2.0, 0.05
@@ -157,6 +157,8 @@ class RRMResults(LikelihoodModelResults):
     )
     _default_use_t: ClassVar[bool] = False
     _title: ClassVar[str] = "Robust Risk Minimization Results"
+    #: Whether parameters have standard errors, and whether a hyperplane stopped their fit.
+    _has_errors, _separated = True, False
     #: Arrays that the wrapper labels by row and by parameter.
     _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "relative_weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
@@ -180,7 +182,8 @@ class RRMResults(LikelihoodModelResults):
             self._unit, self._design_effect = "group", estimate.effect
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
-        self._interval_shift, explained = estimate.interval_shift, estimate.explained
+        self._alternatives = estimate.alternatives
+        explained = estimate.explained
         self._other_minimum = explained is not None and explained.other_minimum
         if explained is not None:
             self.prob_bad = self._spread_over_rows(explained.chosen.prob_bad)
@@ -316,8 +319,7 @@ class RRMResults(LikelihoodModelResults):
         -------
         ndarray, shape (k, 2)
             Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals. Those
-            of labels are not centered at the parameters where flips that do not show may have
-            shrunk these.
+            of labels reach further from zero where flips that do not show may have shrunk slopes.
 
         Examples
         --------
@@ -328,10 +330,9 @@ class RRMResults(LikelihoodModelResults):
         >>> bool(low < res.params["log_te"] < high)
         True
         """
-        if self.bootstrap is not None:
+        if self.bootstrap is not None and self._has_errors:
             return self.bootstrap.intervals(np.asarray(self.params), alpha)
-        ends, shift = super().conf_int(alpha), self._interval_shift
-        return ends if shift is None else shifted_intervals(ends, self.bse, shift)
+        return reaching(super().conf_int(alpha), np.asarray(self.bse), self._alternatives)
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed.
@@ -374,9 +375,11 @@ class RRMResults(LikelihoodModelResults):
 
     def _notes(self) -> list[str]:
         """Return what to know of the fit, what matters most first."""
-        notes = [] if self.converged else ["The fit did not converge; raise maxiter."]
+        done = self.converged or self._separated
+        notes = [] if done else ["The fit did not converge; raise maxiter."]
         notes += [*self._group_notes(), *self._story_notes(), *self._bound_notes()]
-        notes.append(self._inference.describe())
+        if self._has_errors:
+            notes.append(self._inference.describe())
         if self.steps == 2 and (self.explanation is None or self.eps_bar > 0):
             minimum = f" {ANOTHER_MINIMUM}" if self._other_minimum else ""
             notes.append(f"{FIRST_IS_KEPT}{minimum}")
@@ -392,8 +395,10 @@ class RRMResults(LikelihoodModelResults):
             return []
         if self.eps_bar == 0:
             return [self.explanation.sentence]
-        allows = self._interval_shift is not None and self.eps_hat == 0
-        notes = [f"{self.explanation.sentence} {UNSEEN_FLIPS if allows else CONDITIONAL}"]
+        given = (
+            (UNSEEN_FLIPS if len(self._alternatives) else CONDITIONAL) if self._has_errors else ""
+        )
+        notes = [f"{self.explanation.sentence} {given}".strip()]
         if at_bound(self.eps_hat, self.eps_bar):
             notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
         return [*notes, self._rival_note] if self._rival_note else notes
@@ -752,7 +757,7 @@ class RRMResults(LikelihoodModelResults):
         if not self.model._in_partitions:
             return self
         model, estimate = self.model._on_sample(self._estimate)
-        return model._results(estimate, self._inference)
+        return model.results_of(estimate, self._inference)
 
     def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, pd.Index | None]:
         """Return rows of the design, those of the fit where none are given, and their labels."""
@@ -926,7 +931,7 @@ class RRMResults(LikelihoodModelResults):
         """The groups in the place of rows; None without groups."""
         if self.model.groups is None or self.weights is None:
             return None
-        groups, labels = self.model._grouped
+        groups, labels = self.model.numbered_groups
         weights = np.zeros(groups.count)
         np.add.at(weights, groups.codes, np.asarray(self.weights))
         base = groups.sizes / groups.sizes.sum()
@@ -1025,7 +1030,7 @@ class RRMResults(LikelihoodModelResults):
         >>> int(table.index[0]), int(table["rows"].iloc[0])
         (7, 10)
         """
-        view, codes = self._groups(), self.model._grouped[0].codes
+        view, codes = self._groups(), self.model.numbered_groups[0].codes
         table = Table(
             {
                 "rows": np.bincount(codes),

@@ -17,13 +17,14 @@ from rrmstats.core.block_array import row_map
 from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad
-from rrmstats.losses.components import ComponentsEstimate, ExplainedComponents, flat_rows
-from rrmstats.losses.covariance import ExplainedCovariance
-from rrmstats.losses.explained_densities import (
+from rrmstats.losses.components import (
+    ComponentsEstimate,
+    ExplainedComponents,
+    flat_rows,
     plane_densities,
     plane_distances,
-    scatter_densities,
 )
+from rrmstats.losses.covariance import ExplainedCovariance, scatter_densities
 from rrmstats.losses.matrices import MAD_UNIT, lengths, weighted_median
 from rrmstats.results.base import SECOND_STEP, drawn
 from rrmstats.results.explanations import ExplainedDistances

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,12 @@ from rrmstats.core.entropy import Array
 from rrmstats.losses.covariance import (
     CovarianceEstimate,
     ExplainedCovariance,
+    Hyperplane,
+    ScatterProblem,
     consistent_scatter,
+    scatter_densities,
 )
-from rrmstats.losses.explained_densities import scatter_densities
 from rrmstats.losses.matrices import lengths, mahalanobis
-from rrmstats.losses.scatter import ScatterProblem
 from rrmstats.results.base import SECOND_STEP, RRMResults, drawn
 from rrmstats.results.explanations import ExplainedDistances
 from rrmstats.results.inference import Inference
@@ -30,33 +31,6 @@ from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
 from rrmstats.results.summary import number_table
 from rrmstats.results.wrapper import wrapper_of
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hyperplane:
-    """The hyperplane ``normal @ z = offset`` on which an exact fit lies.
-
-    Attributes
-    ----------
-    normal : ndarray or Series, shape (d,)
-        Unit vector orthogonal to the hyperplane.
-    offset : float
-    count : int
-        Observations on it.
-
-    Examples
-    --------
-    >>> import numpy as np, rrmstats
-    >>> z = np.random.default_rng(0).standard_normal((40, 2))
-    >>> z[:30, 1] = 2 * z[:30, 0]
-    >>> plane = rrmstats.RRMCov(z, eps_bar=0.3).fit().hyperplane
-    >>> plane.count, bool(abs(plane.normal @ [1, 2]) < 1e-6)
-    (30, True)
-    """
-
-    normal: Labeled
-    offset: float
-    count: int
 
 
 class RRMCovResults(MultivariateResults):
@@ -98,14 +72,11 @@ class RRMCovResults(MultivariateResults):
         super().__init__(model, estimate, inference, first_step)
         self._mean, self._cov, self._raw_cov = estimate.mean, estimate.cov, estimate.raw_cov
         self._tied = estimate.tied
-        self.hyperplane: Hyperplane | None = None
-        plane = estimate.plane
-        self._plane_width = 0.0 if plane is None else plane.width
-        if plane is not None:
-            self.hyperplane = Hyperplane(
-                self._by_variable(plane.normal), plane.offset, plane.count
-            )
-        self.singular = plane is not None
+        self.hyperplane: Hyperplane | None = estimate.plane
+        if self.hyperplane is not None:
+            normal = self._by_variable(self.hyperplane.normal)
+            self.hyperplane = replace(self.hyperplane, normal=normal)
+        self.singular = self.hyperplane is not None
 
     plot_distances = drawn(plotting.plot_distances)
     plot_ellipse = drawn(plotting.plot_ellipse)
@@ -178,7 +149,7 @@ class RRMCovResults(MultivariateResults):
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)
             off = np.abs(values @ normal - self.hyperplane.offset)
-            distance = np.where(off > self._plane_width, np.inf, distance)
+            distance = np.where(off > self.hyperplane.width, np.inf, distance)
         return distance
 
     @property

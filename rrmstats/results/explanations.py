@@ -130,12 +130,34 @@ AT_LARGEST = (
     "rows): the fit may describe a minority of them. Look at the data, or use a model that fits "
     "more of the rows."
 )
-DIRECTION_ONLY = (
-    "A hyperplane separates the labels that are not called flipped: only the direction of the "
-    "coefficients is identified, not their size, so that there are no standard errors, tests or "
-    "intervals. Lower eps_bar."
+UNSEEN_FLIPS = (
+    "Flips that do not show would have shrunk the coefficients: intervals reach as far from zero "
+    "as under explanations that are nearly as good; see explanations."
 )
 ANOTHER_MINIMUM = "The second step follows another minimum of the risk than the first."
+
+
+def separated_note(bad_of_all: tuple[float, float] | None, eps_bar: float) -> str:
+    """Return what to know where a hyperplane separates the labels that are not flagged.
+
+    Parameters
+    ----------
+    bad_of_all : tuple of float, or None
+        How many labels are flagged, and of how many; None in a first step.
+    eps_bar : float
+    """
+    flagged = bad_of_all is not None and bad_of_all[0] > 0
+    if eps_bar == 0:
+        advice = "Maximum likelihood has no finite estimate; one with eps_bar > 0 is finite."
+    elif flagged:
+        advice = "A smaller eps_bar may tell it."
+    else:
+        advice = "Their prior sets it; more rows or fewer predictors may tell it."
+    return (
+        f"A hyperplane separates the labels{' that are not called flipped' if flagged else ''}: "
+        "only the direction of the coefficients is identified, not their size, so that there are "
+        f"no standard errors, tests or intervals. {advice}"
+    )
 
 
 class ChosenExplanation(str):
@@ -214,8 +236,8 @@ def described(
         text = wording.get(good, GOOD_ROWS[good])
     else:
         text = ONE_BAD if _one_is_bad(explanation) else wording.get(bad, BAD_ROWS[bad])
-        beside = f" {wording[good]}" if good in wording and good is not Good.PLAIN else ""
-        text += beside or BESIDE_BAD_ROWS[good]
+        own = good is Good.OVERDISPERSED and good in wording
+        text += f" {wording[good]}" if own else BESIDE_BAD_ROWS[good]
         if eps_bar is not None and at_bound(explanation.eps, eps_bar):
             for exact, least in AT_LEAST.items():
                 text = text.replace(exact, least)

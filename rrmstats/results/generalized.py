@@ -21,9 +21,9 @@ from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, standardized
 from rrmstats.results.explanations import (
     AT_BOUND,
     BY_FAMILY,
-    DIRECTION_ONLY,
     ExplainedDistances,
     Wording,
+    separated_note,
 )
 from rrmstats.results.inference import Inference, check_order
 from rrmstats.results.means import MeanPrediction
@@ -89,7 +89,7 @@ class RRMGLMResults(RRMResults):
         self.scale = estimate.scale
         self.family = model.family
         self.rank = estimate.problem.n_params
-        self._direction_only = not estimate.identified
+        self._has_errors = estimate.identified
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
     plot_fit = drawn(plotting.plot_fit)
@@ -355,13 +355,13 @@ class RRMGLMResults(RRMResults):
                 "good ones vary more than the family says. Try a larger eps_bar, or a family with "
                 "a dispersion or a larger one."
             )
-        if self.steps == 1 and self.eps_bar > 0 and not self.model._incomparable:
+        if self.steps == 1 and self.eps_bar > 0 and not self.model.incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
                 f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"
             )
-        if self._direction_only:
-            notes.append(DIRECTION_ONLY)
+        if not self._has_errors:
+            notes.append(separated_note(self._bad_of_all, self.eps_bar))
         if self.rank < len(self.params):
             notes.append(
                 f"The design has rank {self.rank} but {len(self.params)} columns: these are the "

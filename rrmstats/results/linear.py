@@ -19,7 +19,7 @@ from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.design import hat_values, triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import FLAGGED
-from rrmstats.losses.explained_densities import regression_densities
+from rrmstats.losses.gaussian_rows import regression_densities
 from rrmstats.losses.regression import ExplainedRegression, RegressionEstimate
 from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, standardized
 from rrmstats.results.explanations import ONE_SIDE, ExplainedDistances, Wording
@@ -504,6 +504,11 @@ class RRMOLSResults(RRMResults):
             notes.append(
                 f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
                 "parameters of smallest norm."
+            )
+        if np.isnan(self.scale):
+            notes.append(
+                "There are no more observations than parameters, so that any rows fit: standard "
+                "errors are unknown (nan)."
             )
         return notes
 

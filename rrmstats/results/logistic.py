@@ -19,15 +19,15 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import RRMResults, drawn
-from rrmstats.results.explanations import DIRECTION_ONLY, LABELS, Wording
+from rrmstats.results.explanations import LABELS, Wording, separated_note
 from rrmstats.results.inference import Inference
 from rrmstats.results.prediction import ProbabilityPrediction
 from rrmstats.results.wrapper import refused, wrapper_of
 
 PRIORS = (
-    "The slopes have weak prior distributions (Cauchy; Gelman et al. 2008), which keep them "
-    "finite; with eps_bar=0 the estimates are those of maximum likelihood."
+    "The slopes have weak prior distributions (Cauchy; Gelman et al. 2008), which keep them finite"
 )
+NO_PRIORS = "; with eps_bar=0 the estimates are those of maximum likelihood"
 
 
 class RRMLogitResults(RRMResults):
@@ -36,9 +36,8 @@ class RRMLogitResults(RRMResults):
     The second step fits explanations of the labels and chooses among them: none are flipped
     (maximum likelihood with weak Cauchy priors of the slopes), they are flipped at random, by
     class, or where the model is sure of them. Where none are called flipped, some still may be:
-    labels flipped at random shrink slopes long before they show. Intervals are then those of a
-    fit with flips by class, and standard errors are distances from it as well as its errors. Its
-    `lambda_` is that of the first step.
+    they shrink slopes long before they show. Intervals then reach as far from zero as under
+    explanations whose BIC is larger by less than 6. Its `lambda_` is that of the first step.
 
     Attributes
     ----------
@@ -85,7 +84,8 @@ class RRMLogitResults(RRMResults):
         first_step: RRMLogitResults | None = None,
     ) -> None:
         super().__init__(model, estimate, inference, first_step)
-        self.identified = estimate.identified
+        self.identified = self._has_errors = estimate.identified
+        self._separated = estimate.separated
         self._rank = estimate.problem.n_params
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
@@ -119,31 +119,6 @@ class RRMLogitResults(RRMResults):
         if not self.identified:
             return np.full((len(self.params), len(self.params)), np.nan)
         return self._inference.covariance(self._estimate)
-
-    def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return confidence intervals; NaN where the size of the coefficients is not identified.
-
-        Parameters
-        ----------
-        alpha : float, optional
-            One minus the level.
-
-        Returns
-        -------
-        ndarray, shape (k, 2)
-            Normal intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
-        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
-        >>> res.conf_int().shape
-        (2, 2)
-        """
-        if not self.identified:
-            return np.full((len(self.params), 2), np.nan)
-        return super().conf_int(alpha)
 
     @property
     def llf(self) -> float:
@@ -316,33 +291,28 @@ class RRMLogitResults(RRMResults):
         return LABELS
 
     def _notes(self) -> list[str]:
-        notes = super()._notes()
+        notes, first = super()._notes(), self.first_step
         if self.steps == 1 and self.eps_bar > 0:
             notes.append(
                 "Robustness has a price in efficiency that grows with eps_bar; on clean data "
-                "two steps (steps=2) have the variances of maximum likelihood."
+                "fit(steps=2) has the variances of maximum likelihood."
             )
         if self.steps == 2 and self.eps_bar > 0 and self.model.groups is None:
-            notes.append(PRIORS)
-        return notes + self._size_notes()
-
-    def _size_notes(self) -> list[str]:
-        """Return what to know where the size of the coefficients is in doubt."""
-        first = self.first_step
-        if self.identified and (first is None or first.identified):
-            return []
-        if self.identified:
-            return [
+            notes.append(f"{PRIORS}{NO_PRIORS if self.identified else ''}.")
+        if self.identified and first is not None and not first.identified:
+            notes.append(
                 "At this eps_bar the first step identifies only the direction of the "
                 "coefficients, so that the second cannot be checked against it."
-            ]
-        if first is None:
-            return [
+            )
+        if not self.identified and self.steps == 1 and self.eps_bar > 0:
+            notes.append(
                 "A hyperplane nearly separates the rows with weight: only the direction of the "
                 "coefficients is identified, not their size, so that there are no standard "
-                "errors, tests or intervals. Lower eps_bar, or try steps=2."
-            ]
-        return [DIRECTION_ONLY]
+                "errors, tests or intervals. Lower eps_bar, or try fit(steps=2)."
+            )
+        elif not self.identified:
+            notes.append(separated_note(self._bad_of_all, self.eps_bar))
+        return notes
 
 
 def _label_table(labels: Array, predicted: np.ndarray) -> Array:

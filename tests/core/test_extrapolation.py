@@ -9,8 +9,8 @@ from rrmstats.core.descent import Descent
 from rrmstats.core.extrapolation import Anderson, change_size
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.problem import FunctionProblem
-from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.subspace import SubspaceProblem
+from rrmstats.losses.components import SubspaceProblem
+from rrmstats.losses.covariance import ScatterProblem
 
 
 def test_a_linear_iteration_is_solved_by_a_few_steps():

@@ -13,8 +13,8 @@ from rrmstats.core import minimize
 from rrmstats.core.points import Budget
 from rrmstats.core.spectral import PARTS, dropped, leading_projection, spectral_starts
 from rrmstats.losses import SquaresProblem
-from rrmstats.losses.scatter import ScatterProblem
-from rrmstats.losses.subspace import SubspaceProblem
+from rrmstats.losses.components import SubspaceProblem
+from rrmstats.losses.covariance import ScatterProblem
 
 
 @pytest.mark.parametrize("columns", [5, 120])

@@ -7,7 +7,7 @@ from scipy.stats import beta, chi2
 
 from rrmstats import RRMPCA, RRMCov
 from rrmstats.core.consistency import second_moment_ratio
-from rrmstats.losses.tilted_scatter import precision_order, scatter_cutoff, subspace_cutoff
+from rrmstats.losses.covariance import precision_order, scatter_cutoff, subspace_cutoff
 
 
 @pytest.mark.parametrize("dim", [1, 3, 8])

@@ -13,8 +13,7 @@ import rrmstats
 from replication.errors import angle_error
 from replication.samples import separated_strip
 from rrmstats import RRMLogit
-from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.separation import separable
+from rrmstats.losses.logistic import LogisticProblem, separable
 
 FOLDER = Path(__file__).parents[1] / "reference"
 DATA = {
@@ -59,7 +58,7 @@ def test_a_budget_far_above_the_share_of_wrong_labels_finds_the_same_plane(seed)
 
 
 def test_vaso_may_have_labels_that_are_wrong():
-    """Of 39 labels none is called wrong, but errors allow for it."""
+    """Of 39 labels none is called wrong, but intervals allow for it."""
     res = real("vaso", 0.1).fit()
     assert res.identified
     assert np.isfinite(res.bse).all()
@@ -68,9 +67,7 @@ def test_vaso_may_have_labels_that_are_wrong():
     bics = dict(zip((each.name for each in explained.explanations), explained.bics, strict=True))
     assert explained.chosen.name == "none"
     assert 0 < bics["label noise"] < 6
-    estimate = res._estimate
-    conditional = np.sqrt(np.diag(estimate.covariance_of(estimate.influence())))
-    assert (res.bse > 1.02 * conditional).all()
+    assert (np.diff(res.conf_int())[:, 0] > 2.05 * 1.96 * res.bse).all()
     assert "cannot be checked against it" in " ".join(str(res.summary()).split())
     assert np.isnan(res.steps_pvalue)
 
@@ -80,6 +77,32 @@ def test_a_budget_that_identifies_the_size_has_errors():
     assert res.identified and res.first_step.identified
     assert np.isfinite(res.bse).all()
     assert "only the direction" not in " ".join(str(res.summary()).split())
+
+
+@pytest.mark.parametrize("eps_bar", [0.0, 0.05, "auto"])
+def test_a_summary_of_separated_labels_does_not_contradict_itself(eps_bar, recwarn):
+    rng = np.random.default_rng(5)
+    exog = sm.add_constant(rng.standard_normal((60, 2)))
+    res = RRMLogit((exog @ [0.2, 1.5, -1.0] > 0).astype(float), exog, eps_bar).fit()
+    assert [str(each.category.__name__) for each in recwarn] == (
+        ["PerfectSeparationWarning"] if eps_bar == 0 else []
+    )
+    notes = " ".join(str(res.summary()).partition("[1]")[2].split())
+    assert "A hyperplane separates the labels: only the direction" in notes
+    assert "no standard errors, tests or intervals" in notes
+    for untrue in (
+        "Standard errors",
+        "allow for",
+        "onditional",
+        "raise maxiter",
+        "Lower",
+        "maller",
+    ):
+        assert untrue not in notes
+    has_priors = eps_bar != 0
+    assert ("weak prior" in notes) == has_priors
+    assert ("Maximum likelihood has no finite estimate" in notes) != has_priors
+    assert "those of maximum likelihood" not in notes
 
 
 @pytest.mark.parametrize("steps", [1, 2])

@@ -8,8 +8,8 @@ import rrmstats
 from rrmstats.core import Groups
 from rrmstats.core.grouped import GroupedProblem
 from rrmstats.core.setting import Setting
-from rrmstats.losses.likelihood_rows import LawSample, law_fit
-from rrmstats.losses.tilted_rows import TiltedCounts
+from rrmstats.losses.generalized import CountsLaw
+from rrmstats.losses.tilted_rows import LawSample, law_fit
 
 FAMILIES = {
     "poisson": (sm.families.Poisson(), lambda rng, mu: rng.poisson(mu)),
@@ -38,28 +38,27 @@ def test_small_groups_of_clean_rows_give_the_truth(name):
         assert res.raw_params[1] > 1.3 * res.params[1]
 
 
-def test_laws_and_closed_forms_agree_and_so_do_their_moves():
+def test_counts_and_likelihoods_agree_and_move_with_lambda():
     rng = np.random.default_rng(2)
     exog = sm.add_constant(rng.standard_normal(60))
     endog = rng.poisson(np.exp(exog @ [1.0, 0.5])).astype(float)
     raw, rates = np.array([0.9, 0.6]), rng.uniform(0.1, 0.5, 60)
-    weights = rng.dirichlet(np.full(60, 5.0))
     problem = rrmstats.RRMPoisson(endog, exog, 0.2).problem()
     assert problem.design.back is None  # the coordinates are the parameters
-    counts = TiltedCounts(problem, raw, rates, weights, 1.0)
-    likelihood = rrmstats.robustify(sm.Poisson(endog, exog), 0.2).problem()
-    setting = Setting(0.2, freq_weights=60 * weights)
-    sample = LawSample(likelihood.likelihood, setting, likelihood.unit)
-    (by_sums, one), (laws, two) = counts.coefficients(), law_fit(sample.weighed(raw, rates))
-    assert one and two
-    np.testing.assert_allclose(laws.theta, by_sums, rtol=1e-6)
-    for sums, law in zip(counts.moves(by_sums), laws.moves(), strict=True):
-        np.testing.assert_allclose(law, sums, rtol=1e-4, atol=1e-6)
-    moved = [
-        TiltedCounts(problem, raw, rates * np.exp(-t), weights, 1.0).coefficients()[0]
-        for t in (1e-4, -1e-4)
-    ]
-    np.testing.assert_allclose(counts.moves(by_sums)[2], (moved[0] - moved[1]) / 2e-4, rtol=1e-3)
+    counts = CountsLaw(problem, np.ones(60)).likelihood(raw)
+    known = rrmstats.robustify(sm.Poisson(endog, exog), 0.2).problem()
+    setting = Setting(0.2, freq_weights=60 * rng.dirichlet(np.full(60, 5.0)))
+
+    def fitted(likelihood, rates):
+        return law_fit(LawSample(likelihood, setting, known.unit).weighed(raw, rates))
+
+    (one, root), (two, other) = fitted(counts, rates), fitted(known.likelihood, rates)
+    assert root and other
+    np.testing.assert_allclose(one.theta, two.theta, rtol=1e-6)
+    for ours, law in zip(one.moves(), two.moves(), strict=True):
+        np.testing.assert_allclose(ours, law, rtol=1e-4, atol=1e-6)
+    moved = [fitted(counts, rates * np.exp(-t))[0].theta for t in (1e-3, -1e-3)]
+    np.testing.assert_allclose(one.moves()[2], (moved[0] - moved[1]) / 2e-3, rtol=1e-3)
 
 
 def test_starts_of_large_samples_are_those_of_small_ones(monkeypatch):

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from rrmstats.core import minimize
 from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.losses import ScatterProblem
-from rrmstats.losses.tilted_scatter import tilted_order, tilted_share, untilted_variances
+from rrmstats.losses.covariance import tilted_order, tilted_share, untilted_variances
 
 
 def first_step(share, n=40_000, d=3, eps_bar=0.3):

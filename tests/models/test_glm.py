@@ -482,3 +482,15 @@ def test_weights_have_the_labels_of_the_rows():
     calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
     res = rrmstats.poisson("calls ~ hour", calls.set_index(calls.hour + 7), eps_bar=0.2).fit()
     assert res.weights.idxmin() == res.relative_weights.idxmin() == 13
+
+
+def test_groups_of_equal_responses_have_no_infinite_likelihood():
+    rng = np.random.default_rng(4)
+    exog = sm.add_constant(rng.uniform(size=(150, 2)))
+    endog = rng.gamma(4, np.exp(exog @ [1.0, 0.5, 0.3]) / 4)
+    endog[:10] = 60.0
+    groups = np.arange(150) // 5
+    res = RRMGLM(endog, exog, 0.2, family=F.Gamma(L.Log()), groups=groups).fit(stability=False)
+    good = reference(endog[10:], exog[10:], family=F.Gamma(L.Log()))
+    assert res.explanation == "other line" and res.explanations.log_likelihood.max() < 0
+    assert_allclose(res.bse, good.bse, rtol=0.3)

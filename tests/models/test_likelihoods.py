@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import rrmstats
 from rrmstats import RRMLogit
-from rrmstats.models.saturation import highest
+from rrmstats.models.likelihood_parts import highest
 
 from .likelihood_models import BAD, LABELS, MODELS, WITHOUT_LAW, NormalModel, sample
 
