@@ -231,7 +231,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
     @cached_property
     def _incomparable(self) -> str:
         likelihood = self._problem_aside(self.start).likelihood
-        labels = likelihood.classes and likelihood.logit is None
+        labels = likelihood.classes and not likelihood.logistic
         if likelihood.law is not None and not labels:
             return ""
         return (

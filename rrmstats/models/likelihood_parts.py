@@ -43,12 +43,12 @@ from rrmstats.losses.likelihood_laws import (
     CountKernel,
     CountLaw,
     GeneralizedPoissonKernel,
+    LabelKernel,
     LabelLaw,
     Law,
     Likelihood,
     NegativeBinomialKernel,
     PoissonKernel,
-    ProbitKernel,
     ShareLaw,
     ZeroInflatedKernel,
     counts_worth_a_term,
@@ -138,13 +138,6 @@ class ModelFunctions:
         """Return the scores of the rows, shape (n, k)."""
         with quiet():
             return np.asarray(self.model.score_obs(self.shaped(theta)), dtype=float)
-
-    def hessian(self, theta: Array, weights: Array) -> Array:
-        """Return the weighted sum of the Hessians of the rows, shape (k, k)."""
-        with quiet():
-            factor = np.asarray(self.model.hessian_factor(theta), dtype=float)
-        used, exog = weights > 0, np.asarray(self.model.exog, dtype=float)
-        return exog[used].T @ ((weights * factor)[used, None] * exog[used])
 
     def predict(self, theta: Array) -> Array:
         """Return the predictions of the rows; probabilities of the classes where it has them."""
@@ -246,11 +239,6 @@ def parameter_names(model: Any, k: int) -> list[str]:
     return names + [f"par{i}" for i in range(k - len(names))]
 
 
-def is_logistic(model: Any) -> bool:
-    """Tell whether a model is statsmodels' logistic regression of labels 0 and 1."""
-    return type(model) is Logit and bool(np.isin(model.endog, (0.0, 1.0)).all())
-
-
 def likelihood_of(
     model: Any, theta: Array, aside: Array, saturated: Callable[[Array], Array] | None
 ) -> Likelihood:
@@ -277,14 +265,11 @@ def likelihood_of(
         start=theta,
         log_likelihood=functions.log_likelihood if closed is None else closed.log_likelihood,
         scores=own_scores,
-        hessian=None if own_scores is None else _checked_hessian(functions, theta),
         largest=largest,
         lower=lower_bounds(model, len(theta)),
         endog=endog,
         law=law_of(model, functions, theta) if closed is None else closed,
         classes=isinstance(model, (*CLASSES, BinaryModel)),
-        logit=np.asarray(model.exog, float) if is_logistic(model) else None,
-        offset=added_offset(model),
         kinds=kinds_of(model, endog),
         closed=closed,
         part=None if saturated is not None else partial(_part_likelihood, functions, theta, aside),
@@ -363,28 +348,6 @@ def _agree(functions: ModelFunctions, at: Array, scores: Callable[[Array], Array
     return bool(np.allclose(found, wanted, rtol=DIFFERENT, atol=DIFFERENT * np.abs(wanted).max()))
 
 
-def _checked_hessian(
-    functions: ModelFunctions, theta: Array
-) -> Callable[[Array, Array], Array] | None:
-    """Return the Hessians of a model of one linear predictor, where its factors are right."""
-    model = functions.model
-    if isinstance(model, Probit):  # its factors are 0 / 0 at rows eight deviations away
-        return None
-    if not hasattr(model, "hessian_factor") or np.ndim(model.exog) != 2:
-        return None
-    if model.exog.shape[1] != len(theta):
-        return None
-    weights = np.linspace(0.5, 1.5, len(model.endog))
-    try:
-        found = functions.hessian(theta, weights)
-    except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError):
-        return None
-    unit = np.maximum(np.abs(theta), 0.1)
-    wanted = differences(lambda t: weights @ functions.scores(t), theta, unit)
-    near = np.allclose(found, wanted, rtol=DIFFERENT, atol=DIFFERENT * np.abs(wanted).max())
-    return functions.hessian if near else None
-
-
 def closed_form(model: Any) -> ClosedLaw | None:
     """Return the likelihood of a model in closed form; None where there is none."""
     endog = np.asarray(model.endog, dtype=float)
@@ -393,15 +356,14 @@ def closed_form(model: Any) -> ClosedLaw | None:
             return None
         both = (np.asarray(model.exog, float), np.asarray(model.exog_precision, float))
         return ShareLaw(BetaKernel(), endog, both, (0.0, 0.0))
-    if isinstance(model, Probit):
+    if isinstance(model, (Logit, Probit)):
         if not np.isin(endog, (0.0, 1.0)).all():
             return None
-        return LabelLaw(
-            ProbitKernel(), endog, (np.asarray(model.exog, float),), (added_offset(model),)
-        )
+        kernel, exog = LabelKernel(isinstance(model, Probit)), np.asarray(model.exog, float)
+        return LabelLaw(kernel, endog, (exog,), (added_offset(model),))
     main = model.model_main if isinstance(model, GenericZeroInflated) else model
-    kernel = _count_kernel(main)
-    if kernel is None:
+    counted = _count_kernel(main)
+    if counted is None:
         return None
     designs: list[Array] = [np.asarray(main.exog, dtype=float)]
     offsets: list[Array | float] = [added_offset(main)]
@@ -409,10 +371,10 @@ def closed_form(model: Any) -> ClosedLaw | None:
         designs.append(np.ones((len(endog), 1)))
         offsets.append(0.0)
     if main is not model:
-        kernel = ZeroInflatedKernel(kernel, model.inflation == "probit")
+        counted = ZeroInflatedKernel(counted, model.inflation == "probit")
         designs.insert(0, np.asarray(model.exog_infl, dtype=float))
         offsets.insert(0, 0.0)
-    return CountLaw(kernel, endog, tuple(designs), tuple(offsets))
+    return CountLaw(counted, endog, tuple(designs), tuple(offsets))
 
 
 def rough_start(form: ClosedLaw) -> Array:
