@@ -10,15 +10,13 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logit, xlog1py, xlogy
 from statsmodels.discrete.count_model import (
     GenericZeroInflated,
     ZeroInflatedGeneralizedPoisson,
-    ZeroInflatedNegativeBinomialP,
-    ZeroInflatedPoisson,
 )
 from statsmodels.discrete.discrete_model import (
     BinaryModel,
@@ -108,8 +106,6 @@ class ModelFunctions:
             model._transparams = False
         self.model = model
         self._columns = int(model.J) - 1 if isinstance(model, MNLogit) else None
-        # Its scores are complex steps of its likelihood, ten times as slow as differences.
-        self.slow_scores = isinstance(model, NegativeBinomial)
 
     def shaped(self, theta: Array) -> Array:
         """Return parameters in the shape that the model takes."""
@@ -323,20 +319,12 @@ def _checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array]
     if isinstance(functions.model, OrderedModel):
         ordered = partial(ordered_scores, functions.model)
         return ordered if _agree(functions, at, ordered) else None
-    if functions.slow_scores or not hasattr(functions.model, "score_obs"):
+    if not hasattr(functions.model, "score_obs"):
         return None
-    probe = copy.copy(functions.model)
-    probe.loglikeobs = _differenced  # scores that are differences of it are better taken here
     try:
-        ModelFunctions(probe).scores(at)
+        return functions.scores if _agree(functions, at, functions.scores) else None
     except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError):
         return None
-    return functions.scores if _agree(functions, at, functions.scores) else None
-
-
-def _differenced(*args: object, **kwargs: object) -> NoReturn:
-    """Refuse to be differenced."""
-    raise NotImplementedError
 
 
 def _agree(functions: ModelFunctions, at: Array, scores: Callable[[Array], Array]) -> bool:
@@ -361,7 +349,7 @@ def closed_form(model: Any) -> ClosedLaw | None:
             return None
         kernel, exog = LabelKernel(isinstance(model, Probit)), np.asarray(model.exog, float)
         return LabelLaw(kernel, endog, (exog,), (added_offset(model),))
-    main = model.model_main if isinstance(model, GenericZeroInflated) else model
+    main = main_of(model)
     counted = _count_kernel(main)
     if counted is None:
         return None
@@ -402,11 +390,10 @@ def rough_start(form: ClosedLaw) -> Array:
 def lower_bounds(model: Any, k: int) -> Array:
     """Return the least values of k parameters."""
     least = np.full(k, -np.inf)
-    inflated = isinstance(model, GenericZeroInflated)
-    main = model.model_main if inflated else model
+    main = main_of(model)
     if isinstance(main, (NegativeBinomial, NegativeBinomialP)) and has_alpha(main):
         least[-1] = LEAST_ALPHA
-    if inflated and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():
+    if main is not model and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():
         least[0] = LEAST_PROBIT if model.inflation == "probit" else LEAST_LOGIT
     return least
 
@@ -473,45 +460,28 @@ def largest_of(model: Any, theta: Array) -> Largest | None:
     callable or None
         Takes responses of shape (..., n); None where the model is not known.
     """
-    if isinstance(model, (BinaryModel, MNLogit, OrderedModel)):
-        return zeros
-    found = _counts(model, theta)
-    if found is not None:
-        return found
+    if isinstance(model, (BinaryModel, *CLASSES)):
+        return np.zeros_like  # a class may have probability one
     if isinstance(model, BetaModel):
         precision = np.asarray(model.predict(theta, which="precision"), dtype=float)
         return partial(largest_beta, precision=precision)
-    return None
+    kernel = _count_kernel(main_of(model))
+    if kernel is None:
+        return None
+    if isinstance(kernel, PoissonKernel):
+        return largest_poisson
+    alpha = (np.asarray(theta[-1]),) if has_alpha(main_of(model)) else ()
+    return partial(largest_count, kernel=kernel, alpha=alpha)
 
 
 def depends_on_dispersion(model: Any) -> bool:
     """Tell whether the largest log-likelihoods depend on parameters that are estimated."""
-    if isinstance(model, (BinaryModel, MNLogit, OrderedModel, ZeroInflatedPoisson)):
-        return False
-    if getattr(model, "loglike_method", "") == "geometric":
-        return False
-    return not isinstance(model, Poisson)
+    return isinstance(model, BetaModel) or has_alpha(main_of(model))
 
 
-def _counts(model: Any, theta: Array) -> Largest | None:
-    """Return the largest log-likelihoods of counts; zeros alone have probability one."""
-    if isinstance(model, (Poisson, ZeroInflatedPoisson)):
-        return largest_poisson
-    kinds = (NegativeBinomial, NegativeBinomialP, ZeroInflatedNegativeBinomialP)
-    if isinstance(model, kinds):
-        main = getattr(model, "model_main", model)
-        alpha = float(theta[-1]) if has_alpha(main) else 1.0
-        return partial(largest_negative_binomial, alpha=alpha, power=variance_power(main))
-    if isinstance(model, (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)):
-        main = getattr(model, "model_main", model)
-        power = float(main.parameterization)
-        return partial(largest_generalized_poisson, alpha=float(theta[-1]), power=power)
-    return None
-
-
-def zeros(y: Array) -> Array:
-    """Return zeros: a class may have probability one."""
-    return np.zeros(np.shape(y))
+def main_of(model: Any) -> Any:
+    """Return the model of the counts that are no added zeros."""
+    return model.model_main if isinstance(model, GenericZeroInflated) else model
 
 
 def largest_poisson(y: Array) -> Array:
@@ -519,26 +489,16 @@ def largest_poisson(y: Array) -> Array:
     return xlogy(y, y) - y - gammaln(y + 1.0)
 
 
-def largest_negative_binomial(y: Array, alpha: float, power: float) -> Array:
-    """Return the largest log-probabilities of counts with variance mu + alpha mu^power."""
-    return _over_means(y, NegativeBinomialKernel(power), alpha)
+def largest_count(y: Array, kernel: CountKernel, alpha: tuple[Array, ...]) -> Array:
+    """Return the largest log-probabilities over the means, found once for each count.
 
-
-def largest_generalized_poisson(y: Array, alpha: float, power: float) -> Array:
-    """Return the largest log-probabilities of counts of a generalized Poisson distribution."""
-    return _over_means(y, GeneralizedPoissonKernel(power), alpha)
-
-
-def _over_means(
-    y: Array, kernel: NegativeBinomialKernel | GeneralizedPoissonKernel, alpha: float
-) -> Array:
-    """Return the largest values over the means, found once for each count that occurs."""
+    Zeros alone may have probability one.
+    """
     counts, place = np.unique(y, return_inverse=True)
-    found, given = np.zeros(len(counts)), np.array(alpha)
-    some = counts > 0
+    found, some = np.zeros(len(counts)), counts > 0
 
     def value(log_mean: Array) -> Array:
-        density = kernel.log_density(counts[some], log_mean, given)
+        density = kernel.log_density(counts[some], log_mean, *alpha)
         return np.nan_to_num(density, nan=-np.inf, neginf=-np.inf)
 
     middle = np.log(counts[some])
