@@ -24,12 +24,13 @@ from rrmstats.laws.responses import (
     WholeRows,
     WideCounts,
     bad_counts,
+    information,
     laws_of_family,
     other_lines,
     unpredicted,
 )
-from rrmstats.laws.rows import Responses, Rows
-from rrmstats.losses.finite_differences import differences
+from rrmstats.laws.rows import Responses, Rows, design_gram
+from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.likelihood_laws import (
     CountLaw,
@@ -96,6 +97,16 @@ class LikelihoodProblem(NumericalProblem):
     def corrected(self) -> bool:
         """Whether the law of the responses is known, so that estimates are consistent."""
         return self.likelihood.law is not None
+
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        form = self.likelihood.closed
+        if form is None:
+            return super().hessian(theta, weights)
+        at = np.array(form.predictors(inside(theta, self.unit, self.likelihood.lower)))
+        with np.errstate(all="ignore"):
+            bend = weights * information(form.kernel.slopes, form.endog, at)
+        return design_gram(form.designs, np.where(weights > 0, bend, 0.0))
 
     def rough_hessian(self, theta: Array, weights: Array) -> Array:
         """Return the outer products of the scores, which have the expectation of the Hessians."""
