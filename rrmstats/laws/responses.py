@@ -715,7 +715,7 @@ def other_lines(good: GoodLaw, rows: Rows, start: Array | None = None) -> tuple[
         return ()
     first, least = np.zeros(rows.n_params) if start is None else start, 0.0
     if isinstance(good, Dispersed):
-        endog, middle = rows.seen.endog, np.mean(rows.seen.endog)
+        endog, middle = rows.seen.endog, np.asarray(np.mean(rows.seen.endog))
         squares = rows.seen.size * (endog - middle) ** 2 / good.family.variance(middle)
         least = LEAST_OTHER * float(np.mean(squares))
     return (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows, first, least),)),)

@@ -22,10 +22,9 @@ from rrmstats.core.newton import damped_newton
 from rrmstats.laws.families import log_negative_binomial, shape_slope
 from rrmstats.losses.numerical import defined_losses, without_held
 
-# Logarithms of means beyond which exponentials over- or underflow.
+# Logarithms of means beyond which exponentials over- or underflow; labels have no larger
+# predictors.
 FARTHEST_LOG = 300.0
-# Predictors of labels beyond which their probabilities are 0 or 1 up to rounding.
-FARTHEST_LABEL = 40.0
 # Counts that are taken one by one; beyond, cells grow by this factor each.
 ONE_BY_ONE, GROWTH = 150, 1.04
 # Standard deviations, and counts more, within which a sum over counts runs.
@@ -236,18 +235,13 @@ class LabelKernel:
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """Return the log-probabilities of labels."""
-        return log_shares((2.0 * y - 1.0) * _within(eta), self.probit)[0]
+        return log_shares((2.0 * y - 1.0) * _bounded(eta), self.probit)[0]
 
     def slopes(self, y: Array, eta: Array) -> Array:
         """Return their derivatives, shape (1, ...)."""
-        side, kept = 2.0 * y - 1.0, _within(eta)
+        side, kept = 2.0 * y - 1.0, _bounded(eta)
         found = side * share_slopes(side * kept, self.probit)[0]
         return np.where(kept == eta, found, 0.0)[None]
-
-
-def _within(eta: Array) -> Array:
-    """Return predictors as far as labels tell them: fits to few labels have any."""
-    return np.clip(eta, -FARTHEST_LABEL, FARTHEST_LABEL)
 
 
 def log_shares(eta: Array, probit: bool) -> Array:
