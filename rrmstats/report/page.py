@@ -75,7 +75,9 @@ def write_report(results: Results, path: str | os.PathLike[str], title: str | No
 def page_text(results: Results, title: str | None = None) -> str:
     """Return a fit as the text of an HTML page."""
     summary = results.summary()
-    tables = [table for table in summary.tables if str(table[0][0].data) not in OWN_SECTIONS]
+    heads = [str(table[0][0].data).split(" (")[0] for table in summary.tables]
+    shown = zip(heads, summary.tables, strict=True)
+    tables = [table for head, table in shown if head not in OWN_SECTIONS]
     notes = note_texts(summary.extra_txt or "")
     sections = [
         section("The call", pairs_table(call_pairs(results))),
