@@ -348,20 +348,21 @@ def finished(fig: Any, path: FittedPath, height: int) -> Json:
         fig.add_vline(float(place), line={"color": "black", "dash": "dash", "width": 1})
     if path.choice is not None:
         fig.add_vline(float(path.choice.eps_bar), line={"color": GREEN, "width": 2.5})
-    everywhere = {"type": "rect", "row": "all", "col": "all"}
     runs = explanation_runs(path)
     colors = explanation_colors(runs)
-    for run in runs:  # a band above the panel
-        place = {"x0": run.left, "x1": run.right, "y0": 1, "y1": 1 + BAND, "yref": "y domain"}
-        fig.add_shape(**everywhere, **place, fillcolor=colors[run.name], line_width=0)
-    # The frame of plotly disappears behind highlighted lines.
-    frame = {"x0": 0, "x1": 1, "y0": 0, "y1": 1, "xref": "x domain", "yref": "y domain"}
-    fig.add_shape(**everywhere, **frame, line={"color": GRAY, "width": 1})
+    for number in ("", *range(2, len(list(fig.select_xaxes())) + 1)):
+        axes = {"type": "rect", "xref": f"x{number}", "yref": f"y{number} domain"}
+        for run in runs:  # a band above the panel
+            place = {"x0": run.left, "x1": run.right, "y0": 1, "y1": 1 + BAND}
+            fig.add_shape(**axes, **place, fillcolor=colors[run.name], line_width=0)
+        # The frame of plotly disappears behind highlighted lines.
+        frame = {**axes, "xref": f"x{number} domain", "x0": 0, "x1": 1, "y0": 0, "y1": 1}
+        fig.add_shape(**frame, line={"color": GRAY, "width": 1})
     ends = [float(path.eps_bars[0]) - 0.01, float(path.eps_bars[-1]) + 0.01]
     below = {"text": "eps_bar", "standoff": 4}
     fig.update_xaxes(range=ends, title=below, gridcolor="#EEEEEE", zeroline=False)
     fig.update_yaxes(gridcolor="#EEEEEE", zerolinecolor=GRAY)
-    fig.update_annotations(font_size=12, yshift=8)
+    fig.update_annotations(font_size=12, yshift=13)
     fig.update_layout(
         template=None,
         height=height,

@@ -50,7 +50,7 @@ def pairs_table(pairs: Iterable[tuple[str, str]]) -> str:
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in pairs
     ]
-    return table_text(body=rows, kind="words")
+    return table_text(body=rows, kind="words pairs")
 
 
 def simple_table(table: Any) -> str:

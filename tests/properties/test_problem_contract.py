@@ -15,7 +15,7 @@ from rrmstats.losses.components import SubspaceProblem
 from rrmstats.losses.covariance import ScatterProblem
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.squares import SquaresProblem
+from rrmstats.losses.regression import SquaresProblem
 
 N = 60
 BATCH = 3
