@@ -164,6 +164,16 @@ def leading(sample: Any) -> np.ndarray:
     return np.linalg.eigvalsh(np.cov(sample[0], rowvar=False))[-1:]
 
 
+def around_a_plane(n: int, d: int) -> Callable[[np.random.Generator], Any]:
+    """Return what draws clean points of variances 9, 4, 1, ..., 1."""
+    return lambda rng: (rng.normal(size=(n, d)) * np.r_[3.0, 2.0, np.ones(d - 2)],)
+
+
+def two_leading(sample: Any) -> np.ndarray:
+    """Return the two largest variances."""
+    return np.linalg.eigvalsh(np.cov(sample[0], rowvar=False))[:-3:-1]
+
+
 CLEAN = [
     *(
         (f"RRMOLS, n = {n}, k = {k}", regression(n, k), RRMOLS, least_squares, np.ones(k))
@@ -181,6 +191,13 @@ CLEAN = [
     (
         "RRMPCA, n = 200, d = 4, one component", points,
         lambda data, eps_bar: RRMPCA(data, 1, eps_bar), leading, np.array([4.0]),
+    ),
+    *(
+        (
+            f"RRMPCA, n = {n}, d = {d}, two components", around_a_plane(n, d),
+            lambda data, eps_bar: RRMPCA(data, 2, eps_bar), two_leading, np.array([9.0, 4.0]),
+        )
+        for n, d in ((40, 4), (200, 5))
     ),
 ]  # fmt: skip
 

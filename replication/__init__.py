@@ -5,7 +5,15 @@ Each experiment draws its samples, fits the rivals and RRM, and writes a table o
 get. Errors are averages over the runs.
 """
 
-from replication.driver import replicate, simulate
+from replication.driver import full_name, replicate, simulate
 from replication.paper import EXPERIMENTS, Experiment
+from replication.summaries import summary_lines
 
-__all__ = ["EXPERIMENTS", "Experiment", "replicate", "simulate"]
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "full_name",
+    "replicate",
+    "simulate",
+    "summary_lines",
+]

@@ -59,7 +59,7 @@ def draw_curves(table: pd.DataFrame, title: str, measure: str, level: str = "sha
     """Return the mean errors against a level, a curve for each method."""
     figure, (axes,) = new_figure(1, (6, 4))
     add_curves(axes, table, level)
-    axes.set(xlabel="share of corrupted rows", ylabel=mean_of(measure), title=title)
+    axes.set(xlabel="share of bad rows", ylabel=mean_of(measure), title=title)
     axes.set_ylim(bottom=0)
     return figure
 
@@ -92,11 +92,11 @@ def draw_line(table: pd.DataFrame, title: str, measure: str) -> Figure:
 
 
 def draw_plane(table: pd.DataFrame, title: str, measure: str) -> Figure:
-    """Return labeled points, the corrupted ones as stars, and separating lines."""
+    """Return labeled points, the bad ones as stars, and separating lines."""
     figure, (axes,) = new_figure(1, (6, 4.5))
     for label, color in ((0, "tab:blue"), (1, "tab:green")):
-        for corrupted, marker, size in ((False, "o", 12), (True, "*", 70)):
-            some = table[(table["y"] == label) & (table["corrupted"] == corrupted)]
+        for bad, marker, size in ((False, "o", 12), (True, "*", 70)):
+            some = table[(table["y"] == label) & (table["bad"] == bad)]
             axes.scatter(some["x1"], some["x2"], s=size, marker=marker, color=color)
     add_lines(axes, table, "x1", [c for c in table.columns if c == "target" or c in METHODS])
     low, high = table["x2"].min(), table["x2"].max()

@@ -58,7 +58,8 @@ def simulate(name: str, runs: int = RUNS, jobs: int = 1, progress: bool = False)
     >>> table.columns.tolist(), len(table)
     (['run', 'method', 'error'], 10)
     """
-    numbers = range(find_experiment(name).n_runs(runs))
+    name = full_name(name)
+    numbers = range(EXPERIMENTS[name].n_runs(runs))
     joblib, tqdm = installed("joblib"), installed("tqdm")
     results: Iterable[Rows] = (one_run(name, run) for run in numbers)
     if jobs > 1 and len(numbers) > 1 and joblib is not None:
@@ -121,9 +122,9 @@ def replicate(
     >>> summary.loc["figure4a", "paper says"]
     'the classes are separable'
     """
-    chosen = list(EXPERIMENTS) if names is None else list(names)
+    chosen = list(EXPERIMENTS) if names is None else [full_name(name) for name in names]
     for name in chosen:
-        check_data(find_experiment(name))
+        check_data(EXPERIMENTS[name])
     folder = writable(Path(out))
     summary = {}
     for name in chosen:
@@ -150,11 +151,26 @@ def write_table(stem: Path, table: pd.DataFrame, experiment: Experiment) -> None
         write_whole(stem.with_suffix(".png"), rendered(figure))
 
 
-def find_experiment(name: str) -> Experiment:
-    """Return an experiment, or raise ValueError with the names of all."""
-    if name not in EXPERIMENTS:
-        raise ValueError(f"there is no experiment {name!r}; choose from {', '.join(EXPERIMENTS)}")
-    return EXPERIMENTS[name]
+def full_name(name: str) -> str:
+    """Return the full name of an experiment, of which "3a", "fig3a" and "figure3a" are names.
+
+    Raises
+    ------
+    ValueError
+        If there is none, with the names of all.
+
+    Examples
+    --------
+    >>> from replication import full_name
+    >>> full_name("3a")
+    'figure3a'
+    """
+    folded = name.casefold()
+    short = folded.removeprefix("figure").removeprefix("fig").strip(" .")
+    for candidate in (folded, f"figure{short}"):
+        if candidate in EXPERIMENTS:
+            return candidate
+    raise ValueError(f"there is no experiment {name!r}; choose from {', '.join(EXPERIMENTS)}")
 
 
 def check_data(experiment: Experiment) -> None:

@@ -33,7 +33,7 @@ def linear_fits(data: Regression, eps_bar: float = 0.4) -> Estimates:
     data : tuple of ndarray
         endog, shape (n,), and exog, shape (n, k).
     eps_bar : float, optional
-        Upper bound on the fraction of corrupted rows.
+        Upper bound on the share of bad rows.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def logit_fits(data: Regression, eps_bar: float = 0.3) -> Estimates:
     data : tuple of ndarray
         Labels, shape (n,), and exog, shape (n, k).
     eps_bar : float, optional
-        Upper bound on the fraction of corrupted rows.
+        Upper bound on the share of bad rows.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def pca_fits(data: Array, eps_bar: float = 0.4) -> Estimates:
     data : ndarray, shape (n, d)
         Observations.
     eps_bar : float, optional
-        Upper bound on the fraction of corrupted rows.
+        Upper bound on the share of bad rows.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def cov_fits(data: Array, eps_bar: float = 0.3) -> Estimates:
     data : ndarray, shape (n, d)
         Observations.
     eps_bar : float, optional
-        Upper bound on the fraction of corrupted rows.
+        Upper bound on the share of bad rows.
 
     Returns
     -------

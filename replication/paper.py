@@ -109,7 +109,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         share=0,
     ),
     "figure2": Experiment(
-        "Risk under the corrupted distribution",
+        "Risk under the distribution with bad rows",
         "relative error, point mass at distance 10",
         "past some distance a wrong model has the lower risk, and ERM takes it",
         leverage_run,
@@ -117,7 +117,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         share=0.25,
     ),
     "figure3a": Experiment(
-        "Linear regression, 20 % corrupted, nu = 1.5",
+        "Linear regression, 20 % bad rows, nu = 1.5",
         "relative error",
         "RRM and SEVER are alike and have almost half the error of ERM",
         partial(monte_carlo, sample=heavy_tailed_noise, fits=linear_fits, error=linear_error),
@@ -125,7 +125,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "figure3b": Experiment(
         "Linear regression, nu = 2.5, eps_bar = 0.4",
-        "relative error, 40 % corrupted",
+        "relative error, 40 % bad rows",
         "the robust methods are alike and much better than ERM",
         partial(
             monte_carlo,
@@ -146,7 +146,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         share=0,
     ),
     "figure4b": Experiment(
-        "Logistic regression: 5 % corrupted (stars)",
+        "Logistic regression: 5 % bad rows (stars)",
         LINES,
         "ERM and SEVER are shifted toward the outliers, RRM hardly is",
         partial(plane_picture, methods=(ERM, SEVER, PAPER, GLOBAL)),
@@ -155,21 +155,21 @@ EXPERIMENTS: dict[str, Experiment] = {
         share=0,
     ),
     "figure4c": Experiment(
-        "Logistic regression, 5 % corrupted, eps_bar = 0.3",
+        "Logistic regression, 5 % bad rows, eps_bar = 0.3",
         "angle to the true plane, degrees",
         "RRM outperforms ERM and SEVER",
         partial(monte_carlo, sample=separated_strip, fits=logit_fits, error=angle_error),
         draw_boxes,
     ),
     "figure5": Experiment(
-        "Principal components, 20 % corrupted, eps_bar = 0.4",
+        "Principal components, 20 % bad rows, eps_bar = 0.4",
         "misalignment, 1 - |cos|",
         "RRM outperforms ERM and SEVER",
         partial(monte_carlo, sample=noisy_line, fits=pca_fits, error=axis_error),
         draw_boxes,
     ),
     "figure6": Experiment(
-        "Covariance, 20 % corrupted, eps_bar = 0.3",
+        "Covariance, 20 % bad rows, eps_bar = 0.3",
         "relative error",
         "SEVER's mean is off the plot; RRM is stable",
         partial(monte_carlo, sample=correlated_points, fits=cov_fits, error=cov_error),

@@ -65,7 +65,7 @@ def line_picture(rng: np.random.Generator) -> Rows:
     table: dict[str, np.ndarray] = {
         "x": exog[:, 1],
         "y": endog,
-        "corrupted": np.arange(n) >= n - bad,
+        "bad": np.arange(n) >= n - bad,
     }
     table |= {f"weight, eps_bar = {e}": fit.weights * n for e, fit in fits.items()}
     table |= {"target": 1 + exog[:, 1], ERM: sm.OLS(endog, exog).fit().fittedvalues}
@@ -85,7 +85,7 @@ def plane_picture(
     n = len(labels)
     bad = np.arange(n) >= n - count_bad(n, share)
     x1, x2 = exog[:, 1:].T
-    table: dict[str, np.ndarray] = {"x1": x1, "x2": x2, "y": labels, "corrupted": bad}
+    table: dict[str, np.ndarray] = {"x1": x1, "x2": x2, "y": labels, "bad": bad}
     table |= {name: -(exog[:, :2] @ theta[:2]) / theta[2] for name, theta in fits.items()}
     return records(table)
 

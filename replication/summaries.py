@@ -30,7 +30,7 @@ def line_distances(table: pd.DataFrame) -> dict[str, float]:
 
 
 def summary_lines(summary: pd.DataFrame) -> Iterator[str]:
-    """Yield the lines that a summary is printed as.
+    r"""Yield the lines that a summary is printed as.
 
     Parameters
     ----------
@@ -40,6 +40,16 @@ def summary_lines(summary: pd.DataFrame) -> Iterator[str]:
     Yields
     ------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from replication import summary_lines
+    >>> row = {"paper says": "so", "we get": "error", "runs": 2, "ERM": 0.5}
+    >>> print("\n".join(summary_lines(pd.DataFrame([row], index=["figure0"]))))
+    figure0, runs: 2
+      paper says: so
+      we get, error: ERM 0.5
     """
     numbers = [name for name in METHODS if name in summary]
     for name, row in summary.iterrows():

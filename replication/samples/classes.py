@@ -1,4 +1,4 @@
-"""Labels that follow a logistic regression, clean or with wrong ones first."""
+"""Labels that follow a logistic regression, clean or with bad ones first."""
 
 from __future__ import annotations
 

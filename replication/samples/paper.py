@@ -24,7 +24,7 @@ def wrong_end(rng: np.random.Generator, n: int = 40, n_bad: int = 8) -> Regressi
     n : int, optional
         Number of rows, sorted by x.
     n_bad : int, optional
-        Number of wrong rows; they are the last.
+        Number of bad rows; they are the last.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def heavy_tailed_noise(
 def separated_strip(
     rng: np.random.Generator, share: float = 0.05, n: int = 100, rho: float = 0.99
 ) -> Regression:
-    """Return labels that the line x1 + x2 = 1 separates, but for a wrong cluster: figure 4.
+    """Return labels that the line x1 + x2 = 1 separates, but for a bad cluster: figure 4.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Responses of generalized linear models, clean or with wrong ones first."""
+"""Responses of generalized linear models, clean or with bad ones first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def dirty_responses(
     n: int = 300,
     share: float = 0.1,
 ) -> Regression:
-    """Return responses with normal predictors whose first rows are wrong.
+    """Return responses with normal predictors whose first rows are bad.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def dirty_responses(
     n : int, optional
         Number of rows.
     share : float, optional
-        Share of wrong rows.
+        Share of bad rows.
 
     Returns
     -------

@@ -183,15 +183,14 @@ def run_datasets(args: argparse.Namespace) -> None:
 def run_replicate(args: argparse.Namespace) -> None:
     """Run experiments of the paper, and print what they find."""
     experiments = find_experiments()
-    name = args.name and experiment_name(args.name, experiments.EXPERIMENTS)
-    summary = experiments.replicate(
-        name and [name],
-        out=args.out,
-        progress=sys.stderr.isatty(),
-        jobs=args.jobs,
-        **({"runs": args.runs} if args.runs else {}),
-    )
-    print("\n".join(import_module("replication.summaries").summary_lines(summary)))
+    try:
+        names = None if args.name is None else [experiments.full_name(args.name)]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    runs = {} if args.runs is None else {"runs": args.runs}
+    shown = sys.stderr.isatty()
+    found = experiments.replicate(names, out=args.out, jobs=args.jobs, progress=shown, **runs)
+    print("\n".join(experiments.summary_lines(found)))
     if installed("matplotlib") is None:
         print(f"\nNo pictures: {NO_MATPLOTLIB}")
     print(f"\nWritten to {args.out}")
@@ -207,16 +206,6 @@ def find_experiments() -> ModuleType:
         "the experiments are not installed with the package: run this command in a checkout of "
         "rrmstats or in its unpacked sdist, which have them in the folder replication"
     )
-
-
-def experiment_name(name: str, experiments: dict[str, object]) -> str:
-    """Return the full name of an experiment, of which "3a", "fig3a" and "figure3a" are names."""
-    folded = name.casefold()
-    short = folded.removeprefix("figure").removeprefix("fig").strip(" .")
-    for candidate in (folded, f"figure{short}"):
-        if candidate in experiments:
-            return candidate
-    raise UsageError(f"there is no experiment {name!r}; choose from {', '.join(experiments)}")
 
 
 def run_demo(args: argparse.Namespace) -> None:

@@ -45,12 +45,13 @@ class Estimate:
         has no such estimate.
     loss_unit, loss_shift : float
         The losses of the data are ``loss_unit`` times those of the problem plus ``loss_shift``.
-    added_variance : ndarray, shape (k, k), or float
-        Variance of `params` that the choice of an explanation adds.
     largest : float
         The largest bound at which explanations were compared; NaN where there is one step.
     robust : Estimate or None
         The second step at that bound, where it is another one.
+    alternatives : ndarray, shape (m, 2, k)
+        Of explanations that are nearly as good: how far from `params` theirs are, and the
+        variance that they add. Intervals reach as far from zero as under any of these.
 
     Examples
     --------
@@ -75,9 +76,9 @@ class Estimate:
     eps_hat_se: float = np.nan
     loss_unit: float = 1.0
     loss_shift: float = 0.0
-    added_variance: Array | float = 0.0
     largest: float = np.nan
     robust: Estimate | None = None
+    alternatives: Array | tuple[()] = ()
 
     @property
     def base(self) -> Array | None:
@@ -108,7 +109,7 @@ class Estimate:
 
     def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of `params`, shape (k, k); see `influence_covariance`."""
-        return self.covariance_of(self.influence(), dependence) + self.added_variance
+        return self.covariance_of(self.influence(), dependence)
 
     def covariance_of(self, influence: Array, dependence: Dependence | None = None) -> Array:
         """Return the covariance of what has given influence functions (n, m), shape (m, m)."""

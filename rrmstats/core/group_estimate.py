@@ -107,10 +107,6 @@ class GroupedEstimate(Estimate):
         """Return influence functions (g, ...) of groups from those of their rows (n, ...)."""
         return self.problem.groups.means(by_row)
 
-    def covariance(self, dependence: Dependence | None = None) -> Array:
-        """Return the covariance of `params`, shape (k, k), clustered by the groups at least."""
-        return self.covariance_of(self.influence(), dependence) + self.added_variance
-
     def covariance_of(self, influence: Array, dependence: Dependence | None = None) -> Array:
         """Return the covariance of what has given influence functions (g, m), shape (m, m)."""
         if dependence is None or dependence.none:
@@ -294,7 +290,6 @@ def _explained(problem: GroupedProblem, first: TiltedGroups, effect: float) -> G
         eps_hat_se=second.eps_hat_se,
         loss_unit=second.loss_unit,
         loss_shift=second.loss_shift,
-        added_variance=second.added_variance,
         found=found,
         row_estimate=second,
         law=first.law,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -11,6 +12,7 @@ from scipy.special import entr, gammaln
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import (
+    FLAGGED,
     Bad,
     Explained,
     Explanation,
@@ -55,8 +57,14 @@ SHORT_SHAPES, HEAVY_SHAPES = (2.0, 40.0), (1.0, 2.0)
 LEAST_GOOD = 0.75
 # Difference in BIC that is strong evidence (Kass and Raftery, 1995).
 STRONG = 6.0
+# Least singular value, relative to the largest, of columns that do not span each other.
+SPANNED = 1e-6
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
+
+
+#: Takes a mixture of rows, a batch of one, to its maximum, and tells whether it did.
+Polish = Callable[[Any, Mixtures, float], tuple[Mixtures, bool]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,6 +81,11 @@ class GaussianExplanation(Explanation):
 
     mixture: Mixtures
     entropy: float
+
+    @property
+    def consistent(self) -> bool:
+        """Whether a row is flagged if there are bad ones."""
+        return self.bad is Bad.NONE or bool((self.prob_bad > FLAGGED).any())
 
     @property
     def icl(self) -> float:
@@ -125,12 +138,17 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
 
 
 def best_of_kinds(rows: Rows, mixtures: Mixtures) -> list[int]:
-    """Return the places of the best different mixtures of each kind, at most GO_ON of each."""
-    value, found = criterion(rows, mixtures), []
+    """Return the places of the best different mixtures of each kind, at most GO_ON of each.
+
+    Of heavy tails all that are different: their likelihood may rise late.
+    """
+    value, heavy = criterion(rows, mixtures), mixtures.noise(Good.HEAVY_TAILS)
+    found: list[int] = []
     for place in np.argsort(-value, kind="stable"):
         same = [i for i in found if mixtures.kind[i] == mixtures.kind[place]]
         near = any(abs(value[place] - value[i]) <= SAME for i in same)
-        if np.isfinite(value[place]) and len(same) < GO_ON and not near:
+        more = len(same) < GO_ON or heavy[place]
+        if np.isfinite(value[place]) and more and not near:
             found.append(int(place))
     return found
 
@@ -180,12 +198,9 @@ def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures
 
     Laplace noise has a peak that Student's distribution lacks; its fits serve both.
     """
-    gain = [
-        plain.log_likelihood[0] + tail_gain(rows, coef, plain, HEAVY_SHAPES) - likelihood
-        for coef, likelihood in zip(heavy.coef, heavy.log_likelihood, strict=True)
-    ]
-    found = np.maximum(gain, 0.0)
-    return replace(heavy, gain=found, log_likelihood=heavy.log_likelihood + found)
+    tails = np.array([tail_gain(rows, coef, plain, HEAVY_SHAPES) for coef in heavy.coef])
+    found = np.maximum(plain.log_likelihood[0] + tails, heavy.log_likelihood)
+    return replace(heavy, gain=found - heavy.log_likelihood, log_likelihood=found)
 
 
 def first_fits(
@@ -209,8 +224,12 @@ def first_fits(
 
 
 def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
-    """Return the mixtures that are no fits to few rows, whose likelihood has no bound."""
-    good = mixtures.good @ rows.counts >= LEAST_GOOD * (1 - eps_bar) * rows.total
+    """Return the mixtures that are no fits to few rows, whose likelihood has no bound.
+
+    The good rows of a sound one outnumber its coefficients.
+    """
+    least = max(LEAST_GOOD * (1 - eps_bar) * rows.total, rows.n_coef + 1 - TOL)
+    good = mixtures.good @ rows.counts >= least
     places = [
         int(i)
         for i in np.flatnonzero(good)
@@ -304,19 +323,20 @@ def in_order(
 ) -> list[GaussianExplanation]:
     """Return explanations in the order in which they are to be believed.
 
-    By BIC, but that two lines through one cloud of rows explain much and tell none of them apart,
-    and so does a second cluster among the good rows. Where such an explanation is best, the
-    evidence for it must be strong, also against a curve through all rows, and where the next one
-    has bad rows too, its classification likelihood must be larger (ICL; Biernacki, Celeux and
-    Govaert, 2000): BIC less the entropy of which rows are bad.
+    By BIC, those with bad rows of which none is flagged last. But two lines through one cloud of
+    rows explain much and tell none of them apart, and so does a second cluster among the good
+    rows. Where such an explanation is best, the evidence for it must be strong, also against a
+    curve through all rows, and where the next one has bad rows too, its classification likelihood
+    must be larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of which rows
+    are bad.
 
     Parameters
     ----------
     explanations : sequence of GaussianExplanation
     curve : float, optional
-        BIC of a curve through all rows; see `curve_gain`.
+        BIC of a curve through all rows; see `curved`.
     """
-    ranked = sorted(explanations, key=lambda each: each.bic)
+    ranked = sorted(explanations, key=lambda each: (not each.consistent, each.bic))
     best = ranked[0]
     rival = next((each for each in ranked if each.bad not in DIVIDING), best)
     weak = best.bic > min(rival.bic, curve) - STRONG
@@ -326,25 +346,41 @@ def in_order(
     return ranked
 
 
-def curve_gain(rows: Rows) -> float:
-    """Return by how much squares of the predictors lower the BIC of least squares."""
-    varying, root = rows.whole.varying(rows.exog), np.sqrt(rows.counts)[:, None]
-    curved = np.hstack([rows.exog, varying**2])
+def curved(rows: Rows, weights: Array) -> tuple[float, float, int]:
+    """Return squared residuals without and with squares of the predictors, and how many are added.
+
+    Of least squares with weights (n,); the squares that are added are not spanned by the others.
+    """
+    varying, root = rows.whole.varying(rows.exog), np.sqrt(weights)[:, None]
     left = []
-    for exog in (rows.exog, curved):
-        coef, _, rank, _ = np.linalg.lstsq(root * exog, root * rows.data, rcond=None)
-        squares = float(np.sum((root * (rows.data - exog @ coef)) ** 2))
-        left.append((max(squares, np.finfo(float).tiny), rank))
+    for exog in (rows.exog, np.hstack([rows.exog, varying**2])):
+        size = np.linalg.norm(root * exog, axis=0)
+        unit = root * exog / np.where(size > 0, size, 1.0)
+        coef, _, rank, _ = np.linalg.lstsq(unit, root * rows.data, rcond=SPANNED)
+        squares = float(np.sum((root * rows.data - unit @ coef) ** 2))
+        left.append((max(squares, np.finfo(float).tiny), int(rank)))
     (plain, few), (bent, many) = left
-    return float(rows.total * np.log(plain / bent) - (many - few) * np.log(rows.total))
+    return plain, bent, many - few
 
 
 def best_explanation(
-    rows: Rows,
-    candidates: Sequence[tuple[Array, Array]],
-    eps_bar: float,
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.
+
+    Parameters
+    ----------
+    rows, candidates, eps_bar
+        As `compared` takes them.
+    """
+    explained, mixture, settled = best_polished(rows, candidates, eps_bar, polished)
+    return explained, Equations(rows, mixture, eps_bar), settled
+
+
+def best_polished(
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float, polish: Polish
+) -> tuple[Explained, Mixtures, bool]:
+    """Return the explanations of the rows, the mixture of the best, and whether it converged.
 
     The best one that converges is chosen. In one dimension strong evidence for one that does not
     counts more; in several it may be that of a likelihood without bound.
@@ -353,27 +389,30 @@ def best_explanation(
     ----------
     rows, candidates, eps_bar
         As `compared` takes them.
+    polish : callable
+        What takes a mixture to its maximum, and tells whether it did.
     """
     ranked = compared(rows, candidates, eps_bar)
     curve = np.inf
     if ranked[0].bad is Bad.OTHER_LINE:
         plain = [each.bic for each in ranked if (each.good, each.bad) == PLAIN]
-        curve = plain[0] - curve_gain(rows) if plain else np.inf
-    tried: list[tuple[GaussianExplanation, Mixtures, bool]] = []
+        straight, bent, added = curved(rows, rows.counts)
+        gain = rows.total * np.log(straight / bent) - added * np.log(rows.total)
+        curve = plain[0] - float(gain) if plain else np.inf
+    tried: list[tuple[GaussianExplanation, GaussianExplanation, bool]] = []
     margin = STRONG if rows.dim == 1 else np.inf
     for each in in_order(ranked, curve):
         if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
-        mixture, settled = polished(rows, each.mixture, eps_bar)
-        if len(sound(rows, mixture, eps_bar)):
-            tried.append((each, mixture, settled))
-    if not tried:
-        tried.append((each, mixture, settled))
-    best, mixture, settled = next((found for found in tried if found[2]), tried[0])
+        mixture, settled = polish(rows, each.mixture, eps_bar)
+        last = each, explanation(rows, mixture), settled
+        if len(sound(rows, mixture, eps_bar)) and last[1].consistent:
+            tried.append(last)
+    tried = tried or [last]
+    best, chosen, settled = next((found for found in tried if found[2]), tried[0])
     others = [each for each in ranked if each is not best]
-    chosen = explanation(rows, mixture)
     explained = Explained(explanations=(chosen, *others), chosen=chosen)
-    return explained, Equations(rows, mixture, eps_bar), settled
+    return explained, chosen.mixture, settled
 
 
 def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]:

@@ -143,11 +143,10 @@ class Equations:
         self.size = np.broadcast_to(np.exp(self.view.log_size[0]), self.good.shape)
         self.pull = self.good * mixture.pulls(self.view.square, rows.dim)[0]
         self.root = np.linalg.cholesky(mixture.scatter[0])
+        self.masses: Array = np.stack([~mixture.far[0], mixture.far[0]]) @ rows.counts
+        self.free_shares: np.ndarray = self._free_shares()
         if like is not None:
             self.masses, self.free_shares = like.masses, like.free_shares
-        else:
-            self.masses = np.stack([~mixture.far[0], mixture.far[0]]) @ rows.counts
-            self.free_shares = self._free_shares()
         self._names = None if like is None else set(like.places)
 
     def _free_shares(self) -> np.ndarray:

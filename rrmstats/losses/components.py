@@ -25,7 +25,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
 from rrmstats.laws.densities import Densities, distance_densities
 from rrmstats.laws.gaussian import Mixtures, seen
-from rrmstats.laws.gaussian_choice import compared, explanation, in_order, sound
+from rrmstats.laws.gaussian_choice import best_polished
 from rrmstats.laws.planes import (
     PlaneRows,
     distinct_axes,
@@ -342,25 +342,18 @@ def explained_plane(
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
         every = [*starts, *robust_starts(rows, setting.eps_bar)]
-        ranked = in_order(compared(rows, every, setting.eps_bar))
-        best = ranked[0]
-        if own_axes(rows, best.mixture.scatter[0], best.eps) == rows.own:
+        told, mixture, done = best_polished(rows, every, setting.eps_bar, settled)
+        if own_axes(rows, mixture.scatter[0], told.chosen.eps) == rows.own:
             break
-        starts = [(best.mixture.coef[0], best.mixture.scatter[0]), *starts[1:]]
-    for best in ranked:
-        mixture, done = settled(rows, best.mixture, setting.eps_bar)
-        if len(sound(rows, mixture, setting.eps_bar)):
-            break
-    others = [each for each in ranked if each is not best]
-    chosen = explanation(rows, mixture)
+        starts = [(mixture.coef[0], mixture.scatter[0]), *starts[1:]]
     if len(places) < n:
         own = rows.own
         rows = replace(
             plane_rows(problem, solution, setting, codim, np.arange(n), counts), own=own
         )
         mixture, done = settled(rows, seen_by(mixture, n), setting.eps_bar)
-        chosen = replace(chosen, prob_bad=explanation(rows, mixture).prob_bad)
-    told = Explained(explanations=(chosen, *others), chosen=chosen)
+        prob_bad = of_groups(1 - mixture.good[0], groups)
+        told = told.with_chosen(replace(told.chosen, prob_bad=prob_bad))
     return ExplainedPlane(rows, mixture, told, done)
 
 
@@ -661,8 +654,7 @@ def joined(
         told = within
     # Rows within the subspace that are bad leave the noise off it as it was found.
     chosen = replace(told.chosen, good=plane.chosen.good, prob_bad=prob_bad, eps=share)
-    others = [each for each in told.explanations if each.name != told.chosen.name]
-    return replace(told, explanations=(chosen, *others), chosen=chosen)
+    return told.with_chosen(chosen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

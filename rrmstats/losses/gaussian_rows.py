@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -54,14 +55,11 @@ class FittedMixture:
     def equations(
         self, data: Array, exog: Array, counts: Array, groups: Groups = None
     ) -> Equations:
-        """Return the equations of some rows."""
+        """Return the equations of some rows; the other methods take the same arguments."""
         frame = self.decided.rows.whole._replace(total=self.total)
         rows = Rows(data, exog, counts, frame, groups)
-        far = rows.far(self.mixture.near[0])
-        near = not self.decided.mixture.far.any()
-        mixture = replace(
-            self.mixture, far=(far & (not near))[None], good=np.ones((1, len(counts)))
-        )
+        far = rows.far(self.mixture.near[0]) & self.decided.mixture.far.any()
+        mixture = replace(self.mixture, far=far[None], good=np.ones((1, len(counts))))
         return Equations(rows, mixture, self.decided.eps_bar, like=self.decided)
 
     @property
@@ -70,81 +68,66 @@ class FittedMixture:
         return self.total / self.decided.rows.total
 
     @property
-    def at_new_bound(self) -> bool:
-        """Whether a parameter has reached a bound that it was not at when this was decided."""
-        names, size = self.decided.places, self.mixture.size[0]
-        return any(f"size {part}" in names and size[part] <= 1 for part in (0, 1))
-
-    def decided_again(self) -> FittedMixture:
-        """Return the same with equations that know of its bounds."""
-        mixture = replace(self.mixture, good=self.decided.mixture.good)
-        decided = Equations(self.decided.rows, mixture, self.decided.eps_bar)
-        return replace(self, mixture=mixture, decided=decided)
-
-    def value(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
-        """Return what some rows add to the equations, shape (q,)."""
-        return self.equations(data, exog, counts, groups).value
-
-    def n_bad(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
-        """Return how many of some rows are expected to be bad."""
-        mixture = self.equations(data, exog, counts, groups).mixture
-        return np.asarray(mixture.row_shares().sum(axis=(0, 1)) @ counts)
-
-    def probabilities(
-        self, data: Array, exog: Array, counts: Array, groups: Groups = None
-    ) -> Array:
-        """Return the probability of each row to be good, and its pull on the fit, shape (n, 2)."""
-        found = self.equations(data, exog, counts, groups)
-        return np.column_stack([found.good, found.pull])
-
-    def influence(
-        self,
-        data: Array,
-        exog: Array,
-        counts: Array,
-        groups: Groups = None,
-        corrected: bool = True,
-    ) -> Array:
-        """Return the influence functions of all parameters, shape (n, q)."""
-        found = self.equations(data, exog, counts, groups)
-        if corrected:
-            scores = found.scores(1 / (1 - found.leverage(self.inverse_gram)))
-        else:
-            scores = found.count_slopes()
-        return found.solved(scores, self.growth * self.decided.jacobian)
-
-    @property
     def inverse_gram(self) -> Array:
         """Inverse Gram matrix of the predictors of all good rows, shape (k, k)."""
         return np.linalg.pinv(self.growth * self.decided.gram, hermitian=True)
 
-    def cutoffs(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
+    def moved(self, step: Array) -> tuple[FittedMixture, bool]:
+        """Return the mixture after a step (q,), and whether it reached a new bound by it."""
+        decided = self.decided
+        mixture = decided.bounded(decided.moved(step[None], self.mixture))
+        sizes = [mixture.size[0, part] for part in (0, 1) if f"size {part}" in decided.places]
+        if min(sizes, default=2.0) > 1:
+            return replace(self, mixture=mixture), False
+        mixture = replace(mixture, good=decided.mixture.good)
+        decided = Equations(decided.rows, mixture, decided.eps_bar)
+        return replace(self, mixture=mixture, decided=decided), True
+
+    def value(self, *rows: Any) -> Array:
+        """Return what some rows add to the equations, shape (q,)."""
+        return self.equations(*rows).value
+
+    def n_bad(self, *rows: Any) -> Array:
+        """Return how many of some rows are expected to be bad."""
+        found = self.equations(*rows)
+        return np.asarray(found.mixture.row_shares().sum(axis=(0, 1)) @ found.rows.counts)
+
+    def probabilities(self, *rows: Any) -> Array:
+        """Return the probability of each row to be good, and its pull on the fit, shape (n, 2)."""
+        found = self.equations(*rows)
+        return np.column_stack([found.good, found.pull])
+
+    def influence(self, *rows: Any, corrected: bool = True) -> Array:
+        """Return the influence functions of all parameters, shape (n, q)."""
+        found = self.equations(*rows)
+        if corrected:
+            scores = found.scores(1 / (1 - found.leverage(self.inverse_gram)))
+            return found.solved(scores, self.growth * self.decided.bread)
+        return found.solved(found.count_slopes(), self.growth * self.decided.jacobian)
+
+    def cutoffs(self, *rows: Any) -> Array:
         """Return the standard deviations of the residuals of good rows at each row, shape (n,).
 
         In units of the noise. A row that had a part in the fit is nearer to it than one that had
         none.
         """
-        found = self.equations(data, exog, counts, groups)
-        reach = np.einsum("ni,ij,nj->n", exog, self.inverse_gram, exog)
+        found = self.equations(*rows)
+        reach = np.einsum("ni,ij,nj->n", found.rows.exog, self.inverse_gram, found.rows.exog)
         variance = np.maximum(1 + (1 - 2 * found.good) * reach, np.finfo(float).eps)
         return np.asarray(found.size * np.sqrt(variance))
 
 
-def polished_on_all(
-    fitted: FittedMixture, data: Array, exog: Array, counts: Array, groups: Groups = None
-) -> tuple[FittedMixture, bool]:
+def polished_on_all(fitted: FittedMixture, *rows: Any) -> tuple[FittedMixture, bool]:
     """Return a mixture that solves its equations on all rows, and whether it does."""
     last = np.inf
     for _ in range(STEPS):
-        value = row_sums(fitted.value, data, exog, counts, groups)
+        value = row_sums(fitted.value, *rows)
         step = -np.linalg.solve(fitted.growth * fitted.decided.jacobian, value)
         change = fitted.decided.change(step)
         if not change < last:
             break
-        last, moved = change, fitted.decided.moved(step[None], fitted.mixture)
-        fitted = replace(fitted, mixture=fitted.decided.bounded(moved))
-        if fitted.at_new_bound:
-            fitted, last = fitted.decided_again(), np.inf
+        fitted, bound = fitted.moved(step)
+        last = np.inf if bound else change
         if change < POLISH_TOL:
             break
     return fitted, last < SETTLED
@@ -174,9 +157,14 @@ class ExplainedRows:
     explained: Explained
     converged: bool
 
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The rows, as functions of `fitted` take them."""
+        return self.data, self.exog, self.counts, self.groups
+
     def probabilities(self) -> tuple[Array, Array]:
         """Return the probability of each row to be good, and its pull on the fit, (n,) each."""
-        both = row_map(self.fitted.probabilities, self.data, self.exog, self.counts, self.groups)
+        both = row_map(self.fitted.probabilities, *self.arrays)
         return both[:, 0], both[:, 1]
 
     @cached_property
@@ -186,20 +174,17 @@ class ExplainedRows:
 
     def influence(self, corrected: bool = True) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
-        q = len(self.fitted.decided.value)
-        return row_map(
-            self.fitted.influence, self.data, self.exog, self.counts, self.groups,
-            corrected=corrected, tail=(q,),
-        )  # fmt: skip
+        tail = (len(self.fitted.decided.value),)
+        return row_map(self.fitted.influence, *self.arrays, corrected=corrected, tail=tail)
 
     def cutoffs(self) -> Array:
         """Return standard deviations of residuals of good rows, in units of the noise, (n,)."""
-        return row_map(self.fitted.cutoffs, self.data, self.exog, self.counts, self.groups)
+        return row_map(self.fitted.cutoffs, *self.arrays)
 
     def share(self) -> tuple[float, float]:
         """Return the share of bad rows, and its standard error."""
         decided, total = self.fitted.decided, self.fitted.total
-        bad = float(row_sums(self.fitted.n_bad, self.data, self.exog, self.counts, self.groups))
+        bad = float(row_sums(self.fitted.n_bad, *self.arrays))
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         rows, spread = decided.rows, 0.0
         if decided.affordable:
@@ -255,9 +240,7 @@ def explained_gaussian(
         fitted, sound = polished_on_all(fitted, data, exog, counts, groups)
     found = ExplainedRows(data, exog, counts, groups, fitted, explained, sound)
     prob_bad = of_groups(1 - found.probabilities()[0], groups)
-    chosen = replace(explained.chosen, prob_bad=prob_bad)
-    others = explained.explanations[1:]
-    told = replace(explained, chosen=chosen, explanations=(chosen, *others))
+    told = explained.with_chosen(replace(explained.chosen, prob_bad=prob_bad))
     return replace(found, explained=told)
 
 

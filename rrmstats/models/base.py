@@ -364,7 +364,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         found = model._stability(estimate)
         if not found.stable:
             warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
-        results = model._results(estimate, replace(inference, replicates=replicates), found)
+        results = model.results_of(estimate, replace(inference, replicates=replicates), found)
         binds = model.choice is not None and at_bound(estimate.eps_hat, estimate.setting.eps_bar)
         for text in (results._rival_note, AT_LARGEST if binds else ""):
             if text:
@@ -436,9 +436,9 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         self, cov_type: str | None, cov_kwds: Mapping[str, Any], use_t: bool | None
     ) -> Inference:
         """Return how standard errors are found; the bootstrap has yet to run."""
-        cov_type = chosen_cov_type(cov_type, cov_kwds, self._weighs_groups)
+        cov_type = chosen_cov_type(cov_type, cov_kwds, self.weighs_groups)
         self._check_inference(cov_type)
-        if self._weighs_groups and cov_type == "cluster":
+        if self.weighs_groups and cov_type == "cluster":
             return Inference(cov_type, cov_kwds, use_t, self._group_dependence(cov_kwds))
         check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
         dependence = row_dependence(cov_type, cov_kwds, len(self.endog), self.data.row_labels)
@@ -456,7 +456,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             stacklevel=caller_level(),
         )
 
-    def _results(
+    def results_of(
         self, estimate: Estimate, inference: Inference, stability: Stability | None = None
     ) -> ResultsT:
         """Return results that hold all they need: they never search or fit."""
@@ -488,7 +488,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             )
         return self.eps_bar
 
-    def _with_eps_bar(self, eps_bar: float) -> Self:
+    def with_eps_bar(self, eps_bar: float) -> Self:
         """Return the same model of the same data with another bound."""
         model = copy(self)
         model.eps_bar = check_eps_bar(eps_bar)
@@ -512,12 +512,12 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             return self, None
         robust = self._robust_fit(setting)
         choice = chosen(robust, self.eps_bar_max)
-        model = self._with_eps_bar(choice.eps_bar)
+        model = self.with_eps_bar(choice.eps_bar)
         model.choice = choice
         return model, robust if robust.problem.n_obs == len(self.endog) else None
 
     @property
-    def _incomparable(self) -> str:
+    def incomparable(self) -> str:
         """Why fits with different bounds cannot be told apart; empty where they can."""
         return ""
 
@@ -526,12 +526,12 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
 
         The bound of `setting` plays no part.
         """
-        if self._incomparable:
+        if self.incomparable:
             raise NotImplementedError(
-                f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
+                f"eps_bar='auto' does not work here: {self.incomparable}. Give a number, and try "
                 "others"
             )
-        part = self._sampled()[0]._with_eps_bar(EPS_BAR_MAX)
+        part = self._sampled()[0].with_eps_bar(EPS_BAR_MAX)
         problem = part._search_problem()
         asked = replace(setting, freq_weights=part._search_counts)
         bound = largest_bound(problem, asked.wnobs(problem.n_obs))
@@ -583,9 +583,12 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
     ) -> dict[str, Any]:
         """Return how a fit at a larger bound differs, as `Stability` tells it."""
         plain = Inference("sandwich", {}, None)
-        before, after = self._results(own, plain), self._with_eps_bar(bound)._results(other, plain)
+        before, after = (
+            self.results_of(own, plain),
+            self.with_eps_bar(bound).results_of(other, plain),
+        )
         flags, other_flags = before._unit_flags(), after._unit_flags()
-        labels = self.group_labels if self._weighs_groups else before._labels_at(rows)
+        labels = self.group_labels if self.weighs_groups else before._labels_at(rows)
         names = rows if labels is None else labels
         return {
             "differs_at": bound,
@@ -593,13 +596,13 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             "terms": tuple(after.term_names[i] for i in seen.moved),
             "gained": tuple(names[other_flags & ~flags].tolist()),
             "lost": tuple(names[flags & ~other_flags].tolist()),
-            "unit": "groups" if self._weighs_groups else "rows",
+            "unit": "groups" if self.weighs_groups else "rows",
         }
 
     def _why_not_compared(self, estimate: Estimate) -> str:
         """Return why larger bounds are not compared; empty where they can be."""
-        if self._incomparable:
-            return self._incomparable
+        if self.incomparable:
+            return self.incomparable
         if not estimate.setting.stability:
             return "stability=False"
         if estimate.setting.eps_bar == 0:

@@ -131,17 +131,7 @@ def _numeric(values: Any, dtype: Any) -> bool:
 
 def check_freq_weights(freq_weights: Any, nobs: int) -> None:
     """Raise where there is not one frequency weight per row, or one is negative."""
-    if isinstance(freq_weights, str):
-        raise TypeError(
-            f"freq_weights must be numbers, one per row, got {freq_weights!r}; for a column of a "
-            f"data frame give data[{freq_weights!r}]"
-        )
-    check_numbers("freq_weights", freq_weights)
-    values = np.asarray(freq_weights, dtype=float)
-    if values.shape != (nobs,):
-        raise ValueError(
-            f"freq_weights must have one number per row, shape ({nobs},), got {values.shape}"
-        )
+    values = np.asarray(per_row("freq_weights", freq_weights, nobs))
     if (values < 0).any():
         raise ValueError(f"freq_weights must not be negative, got {np.nanmin(values):g}")
 

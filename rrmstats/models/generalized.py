@@ -199,7 +199,8 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         return self._offset_exposure
 
     @property
-    def _incomparable(self) -> str:
+    def incomparable(self) -> str:
+        """Why fits with different bounds cannot be told apart; empty where they can."""
         family = self.family
         if isinstance(family, families.Binomial) and not is_logit(family.link):
             labels = (self.endog == 0) | (self.endog == 1)
@@ -256,7 +257,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)
-            return np.asarray(self._with_eps_bar(0.0).fit(stability=False).params)
+            return np.asarray(self.with_eps_bar(0.0).fit(stability=False).params)
 
     def _start_theta(self, problem: GeneralizedProblem, start_params: ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)

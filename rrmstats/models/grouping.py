@@ -30,7 +30,7 @@ class GroupedModel:
     #: Labels of the groups of the rows that the model has, shape (n,); None without groups.
     groups: np.ndarray | None = None
     #: The groups and their labels; None without groups.
-    _grouped: tuple[Groups, pd.Index] | None = None
+    numbered_groups: tuple[Groups, pd.Index] | None = None
     endog: Array
     data: Any
     _init_keys: list[str]
@@ -52,49 +52,49 @@ class GroupedModel:
     def _number_groups(self) -> None:
         """Keep the groups, numbered in the order of their first rows."""
         codes, labels = pd.factorize(np.asarray(self.groups))
-        self._grouped = Groups(codes, len(labels), self.freq_weights), pd.Index(labels)
+        self.numbered_groups = Groups(codes, len(labels), self.freq_weights), pd.Index(labels)
 
     @property
     def group_labels(self) -> pd.Index | None:
         """Labels of the groups, in the order of their first rows; None without groups."""
-        return None if self._grouped is None else self._grouped[1]
+        return None if self.numbered_groups is None else self.numbered_groups[1]
 
     @property
-    def _weighs_groups(self) -> bool:
+    def weighs_groups(self) -> bool:
         """Whether weights are of groups: groups of one row each are rows."""
-        return self._grouped is not None and self._grouped[0].count < len(self.endog)
+        return self.numbered_groups is not None and self.numbered_groups[0].count < len(self.endog)
 
     def _search_problem(self) -> EstimableProblem:
         """Return the problem whose observations have the weights: rows or groups."""
         problem: EstimableProblem = self.problem()  # type: ignore[attr-defined]  # the model's
-        if self._grouped is None or not self._weighs_groups:
+        if self.numbered_groups is None or not self.weighs_groups:
             return problem
-        return GroupedProblem(problem, self._grouped[0])
+        return GroupedProblem(problem, self.numbered_groups[0])
 
     @property
     def _search_counts(self) -> Array | None:
         """How often the observations of that problem count: the sizes of the groups."""
-        if self._grouped is None or not self._weighs_groups:
+        if self.numbered_groups is None or not self.weighs_groups:
             return self.freq_weights
-        return self._grouped[0].sizes
+        return self.numbered_groups[0].sizes
 
     def _sampled_groups(self, rows: int, rng: np.random.Generator) -> np.ndarray | None:
         """Return the rows of random groups, about so many; None without groups."""
-        if self._grouped is None or not self._weighs_groups:
+        if self.numbered_groups is None or not self.weighs_groups:
             return None
-        groups = self._grouped[0]
+        groups = self.numbered_groups[0]
         order = rng.permutation(groups.count)
         total = np.cumsum(np.bincount(groups.codes)[order])
         return np.sort(groups.members(order[: max(2, int(np.searchsorted(total, rows)))]))
 
     def _group_dependence(self, cov_kwds: Mapping[str, Any]) -> Dependence:
         """Return which groups may depend on each other."""
-        assert self._grouped is not None
+        assert self.numbered_groups is not None
         if not cov_kwds:
             return Dependence()
         check_inference("cluster", cov_kwds)
         clusters = group_numbers(cov_kwds, len(self.endog), self.data.row_labels)
-        groups = self._grouped[0]
+        groups = self.numbered_groups[0]
         found = np.zeros(groups.count, dtype=int)
         found[groups.codes] = clusters
         if (found[groups.codes] != clusters).any():

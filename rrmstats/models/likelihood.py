@@ -229,7 +229,8 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         return params
 
     @cached_property
-    def _incomparable(self) -> str:
+    def incomparable(self) -> str:
+        """Why fits with different bounds cannot be told apart; empty where they can."""
         likelihood = self._problem_aside(self.start).likelihood
         labels = likelihood.classes and not likelihood.logistic
         if likelihood.law is not None and not labels:

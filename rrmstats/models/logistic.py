@@ -171,8 +171,9 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
             return self._given_alpha
         return DEFAULT_ALPHA[self.penalty] * (self.eps_bar != 0)
 
-    def _with_eps_bar(self, eps_bar: float) -> Self:
-        model = super()._with_eps_bar(eps_bar)
+    def with_eps_bar(self, eps_bar: float) -> Self:
+        """Return the same model of the same data with another bound."""
+        model = super().with_eps_bar(eps_bar)
         model.alpha = model._alpha()
         return model
 

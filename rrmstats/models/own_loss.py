@@ -82,18 +82,7 @@ def custom(
     >>> bool(abs(res.params[0]) < 0.3), int(res.outliers()[90:].sum())
     (True, 10)
     """
-    return RRMCustom(
-        losses,
-        theta0,
-        eps_bar,
-        gradients=gradients,
-        hessian=hessian,
-        weighted_fit=weighted_fit,
-        smooth=smooth,
-        names=names,
-        freq_weights=freq_weights,
-        groups=groups,
-    )
+    return RRMCustom(**locals())
 
 
 def robust_weights(
@@ -165,7 +154,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
     ) -> None:
         if isinstance(eps_bar, str) and eps_bar == AUTO:
             raise NotImplementedError(
-                f"eps_bar='auto' does not work here: {self._incomparable}. Give a number, and try "
+                f"eps_bar='auto' does not work here: {self.incomparable}. Give a number, and try "
                 "others"
             )
         check_eps_bar(eps_bar)
@@ -213,7 +202,8 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         return list(self.data.param_names)
 
     @property
-    def _incomparable(self) -> str:
+    def incomparable(self) -> str:
+        """Why fits with different bounds cannot be told apart; empty where they can."""
         return "it needs a second step, which a loss of your own does not have"
 
     def problem(self) -> NumericalProblem:

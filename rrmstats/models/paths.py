@@ -55,14 +55,14 @@ def fit_path(
 
     The losses may differ between the classical fit and the others, but not among the others.
     """
-    robust = model._with_eps_bar(LARGEST)._search_problem()
+    robust = model.with_eps_bar(LARGEST)._search_problem()
     if eps_bar is None:
         grid = default_grid(largest_bound(robust, setting.wnobs(robust.n_obs)))
     else:
         grid = check_grid(eps_bar)
     parts = [(robust, grid[grid > 0])]
     if grid[0] == 0:
-        parts.insert(0, (model._with_eps_bar(0.0)._search_problem(), grid[:1]))
+        parts.insert(0, (model.with_eps_bar(0.0)._search_problem(), grid[:1]))
     found, switched = [], []
     for problem, values in parts:
         path = solution_path(problem, setting, values, partial(_shown, progress, "searches"))

@@ -1,8 +1,9 @@
 """What a user reads: results are views of an estimate, and never search or fit."""
 
+from rrmstats.losses.covariance import Hyperplane
 from rrmstats.results.base import RRMResults
 from rrmstats.results.components import RRMPCAResults
-from rrmstats.results.covariance import Hyperplane, RRMCovResults
+from rrmstats.results.covariance import RRMCovResults
 from rrmstats.results.explanations import ChosenExplanation
 from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.inference import Replicates

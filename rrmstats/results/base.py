@@ -44,6 +44,7 @@ from rrmstats.results.inference import (
     Replicates,
     checked_level,
     nested_restriction,
+    reaching,
 )
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.stability import Stability, listed
@@ -181,7 +182,7 @@ class RRMResults(LikelihoodModelResults):
             self._unit, self._design_effect = "group", estimate.effect
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
-        self._unseen = bool(np.any(estimate.added_variance))
+        self._alternatives = estimate.alternatives
         explained = estimate.explained
         self._other_minimum = explained is not None and explained.other_minimum
         if explained is not None:
@@ -317,7 +318,8 @@ class RRMResults(LikelihoodModelResults):
         Returns
         -------
         ndarray, shape (k, 2)
-            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals.
+            Normal or t intervals; with ``cov_type="bootstrap"`` percentile or BCa intervals. Those
+            of labels reach further from zero where flips that do not show may have shrunk slopes.
 
         Examples
         --------
@@ -330,7 +332,7 @@ class RRMResults(LikelihoodModelResults):
         """
         if self.bootstrap is not None and self._has_errors:
             return self.bootstrap.intervals(np.asarray(self.params), alpha)
-        return super().conf_int(alpha)
+        return reaching(super().conf_int(alpha), np.asarray(self.bse), self._alternatives)
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed.
@@ -393,7 +395,9 @@ class RRMResults(LikelihoodModelResults):
             return []
         if self.eps_bar == 0:
             return [self.explanation.sentence]
-        given = (UNSEEN_FLIPS if self._unseen else CONDITIONAL) if self._has_errors else ""
+        given = (
+            (UNSEEN_FLIPS if len(self._alternatives) else CONDITIONAL) if self._has_errors else ""
+        )
         notes = [f"{self.explanation.sentence} {given}".strip()]
         if at_bound(self.eps_hat, self.eps_bar):
             notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
@@ -702,6 +706,16 @@ class RRMResults(LikelihoodModelResults):
         places = smallest(k, -prob_bad, -self.losses)
         return self._rows_at(places[np.asarray(taken(places, prob_bad)[0]) >= LIKELY], None)
 
+    def _suspicious_units(self, k: int) -> pd.DataFrame:
+        """Return the rows most likely bad, or the groups where the model has some."""
+        if self.model.groups is None:
+            return self.suspicious_table(k)
+        table = self.group_table(None)
+        if "prob_bad" in table:
+            table = table[table["prob_bad"] >= LIKELY]
+            table = table.sort_values(["prob_bad", "loss"], ascending=False, kind="stable")
+        return table.head(k)
+
     def outlier_table(self, k: int | None = None, level: float | None = None) -> pd.DataFrame:
         """Return the flagged rows.
 
@@ -753,7 +767,7 @@ class RRMResults(LikelihoodModelResults):
         if self.model._held is None:
             return self
         model, estimate = self.model._on_sample(self._estimate)
-        return model._results(estimate, self._inference)
+        return model.results_of(estimate, self._inference)
 
     def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, pd.Index | None]:
         """Return rows of the design, those of the fit where none are given, and their labels."""
@@ -927,7 +941,7 @@ class RRMResults(LikelihoodModelResults):
         """The groups in the place of rows; None without groups."""
         if self.model.groups is None or self.weights is None:
             return None
-        groups, labels = self.model._grouped
+        groups, labels = self.model.numbered_groups
         weights = np.zeros(groups.count)
         np.add.at(weights, groups.codes, np.asarray(self.weights))
         base = groups.sizes / groups.sizes.sum()
@@ -1013,8 +1027,8 @@ class RRMResults(LikelihoodModelResults):
         -------
         DataFrame
             Number of rows, mean loss, weight in units of the size, how far out the mean loss is
-            as a standard normal score, and flag, by the label of the group; the smallest weights
-            first.
+            as a standard normal score, in two steps the probability to be bad, and flag, by the
+            label of the group; the smallest weights first.
 
         Examples
         --------
@@ -1026,13 +1040,14 @@ class RRMResults(LikelihoodModelResults):
         >>> int(table.index[0]), int(table["rows"].iloc[0])
         (7, 10)
         """
-        view, codes = self._groups(), self.model._grouped[0].codes
+        view, codes = self._groups(), self.model.numbered_groups[0].codes
         table = Table(
             {
                 "rows": np.bincount(codes),
                 "loss": view.losses,
                 "relative_weight": view.relative_weights,
                 "distance": view.distances,
+                **({} if view.prob_bad is None else {"prob_bad": view.prob_bad}),
                 "outlier": self._unit_flags(level),
             },
             index=self.model.group_labels.rename("group"),

@@ -130,7 +130,10 @@ AT_LARGEST = (
     "rows): the fit may describe a minority of them. Look at the data, or use a model that fits "
     "more of the rows."
 )
-UNSEEN_FLIPS = "Standard errors and intervals allow for random flips that do not show."
+UNSEEN_FLIPS = (
+    "Flips that do not show would have shrunk the coefficients: intervals reach as far from zero "
+    "as under explanations that are nearly as good; see explanations."
+)
 ANOTHER_MINIMUM = "The second step follows another minimum of the risk than the first."
 
 
@@ -233,8 +236,8 @@ def described(
         text = wording.get(good, GOOD_ROWS[good])
     else:
         text = ONE_BAD if _one_is_bad(explanation) else wording.get(bad, BAD_ROWS[bad])
-        beside = f" {wording[good]}" if good in wording and good is not Good.PLAIN else ""
-        text += beside or BESIDE_BAD_ROWS[good]
+        own = good is Good.OVERDISPERSED and good in wording
+        text += f" {wording[good]}" if own else BESIDE_BAD_ROWS[good]
         if eps_bar is not None and at_bound(explanation.eps, eps_bar):
             for exact, least in AT_LEAST.items():
                 text = text.replace(exact, least)

@@ -355,7 +355,7 @@ class RRMGLMResults(RRMResults):
                 "good ones vary more than the family says. Try a larger eps_bar, or a family with "
                 "a dispersion or a larger one."
             )
-        if self.steps == 1 and self.eps_bar > 0 and not self.model._incomparable:
+        if self.steps == 1 and self.eps_bar > 0 and not self.model.incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
                 f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"

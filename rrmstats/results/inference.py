@@ -251,6 +251,33 @@ def nested_restriction(mine: Sequence[str], theirs: Sequence[str]) -> Array:
     return np.eye(len(mine))[[mine.index(name) for name in tested]]
 
 
+def reaching(ends: Array, errors: Array, alternatives: Sequence[Array]) -> Array:
+    """Return intervals whose ends away from zero are as far out as under other explanations.
+
+    The ends toward zero stay, so that intervals and tests of zero agree.
+
+    Parameters
+    ----------
+    ends : ndarray, shape (k, 2)
+        Intervals around the parameters.
+    errors : ndarray, shape (k,)
+        Standard errors.
+    alternatives : sequence of ndarray, shape (2, k)
+        Differences from the parameters, and variances to be added.
+    """
+    low, high = ends.T
+    center = 0.5 * (low + high)
+    for shift, added in alternatives:
+        half = 0.5 * (high - low) * np.sqrt(1.0 + added / errors**2)
+        ends = np.column_stack(
+            [
+                np.where(center < 0, np.minimum(ends[:, 0], center + shift - half), ends[:, 0]),
+                np.where(center > 0, np.maximum(ends[:, 1], center + shift + half), ends[:, 1]),
+            ]
+        )
+    return ends
+
+
 def skewness(influence: Array) -> Array:
     """Return the sum of cubes over that of squares to the power 1.5, shape (k,)."""
     square = (influence**2).sum(axis=0)

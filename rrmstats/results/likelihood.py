@@ -219,7 +219,7 @@ class RRMLikelihoodResults(RRMResults):
             notes.append(NO_SATURATED)
         if not self.corrected:
             notes.append(NOT_CORRECTED)
-        elif self.steps == 1 and not self.model._incomparable:
+        elif self.steps == 1 and not self.model.incomparable:
             notes.append(
                 f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
                 f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"

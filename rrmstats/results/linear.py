@@ -505,6 +505,11 @@ class RRMOLSResults(RRMResults):
                 f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
                 "parameters of smallest norm."
             )
+        if np.isnan(self.scale):
+            notes.append(
+                "There are no more observations than parameters, so that any rows fit: standard "
+                "errors are unknown (nan)."
+            )
         return notes
 
 

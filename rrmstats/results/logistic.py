@@ -36,9 +36,8 @@ class RRMLogitResults(RRMResults):
     The second step fits explanations of the labels and chooses among them: none are flipped
     (maximum likelihood with weak Cauchy priors of the slopes), they are flipped at random, by
     class, or where the model is sure of them. Where none are called flipped, some still may be:
-    labels flipped at random shrink slopes long before they show. Standard errors then count the
-    distance from a fit with flips by class, and its larger variance. Its `lambda_` is that of the
-    first step.
+    they shrink slopes long before they show. Intervals then reach as far from zero as under
+    explanations whose BIC is larger by less than 6. Its `lambda_` is that of the first step.
 
     Attributes
     ----------

@@ -104,8 +104,8 @@ class RRMPath:
 
     def _result(self, i: int) -> Any:
         if i not in self._built:
-            model = self.model._with_eps_bar(self.eps_bars[i])
-            self._built[i] = model._results(self._estimates[i], self._inferences[i])
+            model = self.model.with_eps_bar(self.eps_bars[i])
+            self._built[i] = model.results_of(self._estimates[i], self._inferences[i])
         return self._built[i]
 
     @property
@@ -169,7 +169,7 @@ class RRMPath:
     @property
     def unit(self) -> str:
         """What has a weight each: "row", or "group" where the model has groups."""
-        return "group" if self.model._weighs_groups else "row"
+        return "group" if self.model.weighs_groups else "row"
 
     @cached_property
     def _units(self) -> list[GroupView | Any]:

@@ -15,8 +15,7 @@ from rrmstats.core.frames import different_rows
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.covariance import RRMCov
-from rrmstats.sklearn.fitting import RobustFit
-from rrmstats.sklearn.rows import CountedRows, counted_rows, frequency_weights
+from rrmstats.sklearn.fitting import CountedRows, RobustFit, counted_rows, frequency_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Self

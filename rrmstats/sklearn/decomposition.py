@@ -15,25 +15,26 @@ from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.losses.matrices import spanned
 from rrmstats.models.checks import DEPRECATED, EPS_BAR_MAX
 from rrmstats.models.components import RRMPCA
-from rrmstats.sklearn.fitting import RobustFit, check_flag
-from rrmstats.sklearn.probabilistic import ProbabilisticComponents
-from rrmstats.sklearn.rows import CountedRows, counted_rows
+from rrmstats.sklearn.fitting import (
+    CountedRows,
+    RobustFit,
+    check_flag,
+    counted_rows,
+    frequency_weights,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 class RRMDecomposition(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ProbabilisticComponents,
-    RobustFit,
-    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustFit, BaseEstimator
 ):
     """Principal components when some of the rows may be wrong; `rrmstats.RRMPCA`.
 
-    It has the interface of `sklearn.decomposition.PCA`. Where `eps_bar` is 0 its numbers are those
-    of `PCA`, but variances are divided by the number of rows, not by one less.
+    It has the interface of `sklearn.decomposition.PCA`, with its likelihood (Tipping and Bishop,
+    1999) of good rows: what components explain, and spherical noise. Where `eps_bar` is 0 its
+    numbers are those of `PCA`, but variances are divided by the number of rows, not by one less.
 
     Parameters
     ----------
@@ -246,6 +247,119 @@ class RRMDecomposition(
                 "give scores as transform returns them"
             )
         return (scores * self._score_unit()) @ self.components_ + self.mean_
+
+    def get_covariance(self) -> Array:
+        """Return the covariance of good rows: that of the components, and noise off them.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+            Covariance. Unlike that of `PCA`, it is the same with `whiten` and without.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMDecomposition
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> RRMDecomposition(eps_bar=0.25).fit(hbk.exog).get_covariance().shape
+        (3, 3)
+        """
+        check_is_fitted(self)
+        return self._covariance_to(1)
+
+    def get_precision(self) -> Array:
+        """Return the inverse of the covariance.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+            Inverse of `get_covariance()`.
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats
+        >>> from rrmstats.sklearn import RRMDecomposition
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMDecomposition(eps_bar=0.25).fit(hbk.exog)
+        >>> np.allclose(model.get_precision() @ model.get_covariance(), np.eye(3))
+        True
+        """
+        check_is_fitted(self)
+        if not self.noise_variance_ > 0:
+            raise ValueError(
+                f"noise_variance_ is {self.noise_variance_:g}: good rows lie in the subspace of "
+                f"the {len(self.components_)} components, where their covariance has no inverse; "
+                "use fewer components, or RRMCovariance"
+            )
+        return self._covariance_to(-1)
+
+    def _covariance_to(self, power: int) -> Array:
+        """Return a power of the covariance; variances along components hold noise too."""
+        off = self.noise_variance_**power
+        along = np.maximum(self.explained_variance_, self.noise_variance_) ** power
+        matrix = (self.components_.T * (along - off)) @ self.components_
+        return matrix + off * np.eye(len(matrix))
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the Gaussian log-likelihood of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-likelihoods.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMDecomposition
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMDecomposition(eps_bar=0.25).fit(hbk.exog)
+        >>> logs = model.score_samples(hbk.exog)
+        >>> bool(logs[:14].max() < logs[14:].min())
+        True
+        """
+        check_is_fitted(self)
+        centered = validate_data(self, X, dtype=np.float64, reset=False) - self.mean_
+        precision = self.get_precision()
+        squares = np.einsum("ni,ij,nj->n", centered, precision, centered)
+        size = np.linalg.slogdet(precision)[1] - len(precision) * np.log(2 * np.pi)
+        return 0.5 * (size - squares)
+
+    def score(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the mean Gaussian log-likelihood of rows.
+
+        Corrupted rows count in it like others, and one of them can outweigh all good rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        y : Ignored
+            Not used, present for API consistency by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            Log-likelihood per row.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> from rrmstats.sklearn import RRMDecomposition
+        >>> hbk = rrmstats.datasets.hbk.load_pandas()
+        >>> model = RRMDecomposition(eps_bar=0.25).fit(hbk.exog)
+        >>> bool(model.score(hbk.exog[14:]) > model.score(hbk.exog))
+        True
+        """
+        logs = self.score_samples(X)
+        return float(np.average(logs, weights=frequency_weights(sample_weight, logs[:, None])))
 
     def _score_unit(self) -> Array:
         """Return what scores are divided by, shape (n_components,)."""

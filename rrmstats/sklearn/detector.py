@@ -14,7 +14,7 @@ from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.models.checks import DEPRECATED
 from rrmstats.results.covariance import RRMCovResults
 from rrmstats.sklearn.covariance import RRMCovariance
-from rrmstats.sklearn.rows import frequency_weights
+from rrmstats.sklearn.fitting import frequency_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Self

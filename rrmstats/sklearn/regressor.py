@@ -13,8 +13,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.linear import RRMOLS
-from rrmstats.sklearn.fitting import RobustFit, check_flag, split_constant
-from rrmstats.sklearn.rows import counted_rows
+from rrmstats.sklearn.fitting import RobustFit, check_flag, counted_rows, split_constant
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -26,8 +26,7 @@ from rrmstats.laws.families import (
 from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.generalized import GeneralizedProblem
-from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.separation import separable
+from rrmstats.losses.logistic import LogisticProblem, separable
 
 pytestmark = pytest.mark.usefixtures("as_many_rows")
 RTOL = 1e-8
@@ -165,8 +164,8 @@ def test_labels_that_a_hyperplane_nearly_separates_are_the_same():
 
 
 def test_separable_rows_are_found_in_blocks(monkeypatch):
-    monkeypatch.setattr("rrmstats.losses.separation.PROGRAM_ROWS", 20)
-    monkeypatch.setattr("rrmstats.losses.separation.ADDED_ROWS", 5)
+    monkeypatch.setattr("rrmstats.losses.logistic.PROGRAM_ROWS", 20)
+    monkeypatch.setattr("rrmstats.losses.logistic.ADDED_ROWS", 5)
     exog = design(2000, np.random.default_rng(0))
     endog = (exog @ [-0.2, 1.0, 0.5] > 0).astype(float)
     wrong = endog.copy()

@@ -123,3 +123,26 @@ def test_a_second_regression_does_not_follow_a_minority(share, eps_bar):
     noise = rng.standard_normal(400) * (np.arange(400) >= share * 400)
     res = RRMOLS(exog @ [1.0, 2.0, 3.0] + noise, exog, eps_bar).fit()
     assert res.n_eff > 0.85 * (1 - eps_bar) * 400
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("columns", [4, 6])
+def test_errors_are_unknown_without_degrees_of_freedom(columns, steps):
+    rng = np.random.default_rng(1)
+    exog = sm.add_constant(rng.standard_normal((4, columns - 1)) * 1e3)
+    res = RRMOLS(np.round(exog.sum(axis=1)), exog).fit(steps=steps)
+    assert np.isnan([*res.bse, *res.tvalues, res.scale]).all()
+    assert "no more observations than parameters" in str(res.summary())
+
+
+@pytest.mark.filterwarnings("ignore:eps_bar=.* rows per parameter")
+@pytest.mark.parametrize(("n", "columns"), [(4, 3), (7, 6), (10, 9)])
+def test_good_rows_outnumber_the_parameters(n, columns):
+    """One bad row would leave an exact fit, with t values of 1e14."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        exog = np.c_[np.ones(n), rng.standard_normal((n, columns - 1))]
+        endog = exog.sum(axis=1) + rng.standard_normal(n)
+        res = RRMOLS(endog, exog).fit(stability=False)
+        assert np.abs(res.tvalues).max() < 1e3
+        assert n - res.prob_bad.sum() >= columns + 0.99

@@ -28,7 +28,7 @@ TAKERS = {
     "minimize": lambda value: minimize(SquaresProblem(DATA.y.to_numpy(), EXOG), value),
     "Setting": Setting,
     "path": lambda value: MODELS["ols"].formula(DATA, eps_bar=0.2).path([0.1, value], steps=1),
-    "another bound": lambda value: MODELS["ols"].formula(DATA, eps_bar=0.2)._with_eps_bar(value),
+    "another bound": lambda value: MODELS["ols"].formula(DATA, eps_bar=0.2).with_eps_bar(value),
 }
 
 REFUSED = {

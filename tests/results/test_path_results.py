@@ -172,7 +172,7 @@ def test_summary_and_displays(stars):
 def test_a_choice_is_told():
     model = clean()
     path = model.path([0.0, 0.1], steps=1)
-    chosen = model._with_eps_bar(0.3).chosen(Setting(0.0))
+    chosen = model.with_eps_bar(0.3).chosen(Setting(0.0))
     assert path.choice == chosen
     text = " ".join(str(path.summary()).split())
     assert path.choice.reason in text
@@ -219,7 +219,7 @@ def two_steps():
 def test_the_path_of_a_fit_has_its_steps_and_options(two_steps, stars):
     fit, path = two_steps
     assert path.steps == 2 and path.choice is fit.choice
-    at = fit.model._with_eps_bar(0.2).fit(cov_type="nonrobust", n_starts=50, use_t=False)
+    at = fit.model.with_eps_bar(0.2).fit(cov_type="nonrobust", n_starts=50, use_t=False)
     assert_allclose(path.at(0.2).params, at.params, rtol=1e-6)
     assert_allclose(path.at(0.2).bse, at.bse, rtol=1e-6)
     for found in path.results:
