@@ -309,7 +309,7 @@ def stacked(fit: Fit, near: Stack | None = None) -> Stack:
 
     Those of parameters near by lend their derivatives, where they are given.
     """
-    sums = fit.rows.sums(partial(_sums, fit.mixture, near is None), fit.params)
+    sums: tuple[Any, ...] = fit.rows.sums(partial(_sums, fit.mixture, near is None), fit.params)
     if near is not None:
         sums = *sums, near.jacobian, near.share_slopes
     low, high = fit.bounds

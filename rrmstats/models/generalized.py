@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
-from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
+from statsmodels.tools.sm_exceptions import ModelWarning, PerfectSeparationWarning
 
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem, is_logit
 from rrmstats.models.base import DesignedModel, RRMModel
 from rrmstats.models.checks import (
@@ -41,9 +40,6 @@ from rrmstats.models.families import (
 from rrmstats.models.partitioned import as_floats, held_arrays
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
-
-# Steps and tolerance of statsmodels' weighted fit in a step of Algorithm 1.
-GLM_STEPS, GLM_TOL = 100, 1e-13
 
 
 class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
@@ -273,32 +269,6 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 f"shape {params.shape}"
             )
         return problem.design.from_params(params)
-
-    def _theta_step(self, problem: GeneralizedProblem) -> ThetaStep:
-        plain = self.family
-        if isinstance(plain, families.Binomial):  # without the numbers of trials that it keeps
-            plain = families.Binomial(plain.link, check_link=False)
-
-        def refit(weights: Array, theta: Array) -> Array:
-            used = weights > 0
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DomainWarning)
-                warnings.simplefilter("ignore", PerfectSeparationWarning)
-                fit = GLM(
-                    problem.endog[used],
-                    self.exog[used],
-                    family=plain,
-                    offset=problem.offset[used],
-                    var_weights=(weights * problem.var_weights)[used] * self.nobs,
-                ).fit(
-                    start_params=problem.design.to_params(theta) if theta.any() else None,
-                    tol=GLM_TOL,
-                    tol_criterion="params",
-                    maxiter=GLM_STEPS,
-                )
-            return problem.design.from_params(np.asarray(fit.params))
-
-        return refit
 
     def get_distribution(self, params: ArrayLike, scale: float | None = None, **given: Any) -> Any:
         """Return the distributions of the responses at parameters; see statsmodels' GLM.

@@ -706,6 +706,16 @@ class RRMResults(LikelihoodModelResults):
         places = smallest(k, -prob_bad, -self.losses)
         return self._rows_at(places[np.asarray(taken(places, prob_bad)[0]) >= LIKELY], None)
 
+    def _suspicious_units(self, k: int) -> pd.DataFrame:
+        """Return the rows most likely bad, or the groups where the model has some."""
+        if self.model.groups is None:
+            return self.suspicious_table(k)
+        table = self.group_table(None)
+        if "prob_bad" in table:
+            table = table[table["prob_bad"] >= LIKELY]
+            table = table.sort_values(["prob_bad", "loss"], ascending=False, kind="stable")
+        return table.head(k)
+
     def outlier_table(self, k: int | None = None, level: float | None = None) -> pd.DataFrame:
         """Return the flagged rows.
 
@@ -1017,8 +1027,8 @@ class RRMResults(LikelihoodModelResults):
         -------
         DataFrame
             Number of rows, mean loss, weight in units of the size, how far out the mean loss is
-            as a standard normal score, and flag, by the label of the group; the smallest weights
-            first.
+            as a standard normal score, in two steps the probability to be bad, and flag, by the
+            label of the group; the smallest weights first.
 
         Examples
         --------
@@ -1037,6 +1047,7 @@ class RRMResults(LikelihoodModelResults):
                 "loss": view.losses,
                 "relative_weight": view.relative_weights,
                 "distance": view.distances,
+                **({} if view.prob_bad is None else {"prob_bad": view.prob_bad}),
                 "outlier": self._unit_flags(level),
             },
             index=self.model.group_labels.rename("group"),
