@@ -85,21 +85,6 @@ class MomentProblem(EstimableProblem):
         """
         return normalized(row_sums(moment_sums, self.data, weights))
 
-    def moment_sums(self, weights: Array) -> Array | None:
-        """Return the weighted sums of rows and their products, where Newton does not pay."""
-        if self.newton_pays:
-            return None
-        _, first, second = moment_sums(self.data, weights)
-        return np.concatenate([first, second.ravel()])
-
-    def moment_changes(self, changes: Array, moments: Array) -> Array:
-        """Return changes of moments in the frame in which the rows are white."""
-        d = self.dim
-        root, vectors = root_values(self.central(moments)[1])
-        inverse = vectors / np.maximum(root, LEAST_ROOT * root[-1])
-        shape = inverse.T @ changes[:, d:].reshape(-1, d, d) @ inverse
-        return np.hstack([changes[:, :d] @ inverse, shape.reshape(-1, d * d)])
-
     def central(self, moments: Array) -> tuple[Array, Array]:
         """Return the location (d,) and the covariance (d, d) of moments about zero.
 
@@ -190,16 +175,10 @@ class ScatterProblem(MomentProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and covariance, shape (..., d + d * d)."""
-        if self.blocks is not None:
-            return self.moment_fit(self.moments(aligned(weights, self.blocks)))
         location = (
             weights @ self.data if self.demean else np.zeros((*weights.shape[:-1], self.dim))
         )
         return self.join(location, weighted_scatter(self.data, weights, location))
-
-    def moment_fit(self, moments: Array) -> Array:
-        """Return the fit to rows of given moments, shape (d + d * d,); see `moments`."""
-        return self.join(*self.central(moments))
 
     @cached_property
     def _basis(self) -> Array:
