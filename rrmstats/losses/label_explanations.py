@@ -11,11 +11,13 @@ import numpy as np
 from scipy.special import chdtri, expit
 
 from rrmstats.core.block_array import aligned, blocked, taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
+from rrmstats.core.rounds import decided_once
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
@@ -174,14 +176,19 @@ def explained_labels(
     law = FlippedLabels(
         plain.endog, plain.exog, counts, back, setting.eps_bar, NO_FLIPS, setting.maxiter, offset
     )
-    some, some_columns = some_rows(law, columns, DECIDING_ROWS)
-    units = clipped_spread(some_columns, some.counts)[:, None] * back
-    near_fits = [each for each in near if isinstance(each, LabelExplanation)]
-    fits, found = explain_labels(replace(some, units=units), some_columns, theta, near_fits)
+
+    def decide() -> tuple[FlippedLabels, Array, list[LabelFit], list[LabelExplanation]]:
+        some, some_columns = some_rows(law, columns, DECIDING_ROWS)
+        units = clipped_spread(some_columns, some.counts)[:, None] * back
+        near_fits = [each for each in near if isinstance(each, LabelExplanation)]
+        among = replace(some, units=units)
+        return some, units, *explain_labels(among, some_columns, theta, near_fits)
+
+    some, units, fits, found = decided_once(plain.blocks, decide)
     alternatives = alternatives_of(fits, found, design)
     alternatives *= np.array([[np.sqrt(some.total / law.total)], [some.total / law.total]])
     whole = replace(law, units=units, flips=fits[0].law.flips)
-    fit = replace(fits[0], law=whole) if some is law else whole.fit(fits[0].value.z)
+    fit = replace(fits[0], law=whole) if some is law else whole.polished(fits[0].value.z)
     chosen = replace(found[0], eps=fit.eps, prob_bad=fit.prob_bad())
     others = [each for each in found if each.name != chosen.name]
     told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
@@ -193,8 +200,9 @@ def some_rows(law: FlippedLabels, columns: Array, most: int) -> tuple[FlippedLab
     n = len(columns)
     if not blocked(law.exog) and n <= most:
         return law, columns
-    count = min(n, most)
-    return taken_rows(law, columns, np.arange(count) * n // count)
+    drawn = sample_places(n)
+    count = min(len(drawn), most)
+    return taken_rows(law, columns, drawn[np.arange(count) * len(drawn) // count])
 
 
 def taken_rows(

@@ -351,7 +351,9 @@ def write_names(
     """
     figure: Any = ax.figure
     unit, legend = figure.get_dpi() / 72, ax.get_legend()
-    boxes = [*taken, *([] if legend is None else [legend.get_window_extent().extents])]
+    boxes: list[Array] = [*taken]
+    if legend is not None:
+        boxes.append(np.array(legend.get_window_extent().extents))
     given, kwargs = len(boxes), {"fontsize": FONT_SIZE, **kwargs}
     marked, rest = (
         ax.transData.transform(some[:: 1 + len(some) // MOST_POINTS]) for some in (markers, others)
@@ -373,7 +375,7 @@ def write_names(
         foreign = (away <= NEAR) & (nearest < own - 1)
         costs = (
             OUTSIDE * ((low < ax.bbox.p0) | (low + size > ax.bbox.p1)).any(axis=1)
-            + ON_NAME * covered(tried, np.reshape(boxes, (-1, 4)))
+            + ON_NAME * covered(tried, np.array(boxes).reshape(-1, 4))
             + ON_MARKER * (foreign + covered(tried, np.tile(marked, 2), MARKER * unit))
             + ON_ROW * covered(tried, np.tile(rest, 2), MARKER * unit)
             - WRONG_SIDE * np.sign(PLACES) @ (np.zeros(2) if sides is None else sides[number])

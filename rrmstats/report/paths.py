@@ -17,7 +17,7 @@ import pandas as pd
 
 from rrmstats.files import check_target, write_whole
 from rrmstats.optional import require
-from rrmstats.plotting.canvas import short_names
+from rrmstats.plotting.canvas import BLUE, GRAY, LEVEL, VERMILLION, short_names
 from rrmstats.plotting.catalog import Array, FittedPath, checked_picture
 from rrmstats.plotting.path_values import (
     ever_flagged,
@@ -49,16 +49,7 @@ GROUP_NOTE = (
     " All rows of a group share its weight. Its distance is the mean loss of its rows as a "
     "standard normal score of good groups."
 )
-BLUE, SKY, GRAY, LIGHT, VERMILLION, GREEN = (
-    "#0072B2",
-    "rgba(86, 180, 233, 0.3)",
-    "#666666",
-    "#CFCFCF",
-    "#D55E00",
-    "#009E73",
-)
-# Level of the cutoffs.
-LEVEL = 0.975
+SKY, LIGHT, GREEN = "rgba(86, 180, 233, 0.3)", "#CFCFCF", "#009E73"
 # Panels of coefficients: how many in a row, letters of their titles (hovering tells all), the
 # space between them as a share of the width and of a row's height, and pixels of a row's height.
 TERMS_PER_ROW, LONGEST_TITLE, BETWEEN, UNDER, ROW_HEIGHT = 4, 28, 0.05, 0.3, 230
