@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -60,6 +61,10 @@ STRONG = 6.0
 SPANNED = 1e-6
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
+
+
+#: Takes a mixture of rows, a batch of one, to its maximum, and tells whether it did.
+Polish = Callable[[Any, Mixtures, float], tuple[Mixtures, bool]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -362,11 +367,23 @@ def curved(rows: Rows, weights: Array) -> tuple[float, float, int]:
 
 
 def best_explanation(
-    rows: Rows,
-    candidates: Sequence[tuple[Array, Array]],
-    eps_bar: float,
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.
+
+    Parameters
+    ----------
+    rows, candidates, eps_bar
+        As `compared` takes them.
+    """
+    explained, mixture, settled = best_polished(rows, candidates, eps_bar, polished)
+    return explained, Equations(rows, mixture, eps_bar), settled
+
+
+def best_polished(
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float, polish: Polish
+) -> tuple[Explained, Mixtures, bool]:
+    """Return the explanations of the rows, the mixture of the best, and whether it converged.
 
     The best one that converges is chosen. In one dimension strong evidence for one that does not
     counts more; in several it may be that of a likelihood without bound.
@@ -375,6 +392,8 @@ def best_explanation(
     ----------
     rows, candidates, eps_bar
         As `compared` takes them.
+    polish : callable
+        What takes a mixture to its maximum, and tells whether it did.
     """
     ranked = compared(rows, candidates, eps_bar)
     curve = np.inf
@@ -388,7 +407,7 @@ def best_explanation(
     for each in in_order(ranked, curve):
         if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
-        mixture, settled = polished(rows, each.mixture, eps_bar)
+        mixture, settled = polish(rows, each.mixture, eps_bar)
         last = each, explanation(rows, mixture), settled
         if len(sound(rows, mixture, eps_bar)) and last[1].consistent:
             tried.append(last)
@@ -396,7 +415,7 @@ def best_explanation(
     best, chosen, settled = next((found for found in tried if found[2]), tried[0])
     others = [each for each in ranked if each is not best]
     explained = Explained(explanations=(chosen, *others), chosen=chosen)
-    return explained, Equations(rows, chosen.mixture, eps_bar), settled
+    return explained, chosen.mixture, settled
 
 
 def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]:

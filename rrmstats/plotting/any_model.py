@@ -11,6 +11,7 @@ from rrmstats.plotting.canvas import (
     BLUE,
     CUTOFF,
     FONT_SIZE,
+    NO_POINTS,
     SKY,
     VERMILLION,
     DrawnRows,
@@ -18,8 +19,6 @@ from rrmstats.plotting.canvas import (
     draw_rows,
     flagged_rows,
     large_weights_note,
-    lay_out,
-    legend_on_top,
     name_rows,
     new_figure,
     one_axes,
@@ -109,7 +108,7 @@ def plot_explanation(results: Results, ax: Axes | None = None, label: int = 5) -
         rows = "1 flagged row is" if inside == 1 else f"{inside:,} flagged rows are"
         note = f"{rows} far from the center, but in the subspace."
     write_caption(ax, results.explanation.sentence, note)
-    name_rows(*drawn)
+    name_rows(drawn)
     return fig
 
 
@@ -128,14 +127,12 @@ def has_labels(results: Results) -> bool:
     return family == "Binomial" and bool(np.isin(results.model.endog, (0, 1)).all())
 
 
-def draw_explanation(
-    ax: Axes, results: Results, level: float | None, label: int
-) -> list[DrawnRows]:
-    """Draw the explanation, and return the rows that are still to be named."""
+def draw_explanation(ax: Axes, results: Results, level: float | None, label: int) -> DrawnRows:
+    """Draw the explanation, and return the rows to be named, which a histogram has not."""
     groups = getattr(results, "group_view", None)
     if not has_labels(results) or groups is not None:
         draw_histogram(ax, results, flagged_rows(results if groups is None else groups, level))
-        return []
+        return DrawnRows(ax, results, NO_POINTS, flagged_rows(results), 0)
     labels = np.asarray(results.model.endog, dtype=float)
     x = logit(np.clip(np.asarray(results.predict(), dtype=float), NEAREST, 1 - NEAREST))
     # Labels of a kind are near one height; multiples of the golden ratio keep neighbors apart.
@@ -145,7 +142,7 @@ def draw_explanation(
     ax.set_yticks([0, 1], ["labeled 0", "labeled 1"])
     shown = [p for p in PROBABILITIES if x.min() <= logit(p) <= x.max()]
     ax.set_xticks([float(logit(p)) for p in shown], [f"{p:g}" for p in shown])
-    return [drawn]
+    return drawn
 
 
 def draw_histogram(ax: Axes, results: Results, flagged: Flags) -> None:
@@ -184,8 +181,6 @@ def draw_histogram(ax: Axes, results: Results, flagged: Flags) -> None:
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
     ax.set(xlabel=shown.name, ylabel="density", ylim=(0, None))
-    lay_out(ax)
-    legend_on_top(ax)
 
 
 def axis_places(values: Array, width: float, inverse: bool = False) -> Array:

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 # A scree plot shows at most so many classical components that have no robust counterpart.
 MOST_COMPONENTS = 12
-# Its axis has room for fewer numbers than this.
-MOST_TICKS = 20
 # A smaller share of the variance is not written.
 LEAST_SHARE = 0.005
 # A biplot names at most so many arrows.
@@ -227,8 +225,8 @@ def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
     name = "robust, with its share of the variance"
     ax.plot(numbers[: len(robust)], robust, **ROBUST, marker="o", label=name)
     ax.margins(x=0.1, y=0.15)
-    ticks = numbers[:: 1 + len(numbers) // MOST_TICKS]
-    ax.set(xlabel="component", ylabel="variance", xticks=ticks)
+    ax.locator_params(axis="x", integer=True)
+    ax.set(xlabel="component", ylabel="variance")
     if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
         ax.set_yscale("log")
     else:

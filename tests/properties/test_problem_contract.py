@@ -113,6 +113,13 @@ def test_gradients(case):
     assert_allclose(found, numeric, rtol=1e-6, atol=1e-7 * np.abs(found).max())
 
 
+def test_the_gradient_of_the_weighted_loss(case):
+    _, problem, weights, theta = case
+    expected = weights[0] @ problem.gradients(theta[0])
+    found = problem.weighted_gradient(theta[0], weights[0])
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+
+
 def test_hessian(case):
     _, problem, weights, theta = case
     numeric = second_differences(problem, lambda t: weights[0] @ problem.losses(t), theta[0])

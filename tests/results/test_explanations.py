@@ -17,6 +17,7 @@ from rrmstats.results.explanations import (
     BESIDE_BAD_ROWS,
     GOOD_ROWS,
     POISSON,
+    VARIABLES,
     described,
     explanations_frame,
     percent,
@@ -276,3 +277,10 @@ def test_rows_in_partitions(monkeypatch):
     assert len(res.outlier_table()) == int(memory.outliers().sum()) > 0
     assert len(res.seen_rows.prob_bad) == 75
     assert f"{len(memory.outlier_table())} of 75" in str(res.summary())
+
+
+def test_bad_rows_beside_heavy_tails_are_not_denied():
+    found = explanation(Good.HEAVY_TAILS, Bad.TWO_CLUSTERS, np.full(100, 0.39))
+    sentence = described(found, wording=VARIABLES).sentence
+    assert sentence.startswith("39 % of the rows form two clusters apart from the others. The no")
+    assert "No bad rows" not in sentence
