@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrmstats.core.block_array import row_sums
+from rrmstats.core.block_array import in_blocks, row_sums
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, Explanation, best_of_each, of_groups
+from rrmstats.core.rounds import decided_once
 from rrmstats.laws.mixture import (
     NO_BAD_ROWS,
     TINY,
@@ -346,7 +348,8 @@ def polished(
         step *= 0.5 if size > last else 1.0
         step[:k] *= 1.0 / max(size, 1.0)
         step[k:] = np.clip(step[k:], -LONGEST * unit, LONGEST * unit)
-        fit, near = fit.moved(step), now if size < CONTRACTED * last else None
+        serves = size < CONTRACTED * last and not fit.rows.in_blocks
+        fit, near = fit.moved(step), now if serves else None
         last = size
         if size < tol:
             return fit, now
@@ -357,7 +360,7 @@ def rooted(fit: Fit, near: Stack | None = None, tol: float = STEP_TOL) -> tuple[
     """Return the root of the equations that steps of EM lead to; see `polished`."""
     for _ in range(MOST_ROUNDS):
         root, now = polished(fit, near, tol)
-        if now is not None:
+        if now is not None or fit.rows.in_blocks:  # where steps of EM are not taken
             return root, now
         fit = fitted(fit, STEPS_BETWEEN, 0.0)
     return fit, None
@@ -459,15 +462,20 @@ def explained_rows(
         Largest share of bad rows.
     """
     n = len(rows.seen.endog)
-    some = rows
-    if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
-        some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
-    starts = [*candidates, *_without_zeros(some, laws, candidates)]
-    fits = all_fits(some, laws, starts, eps_bar)
-    best, now = _best(fits, STEP_TOL if some is rows else SAMPLE_TOL)
-    told = _explained(best, fits, len(laws.good.bounds[0]))
-    if some is not rows:
-        best, now = rooted(replace(best, rows=rows), now)
+
+    def decide() -> tuple[Fit, Stack | None, Explained, bool]:
+        some = rows
+        if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
+            some = rows.take(sample_places(n))
+        starts = [*candidates, *_without_zeros(some, laws, candidates)]
+        fits = all_fits(some, laws, starts, eps_bar)
+        best, now = _best(fits, STEP_TOL if some is rows else SAMPLE_TOL)
+        told = _explained(best, fits, len(laws.good.bounds[0]))
+        return best, now, told, some is rows
+
+    best, now, told, all_rows = decided_once(in_blocks(rows.seen.endog), decide)
+    if not all_rows:
+        best, now = rooted(replace(best, rows=rows), None if rows.in_blocks else now)
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)

@@ -19,6 +19,7 @@ from rrmstats.core.frames import sign_frame
 from rrmstats.core.grouped import GroupedProblem, Groups
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.problem import Problem
+from rrmstats.core.rounds import decided_once
 from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
@@ -61,6 +62,8 @@ CHANCE = 1e-3
 LEAST_BREAD = 0.1
 # Rows per variable from which the errors of loadings can be relied on.
 ROWS_PER_VARIABLE = 5
+# Size of rows in partitions up to which they come to memory for the second step.
+MOST_GIGABYTES = 1.0
 # Rows that may always be bad: less than one is none.
 LEAST_BAD = 0.5
 
@@ -123,14 +126,8 @@ class SubspaceProblem(MomentProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
-        if self.blocks is not None:
-            return self.moment_fit(self.moments(aligned(weights, self.blocks)))
         point = weights @ self.data * self.demean
         return self._leading(point, weighted_scatter(self.data, weights, point))
-
-    def moment_fit(self, moments: Array) -> Array:
-        """Return the fit to rows of given moments, shape (d + d * q,); see `moments`."""
-        return self._leading(*self.central(moments))
 
     def _leading(self, point: Array, moment: Array) -> Array:
         """Return theta of a point and the leading eigenvectors of a covariance."""
@@ -552,7 +549,15 @@ class ComponentsProblem(SubspaceProblem):
             off = 1.0 * (found.losses > 0) * (setting.eps_bar > 0)
             told = without_comparison(of_groups(off, setting.groups), first.eps_hat)
             return replace(first, first=first, explained=told)
-        plane = explained_plane(self, found, setting, self.codim)
+        size = 8e-9 * self.n_obs * self.dim
+        if self.blocks is not None and size > MOST_GIGABYTES:
+            raise NotImplementedError(
+                f"the second step of components takes all rows into memory, {size:.1f} GB; use "
+                "steps=1, or fit a sample of the rows"
+            )
+        plane = decided_once(
+            self.blocks, lambda: explained_plane(self, found, setting, self.codim)
+        )
         mixture, (good, pull) = plane.mixture, plane.probabilities(self.data)
         location = mixture.coef[0].sum(axis=0)
         basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, : self.q]

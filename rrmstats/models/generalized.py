@@ -178,9 +178,11 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
         arrays, n = super()._held_arrays(held), len(held)
-        offset, exposure = arrays.pop("offset", 0.0), arrays.pop("exposure", None)
-        offset = offset if exposure is None else offset + np.log(exposure)
-        endog, ones = arrays["endog"], aligned(np.broadcast_to(1.0, (n,)), held.blocks)
+        if "exposure" in arrays:
+            arrays["exposure"] = np.log(arrays["exposure"])  # as statsmodels holds it
+        offset = arrays.get("offset", 0.0) + arrays.get("exposure", 0.0)
+        endog, ones = arrays["endog"], np.broadcast_to(1.0, (n,))
+        ones = ones.copy() if held.in_memory else aligned(ones, held.blocks)
         trials = ones if endog.ndim == 1 else endog.sum(axis=1)
         arrays["endog"] = endog if endog.ndim == 1 else endog[:, 0] / trials
         check_responses(type(self.family).__name__, loss_family(self.family), arrays["endog"])
@@ -215,7 +217,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         """Return half the unit deviances."""
         family = loss_family(self.family)
         endog, offset = as_floats(self.endog), as_floats(self._offset_exposure)
-        if self._held is None:
+        if not self._in_partitions:
             offset = np.broadcast_to(offset, endog.shape).copy()
         return GeneralizedProblem(
             endog,

@@ -764,7 +764,7 @@ class RRMResults(LikelihoodModelResults):
     @cached_property
     def seen_rows(self) -> Any:
         """The fit as pictures draw it: itself, or a sample where rows are in partitions."""
-        if self.model._held is None:
+        if not self.model._in_partitions:
             return self
         model, estimate = self.model._on_sample(self._estimate)
         return model.results_of(estimate, self._inference)
@@ -804,7 +804,7 @@ class RRMResults(LikelihoodModelResults):
         >>> res.predict(stars.head(2)).round().tolist()
         [5.0, 5.0]
         """
-        if self.model._held is None if exog is None else not self.model._lies_in_parts(exog):
+        if not self.model._in_partitions if exog is None else not self.model._lies_in_parts(exog):
             kwargs = {name: as_values(value) for name, value in kwargs.items()}
             return super().predict(as_pandas(exog), transform, *args, **kwargs)
         if args or kwargs:
