@@ -358,24 +358,19 @@ def tilted_share(
     total : float
         Number of observations that they stand for.
     """
-    weights = row_map(tilts, square, order, dim, tail=())
+    weights = tilts(square, order, dim)
     good, first = (float(each) for each in row_sums(_sums, spread * weights, square))
     moves = weights - good
     if order > 1:
         # d mean(w) / d ln(size) is (a - 1) / 2 times mean(w s), the bread of the score good / a.
-        moves = moves + 0.5 * (order - 1) * order * first / good * row_map(
-            _size_scores, square, weights, order, dim, tail=()
-        )
+        scores = weights * (order * square / dim - 1)
+        moves = moves + 0.5 * (order - 1) * order * first / good * scores
     error = float(np.sqrt((spread * moves**2).sum() / total))
     return float(np.clip(1 - good, 0.0, 1.0)), error
 
 
 def _sums(mass: Array, square: Array) -> tuple[Array, Array]:
     return mass.sum(), mass @ square
-
-
-def _size_scores(square: Array, weights: Array, order: float, dim: float) -> Array:
-    return np.asarray(weights * (order * square / dim - 1))
 
 
 def untilted_variances(seen: Array, lambda_: float, eps_bar: float) -> Array:
@@ -421,15 +416,8 @@ def tilted_moves(
     wnobs = setting.wnobs(n)
     used = problem.n_params if setting.eps_bar else 0
     enlarged = float(np.sqrt(wnobs / max(wnobs - used, 1.0)))
-    scatter = row_map(
-        _resized, scatter, -(order - 1) * free * log_lambda, tail=(problem.dim, problem.dim),
-        here=problem.split(solution.theta)[1], order=order * enlarged,
-    )  # fmt: skip
-    return enlarged * location, scatter
-
-
-def _resized(scatter: Array, grown: Array, here: Array, order: float) -> Array:
-    return np.asarray(order * (scatter + grown[:, None, None] * here))
+    grown = -(order - 1) * free * log_lambda[:, None, None] * problem.split(solution.theta)[1]
+    return enlarged * location, order * enlarged * (scatter + grown)
 
 
 def precision_order(order: float, eps_bar: float, eps_hat: float, dim: float) -> float:
@@ -518,15 +506,6 @@ def some_rows(problem: MomentProblem, setting: Setting) -> Rows:
     counts = aligned(setting.counts(problem.n_obs), problem.blocks)
     data, counts = thinned(problem.data, counts)
     return Rows(data, np.ones((len(data), int(problem.demean))), counts)
-
-
-def ones_column(data: Array, count: int = 1) -> Array:
-    """Return a column of ones for rows in memory or in blocks, shape (n, 1); none for no count."""
-    return row_map(_ones, data, tail=(count,), count=count)
-
-
-def _ones(data: Array, count: int) -> Array:
-    return np.ones((len(data), count))
 
 
 def distinct_ends(
@@ -734,7 +713,7 @@ class CovarianceProblem(ScatterProblem):
             self,
             replace(setting, eps_bar=eps_bar),
             self.data,
-            ones_column(self.data, int(self.demean)),
+            np.ones_like(self.data[:, : int(self.demean)]),
             scatter_candidates(self, first.solution, setting),
         )
         location, scatter = rows.fitted.mixture.coef[0].sum(axis=0), consistent_scatter(rows)
