@@ -215,10 +215,13 @@ def first_fits(
     ends = [candidates[i] for i in sorted({0, len(candidates) - 1})]
     heavy = started(rows, ends, [HEAVY] * len(DEGREES), eps_bar)
     heavy = replace(heavy, df=np.tile(DEGREES, len(ends)))
-    mixtures = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
-    for _ in range(SCREEN_STEPS + rows.dim // 2):
-        mixtures = em_step(rows, mixtures, eps_bar)
-    mixtures = sound(rows, mixtures, eps_bar)
+    starts = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
+    screened = []
+    for some in rows.portions(len(starts)):
+        screened.append(starts.take(some))
+        for _ in range(SCREEN_STEPS + rows.dim // 2):
+            screened[-1] = em_step(rows, screened[-1], eps_bar)
+    mixtures = sound(rows, Mixtures.join(screened), eps_bar)
     mixtures = mixtures.take(best_of_kinds(rows, mixtures))
     return sound(rows, converged(rows, mixtures, eps_bar, rival), eps_bar)
 

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained, of_groups
 from rrmstats.core.problem import Problem
+from rrmstats.core.rounds import decided_once
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.densities import Densities, residual_densities
@@ -231,10 +233,13 @@ def explained_gaussian(
     few = data.shape[1] ** 2 / 2 < MOST_EQUATIONS  # of many, Newton's steps cost too much
     if few and n > DECIDING_ROWS:
         places = some_places(n, groups)
-    some_data, some_exog, some_counts = taken(places, data, exog, counts)
-    among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
-    some = Rows(some_data, some_exog, some_counts, groups=among)
-    explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
+
+    def decide() -> tuple[Explained, Equations, bool]:
+        among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
+        some = Rows(*taken(places, data, exog, counts), groups=among)
+        return best_explanation(some, candidates, setting.eps_bar)
+
+    explained, decided, sound = decided_once(problem.blocks, decide)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
     if len(places) < n:
         fitted, sound = polished_on_all(fitted, data, exog, counts, groups)
@@ -248,7 +253,7 @@ def some_places(n: int, groups: np.ndarray | None) -> np.ndarray:
     """Return places of random rows on which to decide, or of all rows of random groups."""
     rng = np.random.default_rng(0)
     if groups is None:
-        return np.sort(rng.choice(n, DECIDING_ROWS, replace=False))
+        return np.sort(rng.choice(sample_places(n), DECIDING_ROWS, replace=False))
     order = rng.permutation(int(groups.max()) + 1)
     taken_rows = np.cumsum(np.bincount(groups)[order])
     drawn = order[: max(2, int(np.searchsorted(taken_rows, DECIDING_ROWS)))]

@@ -11,11 +11,13 @@ import numpy as np
 from scipy.special import chdtri, expit
 
 from rrmstats.core.block_array import aligned, blocked, taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
+from rrmstats.core.rounds import decided_once
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
@@ -83,7 +85,7 @@ class ExplainedLabels:
     problem : LogisticProblem
     fit : LabelFit
     explained : Explained
-    alternatives : ndarray, shape (m, 2, k)
+    alternatives : tuple of ndarray, shape (2, k)
         Differences of the parameters under explanations that are nearly as good, and the variance
         that they add, in the units of the data; see `alternatives_of`.
     moves : ndarray, shape (n, k)
@@ -97,7 +99,7 @@ class ExplainedLabels:
     problem: LogisticProblem
     fit: LabelFit
     explained: Explained
-    alternatives: Array
+    alternatives: tuple[Array, ...]
     moves: Array
     share_moves: Array
     shift: Array
@@ -174,14 +176,18 @@ def explained_labels(
     law = FlippedLabels(
         plain.endog, plain.exog, counts, back, setting.eps_bar, NO_FLIPS, setting.maxiter, offset
     )
-    some, some_columns = some_rows(law, columns, DECIDING_ROWS)
-    units = clipped_spread(some_columns, some.counts)[:, None] * back
-    near_fits = [each for each in near if isinstance(each, LabelExplanation)]
-    fits, found = explain_labels(replace(some, units=units), some_columns, theta, near_fits)
-    alternatives = alternatives_of(fits, found, design)
-    alternatives *= np.array([[np.sqrt(some.total / law.total)], [some.total / law.total]])
+
+    def decide() -> tuple[FlippedLabels, Array, list[LabelFit], list[LabelExplanation]]:
+        some, some_columns = some_rows(law, columns, DECIDING_ROWS)
+        units = clipped_spread(some_columns, some.counts)[:, None] * back
+        near_fits = [each for each in near if isinstance(each, LabelExplanation)]
+        among = replace(some, units=units)
+        return some, units, *explain_labels(among, some_columns, theta, near_fits)
+
+    some, units, fits, found = decided_once(plain.blocks, decide)
+    alternatives = alternatives_of(fits, found, design, some.total / law.total)
     whole = replace(law, units=units, flips=fits[0].law.flips)
-    fit = replace(fits[0], law=whole) if some is law else whole.fit(fits[0].value.z)
+    fit = replace(fits[0], law=whole) if some is law else whole.polished(fits[0].value.z)
     chosen = replace(found[0], eps=fit.eps, prob_bad=fit.prob_bad())
     others = [each for each in found if each.name != chosen.name]
     told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
@@ -193,8 +199,9 @@ def some_rows(law: FlippedLabels, columns: Array, most: int) -> tuple[FlippedLab
     n = len(columns)
     if not blocked(law.exog) and n <= most:
         return law, columns
-    count = min(n, most)
-    return taken_rows(law, columns, np.arange(count) * n // count)
+    drawn = sample_places(n)
+    count = min(len(drawn), most)
+    return taken_rows(law, columns, drawn[np.arange(count) * len(drawn) // count])
 
 
 def taken_rows(
@@ -253,28 +260,35 @@ def explain_labels(
 
 
 def alternatives_of(
-    fits: Sequence[LabelFit], found: Sequence[LabelExplanation], design: Design
-) -> Array:
+    fits: Sequence[LabelFit], found: Sequence[LabelExplanation], design: Design, part: float
+) -> tuple[Array, ...]:
     """Return what explanations that are nearly as good as none say of the parameters.
 
     Flipped labels shrink slopes long before there are enough of them to be told. So where no
     labels are called flipped, intervals have to allow for it.
 
+    Parameters
+    ----------
+    fits, found : sequence of LabelFit, of LabelExplanation
+        The chosen one first.
+    design : Design
+    part : float
+        Share of the rows to which they were fitted.
+
     Returns
     -------
-    ndarray, shape (m, 2, k)
+    tuple of ndarray, shape (2, k)
         Differences from the parameters without flips, and the variance that flips add.
     """
-    none, k = fits[0], fits[0].law.n_coef
-    differences = [np.empty((0, 2, len(design.to_params(none.theta))))]
+    none, k, differences = fits[0], fits[0].law.n_coef, []
     for fit, each in zip(fits[1:], found[1:], strict=True):
         sound = fit.converged and not fit.value.mirrored
         if found[0].bad is Bad.NONE and sound and each.bic - found[0].bic < STRONG:
             added = fit.variance[:k, :k] - none.variance
             variance = np.diag(design.to_params(design.to_params(added).T))
             shift = design.to_params(fit.theta - none.theta)
-            differences.append(np.array([[shift, np.maximum(variance, 0.0)]]))
-    return np.concatenate(differences)
+            differences.append(np.array([shift * part**0.5, np.maximum(variance, 0.0) * part]))
+    return tuple(differences)
 
 
 def noise_price(none: LabelFit, noise: LabelFit) -> float:

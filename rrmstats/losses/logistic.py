@@ -118,12 +118,6 @@ class LogisticProblem(LinearProblem):
         curvature -= beta * mass * np.outer(common, common)
         return gradient + mass * common, cross + (weights @ losses) * common, curvature
 
-    def value_and_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Return the weighted loss, gradient (k,) and Hessian (k, k), in one pass."""
-        value, gradient, hessian = super().value_and_slopes(theta, weights)
-        common = self.ridge @ theta
-        return value + 0.5 * theta @ common, gradient + common, hessian + self.ridge
-
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
         """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
         gradient, hessian = super().weighted_slopes(theta, weights)

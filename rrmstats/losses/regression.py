@@ -23,6 +23,7 @@ from scipy.stats import f as f_distribution
 from scipy.stats import t
 
 from rrmstats.core.block_array import blocked, row_map
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.consistency import (
     efficient_order,
     order_efficiency,
@@ -100,7 +101,8 @@ class SquaresProblem(LinearProblem):
 
     def __init__(self, endog: Array, exog: Array, column_noise: Array | None = None) -> None:
         super().__init__(endog, exog)
-        some = slice(None, None, max(1, len(exog) // 1000))
+        drawn = sample_places(len(exog))
+        some = drawn[:: max(1, len(drawn) // 1000)]
         unit = 4 * (exog.shape[1] + 4) * np.finfo(float).eps
         if column_noise is None:
             column_noise = (unit * np.median(np.abs(exog[some]), axis=0)) ** 2
