@@ -8,6 +8,8 @@ then evaluated where no other names exist than those on it.
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
 from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
@@ -38,6 +40,13 @@ MOST_NESTED = 20
 # Columns that a formula may make: a*b*c*... doubles them with each letter.
 MOST_COLUMNS = 2000
 MOST_POWER = 9
+# The operators of formulas: how many columns their operands make together, at most.
+JOINED: dict[str, Callable[[int, int], int]] = {
+    **dict.fromkeys(("~", "+", "-"), operator.add),
+    ":": operator.mul,
+    "*": lambda left, right: (1 + left) * (1 + right) - 1,
+    "**": lambda left, power: (1 + left) ** power - 1,
+}
 
 
 def check_text(formula: str) -> None:
@@ -93,18 +102,17 @@ def count_columns(node: Any, frame: pd.DataFrame, depth: int = 0) -> int:
         return 1
     if node.type == "PYTHON_EXPR":
         return SafeFactor(node.token.extra, frame).columns()
-    left = count_columns(node.args[0], frame, depth + (len(node.args) == 1))
+    if node.type not in JOINED:
+        raise UsageError(f"--safe refuses {short(node.type)} in a formula")
+    left, right = count_columns(node.args[0], frame, depth + (len(node.args) == 1)), 0
     if node.type == "**":
         power = node.args[1].token.extra
         if power not in map(str, range(1, MOST_POWER + 1)):
             raise UsageError(f"--safe refuses a power of terms but 1 to {MOST_POWER}")
-        count = (1 + left) ** int(power) - 1
-    else:
-        right = count_columns(node.args[1], frame, depth + 1) if len(node.args) > 1 else 0
-        joined = {":": left * right, "*": left + right + left * right}
-        count = joined.get(node.type, left + right)
-    if node.type not in ("~", "+", "-", "*", ":", "**"):
-        raise UsageError(f"--safe refuses {short(node.type)} in a formula")
+        right = int(power)
+    elif len(node.args) > 1:
+        right = count_columns(node.args[1], frame, depth + 1)
+    count = JOINED[node.type](left, right)
     if count > MOST_COLUMNS:
         raise UsageError(f"--safe refuses a formula of more than {MOST_COLUMNS} columns")
     return count
@@ -130,17 +138,14 @@ class SafeFactor:
     def columns(self) -> int:
         """Return how many columns the expression makes: a column, C(), I() or a function."""
         node = parsed_code(self.code)
-        if named_column(node) is None:
-            function, argument = self.call(node)
-            if function == "I":
-                self.varies(argument)
-                return 1
-            if function != "C":
-                self.varies(node)
-                return 1
+        if named_column(node) is not None:
+            values = self.frame[self.column(node)]
+            return 1 if _numeric(values) else int(values.nunique())
+        function, argument = self.call(node)
+        if function == "C":
             return int(self.frame[self.column(argument)].nunique())
-        values = self.frame[self.column(node)]
-        return 1 if _numeric(values) else int(values.nunique())
+        self.varies(argument if function == "I" else node)
+        return 1
 
     def call(self, node: ast.AST) -> tuple[str, ast.AST]:
         """Return the function that is called, and its only argument."""

@@ -17,7 +17,6 @@ from rrmstats.core.blocks import (
     Along,
     Blocks,
     Call,
-    Chosen,
     Leaf,
     Reduction,
     Repeated,
@@ -73,7 +72,7 @@ class BlockArray(NDArrayOperatorsMixin):
         self, blocks: Blocks, node: Any, tail: tuple[int, ...] = (), dtype: Any = float
     ) -> None:
         self.blocks, self.node, self.tail, self.dtype = blocks, node, tail, np.dtype(dtype)
-        self._reductions: dict[tuple[Any, int | None], Any] = {}
+        self._known: dict[tuple[Any, int | None], Any] = {}
 
     def __len__(self) -> int:
         return int(sum(self.blocks.lengths))
@@ -152,10 +151,10 @@ class BlockArray(NDArrayOperatorsMixin):
 
     def remember(self, least: Any, most: Any) -> None:
         """Keep the smallest and largest entries over the rows that are known already."""
-        self._reductions[np.minimum.reduce, 0] = least
-        self._reductions[np.maximum.reduce, 0] = most
-        self._reductions[np.minimum.reduce, None] = np.min(least)
-        self._reductions[np.maximum.reduce, None] = np.max(most)
+        self._known[np.minimum.reduce, 0] = least
+        self._known[np.maximum.reduce, 0] = most
+        self._known[np.minimum.reduce, None] = np.min(least)
+        self._known[np.maximum.reduce, None] = np.max(most)
 
     def copy(self) -> BlockArray:
         """Return the array: expressions are never overwritten."""
@@ -190,10 +189,10 @@ class BlockArray(NDArrayOperatorsMixin):
         axis = axis if axis is None or axis >= 0 else self.ndim + axis
         if axis is not None and axis > 0:
             return row_map(reduce, self, axis=axis)
-        if (reduce, axis) not in self._reductions:
-            found = row_reduce(Along(reduce, axis), Stacked(reduce), self)
-            self._reductions[reduce, axis] = found
-        return self._reductions[reduce, axis]
+        if (reduce, axis) in self._known:
+            return self._known[reduce, axis]
+        combine = added if reduce == np.add.reduce else Stacked(reduce)
+        return row_reduce(Along(reduce, axis), combine, self)
 
 
 class BlockTransposed:
@@ -319,8 +318,10 @@ def row_reduce(kernel: Callable[..., Any], combine: Callable[[list[Any]], Any], 
     blocks = in_blocks(*args)
     if blocks is None:
         return kernel(*args)
-    nodes = tuple(as_node(arg, blocks) for arg in args)
-    return blocks.combined(Reduction(kernel, combine, nodes), combine)
+    task = Reduction(kernel, combine, tuple(as_node(arg, blocks) for arg in args))
+    if blocks.rounds is None:
+        return blocks.combined(task, combine)
+    return blocks.rounds.answer(task) if combine is added else blocks.rounds.reduced(task)
 
 
 def row_sums(kernel: Callable[..., Any], *args: Any) -> Any:
@@ -337,21 +338,11 @@ def row_sums(kernel: Callable[..., Any], *args: Any) -> Any:
 
 
 def taken(places: np.ndarray, *arrays: Any) -> tuple[Array, ...]:
-    """Return some rows of arrays, in the order of `places`, in one pass over their blocks."""
+    """Return some rows of arrays, in the order of `places`; at most one pass over their blocks."""
     blocks = in_blocks(*arrays)
     if blocks is None:
         return tuple(array[places] for array in arrays)
-    ends = np.cumsum(blocks.lengths)
-    owner = np.searchsorted(ends, places, side="right")
-    nodes = tuple(as_node(array, blocks) for array in arrays)
-    order = np.argsort(owner, kind="stable")
-    tasks = {}
-    for block in np.unique(owner):
-        inside = places[order[owner[order] == block]] - (ends[block] - blocks.lengths[block])
-        tasks[int(block)] = Chosen(nodes, inside)
-    parts = blocks.collect(tasks)
-    back = np.argsort(order, kind="stable")
-    return tuple(np.concatenate(column)[back] for column in zip(*parts, strict=True))
+    return blocks.chosen(places, tuple(as_node(array, blocks) for array in arrays))
 
 
 def smallest(count: int, *values: Any) -> np.ndarray:

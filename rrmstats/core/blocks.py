@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from rrmstats.core.entropy import Array
 
+if TYPE_CHECKING:
+    from rrmstats.core.rounds import Rounds
+
+# Rows on which decisions are made; what they decide is then made exact on all rows.
+SAMPLE_ROWS = 100_000
 # Rows of a block that are evaluated together: their columns stay in a core's cache.
 CHUNK = 16_384
 
@@ -59,8 +65,10 @@ def evaluated(node: Any, leaves: Leaves, known: dict[int, Any]) -> Any:
     return known[id(node)]
 
 
-class Blocks(Protocol):
+class Blocks:
     """Rows in blocks, and how a function of a block reaches them.
+
+    A subclass defines `collect`, and `combined` where it has a faster way.
 
     Attributes
     ----------
@@ -68,21 +76,71 @@ class Blocks(Protocol):
         Rows of each block; a block may be empty.
     passes : int
         How often the rows have been read so far.
+    rounds : Rounds or None
+        What answers sums in place of passes over the rows, while a fit runs in rounds.
     """
 
     lengths: Sequence[int]
-    passes: int
+    passes: int = 0
+    rounds: Rounds | None = None
+    _sample: Leaves | None = None
+
+    def __len__(self) -> int:
+        return int(sum(self.lengths))
 
     def collect(self, tasks: Mapping[int, Task[T]]) -> list[T]:
         """Return what tasks give, each for the block at its place."""
-        ...
+        raise NotImplementedError
 
     def combined(self, task: Task[T], combine: Callable[[list[T]], T]) -> T:
         """Return what a task gives for the blocks, combined in any order of neighbors."""
-        ...
+        used = [place for place, length in enumerate(self.lengths) if length]
+        return combine(self.collect(dict.fromkeys(used, task)))
+
+    def chosen(self, places: np.ndarray, nodes: tuple[Any, ...]) -> tuple[Array, ...]:
+        """Return expressions at the rows of some places; those of the sample take no pass."""
+        drawn = sample_places(len(self))
+        inside = np.minimum(np.searchsorted(drawn, places), len(drawn) - 1)
+        if (drawn[inside] == places).all():
+            return Chosen(nodes, inside)(self.sample)
+        return self._read(places, nodes)
+
+    @property
+    def sample(self) -> Leaves:
+        """The leaves at `sample_places`, read in one pass."""
+        if self._sample is None:
+            self._sample = self._read(sample_places(len(self)), None)
+        return self._sample
+
+    def _read(self, places: np.ndarray, nodes: tuple[Any, ...] | None) -> tuple[Array, ...]:
+        ends = np.cumsum(self.lengths)
+        owner = np.searchsorted(ends, places, side="right")
+        order = np.argsort(owner, kind="stable")
+        tasks = {}
+        for block in np.unique(owner):
+            inside = places[order[owner[order] == block]] - (ends[block] - self.lengths[block])
+            tasks[int(block)] = Chosen(nodes, inside)
+        parts = self.collect(tasks)
+        back = np.argsort(order, kind="stable")
+        return tuple(np.concatenate(column)[back] for column in zip(*parts, strict=True))
 
 
-class ArrayBlocks:
+def sample_places(n: int) -> np.ndarray:
+    """Return the places of rows on which decisions are made, in order, shape (m,).
+
+    All of them, or one at random of each of as many stretches.
+    """
+    return _drawn_places(n, min(n, SAMPLE_ROWS))
+
+
+@cache
+def _drawn_places(n: int, count: int) -> np.ndarray:
+    if count == n:
+        return np.arange(n)
+    return ((np.arange(count) + np.random.default_rng(0).random(count)) * n / count).astype(int)
+
+
+class ArrayBlocks(Blocks):
     """Blocks in the memory of this process: the reference for all others.
 
     Parameters
@@ -103,17 +161,12 @@ class ArrayBlocks:
 
     def __init__(self, blocks: Sequence[Leaves]) -> None:
         self.blocks = [tuple(np.asarray(leaf) for leaf in block) for block in blocks]
-        self.lengths: Sequence[int] = [len(block[0]) for block in self.blocks]
-        self.passes = 0
+        self.lengths = [len(block[0]) for block in self.blocks]
 
     def collect(self, tasks: Mapping[int, Task[T]]) -> list[T]:
         """Return what tasks give, each for the block at its place."""
         self.passes += 1
         return [task(self.blocks[place]) for place, task in tasks.items()]
-
-    def combined(self, task: Task[T], combine: Callable[[list[T]], T]) -> T:
-        """Return what a task gives for the blocks, combined."""
-        return combine(self.collect(dict.fromkeys(range(len(self.blocks)), task)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,18 +202,20 @@ class Chosen:
 
     Attributes
     ----------
-    args : tuple
-        Expressions.
+    args : tuple or None
+        Expressions; None for the leaves.
     rows : ndarray of int
         Places within the block.
     """
 
-    args: tuple[Any, ...]
+    args: tuple[Any, ...] | None
     rows: np.ndarray
 
     def __call__(self, leaves: Leaves) -> tuple[Array, ...]:
         """Return the values at the rows, one array per expression."""
         part = tuple(leaf[self.rows] for leaf in leaves)
+        if self.args is None:
+            return part
         known: dict[int, Any] = {}
         return tuple(evaluated(arg, part, known) for arg in self.args)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rrmstats.core.block_array import blocked, row_reduce
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.entropy import Array
 
 # Squared condition number past which normal equations lose the eighth digit.
@@ -38,7 +39,8 @@ class Design:
         self.exog = exog
         self.back: Array | None = None
         scale = power_of_two(exog, axis=0)
-        some = exog[:: max(1, len(exog) // CONDITION_ROWS)]
+        drawn = sample_places(len(exog))
+        some = exog[drawn[:: max(1, len(drawn) // CONDITION_ROWS)]]
         if (scale == 1).all() and solve_gram(some.T @ some, np.zeros(exog.shape[1]))[1]:
             return
         check_range(some if blocked(exog) else exog, scale)
@@ -237,13 +239,12 @@ class Thinned(NamedTuple):
 
     Attributes
     ----------
-    places : slice
-        Which rows.
+    places : ndarray of int, shape (m,)
     endog : ndarray, shape (m,)
     exog : ndarray, shape (m, k)
     """
 
-    places: slice
+    places: np.ndarray
     endog: Array
     exog: Array
 

@@ -49,7 +49,7 @@ class Estimate:
         The largest bound at which explanations were compared; NaN where there is one step.
     robust : Estimate or None
         The second step at that bound, where it is another one.
-    alternatives : ndarray, shape (m, 2, k)
+    alternatives : tuple of ndarray, shape (2, k)
         Of explanations that are nearly as good: how far from `params` theirs are, and the
         variance that they add. Intervals reach as far from zero as under any of these.
 
@@ -78,7 +78,7 @@ class Estimate:
     loss_shift: float = 0.0
     largest: float = np.nan
     robust: Estimate | None = None
-    alternatives: Array | tuple[()] = ()
+    alternatives: tuple[Array, ...] = ()
 
     @property
     def base(self) -> Array | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
@@ -102,6 +102,11 @@ class Explained:
     explanations: tuple[Explanation, ...]
     chosen: Explanation
     other_minimum: bool = False
+
+    def with_chosen(self, chosen: Explanation) -> Explained:
+        """Return the same with another fit of the one that was chosen."""
+        others = (each for each in self.explanations if each is not self.chosen)
+        return replace(self, explanations=(chosen, *others), chosen=chosen)
 
     @property
     def bics(self) -> Array:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from rrmstats.core.block_array import aligned, blocked, row_sums, smallest, taken
-from rrmstats.core.design import Thinned, exact_fit, orthogonal_fit, solve_gram, triangle
+from rrmstats.core.blocks import sample_places
+from rrmstats.core.descent import newton_steps
+from rrmstats.core.design import Thinned, exact_fit, orthogonal_fit, solve_gram
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import column_frame, independent_rows
@@ -22,10 +24,9 @@ CHUNK = 4096
 PAIRS_MAX = 400_000
 # Newton steps of a weighted fit, and those that improve a start.
 FIT_STEPS = 50
+# Decrease of the weighted loss that a last step on rows in blocks expects, relative to one.
+FIT_TOL = 1e-20
 IMPROVING_STEPS = 2
-# Rows from which the first steps of a fit to rows in blocks are, and their number: no more, since
-# a part of the rows may have no finite fit.
-START_ROWS, START_STEPS = 5_000, 8
 # Columns from which a Hessian costs more than all gradients of a descent: it costs as much as k
 # gradients, and a descent by gradients takes about a hundred steps where Newton's takes a few.
 WIDE = 50
@@ -77,15 +78,11 @@ class LinearProblem(EstimableProblem):
         raise NotImplementedError(f"{type(self).__name__} must define link_slopes(eta)")
 
     def thinned(self, count: int) -> Thinned:
-        """Return about so many rows, evenly spaced among all of them."""
+        """Return about so many rows, evenly spaced among those on which decisions are made."""
         if count not in self._thinned:
-            places = slice(None, None, max(1, self.n_obs // count))
-            arrays = self.endog, self.exog
-            if self.blocks is None:
-                endog, exog = (array[places] for array in arrays)
-            else:
-                endog, exog = taken(np.arange(*places.indices(self.n_obs)), *arrays)
-            self._thinned[count] = Thinned(places, endog, exog)
+            drawn = sample_places(self.n_obs)
+            places = drawn[:: max(1, len(drawn) // count)]
+            self._thinned[count] = Thinned(places, *taken(places, self.endog, self.exog))
         return self._thinned[count]
 
     @property
@@ -107,10 +104,8 @@ class LinearProblem(EstimableProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the minimizer of the weighted loss by damped Newton steps, shape (..., k)."""
-        weights = aligned(weights, self.blocks)
-        if blocked(weights):
-            start = self._start_in_blocks(weights) if theta is None else np.asarray(theta)
-            return self._newton(weights, start[None], FIT_STEPS)[0]
+        if self.blocks is not None:
+            return self._fit_in_blocks(aligned(weights, self.blocks), theta)
         batch = weights.reshape(-1, self.n_obs)
         if theta is None:
             start = self.start(batch)
@@ -119,26 +114,30 @@ class LinearProblem(EstimableProblem):
             start = start.reshape(-1, self.n_params).copy()
         return self._newton(batch, start, FIT_STEPS).reshape(*weights.shape[:-1], -1)
 
+    def _fit_in_blocks(self, weights: Array, theta: Array | None) -> Array:
+        """Return the minimizer from `theta`, or from that on a sample, shape (k,)."""
+        if theta is None:
+            places = sample_places(self.n_obs)
+            (share,) = taken(places, weights)
+            theta = self.take(places).weighted_fit(share / share.sum())
+        for _ in range(FIT_STEPS):
+            kernel = partial(_slopes_at, self.with_rows, theta)
+            gradient, hessian = row_sums(kernel, weights, *self.row_arrays)
+            step = newton_steps(gradient[None], hessian[None])[0][0]
+            theta = self.retract(theta, step)
+            if abs(gradient @ step) <= FIT_TOL:
+                break
+        return theta
+
     def start(self, weights: Array) -> Array:
         """Return parameters from which a weighted fit starts, shape (..., k)."""
         return np.zeros((*weights.shape[:-1], self.n_params))
 
-    def _start_in_blocks(self, weights: Array) -> Array:
-        """Return parameters near a weighted fit, from rows evenly spaced among all."""
-        rows = np.arange(0, self.n_obs, max(1, self.n_obs // START_ROWS))
-        share, *arrays = taken(rows, weights, *self.row_arrays)
-        part, share = self.with_rows(*arrays), share[None] / share.sum()
-        return part._newton(share, part.start(share), START_STEPS)[0]
-
     def improved(self, weights: Array, theta: Array) -> Array:
         """Return parameters a few Newton steps towards the weighted fit, shape (b, k)."""
-        if blocked(weights):
-            return self._newton(weights, theta[None], IMPROVING_STEPS)[0]
         return self._newton(weights, theta, IMPROVING_STEPS)
 
     def _newton(self, weights: Array, theta: Array, steps: int) -> Array:
-        if blocked(weights):
-            return self._newton_in_blocks(weights, theta, steps)
         return damped_newton(
             lambda t: np.einsum("bn,bn->b", weights, self.losses(t)),
             lambda t: self.weighted_slopes(t, weights),
@@ -146,31 +145,6 @@ class LinearProblem(EstimableProblem):
             theta,
             steps,
         )
-
-    def _newton_in_blocks(self, weights: Array, theta: Array, steps: int) -> Array:
-        """Take the steps from one theta, shape (1, k), each in one pass over the rows."""
-        known: dict[bytes, tuple[Array, Array, Array]] = {}
-
-        def at(t: Array) -> tuple[Array, Array, Array]:
-            if t.tobytes() not in known:
-                known.clear()
-                known[t.tobytes()] = self.value_and_slopes(t[0], weights)
-            return known[t.tobytes()]
-
-        def slopes(t: Array) -> tuple[Array, Array]:
-            _, gradient, hessian = at(t)
-            return gradient[None], hessian[None]
-
-        return damped_newton(lambda t: at(t)[0][None], slopes, self.retract, theta, steps)
-
-    def value_and_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Return the weighted loss, gradient (k,) and Hessian (k, k) at one theta, in one pass."""
-        eta = self.predictor(theta)
-        first, second = self.link_slopes(eta)
-        (hessian,), (gradient,), (value,) = self.products(
-            [weights * second], [weights * first], [weights * self.link_losses(eta)]
-        )
-        return np.asarray(value), gradient, hessian
 
     def products(
         self, weights: Sequence[Array], targets: Sequence[Array], values: Sequence[Array]
@@ -257,9 +231,8 @@ class LinearProblem(EstimableProblem):
         spread = losses - np.einsum("bn,bn->b", weights, losses)[:, None]
         variance = np.einsum("bn,bn,bn->b", weights, spread, spread)
         pulled = weights * first
-        second *= weights
-        second -= beta[:, None] * pulled * first
-        hessian, moments = self.gram(second, np.stack([pulled, pulled * spread], axis=-2))
+        curvature = weights * second - beta[:, None] * pulled * first
+        hessian, moments = self.gram(curvature, np.stack([pulled, pulled * spread], axis=-2))
         gradient, cross = moments[:, 0], moments[:, 1]
         drift = np.divide(
             cross, variance[:, None], out=np.zeros_like(cross), where=variance[:, None] > 0
@@ -367,8 +340,6 @@ class LinearProblem(EstimableProblem):
 
         Normal equations where they keep eight digits, an orthogonal factorization elsewhere.
         """
-        if self.blocks is not None:
-            return self._least_squares_in_blocks(weights, target)
         gram, moments = self.gram(weights, (weights * target)[..., None, :])
         solution, sound = solve_gram(gram, moments[..., 0, :])
         if sound.all():
@@ -379,13 +350,13 @@ class LinearProblem(EstimableProblem):
                 solution[i] = orthogonal_fit(self.exog, targets[i], weights[i])
         return solution
 
-    def _least_squares_in_blocks(self, weights: Array, target: Array) -> Array:
-        gram, moment = row_sums(normal_equations, self.exog, weights, target)
-        solution, sound = solve_gram(gram, moment)
-        if sound:
-            return solution
-        used = triangle(self.exog, np.sqrt(weights), target)
-        return orthogonal_fit(used[:, :-1], used[:, -1], np.ones(len(used)))
+
+def _slopes_at(
+    make: Callable[..., LinearProblem], theta: Array, weights: Array, *arrays: Array
+) -> tuple[Array, Array]:
+    """Return gradient (k,) and Hessian (k, k) of the weighted losses of some rows."""
+    gradient, _, hessian = make(*arrays).tilted_sums(theta, 0.0 * weights, weights, 0.0)
+    return gradient, hessian
 
 
 def weighted_gram(exog: Array, weights: Array) -> Array:
@@ -400,9 +371,3 @@ def _products(n_weights: int, n_targets: int, exog: Array, *arrays: Array) -> tu
         tuple(t @ exog for t in rest[:n_targets]),
         tuple(v.sum() for v in rest[n_targets:]),
     )
-
-
-def normal_equations(exog: Array, weights: Array, target: Array) -> tuple[Array, Array]:
-    """Return the weighted Gram matrix (k, k) and ``exog' (weights * target)``, shape (k,)."""
-    weighted = weights[:, None] * exog
-    return exog.T @ weighted, target @ weighted

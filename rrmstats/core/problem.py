@@ -294,21 +294,6 @@ class SmoothProblem(Problem):
         """Return ``sum(weights * gradient of the losses)`` at one `theta`, shape (k,)."""
         return weights @ self.gradients(theta)
 
-    def moment_sums(self, weights: Array) -> Array | None:
-        """Return weighted sums over rows of which the weighted fit is a function, shape (p,).
-
-        Descents on rows in blocks extrapolate them; None where Newton's steps cost less.
-        """
-        return None
-
-    def moment_fit(self, moments: Array) -> Array:
-        """Return the fit to rows with given means of what `moment_sums` adds up, shape (k,)."""
-        raise NotImplementedError(f"{type(self).__name__} must define moment_fit(moments)")
-
-    def moment_changes(self, changes: Array, moments: Array) -> Array:
-        """Return changes of moments, shape (m, p), in units of what rows differ by, (m, r)."""
-        return changes
-
     def pulls(self, theta: Array) -> Array:
         """Return the pull of each row on a fit, shape (n, r), for the spectral starts.
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rrmstats.core.block_array import blocked, row_sums
-from rrmstats.core.block_descent import BlockDescent, evaluated_points
+from rrmstats.core.block_array import row_sums
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.descent import Descent, Step
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.points import Budget, Points, evaluate
+from rrmstats.core.polish import polished
 from rrmstats.core.problem import Problem, SmoothProblem
+from rrmstats.core.rounds import decided_once
 from rrmstats.core.setting import MAXITER, TOL, Setting
 from rrmstats.core.starts import (
     SAME_RISK,
@@ -239,6 +241,8 @@ def global_minimum(
     problem: Problem, setting: Setting, start_theta: ArrayLike | None = None
 ) -> Solution:
     """Return the lowest end of the descents that a setting asks for; see `minimize`."""
+    if isinstance(problem, SmoothProblem) and problem.blocks is not None:
+        return _polished_minimum(problem, setting, start_theta)
     budget = setting.budget(problem.n_obs)
     n_starts = setting.n_starts
     if n_starts is None:
@@ -249,26 +253,35 @@ def global_minimum(
     if n_starts and setting.eps_bar > 0:
         generator = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
         starts = _search(problem, budget, theta, n_starts, generator, kind)
-        descent = _descent(problem, budget, setting, starts.theta, starts.lambda_)
+        points = evaluate(problem, starts.theta, budget)
     else:
-        descent = _descent(problem, budget, setting, theta)
-        starts = first_start(descent.points.risk, theta, kind)
+        points = evaluate(problem, theta, budget)
+        starts = first_start(points.risk, theta, kind)
+    descent = Descent(problem, points, budget, theta_step=setting.theta_step)
     return found_solution(descent.run(setting.tol, setting.maxiter, setting.accelerate), starts)
 
 
-def _descent(
-    problem: Problem,
-    budget: Budget,
-    setting: Setting,
-    theta: Array,
-    lambda_: Array | None = None,
-) -> Descent | BlockDescent:
-    """Return descents from parameters (b, k) that have yet to run."""
-    if problem.blocks is None:
-        points = evaluate(problem, theta, budget)
-        return Descent(problem, points, budget, theta_step=setting.theta_step)
-    assert isinstance(problem, SmoothProblem)
-    return BlockDescent(problem, evaluated_points(problem, theta, budget, lambda_), budget)
+def _polished_minimum(
+    problem: SmoothProblem, setting: Setting, start_theta: ArrayLike | None
+) -> Solution:
+    """Return the minimum on rows in blocks, from that on a sample of them."""
+    budget = setting.budget(problem.n_obs)
+    check_size(problem, budget)
+
+    def on_sample() -> tuple[Solution, Array | None]:
+        rows = sample_places(problem.n_obs)
+        if not problem.determines(rows):
+            rows = problem.completed(rows, np.empty(0, int))
+        part, counts = problem.take(rows), None
+        if setting.freq_weights is not None:
+            counts = setting.freq_weights[rows]
+        found = global_minimum(part, replace(setting, freq_weights=counts), start_theta)
+        if part.newton_pays or found.lambda_ == 0:
+            return found, None
+        here = found.theta, found.losses, found.weights, np.array(found.lambda_)
+        return found, part.concentrated(*(each[None] for each in here))[1][0]
+
+    return polished(problem, budget, *decided_once(problem.blocks, on_sample))
 
 
 def check_size(problem: Problem, budget: Budget) -> None:
@@ -303,7 +316,7 @@ def _search(
     `first` descend on COMPARE_ROWS rows before the few that matter see the rest.
     """
     part, part_budget = problem, budget
-    if problem.n_obs > COMPARE_ROWS or problem.blocks is not None:
+    if problem.n_obs > COMPARE_ROWS:
         rows = drawn_rows(problem, budget, rng)
         part, part_budget = problem.take(rows), budget.take(rows)
     starts = screened_part(part, part_budget, first, n_starts, rng, kind)
@@ -311,17 +324,16 @@ def _search(
         return starts
     points = evaluate(part, starts.theta, part_budget)
     ends = Descent(part, points, part_budget).run(COMPARE_TOL, COMPARE_MAXITER, True).points
-    # Where the first start leads is told whatever its risk, unless that takes passes over blocks.
-    told = {0} if problem.blocks is None else set()
+    # Where the first start leads is told whatever its risk.
     groups = [
         group
         for group in distinct(ends, len(ends.risk))
-        if any(i in told or _rivals(ends, i) for i in group)
+        if any(i == 0 or _rivals(ends, i) for i in group)
     ]
     kept = [group[0] for group in groups]
-    if 0 in kept[1:] and told:
+    if 0 in kept[1:]:
         ends.theta[0] = first[0]
-    return starts.take(ends.theta[kept], ends.lambda_[kept], groups)
+    return starts.take(ends.theta[kept], groups)
 
 
 def drawn_rows(
@@ -335,8 +347,6 @@ def drawn_rows(
     rows = np.sort(rng.choice(problem.n_obs, most, replace=False, p=chances))
     if problem.determines(rows):
         return rows
-    if problem.blocks is not None:
-        return problem.completed(rows, np.empty(0, int))
     return problem.completed(rows, np.delete(np.arange(problem.n_obs), rows))
 
 
@@ -345,7 +355,7 @@ def _equal_chances(budget: Budget) -> Array | None:
 
     Frequency weights are those of the part, and must not count twice.
     """
-    if budget.base is None or blocked(budget.base) or (budget.base > 0).all():
+    if budget.base is None or (budget.base > 0).all():
         return None
     used = budget.base > 0
     return used / used.sum()
@@ -388,7 +398,7 @@ def weighted_means(weights: Array, spread: Array, losses: Array) -> tuple[Array,
     return w @ np.log(w / spread[used]), w @ losses[used]
 
 
-def found_solution(descent: Descent | BlockDescent, starts: Starts) -> Solution:
+def found_solution(descent: Descent, starts: Starts) -> Solution:
     """Return the lowest end of descents as a solution."""
     points, budget = descent.points, descent.budget
     best = int(np.argmin(points.risk))

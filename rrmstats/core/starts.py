@@ -44,8 +44,6 @@ class Starts:
     weights : list of ndarray, each of shape (m, n)
         For each of them the weights of the observations at the m starts that lead to it, before
         any step.
-    lambda_ : ndarray, shape (f,), or None
-        Temperatures of the weights at `theta` on a part of the rows, where that was looked at.
     """
 
     risks: Array
@@ -53,14 +51,13 @@ class Starts:
     theta: Array
     origin: np.ndarray
     weights: list[Array]
-    lambda_: Array | None = None
 
-    def take(self, theta: Array, lambda_: Array, groups: list[list[int]]) -> Starts:
+    def take(self, theta: Array, groups: list[list[int]]) -> Starts:
         """Return some of those worth a descent, moved on to `theta`; each stands for a group."""
         weights = [np.vstack([self.weights[i] for i in group]) for group in groups]
         first = [group[0] for group in groups]
         origin = self.origin[first]
-        return replace(self, theta=theta, origin=origin, weights=weights, lambda_=lambda_)
+        return replace(self, theta=theta, origin=origin, weights=weights)
 
     def count_apart(self, chosen: np.ndarray, eps_bar: float) -> int:
         """Return how many starts that lead to the chosen descents are apart from each other.

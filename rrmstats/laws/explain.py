@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrmstats.core.block_array import row_sums
+from rrmstats.core.block_array import in_blocks, row_sums
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, Explanation, best_of_each, of_groups
+from rrmstats.core.rounds import decided_once
 from rrmstats.laws.mixture import (
     NO_BAD_ROWS,
     TINY,
@@ -65,6 +67,8 @@ TRIAL_STEPS, MOST_CANDIDATES = 8, 2
 # How far below rows without bad ones an explanation may end that is fitted to its end: a
 # difference of 2 in BIC, from which explanations differ (Kass and Raftery, 1995).
 CLOSE = 1.0
+# The same below the best one, where no other explanation has it as a part: a difference of 10.
+FAR_BEHIND = 5.0
 # Steps of EM towards the fit to counts above zero, from which others start.
 TRUNCATED_STEPS = 20
 
@@ -307,7 +311,7 @@ def stacked(fit: Fit, near: Stack | None = None) -> Stack:
 
     Those of parameters near by lend their derivatives, where they are given.
     """
-    sums = fit.rows.sums(partial(_sums, fit.mixture, near is None), fit.params)
+    sums: tuple[Any, ...] = fit.rows.sums(partial(_sums, fit.mixture, near is None), fit.params)
     if near is not None:
         sums = *sums, near.jacobian, near.share_slopes
     low, high = fit.bounds
@@ -344,7 +348,8 @@ def polished(
         step *= 0.5 if size > last else 1.0
         step[:k] *= 1.0 / max(size, 1.0)
         step[k:] = np.clip(step[k:], -LONGEST * unit, LONGEST * unit)
-        fit, near = fit.moved(step), now if size < CONTRACTED * last else None
+        serves = size < CONTRACTED * last and not fit.rows.in_blocks
+        fit, near = fit.moved(step), now if serves else None
         last = size
         if size < tol:
             return fit, now
@@ -355,7 +360,7 @@ def rooted(fit: Fit, near: Stack | None = None, tol: float = STEP_TOL) -> tuple[
     """Return the root of the equations that steps of EM lead to; see `polished`."""
     for _ in range(MOST_ROUNDS):
         root, now = polished(fit, near, tol)
-        if now is not None:
+        if now is not None or fit.rows.in_blocks:  # where steps of EM are not taken
             return root, now
         fit = fitted(fit, STEPS_BETWEEN, 0.0)
     return fit, None
@@ -457,15 +462,20 @@ def explained_rows(
         Largest share of bad rows.
     """
     n = len(rows.seen.endog)
-    some = rows
-    if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
-        some = rows.take(np.arange(0, n, max(1, -(-n // MOST_ROWS))))
-    starts = [*candidates, *_without_zeros(some, laws, candidates)]
-    fits = all_fits(some, laws, starts, eps_bar)
-    best, now = _best(fits, STEP_TOL if some is rows else SAMPLE_TOL)
-    told = _explained(best, fits, len(laws.good.bounds[0]))
-    if some is not rows:
-        best, now = rooted(replace(best, rows=rows), now)
+
+    def decide() -> tuple[Fit, Stack | None, Explained, bool]:
+        some = rows
+        if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
+            some = rows.take(sample_places(n))
+        starts = [*candidates, *_without_zeros(some, laws, candidates)]
+        fits = all_fits(some, laws, starts, eps_bar)
+        best, now = _best(fits, STEP_TOL if some is rows else SAMPLE_TOL)
+        told = _explained(best, fits, len(laws.good.bounds[0]))
+        return best, now, told, some is rows
+
+    best, now, told, all_rows = decided_once(in_blocks(rows.seen.endog), decide)
+    if not all_rows:
+        best, now = rooted(replace(best, rows=rows), None if rows.in_blocks else now)
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)
@@ -566,7 +576,7 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
     eps_bar : float
         Largest share of bad rows.
     """
-    n, aim, few_aim = len(rows.mass), -np.inf, -np.inf
+    n, aim, few_below = len(rows.mass), -np.inf, 0.0
     divides = laws.divisible and rows.groups is None and n > START_ROWS
     few = rows.take(np.arange(0, n, -(-n // START_ROWS))) if divides else rows
 
@@ -574,15 +584,17 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
         mixture = laws.mixture(rows, eps_bar, bad, wider)
         if few is rows:
             return fits_of(rows, mixture, near, laws.lower, aim)
-        start = fits_of(few, mixture, near, laws.lower, few_aim)[0]
+        start = fits_of(few, mixture, near, laws.lower, aim - few_below)[0]
         return [fitted(replace(start, rows=rows, good=None), aim=aim)]
 
     plain = fits(NO_BAD_ROWS, candidates[:1])
     starts, least = [plain[0].theta, *candidates[1:]], plain[0].bic_gain
-    aim = least - CLOSE
-    few_aim = replace(plain[0], rows=few, good=None).bic_gain - CLOSE
+    few_below = least - replace(plain[0], rows=few, good=None).bic_gain
     found: list[list[Fit]] = []
-    for bad in laws.bad:
+    needed = {place for bad in laws.bad for place in bad.parts}
+    for place, bad in enumerate(laws.bad):
+        best = max([least, *(each[0].bic_gain for each in found if each)])
+        aim = least - CLOSE if place in needed else best - FAR_BEHIND
         parts = [found[i][0] for i in bad.parts if found[i]]
         if bad.share is not Share.NOTHING and rows.groups is not None:
             found.append([])  # rows of a group have one share
@@ -591,10 +603,11 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
         found.append(fits(bad, _near(parts, starts)) if tried else [])
     every = plain + [fit for each in found for fit in each]
     if laws.wider is not None:
+        first = max(every, key=lambda fit: fit.bic_gain)
+        aim = first.bic_gain - FAR_BEHIND
         every += fits(NO_BAD_ROWS, [plain[0].theta], wider=True)
-        best = max((each[0] for each in found if each), key=lambda fit: fit.bic_gain)
-        if best.bic_gain > least:
-            every += fits(best.mixture.bad, [best.theta], wider=True)
+        if first.bic_gain > least:
+            every += fits(first.mixture.bad, [first.theta], wider=True)
     return sorted(every, key=lambda fit: -fit.bic_gain)
 
 

@@ -13,7 +13,7 @@ bad together or good together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import cached_property
@@ -36,10 +36,15 @@ MOST_FEATURE = 4.0
 NO_MASS = 1e-9
 # Ridges, relative to the mean diagonal, that keep the normal equations of few rows solvable.
 RIDGE, LINE_RIDGE = 1e-12, 1e-9
+# Columns from which weighted fits are found by conjugate gradients: a step costs n k, a Gram
+# matrix n k^2 / 2. Most steps, and the part of the right-hand side that may be left.
+WIDE, CG_STEPS, CG_TOL = 50, 60, 1e-10
 # Degrees of freedom of Student noise, from tails as of a Cauchy distribution to Gaussian ones.
 LEAST_DF, MOST_DF = 1.0, 200.0
 # A row is far from the others in X, or from a fit, where one good row in so many is.
 FAR = 1e-3
+# Numbers of the data that mixtures look at together.
+CACHE = 50_000
 # Squared distance beyond which rows are as far as can be told.
 FARTHEST = 1e300
 # Variance, relative to the squared median distance of all rows, below which it is one of few rows.
@@ -206,6 +211,11 @@ class Rows:
         typical = self._typical(along)
         return is_singular(values, scatter) or bool(values[0] < COLLAPSED * typical**2)
 
+    def portions(self, count: int) -> list[np.ndarray]:
+        """Return the places of so many mixtures in portions that a processor's cache can hold."""
+        parts = -(-count * self.data.size // CACHE)
+        return np.array_split(np.arange(count), max(min(parts, count), 1))
+
     @cached_property
     def classical(self) -> tuple[Array, Array]:
         """The classical fit: coefficients (k, d) and scatter (d, d)."""
@@ -272,18 +282,46 @@ class Rows:
 
     def grams(self, weights: Array, ridge: float) -> Array:
         """Return Gram matrices of the design under weights (b, n), shape (b, k, k)."""
-        (products, places), k = self._pairs, self.n_coef
-        gram = (weights @ products)[:, places]
+        k = self.n_coef
+        if k > WIDE:
+            gram = np.stack([(self.exog.T * each) @ self.exog for each in weights])
+        else:
+            products, places = self._pairs
+            gram = (weights @ products)[:, places]
         size = np.einsum("bii->b", gram)[:, None, None] / max(k, 1)
         return gram + ridge * (size + NO_MASS) * np.eye(k)
 
-    def coefficients(self, weights: Array, target: Array, ridge: float = RIDGE) -> Array:
-        """Return weighted least squares fits (b, k, d) to a target (n, d) or (b, n, d)."""
+    def coefficients(
+        self, weights: Array, target: Array, ridge: float = RIDGE, near: Array | None = None
+    ) -> Array:
+        """Return weighted least squares fits (b, k, d) to a target (n, d) or (b, n, d).
+
+        `near` holds fits to begin from, where these are found by steps.
+        """
+        right = self._moments(weights, target)
+        if self.n_coef <= WIDE:
+            return np.linalg.solve(self.grams(weights, ridge), right)
+        size = (weights @ (self.exog**2).mean(axis=1))[:, None, None]
+        found, solved = conjugate_gradients(
+            lambda coef: self._moments(weights, self.fitted(coef)) + ridge * size * coef,
+            right,
+            np.zeros_like(right) if near is None else near,
+            self._inverse_gram,
+        )
+        if not solved.all():
+            found[~solved] = np.linalg.solve(self.grams(weights[~solved], ridge), right[~solved])
+        return found
+
+    @cached_property
+    def _inverse_gram(self) -> Array:
+        """Inverse of the Gram matrix of all rows, shape (k, k)."""
+        return np.linalg.inv(self.grams(self.counts[None], RIDGE)[0])
+
+    def _moments(self, weights: Array, target: Array) -> Array:
+        """Return ``X' W Z`` under weights (b, n), of a target Z (n, d) or (b, n, d), (b, k, d)."""
         if self.dim == 1:
-            right = ((weights * target[..., 0]) @ self.exog)[:, :, None]
-        else:
-            right = self.exog.T @ (weights[:, :, None] * target)
-        return np.linalg.solve(self.grams(weights, ridge), right)
+            return ((weights * target[..., 0]) @ self.exog)[:, :, None]
+        return np.asarray(self.exog.T @ (weights[:, :, None] * target))
 
     def fitted(self, coef: Array) -> Array:
         """Return ``X B`` for coefficients (b, k, d), shape (b, n, d)."""
@@ -470,6 +508,41 @@ class Seen(NamedTuple):
     log_density: Array
 
 
+def conjugate_gradients(
+    product: Callable[[Array], Array], right: Array, start: Array, inverse: Array
+) -> tuple[Array, np.ndarray]:
+    """Return the solutions of a batch of positive definite systems, and which of them are solved.
+
+    Parameters
+    ----------
+    product : callable
+        Multiplies a batch (b, k, d) by the matrices.
+    right, start : ndarray, shape (b, k, d)
+        Right-hand sides, and where to begin.
+    inverse : ndarray, shape (k, k)
+        About in proportion to the inverse of each matrix.
+    """
+
+    def squares(left: Array) -> tuple[Array, Array]:
+        turned = inverse @ left
+        return turned, np.einsum("bkd,bkd->b", left, turned)
+
+    tiny = np.finfo(float).tiny
+    found, left, most = start, right - product(start), CG_TOL**2 * squares(right)[1]
+    along, square = squares(left)
+    for _ in range(CG_STEPS):
+        if (square <= most).all():
+            break
+        image = product(along)
+        curve = np.maximum(np.einsum("bkd,bkd->b", along, image), tiny)
+        step = (square / curve)[:, None, None]
+        found, left = found + step * along, left - step * image
+        turned, new = squares(left)
+        along = turned + (new / np.maximum(square, tiny))[:, None, None] * along
+        square = new
+    return found, square <= most
+
+
 def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     r"""Return what the parameters cost on the scale of BIC, shape (b,).
 
@@ -547,29 +620,31 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     if len(heavy):
         logs[0, heavy] = student(square[heavy], base[heavy], mixtures.df[heavy, None], d)
     logs[0] = together.sums(logs[0])
-    for part, has in enumerate(~mixtures.has(Part.NONE).T):
-        at = np.flatnonzero(has)
-        if not len(at):
-            continue
-        size = mixtures.size[at, part, None]
-        away = resid[at] - mixtures.offsets(rows, part, at)
-        around = rows.squares(away, mixtures.scatter[at])[0] / size
-        log = together.sums(normal(around, base[at] + d * np.log(size), d))
-        cauchy = wide[at, part]
-        if cauchy.any():  # a wide group is one Cauchy variable
-            grown = np.broadcast_to(base[at] + d * np.log(size), around.shape)[cauchy]
-            apart, free = together.sums(around[cauchy]), d * together.sizes
-            log[cauchy] = student(apart, together.sums(grown), 1.0, free)
-        logs[1 + part, at] = log
+    chosen = [wide, ~wide & ~mixtures.has(Part.NONE)]
+    for cauchy, part in ((True, 0), (False, 0), (False, 1)):
+        at = np.flatnonzero(chosen[not cauchy][:, part])
+        if len(at):
+            size = mixtures.size[at, part, None]
+            away = resid[at] - mixtures.offsets(rows, part, at)
+            around = rows.squares(away, mixtures.scatter[at])[0] / size
+            grown = base[at] + d * np.log(size)
+            if cauchy:  # a wide group is one Cauchy variable
+                grown = together.sums(np.broadcast_to(grown, around.shape))
+                log = student(together.sums(around), grown, 1.0, d * together.sizes)
+            else:
+                log = together.sums(normal(around, grown, d))
+            logs[1 + part, at] = log
     good = 1 - mixtures.share.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         shares = np.log(np.concatenate([np.maximum(good, 0.0), mixtures.share], axis=1))
     near, far = np.moveaxis(shares, (2, 1), (0, 1))[..., None]
     logs += np.where(mixtures.far, far, near) if mixtures.far.any() else near
     top = logs.max(axis=0)
-    parts = np.exp(logs - top)
+    logs -= top
+    parts = np.exp(logs, out=logs)
     total = parts.sum(axis=0)
-    return Seen(resid, log_size, features, square, parts / total, top + np.log(total))
+    parts /= total
+    return Seen(resid, log_size, features, square, parts, top + np.log(total))
 
 
 def noise_features(rows: Rows, mixtures: Mixtures, fitted: Array) -> Array | None:
@@ -599,9 +674,10 @@ def fitted_unit(fitted: Array, mass: Array) -> Array:
 def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     """Return mixtures after one step of EM, with the log-likelihood before it."""
     view, d = seen(rows, mixtures), rows.freedom
-    good, *bad = view.probabilities * rows.counts
+    mass = view.probabilities * rows.counts
+    good, bad = mass[0], mass[1:]
     pull = good * mixtures.pulls(view.square, d)
-    coef = rows.coefficients(pull, rows.data)
+    coef = rows.coefficients(pull, rows.data, near=mixtures.coef)
     fitted = rows.fitted(coef)
     resid = rows.data - fitted
     free = np.maximum(good.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
@@ -647,15 +723,15 @@ def df_scores(square: Array, df: Array | float, dim: int) -> Array:
     return 0.5 * (known - np.log1p(ratio) + (df + dim) / df * ratio / (1 + ratio))
 
 
-def bounded_shares(rows: Rows, far: np.ndarray, bad: list[Array], eps_bar: float) -> Array:
+def bounded_shares(rows: Rows, far: np.ndarray, bad: Array, eps_bar: float) -> Array:
     """Return the shares of both parts of the bad rows, (b, 2, 2), at most eps_bar in all.
 
-    `bad` has the number of observations of each row that belong to each part, (b, n) both.
+    `bad` has the number of observations of each row that belong to each part, (2, b, n).
     """
     sums, total = np.zeros((len(far), 2, 2)), np.zeros((len(far), 2))
     for place, here in enumerate((~far, far)):
         if here.any():
-            sums[:, :, place] = np.stack([(mass * here).sum(axis=1) for mass in bad], axis=1)
+            sums[:, :, place] = (bad * here if far.any() else bad).sum(axis=2).T
             total[:, place] = here @ rows.counts
     most = eps_bar * rows.total / np.maximum(sums.sum(axis=(1, 2)), NO_MASS)
     return sums * np.minimum(most, 1.0)[:, None, None] / np.maximum(total, NO_MASS)[:, None]
@@ -672,7 +748,7 @@ def grown(mixtures: Mixtures, view: Seen, mass: Array, dim: int) -> Array:
     return np.clip(growth, -MOST_GROWTH, MOST_GROWTH)
 
 
-def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: list[Array]) -> Mixtures:
+def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> Mixtures:
     """Return mixtures whose bad rows are fitted, given residuals and the mass of both parts."""
     center, line, size = mixtures.center.copy(), mixtures.line.copy(), mixtures.size.copy()
     new = replace(mixtures, center=center, line=line, size=size)
@@ -686,7 +762,7 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: list[Array]
         center[at, part] = (mass[at, None] @ resid[at])[:, 0] / total[at, None]
         at = np.flatnonzero(known & lines[:, part])
         if len(at):
-            line[at] = rows.coefficients(mass[at], resid[at], LINE_RIDGE)
+            line[at] = rows.coefficients(mass[at], resid[at], LINE_RIDGE, line[at])
         at = np.flatnonzero(known & sized[:, part])
         if len(at):
             away = resid[at] - new.offsets(rows, part, at)
@@ -697,7 +773,8 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: list[Array]
                 # the faster EM in high dimensions (with expanded parameters).
                 apart = together.sums(square[cauchy]) / size[at[cauchy], part, None]
                 pull[cauchy] *= (1 + rows.freedom * together.sizes) / (1 + apart)
-            sums[:, at, part] = (pull * square).sum(axis=1), rows.freedom * pull.sum(axis=1)
+            sums[0, at, part] = np.einsum("bn,bn->b", pull, square)
+            sums[1, at, part] = rows.freedom * pull.sum(axis=1)
     sums[:, cluster.all(axis=1)] = sums[:, cluster.all(axis=1)].sum(axis=2, keepdims=True)
     found = np.maximum(sums[0] / np.maximum(sums[1], np.finfo(float).tiny), 1.0)
     size[sums[1] > 0] = found[sums[1] > 0]

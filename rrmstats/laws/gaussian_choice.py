@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -56,8 +57,14 @@ SHORT_SHAPES, HEAVY_SHAPES = (2.0, 40.0), (1.0, 2.0)
 LEAST_GOOD = 0.75
 # Difference in BIC that is strong evidence (Kass and Raftery, 1995).
 STRONG = 6.0
+# Least singular value, relative to the largest, of columns that do not span each other.
+SPANNED = 1e-6
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
+
+
+#: Takes a mixture of rows, a batch of one, to its maximum, and tells whether it did.
+Polish = Callable[[Any, Mixtures, float], tuple[Mixtures, bool]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -208,10 +215,13 @@ def first_fits(
     ends = [candidates[i] for i in sorted({0, len(candidates) - 1})]
     heavy = started(rows, ends, [HEAVY] * len(DEGREES), eps_bar)
     heavy = replace(heavy, df=np.tile(DEGREES, len(ends)))
-    mixtures = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
-    for _ in range(SCREEN_STEPS + rows.dim // 2):
-        mixtures = em_step(rows, mixtures, eps_bar)
-    mixtures = sound(rows, mixtures, eps_bar)
+    starts = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
+    screened = []
+    for some in rows.portions(len(starts)):
+        screened.append(starts.take(some))
+        for _ in range(SCREEN_STEPS + rows.dim // 2):
+            screened[-1] = em_step(rows, screened[-1], eps_bar)
+    mixtures = sound(rows, Mixtures.join(screened), eps_bar)
     mixtures = mixtures.take(best_of_kinds(rows, mixtures))
     return sound(rows, converged(rows, mixtures, eps_bar, rival), eps_bar)
 
@@ -327,7 +337,7 @@ def in_order(
     ----------
     explanations : sequence of GaussianExplanation
     curve : float, optional
-        BIC of a curve through all rows; see `curve_gain`.
+        BIC of a curve through all rows; see `curved`.
     """
     ranked = sorted(explanations, key=lambda each: (not each.consistent, each.bic))
     best = ranked[0]
@@ -339,25 +349,41 @@ def in_order(
     return ranked
 
 
-def curve_gain(rows: Rows) -> float:
-    """Return by how much squares of the predictors lower the BIC of least squares."""
-    varying, root = rows.whole.varying(rows.exog), np.sqrt(rows.counts)[:, None]
-    curved = np.hstack([rows.exog, varying**2])
+def curved(rows: Rows, weights: Array) -> tuple[float, float, int]:
+    """Return squared residuals without and with squares of the predictors, and how many are added.
+
+    Of least squares with weights (n,); the squares that are added are not spanned by the others.
+    """
+    varying, root = rows.whole.varying(rows.exog), np.sqrt(weights)[:, None]
     left = []
-    for exog in (rows.exog, curved):
-        coef, _, rank, _ = np.linalg.lstsq(root * exog, root * rows.data, rcond=None)
-        squares = float(np.sum((root * (rows.data - exog @ coef)) ** 2))
-        left.append((max(squares, np.finfo(float).tiny), rank))
+    for exog in (rows.exog, np.hstack([rows.exog, varying**2])):
+        size = np.linalg.norm(root * exog, axis=0)
+        unit = root * exog / np.where(size > 0, size, 1.0)
+        coef, _, rank, _ = np.linalg.lstsq(unit, root * rows.data, rcond=SPANNED)
+        squares = float(np.sum((root * rows.data - unit @ coef) ** 2))
+        left.append((max(squares, np.finfo(float).tiny), int(rank)))
     (plain, few), (bent, many) = left
-    return float(rows.total * np.log(plain / bent) - (many - few) * np.log(rows.total))
+    return plain, bent, many - few
 
 
 def best_explanation(
-    rows: Rows,
-    candidates: Sequence[tuple[Array, Array]],
-    eps_bar: float,
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
 ) -> tuple[Explained, Equations, bool]:
     """Return the explanations of the rows, the equations of the best, and whether it converged.
+
+    Parameters
+    ----------
+    rows, candidates, eps_bar
+        As `compared` takes them.
+    """
+    explained, mixture, settled = best_polished(rows, candidates, eps_bar, polished)
+    return explained, Equations(rows, mixture, eps_bar), settled
+
+
+def best_polished(
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float, polish: Polish
+) -> tuple[Explained, Mixtures, bool]:
+    """Return the explanations of the rows, the mixture of the best, and whether it converged.
 
     The best one that converges is chosen. In one dimension strong evidence for one that does not
     counts more; in several it may be that of a likelihood without bound.
@@ -366,18 +392,22 @@ def best_explanation(
     ----------
     rows, candidates, eps_bar
         As `compared` takes them.
+    polish : callable
+        What takes a mixture to its maximum, and tells whether it did.
     """
     ranked = compared(rows, candidates, eps_bar)
     curve = np.inf
     if ranked[0].bad is Bad.OTHER_LINE:
         plain = [each.bic for each in ranked if (each.good, each.bad) == PLAIN]
-        curve = plain[0] - curve_gain(rows) if plain else np.inf
+        straight, bent, added = curved(rows, rows.counts)
+        gain = rows.total * np.log(straight / bent) - added * np.log(rows.total)
+        curve = plain[0] - float(gain) if plain else np.inf
     tried: list[tuple[GaussianExplanation, GaussianExplanation, bool]] = []
     margin = STRONG if rows.dim == 1 else np.inf
     for each in in_order(ranked, curve):
         if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
-        mixture, settled = polished(rows, each.mixture, eps_bar)
+        mixture, settled = polish(rows, each.mixture, eps_bar)
         last = each, explanation(rows, mixture), settled
         if len(sound(rows, mixture, eps_bar)) and last[1].consistent:
             tried.append(last)
@@ -385,7 +415,7 @@ def best_explanation(
     best, chosen, settled = next((found for found in tried if found[2]), tried[0])
     others = [each for each in ranked if each is not best]
     explained = Explained(explanations=(chosen, *others), chosen=chosen)
-    return explained, Equations(rows, chosen.mixture, eps_bar), settled
+    return explained, chosen.mixture, settled
 
 
 def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]:

@@ -28,9 +28,8 @@ from rrmstats.laws.gaussian import (
     seen,
 )
 
-# Step of the central differences, in standard deviations of the noise or on a log scale, and
-# numbers of the data that are looked at together.
-STEP, AT_ONCE = 1e-4, 50_000
+# Step of the central differences, in standard deviations of the noise or on a log scale.
+STEP = 1e-4
 # Steps of the polish, and its accuracy in standard deviations of the noise.
 POLISH_STEPS, POLISH_TOL = 60, 1e-9
 # Most that a step of the polish changes log sizes and log-odds.
@@ -207,9 +206,8 @@ class Equations:
     def jacobian(self) -> Array:
         """Derivative of the equations in the parameters, shape (q, q)."""
         q, steps = len(self.value), STEP * np.eye(len(self.value))
-        together = max(AT_ONCE // self.rows.data.size, 1)
-        parts = np.array_split(np.vstack([steps, -steps]), -(-2 * q // together))
-        ends = np.vstack([self.values(self.moved(part)) for part in parts])
+        both, portions = np.vstack([steps, -steps]), self.rows.portions(2 * q)
+        ends = np.vstack([self.values(self.moved(both[some])) for some in portions])
         return (ends[:q] - ends[q:]).T / (2 * STEP)
 
     @property

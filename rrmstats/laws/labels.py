@@ -31,6 +31,8 @@ TINY = 1e-300
 # Expected gain of a step, in units of the log-likelihood, at which a fit has converged; and the
 # one below which rounding may hide it.
 CONVERGED, HIDDEN = 1e-12, 1e-7
+# Newton's steps from the maximum of a sample.
+POLISH_STEPS = 20
 # Smallest curvature, relative to that of the parameters one by one, that a step relies on.
 FLAT = 1e-8
 # Scale of the Cauchy prior of a slope whose predictor has standard deviation one: the default of
@@ -346,6 +348,17 @@ class FlippedLabels:
         """Return the maximum of the penalized likelihood near coefficients and rates (k + d,)."""
         value, converged = self.climb(start[None], self.steps)
         return LabelFit(self, value.at(0), bool(converged[0]))
+
+    def polished(self, start: Array) -> LabelFit:
+        """Return the maximum near that of a sample, by Newton's steps as they are."""
+        here = self.values(start[None])
+        for _ in range(POLISH_STEPS):
+            step = uphill(here.gradient, here.hessian)
+            gain = float(here.gradient[0] @ step[0])
+            here = self.values(here.z + step)
+            if gain <= CONVERGED:
+                return LabelFit(self, here.at(0), True)
+        return self.fit(start)
 
     def climb(self, starts: Array, steps: int) -> tuple[Value, np.ndarray]:
         """Return where Newton steps from coefficients and rates lead, and which have converged.

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
-from scipy.stats import chi2, poisson
+from scipy.special import chdtr, pdtrc
+from scipy.stats import chi2
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import median_of
@@ -105,20 +107,24 @@ class PlaneRows(Rows):
         Nor is one that passes through q rows or more, and more than can be expected so near to it:
         tails have a likelihood without bound there.
         """
-        point, basis = coef.sum(axis=0), np.linalg.eigh(scatter)[1][:, ::-1][:, : self.q]
+        values, axes = np.linalg.eigh(scatter)
+        point = coef.sum(axis=0)
         square = self.squares((self.data - point)[None], scatter[None])[0][0]
         typical = float(median_of(square, self.counts))
-        least, half = (float(chi2.ppf(level, self.freedom)) for level in (FAR, 0.5))
-        near = min(COLLAPSED, least / half) * typical
-        expected = self.total * float(chi2.cdf(near, self.freedom))
-        through = float(self.counts @ (square < near))
-        exact = is_singular(np.linalg.eigvalsh(scatter)[-self.q - 1 :], scatter)
-        few = exact or COLLAPSED * typical > self.freedom
-        return (
-            few
-            or through >= max(self.q, float(poisson.isf(FAR, expected)))
-            or self.risk(point, basis) > self.most_risk
-        )
+        if is_singular(values[-self.q - 1 :], scatter) or COLLAPSED * typical > self.freedom:
+            return True
+        near = least_ratio(self.freedom) * typical
+        expected = self.total * chdtr(self.freedom, near)
+        through = np.floor(self.counts @ (square < near))
+        if through >= self.q and pdtrc(through, expected) <= FAR:
+            return True
+        return self.risk(point, axes[:, ::-1][:, : self.q]) > self.most_risk
+
+
+@cache
+def least_ratio(freedom: int) -> float:
+    """Return squared distances, over their median, below which good rows are with chance FAR."""
+    return min(COLLAPSED, float(chi2.ppf(FAR, freedom) / chi2.ppf(0.5, freedom)))
 
 
 def distinct_axes(values: Array, codim: int, wnobs: float) -> int:

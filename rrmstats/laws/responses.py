@@ -54,8 +54,9 @@ MEDIAN_SQUARE = 0.4549364
 # of those of good rows.
 FAR = 1.0 + 4.0 * 2.0**0.5
 LOG_PI, LOG_2PI = float(np.log(np.pi)), float(np.log(2.0 * np.pi))
-# Change of a predictor over which second derivatives are differences.
-DELTA = 1e-4
+# Change of a predictor over which second derivatives are differences, relative to its size and to
+# a small one: the cube root of the rounding error.
+DELTA, SMALL = float(np.finfo(float).eps ** (1 / 3)), 1e-2
 # Steps of EM of a Cauchy distribution, each of which halves the distance or more.
 CAUCHY_STEPS = 50
 # Share of the rows, those of the groups that are farthest off, from which a fit starts.
@@ -470,28 +471,34 @@ class KernelRows(GoodLaw):
                 center, variance = np.broadcast_arrays(*self.moments(*predictors))
                 spread = np.sqrt(variance)
             slopes = np.asarray(self.slopes(endog, *predictors))
-            information = self._information(endog, predictors)
+            bend = information(self.slopes, endog, predictors)
         return GoodRows(
             np.where(np.isnan(found), -np.inf, found),
             np.where(np.isfinite(slopes), slopes, 0.0),
-            np.where(np.isfinite(information), information, 0.0),
+            np.where(np.isfinite(bend), bend, 0.0),
             center,
             spread,
         )
 
-    def _information(self, endog: Array, predictors: Array) -> Array:
-        """Return minus the second derivatives, shape (q, q, n)."""
-        found = []
-        for j in range(len(predictors)):
-            step = np.zeros_like(predictors)
-            step[j] = DELTA * np.maximum(np.abs(predictors[j]), DELTA)
-            low, high = (
-                self.slopes(endog, *predictors - step),
-                self.slopes(endog, *predictors + step),
-            )
-            found.append((np.asarray(low) - high) / (2.0 * step[j]))
-        both = np.array(found)
-        return 0.5 * (both + both.swapaxes(0, 1))
+
+def information(slopes: Callable[..., Array], endog: Array, predictors: Array) -> Array:
+    """Return minus the second derivatives of log-densities in predictors (q, n), (q, q, n).
+
+    Parameters
+    ----------
+    slopes : callable
+        Function of responses and predictors that returns the first derivatives, shape (q, n).
+    endog : ndarray, shape (n,)
+    predictors : ndarray, shape (q, n)
+    """
+    found = []
+    for j, one in enumerate(predictors):
+        step = np.zeros_like(predictors)
+        step[j] = DELTA * np.maximum(np.abs(one), SMALL)
+        low, high = (np.asarray(slopes(endog, *predictors + sign * step)) for sign in (-1, 1))
+        found.append((low - high) / (2.0 * step[j]))
+    both = np.array(found)
+    return np.asarray(0.5 * (both + both.swapaxes(0, 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -708,7 +715,7 @@ def other_lines(good: GoodLaw, rows: Rows, start: Array | None = None) -> tuple[
         return ()
     first, least = np.zeros(rows.n_params) if start is None else start, 0.0
     if isinstance(good, Dispersed):
-        endog, middle = rows.seen.endog, np.mean(rows.seen.endog)
+        endog, middle = rows.seen.endog, np.asarray(np.mean(rows.seen.endog))
         squares = rows.seen.size * (endog - middle) ** 2 / good.family.variance(middle)
         least = LEAST_OTHER * float(np.mean(squares))
     return (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows, first, least),)),)

@@ -6,8 +6,7 @@ from rrmstats.losses.covariance import CovarianceProblem, ScatterProblem
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.generalized import GeneralizedProblem
 from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.regression import RegressionProblem
-from rrmstats.losses.squares import SquaresProblem
+from rrmstats.losses.regression import RegressionProblem, SquaresProblem
 
 __all__ = [
     "ClassificationProblem",

@@ -10,7 +10,7 @@ from rrmstats.core.block_array import aligned, row_sums
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import Bad, Explained, Explanation, Good, of_groups
+from rrmstats.core.explanations import Explanation, of_groups, without_comparison
 from rrmstats.core.linear import weighted_gram
 from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
@@ -80,7 +80,8 @@ class ClassificationProblem(LogisticProblem):
         if not isinstance(first, ClassificationEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.setting.eps_bar == 0:
-            return first.unflipped()
+            nothing = of_groups(np.zeros(self.n_obs), first.setting.groups)
+            return replace(first, first=first, explained=without_comparison(nothing, 0.0))
         if first.setting.groups is not None:
             return self._of_groups(first)
         found = explained_labels(self.plain, self.design, self.columns, first, first.theta)
@@ -191,23 +192,6 @@ class ClassificationEstimate(Estimate):
         if lambda_ == np.inf:
             return 0.0 if self.identified else np.inf
         return 1.0 / (lambda_ - 1.0) if self.identified else np.inf
-
-    def unflipped(self) -> ClassificationEstimate:
-        """Return the estimate as a second step that leaves no room for flipped labels."""
-        losses = self.problem.plain.losses(self.theta)
-        told = Explanation(
-            good=Good.PLAIN,
-            bad=Bad.NONE,
-            log_likelihood=-float(self.mass @ losses),
-            penalty=0.0,
-            eps=0.0,
-            prob_bad=of_groups(0.0 * losses, self.setting.groups),
-        )
-        return replace(
-            self,
-            first=self,
-            explained=Explained(explanations=(told,), chosen=told),
-        )
 
     def visible_contamination(self) -> tuple[float, float]:
         """Return the share of wrong labels that a first step shows, and its standard error."""

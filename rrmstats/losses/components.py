@@ -19,13 +19,14 @@ from rrmstats.core.frames import sign_frame
 from rrmstats.core.grouped import GroupedProblem, Groups
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.problem import Problem
+from rrmstats.core.rounds import decided_once
 from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
 from rrmstats.laws.densities import Densities, distance_densities
 from rrmstats.laws.gaussian import Mixtures, seen
-from rrmstats.laws.gaussian_choice import compared, explanation, in_order, sound
+from rrmstats.laws.gaussian_choice import best_polished
 from rrmstats.laws.planes import (
     PlaneRows,
     distinct_axes,
@@ -61,6 +62,8 @@ CHANCE = 1e-3
 LEAST_BREAD = 0.1
 # Rows per variable from which the errors of loadings can be relied on.
 ROWS_PER_VARIABLE = 5
+# Size of rows in partitions up to which they come to memory for the second step.
+MOST_GIGABYTES = 1.0
 # Rows that may always be bad: less than one is none.
 LEAST_BAD = 0.5
 
@@ -123,14 +126,8 @@ class SubspaceProblem(MomentProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
-        if self.blocks is not None:
-            return self.moment_fit(self.moments(aligned(weights, self.blocks)))
         point = weights @ self.data * self.demean
         return self._leading(point, weighted_scatter(self.data, weights, point))
-
-    def moment_fit(self, moments: Array) -> Array:
-        """Return the fit to rows of given moments, shape (d + d * q,); see `moments`."""
-        return self._leading(*self.central(moments))
 
     def _leading(self, point: Array, moment: Array) -> Array:
         """Return theta of a point and the leading eigenvectors of a covariance."""
@@ -342,25 +339,18 @@ def explained_plane(
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
         every = [*starts, *robust_starts(rows, setting.eps_bar)]
-        ranked = in_order(compared(rows, every, setting.eps_bar))
-        best = ranked[0]
-        if own_axes(rows, best.mixture.scatter[0], best.eps) == rows.own:
+        told, mixture, done = best_polished(rows, every, setting.eps_bar, settled)
+        if own_axes(rows, mixture.scatter[0], told.chosen.eps) == rows.own:
             break
-        starts = [(best.mixture.coef[0], best.mixture.scatter[0]), *starts[1:]]
-    for best in ranked:
-        mixture, done = settled(rows, best.mixture, setting.eps_bar)
-        if len(sound(rows, mixture, setting.eps_bar)):
-            break
-    others = [each for each in ranked if each is not best]
-    chosen = explanation(rows, mixture)
+        starts = [(mixture.coef[0], mixture.scatter[0]), *starts[1:]]
     if len(places) < n:
         own = rows.own
         rows = replace(
             plane_rows(problem, solution, setting, codim, np.arange(n), counts), own=own
         )
         mixture, done = settled(rows, seen_by(mixture, n), setting.eps_bar)
-        chosen = replace(chosen, prob_bad=explanation(rows, mixture).prob_bad)
-    told = Explained(explanations=(chosen, *others), chosen=chosen)
+        prob_bad = of_groups(1 - mixture.good[0], groups)
+        told = told.with_chosen(replace(told.chosen, prob_bad=prob_bad))
     return ExplainedPlane(rows, mixture, told, done)
 
 
@@ -490,17 +480,18 @@ class ComponentsProblem(SubspaceProblem):
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
         inner = self.scores(self.split(solution.theta)[1], setting)
-        if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
-            return self._plain(solution, setting, inner)
-        noise = self.first_noise(solution, setting)
+        noise, bad = None, (solution.losses > 0) * float(setting.eps_bar > 0)
+        if 0 not in (setting.eps_bar, solution.lambda_, solution.risk):
+            noise = self.first_noise(solution, setting)
+            bad = 1 - noise.tilts(solution.losses)
         spread, total = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
-        # Rows that are bad off the subspace and within it need not be the same, but often are.
-        share, error = max(
-            bad_share(noise.tilts(solution.losses), spread, total),
-            (inner.eps_hat, inner.eps_hat_se),
-        )
+        mean = float(spread @ bad)
+        share = max(mean, 0.0), float(np.sqrt(spread @ (bad - mean) ** 2 / total))
+        if noise is not None:
+            # Rows that are bad off the subspace and within it need not be the same, but often are.
+            share = max(share, (inner.eps_hat, inner.eps_hat_se))
         found = self._estimate(solution, setting, inner, noise)
-        return replace(found, eps_hat=min(share, setting.eps_bar), eps_hat_se=error)
+        return replace(found, eps_hat=min(share[0], setting.eps_bar), eps_hat_se=share[1])
 
     def scores(self, basis: Array, setting: Setting) -> CovarianceEstimate:
         """Return location and scatter of the scores on a basis, by a search of their own.
@@ -559,7 +550,15 @@ class ComponentsProblem(SubspaceProblem):
             off = 1.0 * (found.losses > 0) * (setting.eps_bar > 0)
             told = without_comparison(of_groups(off, setting.groups), first.eps_hat)
             return replace(first, first=first, explained=told)
-        plane = explained_plane(self, found, setting, self.codim)
+        size = 8e-9 * self.n_obs * self.dim
+        if self.blocks is not None and size > MOST_GIGABYTES:
+            raise NotImplementedError(
+                f"the second step of components takes all rows into memory, {size:.1f} GB; use "
+                "steps=1, or fit a sample of the rows"
+            )
+        plane = decided_once(
+            self.blocks, lambda: explained_plane(self, found, setting, self.codim)
+        )
         mixture, (good, pull) = plane.mixture, plane.probabilities(self.data)
         location = mixture.coef[0].sum(axis=0)
         basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, : self.q]
@@ -595,15 +594,6 @@ class ComponentsProblem(SubspaceProblem):
         found = replace(estimate, rest=rest * self.unit**2)
         return Untilted(found, found.influence())
 
-    def _plain(
-        self, solution: Solution, setting: Setting, inner: CovarianceEstimate
-    ) -> ComponentsEstimate:
-        """Return the estimate where no row can be bad, or of an exact fit."""
-        found = self._estimate(solution, setting, inner, None)
-        off = float(setting.spread(self.n_obs) @ (solution.losses > 0)) * (setting.eps_bar > 0)
-        error = float(np.sqrt(off * (1 - off) / setting.wnobs(self.n_obs)))
-        return replace(found, eps_hat=off, eps_hat_se=error)
-
     def _estimate(
         self,
         solution: Solution,
@@ -624,9 +614,7 @@ class ComponentsProblem(SubspaceProblem):
         center = basis @ inner.mean + off @ (off.T @ point)
         sums = row_sums(moment_sums, self.data - point, solution.weights)
         moment = self.central(normalized(sums))[1]
-        rest = float(solution.weights @ solution.losses)
-        if noise is not None:
-            rest = noise.total
+        rest = float(solution.weights @ solution.losses) if noise is None else noise.total
         return (made or ComponentsEstimate)(
             problem=self,
             setting=setting,
@@ -644,13 +632,6 @@ class ComponentsProblem(SubspaceProblem):
         )
 
 
-def bad_share(weights: Array, spread: Array, total: float) -> tuple[float, float]:
-    """Return one less the mean of weights, not negative, and its standard error."""
-    good = float(spread @ weights)
-    error = float(np.sqrt(spread @ (weights - good) ** 2 / total))
-    return max(1 - good, 0.0), error
-
-
 def joined(
     plane: Explained, inner: CovarianceEstimate, prob_bad: Array, share: float
 ) -> Explained:
@@ -661,8 +642,7 @@ def joined(
         told = within
     # Rows within the subspace that are bad leave the noise off it as it was found.
     chosen = replace(told.chosen, good=plane.chosen.good, prob_bad=prob_bad, eps=share)
-    others = [each for each in told.explanations if each.name != told.chosen.name]
-    return replace(told, explanations=(chosen, *others), chosen=chosen)
+    return told.with_chosen(chosen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

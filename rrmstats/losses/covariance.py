@@ -85,21 +85,6 @@ class MomentProblem(EstimableProblem):
         """
         return normalized(row_sums(moment_sums, self.data, weights))
 
-    def moment_sums(self, weights: Array) -> Array | None:
-        """Return the weighted sums of rows and their products, where Newton does not pay."""
-        if self.newton_pays:
-            return None
-        _, first, second = moment_sums(self.data, weights)
-        return np.concatenate([first, second.ravel()])
-
-    def moment_changes(self, changes: Array, moments: Array) -> Array:
-        """Return changes of moments in the frame in which the rows are white."""
-        d = self.dim
-        root, vectors = root_values(self.central(moments)[1])
-        inverse = vectors / np.maximum(root, LEAST_ROOT * root[-1])
-        shape = inverse.T @ changes[:, d:].reshape(-1, d, d) @ inverse
-        return np.hstack([changes[:, :d] @ inverse, shape.reshape(-1, d * d)])
-
     def central(self, moments: Array) -> tuple[Array, Array]:
         """Return the location (d,) and the covariance (d, d) of moments about zero.
 
@@ -190,16 +175,10 @@ class ScatterProblem(MomentProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and covariance, shape (..., d + d * d)."""
-        if self.blocks is not None:
-            return self.moment_fit(self.moments(aligned(weights, self.blocks)))
         location = (
             weights @ self.data if self.demean else np.zeros((*weights.shape[:-1], self.dim))
         )
         return self.join(location, weighted_scatter(self.data, weights, location))
-
-    def moment_fit(self, moments: Array) -> Array:
-        """Return the fit to rows of given moments, shape (d + d * d,); see `moments`."""
-        return self.join(*self.central(moments))
 
     @cached_property
     def _basis(self) -> Array:
@@ -379,24 +358,19 @@ def tilted_share(
     total : float
         Number of observations that they stand for.
     """
-    weights = row_map(tilts, square, order, dim, tail=())
+    weights = tilts(square, order, dim)
     good, first = (float(each) for each in row_sums(_sums, spread * weights, square))
     moves = weights - good
     if order > 1:
         # d mean(w) / d ln(size) is (a - 1) / 2 times mean(w s), the bread of the score good / a.
-        moves = moves + 0.5 * (order - 1) * order * first / good * row_map(
-            _size_scores, square, weights, order, dim, tail=()
-        )
+        scores = weights * (order * square / dim - 1)
+        moves = moves + 0.5 * (order - 1) * order * first / good * scores
     error = float(np.sqrt((spread * moves**2).sum() / total))
     return float(np.clip(1 - good, 0.0, 1.0)), error
 
 
 def _sums(mass: Array, square: Array) -> tuple[Array, Array]:
     return mass.sum(), mass @ square
-
-
-def _size_scores(square: Array, weights: Array, order: float, dim: float) -> Array:
-    return np.asarray(weights * (order * square / dim - 1))
 
 
 def untilted_variances(seen: Array, lambda_: float, eps_bar: float) -> Array:
@@ -442,15 +416,8 @@ def tilted_moves(
     wnobs = setting.wnobs(n)
     used = problem.n_params if setting.eps_bar else 0
     enlarged = float(np.sqrt(wnobs / max(wnobs - used, 1.0)))
-    scatter = row_map(
-        _resized, scatter, -(order - 1) * free * log_lambda, tail=(problem.dim, problem.dim),
-        here=problem.split(solution.theta)[1], order=order * enlarged,
-    )  # fmt: skip
-    return enlarged * location, scatter
-
-
-def _resized(scatter: Array, grown: Array, here: Array, order: float) -> Array:
-    return np.asarray(order * (scatter + grown[:, None, None] * here))
+    grown = -(order - 1) * free * log_lambda[:, None, None] * problem.split(solution.theta)[1]
+    return enlarged * location, order * enlarged * (scatter + grown)
 
 
 def precision_order(order: float, eps_bar: float, eps_hat: float, dim: float) -> float:
@@ -539,15 +506,6 @@ def some_rows(problem: MomentProblem, setting: Setting) -> Rows:
     counts = aligned(setting.counts(problem.n_obs), problem.blocks)
     data, counts = thinned(problem.data, counts)
     return Rows(data, np.ones((len(data), int(problem.demean))), counts)
-
-
-def ones_column(data: Array, count: int = 1) -> Array:
-    """Return a column of ones for rows in memory or in blocks, shape (n, 1); none for no count."""
-    return row_map(_ones, data, tail=(count,), count=count)
-
-
-def _ones(data: Array, count: int) -> Array:
-    return np.ones((len(data), count))
 
 
 def distinct_ends(
@@ -755,7 +713,7 @@ class CovarianceProblem(ScatterProblem):
             self,
             replace(setting, eps_bar=eps_bar),
             self.data,
-            ones_column(self.data, int(self.demean)),
+            np.ones_like(self.data[:, : int(self.demean)]),
             scatter_candidates(self, first.solution, setting),
         )
         location, scatter = rows.fitted.mixture.coef[0].sum(axis=0), consistent_scatter(rows)

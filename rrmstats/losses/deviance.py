@@ -90,14 +90,6 @@ class DevianceProblem(LinearProblem):
         bend = self.var_weights * curvature - expected * self.family.variance_slope(mu)
         return off * per_unit, expected, off * bend / variance
 
-    def value_and_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Return the weighted loss, gradient (k,) and Hessian (k, k); see `weighted_slopes`."""
-        value, gradient, hessian = super().value_and_slopes(theta, weights)
-        if not positive_definite(hessian[None])[0]:
-            expected = self.score_parts(self.predictor(theta))[1]
-            (hessian,), _, _ = self.products([weights * expected], [], [])
-        return value, gradient, hessian
-
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
         """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses.
 

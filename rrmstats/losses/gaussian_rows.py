@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained, of_groups
 from rrmstats.core.problem import Problem
+from rrmstats.core.rounds import decided_once
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.densities import Densities, residual_densities
@@ -54,14 +57,11 @@ class FittedMixture:
     def equations(
         self, data: Array, exog: Array, counts: Array, groups: Groups = None
     ) -> Equations:
-        """Return the equations of some rows."""
+        """Return the equations of some rows; the other methods take the same arguments."""
         frame = self.decided.rows.whole._replace(total=self.total)
         rows = Rows(data, exog, counts, frame, groups)
-        far = rows.far(self.mixture.near[0])
-        near = not self.decided.mixture.far.any()
-        mixture = replace(
-            self.mixture, far=(far & (not near))[None], good=np.ones((1, len(counts)))
-        )
+        far = rows.far(self.mixture.near[0]) & self.decided.mixture.far.any()
+        mixture = replace(self.mixture, far=far[None], good=np.ones((1, len(counts))))
         return Equations(rows, mixture, self.decided.eps_bar, like=self.decided)
 
     @property
@@ -70,80 +70,66 @@ class FittedMixture:
         return self.total / self.decided.rows.total
 
     @property
-    def at_new_bound(self) -> bool:
-        """Whether a parameter has reached a bound that it was not at when this was decided."""
-        names, size = self.decided.places, self.mixture.size[0]
-        return any(f"size {part}" in names and size[part] <= 1 for part in (0, 1))
+    def inverse_gram(self) -> Array:
+        """Inverse Gram matrix of the predictors of all good rows, shape (k, k)."""
+        return np.linalg.pinv(self.growth * self.decided.gram, hermitian=True)
 
-    def decided_again(self) -> FittedMixture:
-        """Return the same with equations that know of its bounds."""
-        mixture = replace(self.mixture, good=self.decided.mixture.good)
-        decided = Equations(self.decided.rows, mixture, self.decided.eps_bar)
-        return replace(self, mixture=mixture, decided=decided)
+    def moved(self, step: Array) -> tuple[FittedMixture, bool]:
+        """Return the mixture after a step (q,), and whether it reached a new bound by it."""
+        decided = self.decided
+        mixture = decided.bounded(decided.moved(step[None], self.mixture))
+        sizes = [mixture.size[0, part] for part in (0, 1) if f"size {part}" in decided.places]
+        if min(sizes, default=2.0) > 1:
+            return replace(self, mixture=mixture), False
+        mixture = replace(mixture, good=decided.mixture.good)
+        decided = Equations(decided.rows, mixture, decided.eps_bar)
+        return replace(self, mixture=mixture, decided=decided), True
 
-    def value(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
+    def value(self, *rows: Any) -> Array:
         """Return what some rows add to the equations, shape (q,)."""
-        return self.equations(data, exog, counts, groups).value
+        return self.equations(*rows).value
 
-    def n_bad(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
+    def n_bad(self, *rows: Any) -> Array:
         """Return how many of some rows are expected to be bad."""
-        mixture = self.equations(data, exog, counts, groups).mixture
-        return np.asarray(mixture.row_shares().sum(axis=(0, 1)) @ counts)
+        found = self.equations(*rows)
+        return np.asarray(found.mixture.row_shares().sum(axis=(0, 1)) @ found.rows.counts)
 
-    def probabilities(
-        self, data: Array, exog: Array, counts: Array, groups: Groups = None
-    ) -> Array:
+    def probabilities(self, *rows: Any) -> Array:
         """Return the probability of each row to be good, and its pull on the fit, shape (n, 2)."""
-        found = self.equations(data, exog, counts, groups)
+        found = self.equations(*rows)
         return np.column_stack([found.good, found.pull])
 
-    def influence(
-        self,
-        data: Array,
-        exog: Array,
-        counts: Array,
-        groups: Groups = None,
-        corrected: bool = True,
-    ) -> Array:
+    def influence(self, *rows: Any, corrected: bool = True) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
-        found = self.equations(data, exog, counts, groups)
+        found = self.equations(*rows)
         if corrected:
             scores = found.scores(1 / (1 - found.leverage(self.inverse_gram)))
             return found.solved(scores, self.growth * self.decided.bread)
         return found.solved(found.count_slopes(), self.growth * self.decided.jacobian)
 
-    @property
-    def inverse_gram(self) -> Array:
-        """Inverse Gram matrix of the predictors of all good rows, shape (k, k)."""
-        return np.linalg.pinv(self.growth * self.decided.gram, hermitian=True)
-
-    def cutoffs(self, data: Array, exog: Array, counts: Array, groups: Groups = None) -> Array:
+    def cutoffs(self, *rows: Any) -> Array:
         """Return the standard deviations of the residuals of good rows at each row, shape (n,).
 
         In units of the noise. A row that had a part in the fit is nearer to it than one that had
         none.
         """
-        found = self.equations(data, exog, counts, groups)
-        reach = np.einsum("ni,ij,nj->n", exog, self.inverse_gram, exog)
+        found = self.equations(*rows)
+        reach = np.einsum("ni,ij,nj->n", found.rows.exog, self.inverse_gram, found.rows.exog)
         variance = np.maximum(1 + (1 - 2 * found.good) * reach, np.finfo(float).eps)
         return np.asarray(found.size * np.sqrt(variance))
 
 
-def polished_on_all(
-    fitted: FittedMixture, data: Array, exog: Array, counts: Array, groups: Groups = None
-) -> tuple[FittedMixture, bool]:
+def polished_on_all(fitted: FittedMixture, *rows: Any) -> tuple[FittedMixture, bool]:
     """Return a mixture that solves its equations on all rows, and whether it does."""
     last = np.inf
     for _ in range(STEPS):
-        value = row_sums(fitted.value, data, exog, counts, groups)
+        value = row_sums(fitted.value, *rows)
         step = -np.linalg.solve(fitted.growth * fitted.decided.jacobian, value)
         change = fitted.decided.change(step)
         if not change < last:
             break
-        last, moved = change, fitted.decided.moved(step[None], fitted.mixture)
-        fitted = replace(fitted, mixture=fitted.decided.bounded(moved))
-        if fitted.at_new_bound:
-            fitted, last = fitted.decided_again(), np.inf
+        fitted, bound = fitted.moved(step)
+        last = np.inf if bound else change
         if change < POLISH_TOL:
             break
     return fitted, last < SETTLED
@@ -173,9 +159,14 @@ class ExplainedRows:
     explained: Explained
     converged: bool
 
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The rows, as functions of `fitted` take them."""
+        return self.data, self.exog, self.counts, self.groups
+
     def probabilities(self) -> tuple[Array, Array]:
         """Return the probability of each row to be good, and its pull on the fit, (n,) each."""
-        both = row_map(self.fitted.probabilities, self.data, self.exog, self.counts, self.groups)
+        both = row_map(self.fitted.probabilities, *self.arrays)
         return both[:, 0], both[:, 1]
 
     @cached_property
@@ -185,20 +176,17 @@ class ExplainedRows:
 
     def influence(self, corrected: bool = True) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
-        q = len(self.fitted.decided.value)
-        return row_map(
-            self.fitted.influence, self.data, self.exog, self.counts, self.groups,
-            corrected=corrected, tail=(q,),
-        )  # fmt: skip
+        tail = (len(self.fitted.decided.value),)
+        return row_map(self.fitted.influence, *self.arrays, corrected=corrected, tail=tail)
 
     def cutoffs(self) -> Array:
         """Return standard deviations of residuals of good rows, in units of the noise, (n,)."""
-        return row_map(self.fitted.cutoffs, self.data, self.exog, self.counts, self.groups)
+        return row_map(self.fitted.cutoffs, *self.arrays)
 
     def share(self) -> tuple[float, float]:
         """Return the share of bad rows, and its standard error."""
         decided, total = self.fitted.decided, self.fitted.total
-        bad = float(row_sums(self.fitted.n_bad, self.data, self.exog, self.counts, self.groups))
+        bad = float(row_sums(self.fitted.n_bad, *self.arrays))
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         rows, spread = decided.rows, 0.0
         if decided.affordable:
@@ -245,18 +233,19 @@ def explained_gaussian(
     few = data.shape[1] ** 2 / 2 < MOST_EQUATIONS  # of many, Newton's steps cost too much
     if few and n > DECIDING_ROWS:
         places = some_places(n, groups)
-    some_data, some_exog, some_counts = taken(places, data, exog, counts)
-    among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
-    some = Rows(some_data, some_exog, some_counts, groups=among)
-    explained, decided, sound = best_explanation(some, candidates, setting.eps_bar)
+
+    def decide() -> tuple[Explained, Equations, bool]:
+        among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
+        some = Rows(*taken(places, data, exog, counts), groups=among)
+        return best_explanation(some, candidates, setting.eps_bar)
+
+    explained, decided, sound = decided_once(problem.blocks, decide)
     fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
     if len(places) < n:
         fitted, sound = polished_on_all(fitted, data, exog, counts, groups)
     found = ExplainedRows(data, exog, counts, groups, fitted, explained, sound)
     prob_bad = of_groups(1 - found.probabilities()[0], groups)
-    chosen = replace(explained.chosen, prob_bad=prob_bad)
-    others = explained.explanations[1:]
-    told = replace(explained, chosen=chosen, explanations=(chosen, *others))
+    told = explained.with_chosen(replace(explained.chosen, prob_bad=prob_bad))
     return replace(found, explained=told)
 
 
@@ -264,7 +253,7 @@ def some_places(n: int, groups: np.ndarray | None) -> np.ndarray:
     """Return places of random rows on which to decide, or of all rows of random groups."""
     rng = np.random.default_rng(0)
     if groups is None:
-        return np.sort(rng.choice(n, DECIDING_ROWS, replace=False))
+        return np.sort(rng.choice(sample_places(n), DECIDING_ROWS, replace=False))
     order = rng.permutation(int(groups.max()) + 1)
     taken_rows = np.cumsum(np.bincount(groups)[order])
     drawn = order[: max(2, int(np.searchsorted(taken_rows, DECIDING_ROWS)))]

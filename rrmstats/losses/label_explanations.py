@@ -11,11 +11,13 @@ import numpy as np
 from scipy.special import chdtri, expit
 
 from rrmstats.core.block_array import aligned, blocked, taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
+from rrmstats.core.rounds import decided_once
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
@@ -27,8 +29,7 @@ from rrmstats.laws.labels import (
     Flips,
     LabelFit,
 )
-from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.separation import separable
+from rrmstats.losses.logistic import LogisticProblem, separable
 
 # Rows on which starts take their first steps, and those to which explanations are then fitted and
 # on which they are compared; the best is fitted to all.
@@ -84,7 +85,7 @@ class ExplainedLabels:
     problem : LogisticProblem
     fit : LabelFit
     explained : Explained
-    alternatives : ndarray, shape (m, 2, k)
+    alternatives : tuple of ndarray, shape (2, k)
         Differences of the parameters under explanations that are nearly as good, and the variance
         that they add, in the units of the data; see `alternatives_of`.
     moves : ndarray, shape (n, k)
@@ -98,7 +99,7 @@ class ExplainedLabels:
     problem: LogisticProblem
     fit: LabelFit
     explained: Explained
-    alternatives: Array
+    alternatives: tuple[Array, ...]
     moves: Array
     share_moves: Array
     shift: Array
@@ -175,14 +176,18 @@ def explained_labels(
     law = FlippedLabels(
         plain.endog, plain.exog, counts, back, setting.eps_bar, NO_FLIPS, setting.maxiter, offset
     )
-    some, some_columns = some_rows(law, columns, DECIDING_ROWS)
-    units = clipped_spread(some_columns, some.counts)[:, None] * back
-    near_fits = [each for each in near if isinstance(each, LabelExplanation)]
-    fits, found = explain_labels(replace(some, units=units), some_columns, theta, near_fits)
-    alternatives = alternatives_of(fits, found, design)
-    alternatives *= np.array([[np.sqrt(some.total / law.total)], [some.total / law.total]])
+
+    def decide() -> tuple[FlippedLabels, Array, list[LabelFit], list[LabelExplanation]]:
+        some, some_columns = some_rows(law, columns, DECIDING_ROWS)
+        units = clipped_spread(some_columns, some.counts)[:, None] * back
+        near_fits = [each for each in near if isinstance(each, LabelExplanation)]
+        among = replace(some, units=units)
+        return some, units, *explain_labels(among, some_columns, theta, near_fits)
+
+    some, units, fits, found = decided_once(plain.blocks, decide)
+    alternatives = alternatives_of(fits, found, design, some.total / law.total)
     whole = replace(law, units=units, flips=fits[0].law.flips)
-    fit = replace(fits[0], law=whole) if some is law else whole.fit(fits[0].value.z)
+    fit = replace(fits[0], law=whole) if some is law else whole.polished(fits[0].value.z)
     chosen = replace(found[0], eps=fit.eps, prob_bad=fit.prob_bad())
     others = [each for each in found if each.name != chosen.name]
     told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
@@ -194,8 +199,9 @@ def some_rows(law: FlippedLabels, columns: Array, most: int) -> tuple[FlippedLab
     n = len(columns)
     if not blocked(law.exog) and n <= most:
         return law, columns
-    count = min(n, most)
-    return taken_rows(law, columns, np.arange(count) * n // count)
+    drawn = sample_places(n)
+    count = min(len(drawn), most)
+    return taken_rows(law, columns, drawn[np.arange(count) * len(drawn) // count])
 
 
 def taken_rows(
@@ -227,7 +233,8 @@ def explain_labels(
     """
     known = {each.bad: each for each in near}
     none = plain.fit(known[Bad.NONE].z if Bad.NONE in known else np.zeros(plain.n_coef))
-    search = LabelSearch(plain, columns, (none.theta, theta), known)
+    few = some_rows(plain, columns, TRIAL_ROWS)
+    search = LabelSearch(plain, *few, (none.theta, theta), known)
     noise, sure = [search.best(flips, Bad.LABEL_NOISE) for flips in NOISE], search.steepest()
     fits = [none, *noise, sure]
     sure_price = sure.law.flips.n_params * np.log(plain.total)
@@ -253,28 +260,35 @@ def explain_labels(
 
 
 def alternatives_of(
-    fits: Sequence[LabelFit], found: Sequence[LabelExplanation], design: Design
-) -> Array:
+    fits: Sequence[LabelFit], found: Sequence[LabelExplanation], design: Design, part: float
+) -> tuple[Array, ...]:
     """Return what explanations that are nearly as good as none say of the parameters.
 
     Flipped labels shrink slopes long before there are enough of them to be told. So where no
     labels are called flipped, intervals have to allow for it.
 
+    Parameters
+    ----------
+    fits, found : sequence of LabelFit, of LabelExplanation
+        The chosen one first.
+    design : Design
+    part : float
+        Share of the rows to which they were fitted.
+
     Returns
     -------
-    ndarray, shape (m, 2, k)
+    tuple of ndarray, shape (2, k)
         Differences from the parameters without flips, and the variance that flips add.
     """
-    none, k = fits[0], fits[0].law.n_coef
-    differences = [np.empty((0, 2, len(design.to_params(none.theta))))]
+    none, k, differences = fits[0], fits[0].law.n_coef, []
     for fit, each in zip(fits[1:], found[1:], strict=True):
         sound = fit.converged and not fit.value.mirrored
         if found[0].bad is Bad.NONE and sound and each.bic - found[0].bic < STRONG:
             added = fit.variance[:k, :k] - none.variance
             variance = np.diag(design.to_params(design.to_params(added).T))
             shift = design.to_params(fit.theta - none.theta)
-            differences.append(np.array([[shift, np.maximum(variance, 0.0)]]))
-    return np.concatenate(differences)
+            differences.append(np.array([shift * part**0.5, np.maximum(variance, 0.0) * part]))
+    return tuple(differences)
 
 
 def noise_price(none: LabelFit, noise: LabelFit) -> float:
@@ -292,45 +306,40 @@ def noise_price(none: LabelFit, noise: LabelFit) -> float:
     return max(float(bounded), float(chdtri(d, 2.0 * LEVEL)))
 
 
+@dataclass(frozen=True, eq=False)
 class LabelSearch:
     """Fits of labels under several kinds of flips, each from the start that leads highest.
 
-    Parameters
+    Attributes
     ----------
     plain : FlippedLabels
         The rows, in memory, without flips.
-    columns : ndarray, shape (n, k)
-        The design in the units of the data.
-    thetas : sequence of ndarray, shape (k,)
+    few : FlippedLabels
+        Those on which starts are tried.
+    columns : ndarray, shape (m, k)
+        The design of these in the units of the data.
+    thetas : tuple of ndarray, shape (k,)
         Coefficients to start from; fits to the rows with the most central predictors are others.
     known : dict of LabelExplanation
         Explanations at another bound. Fits start from these alone, where that leads anywhere.
     """
 
-    def __init__(
-        self,
-        plain: FlippedLabels,
-        columns: Array,
-        thetas: Sequence[Array],
-        known: Mapping[Bad, LabelExplanation],
-    ) -> None:
-        self.plain, self.thetas, self.known = plain, thetas, known
-        self.few, self.few_columns = some_rows(plain, columns, TRIAL_ROWS)
+    plain: FlippedLabels
+    few: FlippedLabels
+    columns: Array
+    thetas: tuple[Array, ...]
+    known: Mapping[Bad, LabelExplanation]
 
     @cached_property
     def starts(self) -> Array:
         """Coefficients to start from, shape (m, k)."""
-        spread = clipped_spread(self.few_columns, self.few.counts)
-        rows = self.few_columns[:, spread > 0]
-        distance = np.sum(
-            ((rows - median_under(rows, self.few.counts)) / spread[spread > 0]) ** 2, axis=1
-        )
+        few, spread = self.few, clipped_spread(self.columns, self.few.counts)
+        rows = self.columns[:, spread > 0] / spread[spread > 0]
+        distance = np.sum((rows - median_under(rows, few.counts)) ** 2, axis=1)
         central = []
         for share in CENTRAL_SHARES:
-            last = nearest_rows(distance, self.few.counts, share)[-1]
-            part, _ = taken_rows(
-                self.few, self.few_columns, np.flatnonzero(distance <= distance[last])
-            )
+            last = nearest_rows(distance, few.counts, share)[-1]
+            part, _ = taken_rows(few, rows, np.flatnonzero(distance <= distance[last]))
             value, _ = part.climb(np.zeros((1, part.n_coef)), TRIAL_STEPS)
             central.append(value.z[0])
         return np.array([*self.thetas, *central])
@@ -351,12 +360,13 @@ class LabelSearch:
             for share in START_SHARES
         ]
         trials, _ = tried.climb(np.array(starts), TRIAL_STEPS)
-        found = []
-        for i in np.lexsort([-trials.penalized, trials.mirrored]):
-            found.append(law.fit(trials.z[i]))
-            if not found[-1].value.mirrored:
-                return found[-1]
-        return found[0]
+        order = np.lexsort([-trials.penalized, trials.mirrored])
+        best = law.fit(trials.z[order[0]])
+        if not best.value.mirrored:
+            return best
+        ends, converged = law.climb(trials.z[order], law.steps)
+        i = int(np.argmin(ends.mirrored))
+        return LabelFit(law, ends.at(i), bool(converged[i]))
 
     def steepest(self) -> LabelFit:
         """Return the best fit of flips where the model is sure, at one end or both."""

@@ -24,12 +24,13 @@ from rrmstats.laws.responses import (
     WholeRows,
     WideCounts,
     bad_counts,
+    information,
     laws_of_family,
     other_lines,
     unpredicted,
 )
-from rrmstats.laws.rows import Responses, Rows
-from rrmstats.losses.finite_differences import differences
+from rrmstats.laws.rows import Responses, Rows, design_gram
+from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.likelihood_laws import (
     CountLaw,
@@ -74,7 +75,6 @@ class LikelihoodProblem(NumericalProblem):
             likelihood.n_obs,
             kinds=likelihood.kinds,
             gradients=None if likelihood.scores is None else self._own_gradients,
-            hessian=None if likelihood.hessian is None else self._own_hessian,
             lower=likelihood.lower,
         )
         if likelihood.closed is not None:
@@ -88,24 +88,28 @@ class LikelihoodProblem(NumericalProblem):
         assert self.likelihood.scores is not None
         return -self.likelihood.scores(theta)
 
-    def _own_hessian(self, theta: Array, weights: Array) -> Array:
-        assert self.likelihood.hessian is not None
-        return -self.likelihood.hessian(theta, weights)
-
     @property
     def nested(self) -> bool:  # type: ignore[override]
         """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
-        return self.likelihood.logit is None
+        return not self.likelihood.logistic
 
     @property
     def corrected(self) -> bool:
         """Whether the law of the responses is known, so that estimates are consistent."""
         return self.likelihood.law is not None
 
+    def hessian(self, theta: Array, weights: Array) -> Array:
+        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
+        form = self.likelihood.closed
+        if form is None:
+            return super().hessian(theta, weights)
+        at = np.array(form.predictors(inside(theta, self.unit, self.likelihood.lower)))
+        with np.errstate(all="ignore"):
+            bend = weights * information(form.kernel.slopes, form.endog, at)
+        return design_gram(form.designs, np.where(weights > 0, bend, 0.0))
+
     def rough_hessian(self, theta: Array, weights: Array) -> Array:
         """Return the outer products of the scores, which have the expectation of the Hessians."""
-        if self.likelihood.hessian is not None:
-            return self.hessian(theta, weights)
         used = weights > 0
         gradients = self.gradients(theta)[used]
         return gradients.T @ (weights[used, None] * gradients)
@@ -192,14 +196,14 @@ class LikelihoodProblem(NumericalProblem):
         if first.rows is None:
             return first  # the distribution of the responses is not known
         grouped = first.setting.groups is not None
-        if self.likelihood.classes and (grouped or self.likelihood.logit is None):
+        if self.likelihood.classes and (grouped or not self.likelihood.logistic):
             return first  # no single label is improbable enough to tell a wrong one from chance
         setting = first.setting
         if setting.eps_bar == 0:
             told = without_comparison(of_groups(np.zeros(self.n_obs), setting.groups), 0.0)
             return replace(first, first=first, explained=told)
-        if self.likelihood.logit is not None and setting.groups is None:
-            return self._of_labels(first, self.likelihood.logit)
+        if self.likelihood.logistic:
+            return self._of_labels(first)
         rows = rows_of_likelihood(self.likelihood, setting)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)
         starts = [self.start, first.params, *first.solution.other_minima()]
@@ -223,9 +227,11 @@ class LikelihoodProblem(NumericalProblem):
             moves=found.moves,
         )
 
-    def _of_labels(self, first: LikelihoodEstimate, exog: Array) -> LikelihoodEstimate:
+    def _of_labels(self, first: LikelihoodEstimate) -> LikelihoodEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
-        design, offset = Design(exog), self.likelihood.offset
+        assert self.likelihood.closed is not None
+        (exog,), (offset,) = self.likelihood.closed.designs, self.likelihood.closed.offsets
+        design = Design(exog)
         plain = LogisticProblem(self.likelihood.endog, design.exog)
         start = design.from_params(first.params)
         found = explained_labels(plain, design, exog, first, start, offset)

@@ -22,7 +22,8 @@ from rrmstats.core.newton import damped_newton
 from rrmstats.laws.families import log_negative_binomial, shape_slope
 from rrmstats.losses.numerical import defined_losses, without_held
 
-# Logarithms of means beyond which exponentials over- or underflow.
+# Logarithms of means beyond which exponentials over- or underflow; labels have no larger
+# predictors.
 FARTHEST_LOG = 300.0
 # Counts that are taken one by one; beyond, cells grow by this factor each.
 ONE_BY_ONE, GROWTH = 150, 1.04
@@ -176,25 +177,16 @@ class ZeroInflatedKernel:
     main: CountKernel
     probit: bool = False
 
-    def _log_shares(self, inflation: Array) -> tuple[Array, Array]:
-        """Return the logarithms of the shares of added zeros and of the rest."""
-        log = log_ndtr if self.probit else log_expit
-        return np.asarray(log(inflation)), np.asarray(log(-inflation))
-
     def log_density(self, y: Array, inflation: Array, *rest: Array) -> Array:
         """Return the log-probabilities of counts."""
-        added, kept = self._log_shares(inflation)
+        added, kept = log_shares(inflation, self.probit)
         plain = kept + self.main.log_density(y, *rest)
         return np.where(y == 0, np.logaddexp(added, plain), plain)
 
     def slopes(self, y: Array, inflation: Array, *rest: Array) -> Array:
         """Return their derivatives, shape (q, ...)."""
-        added, kept = self._log_shares(inflation)
-        if self.probit:
-            log_bell = -0.5 * inflation**2 - 0.5 * np.log(2.0 * np.pi)
-            up, down = np.exp(log_bell - added), np.exp(log_bell - kept)
-        else:
-            up, down = np.exp(kept), np.exp(added)
+        added, kept = log_shares(inflation, self.probit)
+        up, down = share_slopes(inflation, self.probit)
         plain = kept + self.main.log_density(y, *rest)
         # Probability that a zero is one of the main law.
         own = np.where(y == 0, expit(plain - added), 1.0)
@@ -205,7 +197,7 @@ class ZeroInflatedKernel:
     def moments(self, inflation: Array, *rest: Array) -> tuple[Array, Array]:
         """Return means and variances."""
         mean, variance = self.main.moments(*rest)
-        added, kept = (np.exp(share) for share in self._log_shares(inflation))
+        added, kept = np.exp(log_shares(inflation, self.probit))
         return kept * mean, kept * (variance + added * mean**2)
 
 
@@ -231,19 +223,42 @@ class BetaKernel:
 
 
 @dataclass(frozen=True)
-class ProbitKernel:
-    """Labels 0 and 1; the predictor is the normal quantile of the probability of 1."""
+class LabelKernel:
+    """Labels 0 and 1; the predictor is the log-odds, or the normal quantile, of 1.
 
-    def log_density(self, y: Array, quantile: Array) -> Array:
+    Attributes
+    ----------
+    probit : bool
+    """
+
+    probit: bool
+
+    def log_density(self, y: Array, eta: Array) -> Array:
         """Return the log-probabilities of labels."""
-        return np.asarray(log_ndtr((2.0 * y - 1.0) * quantile))
+        return log_shares((2.0 * y - 1.0) * _bounded(eta), self.probit)[0]
 
-    def slopes(self, y: Array, quantile: Array) -> Array:
+    def slopes(self, y: Array, eta: Array) -> Array:
         """Return their derivatives, shape (1, ...)."""
-        side = 2.0 * y - 1.0
-        z = side * quantile
-        bell = -0.5 * (z**2 + np.log(2.0 * np.pi))
-        return np.asarray(side * np.exp(bell - log_ndtr(z)))[None]
+        side, kept = 2.0 * y - 1.0, _bounded(eta)
+        found = side * share_slopes(side * kept, self.probit)[0]
+        return np.where(kept == eta, found, 0.0)[None]
+
+
+def log_shares(eta: Array, probit: bool) -> Array:
+    """Return the logarithms of a share and of the rest, shape (2, ...).
+
+    The share is Gaussian in its predictor, or logistic.
+    """
+    log = log_ndtr if probit else log_expit
+    return np.stack([log(eta), log(-eta)])
+
+
+def share_slopes(eta: Array, probit: bool) -> Array:
+    """Return by how much these change with the predictor, both positive, shape (2, ...)."""
+    logs = log_shares(eta, probit)
+    if probit:
+        return np.exp(-0.5 * (eta**2 + np.log(2.0 * np.pi)) - logs)
+    return np.exp(logs[::-1])
 
 
 def _exp(log_mean: Array) -> Array:
@@ -289,8 +304,6 @@ class Likelihood:
         Takes theta (k,) and returns the log-likelihoods of the rows (n,).
     scores : callable or None
         Takes theta and returns their gradients (n, k).
-    hessian : callable or None
-        Takes theta and weights (n,) and returns the weighted sum of their Hessians (k, k).
     largest : callable or None
         Takes responses, shape (..., n), and returns the largest log-likelihood that each could
         have; None where it is not known.
@@ -302,10 +315,6 @@ class Likelihood:
         Distribution of the responses, where it is known.
     classes : bool
         Whether the responses are labels, which may have probability one.
-    logit : ndarray, shape (n, k), or None
-        Design of a logistic regression; None for other models.
-    offset : ndarray, shape (n,), or float
-        Added to its linear predictor.
     kinds : tuple of ndarray
         Masks of rows, each of which weights must keep a part of.
     closed : PredictorLikelihood or None
@@ -318,17 +327,20 @@ class Likelihood:
     start: Array
     log_likelihood: Callable[[Array], Array]
     scores: Callable[[Array], Array] | None = None
-    hessian: Callable[[Array, Array], Array] | None = None
     largest: Callable[[Array], Array] | None = None
     lower: Array | None = None
     endog: Array
     law: Law | None = None
     classes: bool = False
-    logit: Array | None = None
-    offset: Array | float = 0.0
     kinds: tuple[np.ndarray, ...] = ()
     closed: PredictorLikelihood | None = None
     part: Callable[[np.ndarray], Likelihood | None] | None = None
+
+    @property
+    def logistic(self) -> bool:
+        """Whether it is that of a logistic regression of labels 0 and 1."""
+        kernel = None if self.closed is None else self.closed.kernel
+        return isinstance(kernel, LabelKernel) and not kernel.probit
 
 
 def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
+from scipy.optimize import linprog
 from scipy.special import expit
 
-from rrmstats.core.block_array import row_map
+from rrmstats.core.block_array import row_map, smallest
 from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import independent_rows
@@ -22,6 +23,10 @@ from rrmstats.core.sandwich import mean_and_error
 MIDDLE_MAX = 40.0
 # Rows from which the middle, and the spread of predictors, are taken.
 MIDDLE_ROWS = 20_000
+# Objective of the linear program, relative to its unit, that counts as zero.
+ZERO = 1e-7
+# Rows of a first linear program, and those added to it that it leaves on the wrong side.
+PROGRAM_ROWS, ADDED_ROWS = 10_000, 1_000
 
 
 class LogisticProblem(LinearProblem):
@@ -81,6 +86,10 @@ class LogisticProblem(LinearProblem):
         """Return the gradient of each loss, shape (n, k)."""
         return super().gradients(theta) + self.ridge @ theta
 
+    def weighted_gradient(self, theta: Array, weights: Array) -> Array:
+        """Return the gradient of the weighted loss, shape (k,)."""
+        return super().weighted_gradient(theta, weights) + weights.sum() * (self.ridge @ theta)
+
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
         return super().hessian(theta, weights) + self.ridge
@@ -108,12 +117,6 @@ class LogisticProblem(LinearProblem):
         curvature = curvature + mass * self.ridge - beta * (pulled + pulled.T)
         curvature -= beta * mass * np.outer(common, common)
         return gradient + mass * common, cross + (weights @ losses) * common, curvature
-
-    def value_and_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Return the weighted loss, gradient (k,) and Hessian (k, k), in one pass."""
-        value, gradient, hessian = super().value_and_slopes(theta, weights)
-        common = self.ridge @ theta
-        return value + 0.5 * theta @ common, gradient + common, hessian + self.ridge
 
     def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
         """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
@@ -263,3 +266,40 @@ def contamination(
     change = ratio * (gamma * (problem.endog - p) - (p - expit(eta)))
     mean, error = mean_and_error(ratio, change, influence, problem.exog, mass)
     return max(0.0, 1.0 - mean), error
+
+
+def separable(problem: LogisticProblem, rows: np.ndarray) -> bool:
+    """Tell whether a hyperplane separates the labels of some rows, touching them at most.
+
+    A linear program: a direction b with s x'b >= 0 for all rows and > 0 for some exists exactly
+    then, and maximum likelihood has no finite value. Of rows in blocks it takes a few, and then
+    those that its solution has on the wrong side, until it separates no longer or there are none.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    rows : ndarray of bool, shape (n,)
+        The rows in question.
+    """
+    signed = np.where(rows[:, None], problem.signs[:, None] * problem.exog, 0.0)
+    unit, total = np.abs(signed).max(axis=0), signed.mean(axis=0)
+    used = signed[:: max(1, problem.n_obs // PROGRAM_ROWS)]
+    while True:
+        found = _direction(used, unit, total)
+        if found is None:
+            return False
+        worst = signed[smallest(ADDED_ROWS, signed @ found)]
+        beyond = worst[worst @ found < -ZERO]
+        if not len(beyond):
+            return True
+        used = np.vstack([used, beyond])
+
+
+def _direction(signed: Array, unit: Array, total: Array) -> Array | None:
+    """Return a direction b with s x'b >= 0 for some rows s x and > 0 for their total, or None."""
+    unit = np.maximum(unit, np.finfo(float).tiny)
+    scaled, goal = signed / unit, total / unit
+    found = linprog(-goal, A_ub=-scaled, b_ub=np.zeros(len(scaled)), bounds=(-1.0, 1.0))
+    if found.status != 0 or found.x is None:
+        return np.zeros_like(unit)
+    return found.x / unit if float(goal @ found.x) > ZERO else None

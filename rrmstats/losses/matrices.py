@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rrmstats.core.block_array import aligned, in_blocks, smallest, taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import median_of
@@ -96,11 +97,8 @@ def lengths(rows: Array) -> Array:
 
 def thinned(*arrays: Array) -> tuple[Array, ...]:
     """Return about THINNED_ROWS rows of arrays, evenly spaced; all rows of small ones."""
-    n = len(arrays[0])
-    step = max(1, n // THINNED_ROWS)
-    if in_blocks(*arrays) is None:
-        return tuple(array[::step] for array in arrays)
-    return taken(np.arange(0, n, step), *arrays)
+    drawn = sample_places(len(arrays[0]))
+    return taken(drawn[:: max(1, len(drawn) // THINNED_ROWS)], *arrays)
 
 
 def weighted_median(values: Array, weights: Array) -> Array:
@@ -141,7 +139,8 @@ def spanned(data: Array, used: Array, demean: bool, enough: int) -> int:
     center, unit = unit_spread(data)
     if not demean:
         center, unit = np.zeros_like(center), np.maximum(unit, np.abs(center))
-    some = np.unique(np.linspace(0, len(data) - 1, 2 * (enough + 2)).astype(int))
+    drawn = sample_places(len(data))
+    some = drawn[np.unique(np.linspace(0, len(drawn) - 1, 2 * (enough + 2)).astype(int))]
     few, few_used = taken(some, data, aligned(used, in_blocks(data)))
     found = _rank(few, few_used, center, unit, demean)
     return found if found >= enough else _rank(data, used, center, unit, demean)

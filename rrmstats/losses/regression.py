@@ -1,17 +1,37 @@
-"""Estimates of linear regression: the noise of its good rows, and the second step."""
+"""Linear regression: squared residuals, the noise of a first step, and the second step.
+
+Weights exp(-r^2 / lambda) narrow Gaussian noise of variance s to 1 / (1 / s + 2 / lambda),
+whatever else is in the data, as long as bad rows have no weight. The weighted mean of squares is
+therefore enough to know s, and the weights tell how many rows are good.
+
+What decides the standard errors, where the noise may change with the predictors, is the curvature
+of the weighted squares, the bread of the sandwich. Observed at the fit it is noisy and too large,
+because the fit seeks out places where residuals crowd. It is therefore computed from the variance
+of the noise at each row, a smooth function fitted under wide weights that see nearly all good
+rows; its overall size is then moved toward the observed one as far as that is known.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import f as f_distribution
 from scipy.stats import t
 
+from rrmstats.core.block_array import blocked, row_map
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.consistency import (
+    efficient_order,
     order_efficiency,
+    residual_factor,
+    scale_factor,
+    scale_variance,
     second_moment_ratio,
+    share_factor,
     untilted_variance,
 )
 from rrmstats.core.design import (
@@ -24,26 +44,407 @@ from rrmstats.core.design import (
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import Explanation, of_groups, without_comparison
+from rrmstats.core.linear import LinearProblem
 from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.gaussian_choice import GaussianExplanation
+from rrmstats.laws.gaussian_choice import GaussianExplanation, curved
 from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
-from rrmstats.losses.residuals import (
-    FittedRows,
-    Noise,
-    Scores,
-    eps_hat_error,
-    first_noise,
-    first_scores,
-    reset_pvalue,
-    residual_cutoffs,
-    scale_freedom,
-    tilted,
-)
-from rrmstats.losses.squares import SquaresProblem
+
+# Order of the weights under which the variances of the noise are fitted: 95 % efficient.
+WIDE_ORDER = efficient_order(0.95)
+# Rows' worth of evidence for a constant variance that is added to the data.
+PRIOR_ROWS = 1.0
+# Standard deviation, before the data are seen, of the observed bread relative to the computed one
+# (noise that is not Gaussian), and the least that their ratio may be.
+PRIOR_SHAPE, LEAST_SHAPE = 0.2, 0.3
+# Fit of the variances: largest change of a log variance at convergence and in a step, largest log
+# variance relative to the scale, steps.
+TOL, FARTHEST_STEP, FARTHEST, MAXITER = 1e-3, 2.0, 10.0, 20
+# Spread of a feature below which it is constant.
+CONSTANT = 1e-3
+# Rows that the variances are fitted to at most, and the ratio of the two breads is taken over.
+VARIANCE_ROWS = 20_000
+# Largest weighted hat value that the correction for leverage is made for.
+MOST_LEVERAGE = 0.9
+
+
+class SquaresProblem(LinearProblem):
+    """Squared residuals; the weighted fit is weighted least squares.
+
+    Residuals that rounding alone could produce count as zero, so that exact fits are seen.
+
+    Parameters
+    ----------
+    endog : ndarray, shape (n,)
+    exog : ndarray, shape (n, k)
+        Design of full column rank and moderate condition.
+    column_noise : ndarray, shape (k,), optional
+        What rounding adds to a squared residual for each squared parameter; by default found
+        from the design.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.core import minimize
+    >>> from rrmstats.losses import SquaresProblem
+    >>> x = np.arange(10.0)
+    >>> y = 2 * x + 0.1 * np.sin(x)
+    >>> y[0] = 50
+    >>> minimize(SquaresProblem(y, x[:, None]), eps_bar=0.2).theta.round(1)
+    array([2.])
+    """
+
+    least_risk = 0.0
+
+    def __init__(self, endog: Array, exog: Array, column_noise: Array | None = None) -> None:
+        super().__init__(endog, exog)
+        drawn = sample_places(len(exog))
+        some = drawn[:: max(1, len(drawn) // 1000)]
+        unit = 4 * (exog.shape[1] + 4) * np.finfo(float).eps
+        if column_noise is None:
+            column_noise = (unit * np.median(np.abs(exog[some]), axis=0)) ** 2
+        self._column_noise = column_noise
+        self._row_noise = (unit * endog) ** 2
+
+    def link_losses(self, eta: Array) -> Array:
+        """Return the squared residuals, shape (..., n)."""
+        residual = self.endog - eta
+        return residual * residual
+
+    def link_slopes(self, eta: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the squared residuals in the linear predictor."""
+        return 2.0 * (eta - self.endog), np.full_like(eta, 2.0)
+
+    def losses(self, theta: Array) -> Array:
+        """Return the squared residuals, zero where they are within rounding of it."""
+        losses = super().losses(theta)
+        # An infinite loss is not within rounding, however large the parameters are.
+        by_theta = np.minimum(theta * theta @ self._column_noise, np.finfo(float).max / 2)
+        noise = self._row_noise + by_theta[..., None]
+        if blocked(losses):
+            return np.where(losses <= noise, 0.0, losses)
+        losses[losses <= noise] = 0.0
+        return losses
+
+    def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
+        """Return the weighted least squares fit, shape (..., k)."""
+        return self.weighted_least_squares(weights, self.endog)
+
+    def improved(self, weights: Array, theta: Array) -> Array:
+        """Return the weighted least squares fit, shape (b, k)."""
+        return self.weighted_fit(weights)
+
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return exact fits to subsets of rows, shape (m, k); NaN where rows are dependent."""
+        return self.subset_solutions(subsets, self.endog)
+
+    def determined_fit(self, drawn: np.ndarray) -> Array:
+        """Return the exact fit to the first independent rows of a random order, shape (k,)."""
+        return self.independent_fit(drawn, self.endog)
+
+    @property
+    def with_rows(self) -> Callable[..., SquaresProblem]:
+        """A function that makes the problem of other rows, with the same rounding."""
+        return partial(SquaresProblem, column_noise=self._column_noise)
+
+
+class Noise(NamedTuple):
+    """The noise of good rows, in the units of the problem.
+
+    Attributes
+    ----------
+    params : ndarray, shape (k,)
+        The fit whose residuals it is.
+    order : float
+        Variance of the noise over that of the weighted rows.
+    scale : float
+        Variance of the noise.
+    eps_hat : float
+        Share of bad rows.
+    """
+
+    params: Array
+    order: float
+    scale: float
+    eps_hat: float
+
+
+class FittedRows(NamedTuple):
+    """Rows of a regression with their first step.
+
+    Attributes
+    ----------
+    problem : SquaresProblem
+    setting : Setting
+    first : Solution
+        The first step, of positive risk.
+    share : ndarray, shape (n,)
+        Weight of each row in the data; they sum to one.
+    total : float
+        Number of observations that they stand for.
+    """
+
+    problem: SquaresProblem
+    setting: Setting
+    first: Solution
+    share: Array
+    total: float
+
+    @classmethod
+    def of(cls, problem: SquaresProblem, first: Solution, setting: Setting) -> FittedRows:
+        """Return the rows of a problem."""
+        n = problem.n_obs
+        return cls(problem, setting, first, setting.spread(n), setting.wnobs(n))
+
+    def params_per_row(self, good: float) -> float:
+        """Return parameters per good row, given their share."""
+        return self.problem.n_params / (self.total * good)
+
+    def gram(self, weights: Array) -> Array:
+        """Return the Gram matrix of the design under weights (n,), shape (k, k)."""
+        return self.problem.gram(weights, np.empty((0, len(weights))))[0]
+
+
+def tilted(squares: Array | float, scale: float, order: float) -> Array:
+    """Return the weights of an order, at most one, shape (n,)."""
+    return np.exp(-0.5 * (order - 1) / scale * squares)
+
+
+def first_noise(rows: FittedRows) -> Noise:
+    """Return the noise that a first step tells; its variance is at most that of clean data."""
+    first, least = rows.first, 1 - rows.setting.eps_bar
+    clean = 1 / second_moment_ratio(rows.setting.eps_bar)
+    left = 1 - 2 * first.risk / first.lambda_
+    order = min(1 / left, clean) if left > 0 else clean
+    relative = float(rows.share @ np.exp(-first.losses / first.lambda_))
+    taken = rows.params_per_row(float(np.clip(np.sqrt(order) * relative, least, 1.0)))
+    scale = residual_factor(taken, order) * order * first.risk
+    total = float(rows.share @ tilted(first.losses, scale, order))
+    good = float(np.sqrt(order)) * total / share_factor(taken, order, order)
+    return Noise(first.theta, order, scale, 1 - float(np.clip(good, least, 1.0)))
+
+
+def eps_hat_error(rows: FittedRows, noise: Noise) -> float:
+    """Return the standard error of the share of bad rows that a first step tells.
+
+    From the influence function of ``sqrt(a) * mean(w)``, the scale estimated with it. Which rows
+    are bad counts as random too.
+    """
+    order, good = noise.order, 1 - noise.eps_hat
+    square = rows.first.losses / noise.scale
+    tilt = tilted(square, 1.0, order)
+    log_scale = tilt * (order * square - 1) / (good * order**-1.5)
+    moves = np.sqrt(order) * tilt - good + good * (order - 1) / (2 * order) * log_scale
+    return float(np.sqrt(rows.share @ moves**2 / rows.total))
+
+
+def scale_freedom(rows: FittedRows, noise: Noise) -> float:
+    """Return the degrees of freedom of the scale: those of a variance as precise as it is."""
+    return max(2 * rows.total * (1 - noise.eps_hat) / scale_variance(noise.order), 1.0)
+
+
+def residual_cutoffs(rows: FittedRows, noise: Noise, order: float, level: float) -> Array:
+    """Return the size of a residual that a good row exceeds with probability 1 - level, (n,).
+
+    To first order in parameters per good row: the fit to the other rows misses by its own
+    standard error, the row draws fit and scale to itself by its influence function, and the scale
+    has the degrees of freedom of its variance. All fits are one where rows are exhausted.
+
+    Bad rows count in the leverage as well: were they left out, the fit would be taken to know
+    nothing where only they are, and none of them be flagged.
+
+    Parameters
+    ----------
+    rows : FittedRows
+    noise : Noise
+    order : float
+        Order of the fit on clean data.
+    level : float
+    """
+    good, own = rows.total * (1 - noise.eps_hat), noise.order
+    reach = rows.problem.exog @ inverse_root(rows.gram(rows.share)).T
+    leverage = np.einsum("ni,ni->n", reach, reach) / good
+    out = float(t.ppf((1 + level) / 2, scale_freedom(rows, noise)))
+    drawn = leverage * order**1.5 * tilted(out**2, 1.0, order)
+    grown = own**1.5 * tilted(out**2, 1.0, own) * (own * out**2 - 1) / good
+    efficiency, crowded = order_efficiency(order), min(rows.problem.n_params / good, 1.0)
+    variance = 1 + leverage / (efficiency + (1 - efficiency) * crowded)
+    return np.sqrt(noise.scale * variance) * out * np.exp(-drawn - 0.5 * grown)
+
+
+class Scores(NamedTuple):
+    """Scores and bread of a fit: its influence functions are ``slopes * exog @ inverse``.
+
+    Attributes
+    ----------
+    slopes : ndarray, shape (n,)
+        Residuals of fits without the row, times its weight.
+    leverage : ndarray, shape (n,)
+        Weighted hat values of one observation of each row.
+    inverse : ndarray, shape (k, k)
+        Inverse of the mean curvature of the weighted squares.
+    """
+
+    slopes: Array
+    leverage: Array
+    inverse: Array
+
+
+class VarianceFunction(NamedTuple):
+    """Variance of the noise relative to the scale, log-linear in features of the predictors.
+
+    The features are a constant, and ``log(1 + z^2)`` for the coordinates z of the rows in the
+    directions of most and least noise. They do not depend on the coordinates of the predictors.
+
+    Attributes
+    ----------
+    axes : ndarray, shape (k, k)
+        Take predictors to coordinates.
+    center, unit : ndarray, shape (k,)
+        Mean and spread of the features.
+    coef : ndarray, shape (k + 1,)
+    """
+
+    axes: Array
+    center: Array
+    unit: Array
+    coef: Array
+
+    def features(self, exog: Array) -> Array:
+        """Return the features of rows, shape (n, k + 1)."""
+        found = (np.log1p((exog @ self.axes) ** 2) - self.center) / self.unit
+        return np.column_stack([np.ones(len(exog)), found])
+
+    def at(self, exog: Array) -> Array:
+        """Return the variances at rows, shape (n,)."""
+        return np.exp(np.clip(self.features(exog) @ self.coef, -FARTHEST, FARTHEST))
+
+
+def first_scores(rows: FittedRows, at: Noise) -> Scores:
+    """Return scores and bread of a first step.
+
+    The scale moves the parameters only where the noise is skewed; its part is left out. At order
+    one the influence functions are those of least squares, with the residuals of HC3.
+
+    Parameters
+    ----------
+    rows : FittedRows
+    at : Noise
+        The noise of the good rows.
+    """
+    problem = rows.problem
+    resid = problem.endog - problem.predictor(at.params)
+    tilt = tilted(resid * resid, at.scale, at.order)
+    root = inverse_root(rows.gram(rows.share * tilt))
+    reach = problem.exog @ root.T
+    leverage = tilt / rows.total * np.einsum("ni,ni->n", reach, reach)
+    leverage = np.minimum(leverage, MOST_LEVERAGE)
+    inverse = np.linalg.pinv(expected_bread(rows, at), hermitian=True)
+    return Scores(tilt * resid / (1 - leverage), leverage, inverse)
+
+
+def expected_bread(rows: FittedRows, at: Noise) -> Array:
+    """Return the curvature of the weighted squares of a first step, shape (k, k).
+
+    The observed one is worth its mean ratio to the computed one over all directions; in single
+    directions it is too noisy. Their mean has the weights of a prior and of sampling.
+    """
+    problem, order = rows.problem, at.order
+    squares, wide = problem.losses(at.params) / at.scale, min(WIDE_ORDER, order)
+    noise = variance_function(rows, squares, wide, at)
+    computed = row_map(row_curvatures, problem.exog, squares, noise, wide, order, tail=())
+    bread = rows.gram(rows.share * computed)
+    some = problem.thinned(VARIANCE_ROWS)
+    squares = (some.endog - some.exog @ at.params) ** 2 / at.scale
+    reach = some.exog @ inverse_root(bread).T
+    factor = scale_factor(rows.params_per_row(1 - at.eps_hat), order, order)
+    observed = tilted(squares, 1.0, order) * (1 - factor * (order - 1) * squares)
+    expected = row_curvatures(some.exog, squares, noise, wide, order)
+    gaps = (observed - expected) * np.einsum("ni,ni->n", reach, reach) / problem.n_params
+    share = some.share(rows.share)
+    weight = PRIOR_SHAPE**2 / (PRIOR_SHAPE**2 + float(share @ gaps**2) / rows.total)
+    return bread * max(1 + weight * float(share @ gaps), LEAST_SHAPE)
+
+
+def row_curvatures(
+    exog: Array, squares: Array, noise: VarianceFunction, wide: float, order: float
+) -> Array:
+    """Return what each row is expected to add to the curvature at an order, shape (n,).
+
+    The weight of a row with noise of variance v has the expectation ``(1 + (b - 1) v)^-0.5`` at
+    order b, its curvature ``(1 + (a - 1) v)^-1.5`` at order a. A corrupted row has no weight at
+    either.
+    """
+    variances = noise.at(exog)
+    good = tilted(squares, 1.0, wide) * np.sqrt(1 + (wide - 1) * variances)
+    return good * (1 + (order - 1) * variances) ** -1.5
+
+
+def variance_function(
+    rows: FittedRows, squares: Array, wide: float, at: Noise
+) -> VarianceFunction:
+    """Return the variance of the noise as a function of the predictors.
+
+    Under weights of order b, noise of variance v has the mean square ``v / (1 + (b - 1) v)``. Log
+    variances linear in the features are fitted to it by Fisher's scoring.
+
+    Parameters
+    ----------
+    rows : FittedRows
+    squares : ndarray, shape (n,)
+        Squared residuals relative to the scale of the noise.
+    wide : float
+        Order b.
+    at : Noise
+    """
+    mass = rows.share * tilted(squares, 1.0, wide)
+    (gram, spread), _, _ = rows.problem.products([mass, mass * squares], [], [])
+    root = inverse_root(gram)
+    axes = root.T @ np.linalg.eigh(root @ spread @ root.T)[1]
+    some = rows.problem.thinned(VARIANCE_ROWS)
+    exog, squares = some.exog, (some.endog - some.exog @ at.params) ** 2 / at.scale
+    mass = rows.total * some.share(rows.share) * tilted(squares, 1.0, wide)
+    logs = np.log1p((exog @ axes) ** 2)
+    center = mass @ logs / mass.sum()
+    unit = np.sqrt(mass @ (logs - center) ** 2 / mass.sum())
+    k = rows.problem.n_params
+    plain = VarianceFunction(axes, center, np.maximum(unit, CONSTANT), np.zeros(k + 1))
+    factor = scale_factor(rows.params_per_row(1 - at.eps_hat), wide, at.order)
+    coef = fitted_variances(plain.features(exog), mass, factor * squares, wide)
+    return plain._replace(coef=coef)
+
+
+def fitted_variances(features: Array, mass: Array, squares: Array, order: float) -> Array:
+    """Return the coefficients of log variances, shape (p,); see `variance_function`.
+
+    Parameters
+    ----------
+    features : ndarray, shape (n, p)
+        The first is constant.
+    mass : ndarray, shape (n,)
+        Weights of the rows, in units of one observation.
+    squares : ndarray, shape (n,)
+        Squared residuals, made up for the fit, relative to the scale.
+    order : float
+        Order of the weights.
+    """
+    coef = np.zeros(features.shape[1])
+    ridge = np.full(len(coef), PRIOR_ROWS)
+    ridge[0] = 0.0
+    for _ in range(MAXITER):
+        variances = np.exp(np.clip(features @ coef, -FARTHEST, FARTHEST))
+        left = 1 / (1 + (order - 1) * variances)
+        score = features.T @ (mass * (squares / (variances * left) - 1)) - ridge * coef
+        information = features.T @ ((mass * left)[:, None] * features) + np.diag(ridge)
+        step = np.linalg.solve(information, score)
+        change = float(np.abs(features @ step).max())
+        coef += step * min(1.0, FARTHEST_STEP / max(change, TOL))
+        if change < TOL:
+            break
+    return coef
 
 
 class RegressionProblem(SquaresProblem):
@@ -297,12 +698,18 @@ class ExplainedRegression(RegressionEstimate):
 
     @cached_property
     def curvature_pvalue(self) -> float:
-        """P-value of the test that good rows do not bend away from the fit; see `reset_pvalue`."""
+        """P-value of Ramsey's RESET test with the squares of the predictors.
+
+        An F test that the squares explain nothing of the good rows. One where there is no square
+        that the predictors do not span.
+        """
         decided = self.rows.fitted.decided
-        some, weights = decided.rows, decided.good / decided.size**2 * decided.rows.counts
-        resid = (some.data - some.fitted(decided.mixture.coef)[0])[:, 0]
-        free = float(some.counts @ decided.good) - some.n_coef
-        return reset_pvalue(resid, some.exog, weights, free)
+        some, good = decided.rows, decided.good * decided.rows.counts
+        plain, bent, added = curved(some, good / decided.size**2)
+        free = float(good.sum()) - some.n_coef - added
+        if not added or free < 1:
+            return 1.0
+        return float(f_distribution.sf((plain / bent - 1) * free / added, added, free))
 
     def params_of(self, explanation: Explanation) -> Array | None:
         """Return the parameters under an explanation that was compared."""

@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike
 from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 
 from rrmstats.core.block_array import taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.choice import STEP, Choice, chosen
 from rrmstats.core.comparison import Agreement, compare
 from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.problem import Problem
+from rrmstats.core.rounds import in_rounds
 from rrmstats.core.search import DEFAULT_SEED, minimize
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.core.steps import (
@@ -350,21 +352,28 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             0.0, self._search_counts, n_starts, rng, tol, maxiter, accelerate, stability=stability
         )
         model, robust = self._with_choice(setting)
-        problem = model._search_problem() if robust is None else robust.problem
-        rows: ProblemT = row_problem(problem)
-        theta_step = None
-        if not accelerate and self._held is None:
-            theta_step = grouped_step(model._theta_step(rows), problem)
-        setting = replace(setting, eps_bar=model._bound, theta_step=theta_step)
-        start = None if start_params is None else model._start_theta(rows, start_params)
-        estimate = take_steps(problem, setting, start, steps, robust)
-        warn_of_bound(problem, setting, automatic=model.choice is not None)
+        setting = replace(setting, eps_bar=model._bound)
+
+        def run() -> tuple[Estimate, ResultsT]:
+            problem = model._search_problem() if robust is None else robust.problem
+            rows: ProblemT = row_problem(problem)
+            theta_step = None
+            if not accelerate and not self._in_partitions:
+                theta_step = grouped_step(model._theta_step(rows), problem)
+            start = None if start_params is None else model._start_theta(rows, start_params)
+            asked = replace(setting, theta_step=theta_step)
+            estimate = take_steps(problem, asked, start, steps, robust)
+            replicates = None if bootstrap is None else bootstrap.run(estimate)
+            return estimate, model.results_of(estimate, replace(inference, replicates=replicates))
+
+        held = self._held.blocks if self._held is not None and self._in_partitions else None
+        estimate, results = in_rounds(held, run, _numbers)
+        warn_of_bound(estimate.problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
-        replicates = None if bootstrap is None else bootstrap.run(estimate)
         found = model._stability(estimate)
         if not found.stable:
             warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
-        results = model.results_of(estimate, replace(inference, replicates=replicates), found)
+        results._results.stability = found
         binds = model.choice is not None and at_bound(estimate.eps_hat, estimate.setting.eps_bar)
         for text in (results._rival_note, AT_LARGEST if binds else ""):
             if text:
@@ -474,7 +483,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
     ) -> ResultsT:
         results = self._results_class(self, estimate, inference, first_step)
         results.stability = stability or results.stability
-        if self._held is not None:  # partitions may be gone when errors are read
+        if self._in_partitions:  # partitions may be gone when errors are read
             _ = results.cov_params_default
         # A wrapper has the attributes of the results, with the labels of the data.
         return self._wrapper_class(results)
@@ -549,10 +558,12 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         n = len(self.endog)
         if n <= MOST_ROWS:
             rows = np.arange(n)
-            return self if self._held is None else self._part(rows), rows
+            return self._part(rows) if self._in_partitions else self, rows
         rng = np.random.default_rng(DEFAULT_SEED)
         drawn = self._sampled_groups(MOST_ROWS, rng)
-        rows = np.sort(rng.choice(n, MOST_ROWS, replace=False)) if drawn is None else drawn
+        if drawn is None:
+            drawn = np.sort(rng.choice(sample_places(n), MOST_ROWS, replace=False))
+        rows = drawn
         return self._part(rows), rows
 
     def _stability(self, estimate: Estimate) -> Stability:
@@ -715,3 +726,10 @@ def same_signature(method: Callable[..., Any]) -> Callable[[MethodT], MethodT]:
         return other
 
     return shown
+
+
+def _numbers(found: tuple[Estimate, Any]) -> tuple[Array, Array]:
+    """Return parameters and standard errors, which tell whether a fit has settled."""
+    estimate, results = found
+    errors = np.sqrt(np.diag(results._results.cov_params_default))
+    return estimate.params, np.nan_to_num(errors)

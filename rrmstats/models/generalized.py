@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
-from statsmodels.tools.sm_exceptions import DomainWarning, ModelWarning, PerfectSeparationWarning
+from statsmodels.tools.sm_exceptions import ModelWarning, PerfectSeparationWarning
 
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem, is_logit
 from rrmstats.models.base import DesignedModel, RRMModel
 from rrmstats.models.checks import (
@@ -41,9 +40,6 @@ from rrmstats.models.families import (
 from rrmstats.models.partitioned import as_floats, held_arrays
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
-
-# Steps and tolerance of statsmodels' weighted fit in a step of Algorithm 1.
-GLM_STEPS, GLM_TOL = 100, 1e-13
 
 
 class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
@@ -182,9 +178,11 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
         arrays, n = super()._held_arrays(held), len(held)
-        offset, exposure = arrays.pop("offset", 0.0), arrays.pop("exposure", None)
-        offset = offset if exposure is None else offset + np.log(exposure)
-        endog, ones = arrays["endog"], aligned(np.broadcast_to(1.0, (n,)), held.blocks)
+        if "exposure" in arrays:
+            arrays["exposure"] = np.log(arrays["exposure"])  # as statsmodels holds it
+        offset = arrays.get("offset", 0.0) + arrays.get("exposure", 0.0)
+        endog, ones = arrays["endog"], np.broadcast_to(1.0, (n,))
+        ones = ones.copy() if held.in_memory else aligned(ones, held.blocks)
         trials = ones if endog.ndim == 1 else endog.sum(axis=1)
         arrays["endog"] = endog if endog.ndim == 1 else endog[:, 0] / trials
         check_responses(type(self.family).__name__, loss_family(self.family), arrays["endog"])
@@ -219,7 +217,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         """Return half the unit deviances."""
         family = loss_family(self.family)
         endog, offset = as_floats(self.endog), as_floats(self._offset_exposure)
-        if self._held is None:
+        if not self._in_partitions:
             offset = np.broadcast_to(offset, endog.shape).copy()
         return GeneralizedProblem(
             endog,
@@ -271,32 +269,6 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
                 f"shape {params.shape}"
             )
         return problem.design.from_params(params)
-
-    def _theta_step(self, problem: GeneralizedProblem) -> ThetaStep:
-        plain = self.family
-        if isinstance(plain, families.Binomial):  # without the numbers of trials that it keeps
-            plain = families.Binomial(plain.link, check_link=False)
-
-        def refit(weights: Array, theta: Array) -> Array:
-            used = weights > 0
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DomainWarning)
-                warnings.simplefilter("ignore", PerfectSeparationWarning)
-                fit = GLM(
-                    problem.endog[used],
-                    self.exog[used],
-                    family=plain,
-                    offset=problem.offset[used],
-                    var_weights=(weights * problem.var_weights)[used] * self.nobs,
-                ).fit(
-                    start_params=problem.design.to_params(theta) if theta.any() else None,
-                    tol=GLM_TOL,
-                    tol_criterion="params",
-                    maxiter=GLM_STEPS,
-                )
-            return problem.design.from_params(np.asarray(fit.params))
-
-        return refit
 
     def get_distribution(self, params: ArrayLike, scale: float | None = None, **given: Any) -> Any:
         """Return the distributions of the responses at parameters; see statsmodels' GLM.

@@ -232,7 +232,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
     def incomparable(self) -> str:
         """Why fits with different bounds cannot be told apart; empty where they can."""
         likelihood = self._problem_aside(self.start).likelihood
-        labels = likelihood.classes and likelihood.logit is None
+        labels = likelihood.classes and not likelihood.logistic
         if likelihood.law is not None and not labels:
             return ""
         return (

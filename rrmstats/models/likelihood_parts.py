@@ -10,15 +10,13 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logit, xlog1py, xlogy
 from statsmodels.discrete.count_model import (
     GenericZeroInflated,
     ZeroInflatedGeneralizedPoisson,
-    ZeroInflatedNegativeBinomialP,
-    ZeroInflatedPoisson,
 )
 from statsmodels.discrete.discrete_model import (
     BinaryModel,
@@ -43,12 +41,12 @@ from rrmstats.losses.likelihood_laws import (
     CountKernel,
     CountLaw,
     GeneralizedPoissonKernel,
+    LabelKernel,
     LabelLaw,
     Law,
     Likelihood,
     NegativeBinomialKernel,
     PoissonKernel,
-    ProbitKernel,
     ShareLaw,
     ZeroInflatedKernel,
     counts_worth_a_term,
@@ -108,8 +106,6 @@ class ModelFunctions:
             model._transparams = False
         self.model = model
         self._columns = int(model.J) - 1 if isinstance(model, MNLogit) else None
-        # Its scores are complex steps of its likelihood, ten times as slow as differences.
-        self.slow_scores = isinstance(model, NegativeBinomial)
 
     def shaped(self, theta: Array) -> Array:
         """Return parameters in the shape that the model takes."""
@@ -138,13 +134,6 @@ class ModelFunctions:
         """Return the scores of the rows, shape (n, k)."""
         with quiet():
             return np.asarray(self.model.score_obs(self.shaped(theta)), dtype=float)
-
-    def hessian(self, theta: Array, weights: Array) -> Array:
-        """Return the weighted sum of the Hessians of the rows, shape (k, k)."""
-        with quiet():
-            factor = np.asarray(self.model.hessian_factor(theta), dtype=float)
-        used, exog = weights > 0, np.asarray(self.model.exog, dtype=float)
-        return exog[used].T @ ((weights * factor)[used, None] * exog[used])
 
     def predict(self, theta: Array) -> Array:
         """Return the predictions of the rows; probabilities of the classes where it has them."""
@@ -246,11 +235,6 @@ def parameter_names(model: Any, k: int) -> list[str]:
     return names + [f"par{i}" for i in range(k - len(names))]
 
 
-def is_logistic(model: Any) -> bool:
-    """Tell whether a model is statsmodels' logistic regression of labels 0 and 1."""
-    return type(model) is Logit and bool(np.isin(model.endog, (0.0, 1.0)).all())
-
-
 def likelihood_of(
     model: Any, theta: Array, aside: Array, saturated: Callable[[Array], Array] | None
 ) -> Likelihood:
@@ -277,14 +261,11 @@ def likelihood_of(
         start=theta,
         log_likelihood=functions.log_likelihood if closed is None else closed.log_likelihood,
         scores=own_scores,
-        hessian=None if own_scores is None else _checked_hessian(functions, theta),
         largest=largest,
         lower=lower_bounds(model, len(theta)),
         endog=endog,
         law=law_of(model, functions, theta) if closed is None else closed,
         classes=isinstance(model, (*CLASSES, BinaryModel)),
-        logit=np.asarray(model.exog, float) if is_logistic(model) else None,
-        offset=added_offset(model),
         kinds=kinds_of(model, endog),
         closed=closed,
         part=None if saturated is not None else partial(_part_likelihood, functions, theta, aside),
@@ -338,20 +319,12 @@ def _checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array]
     if isinstance(functions.model, OrderedModel):
         ordered = partial(ordered_scores, functions.model)
         return ordered if _agree(functions, at, ordered) else None
-    if functions.slow_scores or not hasattr(functions.model, "score_obs"):
+    if not hasattr(functions.model, "score_obs"):
         return None
-    probe = copy.copy(functions.model)
-    probe.loglikeobs = _differenced  # scores that are differences of it are better taken here
     try:
-        ModelFunctions(probe).scores(at)
+        return functions.scores if _agree(functions, at, functions.scores) else None
     except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError):
         return None
-    return functions.scores if _agree(functions, at, functions.scores) else None
-
-
-def _differenced(*args: object, **kwargs: object) -> NoReturn:
-    """Refuse to be differenced."""
-    raise NotImplementedError
 
 
 def _agree(functions: ModelFunctions, at: Array, scores: Callable[[Array], Array]) -> bool:
@@ -363,28 +336,6 @@ def _agree(functions: ModelFunctions, at: Array, scores: Callable[[Array], Array
     return bool(np.allclose(found, wanted, rtol=DIFFERENT, atol=DIFFERENT * np.abs(wanted).max()))
 
 
-def _checked_hessian(
-    functions: ModelFunctions, theta: Array
-) -> Callable[[Array, Array], Array] | None:
-    """Return the Hessians of a model of one linear predictor, where its factors are right."""
-    model = functions.model
-    if isinstance(model, Probit):  # its factors are 0 / 0 at rows eight deviations away
-        return None
-    if not hasattr(model, "hessian_factor") or np.ndim(model.exog) != 2:
-        return None
-    if model.exog.shape[1] != len(theta):
-        return None
-    weights = np.linspace(0.5, 1.5, len(model.endog))
-    try:
-        found = functions.hessian(theta, weights)
-    except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError):
-        return None
-    unit = np.maximum(np.abs(theta), 0.1)
-    wanted = differences(lambda t: weights @ functions.scores(t), theta, unit)
-    near = np.allclose(found, wanted, rtol=DIFFERENT, atol=DIFFERENT * np.abs(wanted).max())
-    return functions.hessian if near else None
-
-
 def closed_form(model: Any) -> ClosedLaw | None:
     """Return the likelihood of a model in closed form; None where there is none."""
     endog = np.asarray(model.endog, dtype=float)
@@ -393,15 +344,14 @@ def closed_form(model: Any) -> ClosedLaw | None:
             return None
         both = (np.asarray(model.exog, float), np.asarray(model.exog_precision, float))
         return ShareLaw(BetaKernel(), endog, both, (0.0, 0.0))
-    if isinstance(model, Probit):
+    if isinstance(model, (Logit, Probit)):
         if not np.isin(endog, (0.0, 1.0)).all():
             return None
-        return LabelLaw(
-            ProbitKernel(), endog, (np.asarray(model.exog, float),), (added_offset(model),)
-        )
-    main = model.model_main if isinstance(model, GenericZeroInflated) else model
-    kernel = _count_kernel(main)
-    if kernel is None:
+        kernel, exog = LabelKernel(isinstance(model, Probit)), np.asarray(model.exog, float)
+        return LabelLaw(kernel, endog, (exog,), (added_offset(model),))
+    main = main_of(model)
+    counted = _count_kernel(main)
+    if counted is None:
         return None
     designs: list[Array] = [np.asarray(main.exog, dtype=float)]
     offsets: list[Array | float] = [added_offset(main)]
@@ -409,10 +359,10 @@ def closed_form(model: Any) -> ClosedLaw | None:
         designs.append(np.ones((len(endog), 1)))
         offsets.append(0.0)
     if main is not model:
-        kernel = ZeroInflatedKernel(kernel, model.inflation == "probit")
+        counted = ZeroInflatedKernel(counted, model.inflation == "probit")
         designs.insert(0, np.asarray(model.exog_infl, dtype=float))
         offsets.insert(0, 0.0)
-    return CountLaw(kernel, endog, tuple(designs), tuple(offsets))
+    return CountLaw(counted, endog, tuple(designs), tuple(offsets))
 
 
 def rough_start(form: ClosedLaw) -> Array:
@@ -440,11 +390,10 @@ def rough_start(form: ClosedLaw) -> Array:
 def lower_bounds(model: Any, k: int) -> Array:
     """Return the least values of k parameters."""
     least = np.full(k, -np.inf)
-    inflated = isinstance(model, GenericZeroInflated)
-    main = model.model_main if inflated else model
+    main = main_of(model)
     if isinstance(main, (NegativeBinomial, NegativeBinomialP)) and has_alpha(main):
         least[-1] = LEAST_ALPHA
-    if inflated and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():
+    if main is not model and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():
         least[0] = LEAST_PROBIT if model.inflation == "probit" else LEAST_LOGIT
     return least
 
@@ -511,45 +460,28 @@ def largest_of(model: Any, theta: Array) -> Largest | None:
     callable or None
         Takes responses of shape (..., n); None where the model is not known.
     """
-    if isinstance(model, (BinaryModel, MNLogit, OrderedModel)):
-        return zeros
-    found = _counts(model, theta)
-    if found is not None:
-        return found
+    if isinstance(model, (BinaryModel, *CLASSES)):
+        return np.zeros_like  # a class may have probability one
     if isinstance(model, BetaModel):
         precision = np.asarray(model.predict(theta, which="precision"), dtype=float)
         return partial(largest_beta, precision=precision)
-    return None
+    kernel = _count_kernel(main_of(model))
+    if kernel is None:
+        return None
+    if isinstance(kernel, PoissonKernel):
+        return largest_poisson
+    alpha = (np.asarray(theta[-1]),) if has_alpha(main_of(model)) else ()
+    return partial(largest_count, kernel=kernel, alpha=alpha)
 
 
 def depends_on_dispersion(model: Any) -> bool:
     """Tell whether the largest log-likelihoods depend on parameters that are estimated."""
-    if isinstance(model, (BinaryModel, MNLogit, OrderedModel, ZeroInflatedPoisson)):
-        return False
-    if getattr(model, "loglike_method", "") == "geometric":
-        return False
-    return not isinstance(model, Poisson)
+    return isinstance(model, BetaModel) or has_alpha(main_of(model))
 
 
-def _counts(model: Any, theta: Array) -> Largest | None:
-    """Return the largest log-likelihoods of counts; zeros alone have probability one."""
-    if isinstance(model, (Poisson, ZeroInflatedPoisson)):
-        return largest_poisson
-    kinds = (NegativeBinomial, NegativeBinomialP, ZeroInflatedNegativeBinomialP)
-    if isinstance(model, kinds):
-        main = getattr(model, "model_main", model)
-        alpha = float(theta[-1]) if has_alpha(main) else 1.0
-        return partial(largest_negative_binomial, alpha=alpha, power=variance_power(main))
-    if isinstance(model, (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)):
-        main = getattr(model, "model_main", model)
-        power = float(main.parameterization)
-        return partial(largest_generalized_poisson, alpha=float(theta[-1]), power=power)
-    return None
-
-
-def zeros(y: Array) -> Array:
-    """Return zeros: a class may have probability one."""
-    return np.zeros(np.shape(y))
+def main_of(model: Any) -> Any:
+    """Return the model of the counts that are no added zeros."""
+    return model.model_main if isinstance(model, GenericZeroInflated) else model
 
 
 def largest_poisson(y: Array) -> Array:
@@ -557,26 +489,16 @@ def largest_poisson(y: Array) -> Array:
     return xlogy(y, y) - y - gammaln(y + 1.0)
 
 
-def largest_negative_binomial(y: Array, alpha: float, power: float) -> Array:
-    """Return the largest log-probabilities of counts with variance mu + alpha mu^power."""
-    return _over_means(y, NegativeBinomialKernel(power), alpha)
+def largest_count(y: Array, kernel: CountKernel, alpha: tuple[Array, ...]) -> Array:
+    """Return the largest log-probabilities over the means, found once for each count.
 
-
-def largest_generalized_poisson(y: Array, alpha: float, power: float) -> Array:
-    """Return the largest log-probabilities of counts of a generalized Poisson distribution."""
-    return _over_means(y, GeneralizedPoissonKernel(power), alpha)
-
-
-def _over_means(
-    y: Array, kernel: NegativeBinomialKernel | GeneralizedPoissonKernel, alpha: float
-) -> Array:
-    """Return the largest values over the means, found once for each count that occurs."""
+    Zeros alone may have probability one.
+    """
     counts, place = np.unique(y, return_inverse=True)
-    found, given = np.zeros(len(counts)), np.array(alpha)
-    some = counts > 0
+    found, some = np.zeros(len(counts)), counts > 0
 
     def value(log_mean: Array) -> Array:
-        density = kernel.log_density(counts[some], log_mean, given)
+        density = kernel.log_density(counts[some], log_mean, *alpha)
         return np.nan_to_num(density, nan=-np.inf, neginf=-np.inf)
 
     middle = np.log(counts[some])

@@ -57,7 +57,8 @@ class PartitionedModel:
             vars(self).pop(name, None)
         for name, array in self._held_arrays(held).items():
             setattr(self, name, array)
-        self.data = PartitionedData(self.data, held)
+        labeled_by = (SampledData, held.index) if held.in_memory else (PartitionedData, held)
+        self.data = labeled_by[0](self.data, labeled_by[1])
         for name in ("design_info", "model_spec"):  # statsmodels 0.14 and 0.15
             if formula is not None and hasattr(self.data, name):
                 setattr(self.data, name, formula.designs[-1])
@@ -75,16 +76,21 @@ class PartitionedModel:
             if exog.min(axis=0)[place] != exog.max(axis=0)[place]:
                 self.data.const_idx, self.data.k_constant, self.k_constant = None, 0, 0
 
+    @property
+    def _in_partitions(self) -> bool:
+        """Whether the rows lie in partitions, and not in memory."""
+        return self._held is not None and not self._held.in_memory
+
     def _refuse_partitions(self, what: str, advice: str) -> None:
         """Raise where something needs all rows in memory."""
-        if self._held is not None:
+        if self._in_partitions:
             raise NotImplementedError(
                 f"{what} needs all rows in memory, but these lie in partitions; {advice}"
             )
 
     def _check_inference(self, cov_type: str) -> None:
         """Raise on standard errors that rows in partitions cannot have."""
-        if self._held is not None and cov_type not in ("sandwich", "nonrobust"):
+        if self._in_partitions and cov_type not in ("sandwich", "nonrobust"):
             raise NotImplementedError(
                 f"cov_type={cov_type!r} needs all rows in memory, but these lie in partitions; "
                 "use cov_type='sandwich', or fit a sample of the rows in memory"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rrmstats.core.blocks import Leaves, Task
+from rrmstats.core.blocks import Blocks, Task
 from rrmstats.optional import require
 
 T = TypeVar("T")
@@ -18,11 +18,9 @@ T = TypeVar("T")
 FAN_IN = 16
 # Part of the memory that data may take to be kept there between passes.
 KEPT_SHARE = 0.4
-# Bytes up to which the data are kept in this process.
-SMALL = 20e6
 
 
-class DaskBlocks:
+class DaskBlocks(Blocks):
     """Blocks whose leaves Dask computes, wherever its scheduler runs.
 
     Parameters
@@ -34,22 +32,15 @@ class DaskBlocks:
     """
 
     def __init__(self, parts: Sequence[Any], lengths: Sequence[int]) -> None:
-        self.parts, self.passes = list(parts), 0
-        #: The leaves in the memory of this process, where they are small; else None.
-        self.here: list[Leaves] | None = None
-        self.lengths: Sequence[int] = list(lengths)
+        self.parts, self.lengths = list(parts), list(lengths)
 
     def collect(self, tasks: Mapping[int, Task[T]]) -> list[T]:
         """Return what tasks give, each for the block at its place."""
         self.passes += 1
-        if self.here is not None:
-            return [task(self.here[place]) for place, task in tasks.items()]
         return list(computed([delayed_task(task, self.parts[i]) for i, task in tasks.items()]))
 
     def combined(self, task: Task[T], combine: Callable[[list[T]], T]) -> T:
         """Return what a task gives for the blocks, combined where the blocks are."""
-        if self.here is not None:
-            return combine(self.collect(dict.fromkeys(range(len(self.here)), task)))
         self.passes += 1
         delayed = require("dask", "dask").delayed
         used = [part for part, length in zip(self.parts, self.lengths, strict=True) if length]
@@ -60,13 +51,8 @@ class DaskBlocks:
         return computed(found)[0]
 
     def keep(self, n_bytes: float) -> None:
-        """Compute the leaves once for all passes, where their size leaves room for it.
-
-        Small ones come to this process, where a pass costs no more than its arithmetic.
-        """
-        if n_bytes <= SMALL:
-            self.here = list(computed(self.parts))
-        elif n_bytes <= KEPT_SHARE * workers_memory():
+        """Compute the leaves once for all passes, where their size leaves room for it."""
+        if n_bytes <= KEPT_SHARE * workers_memory():
             self.keep_there()
 
     def keep_there(self) -> None:
@@ -76,11 +62,8 @@ class DaskBlocks:
 
 def delayed_task(task: Task[T], part: Any) -> Any:
     """Return what a task gives for a partition, yet to be computed."""
-    return require("dask", "dask").delayed(_run, pure=False)(task, part)
-
-
-def _run(task: Task[T], leaves: Leaves) -> T:
-    return task(leaves)
+    # As a method, whose object Dask does not search for collections.
+    return require("dask", "dask").delayed(task.__call__, pure=False)(part)
 
 
 def computed(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rrmstats.core.block_array import aligned, leaf_arrays, taken
+from rrmstats.core.block_array import aligned, blocked, leaf_arrays, taken
 from rrmstats.core.blocks import Leaves, evaluated
 from rrmstats.core.entropy import Array
 from rrmstats.optional import require
@@ -17,6 +18,8 @@ from rrmstats.partitions.engine import DaskBlocks, computed
 
 # Rows of each partition in the sample from which names and kinds of variables are read.
 SAMPLE_ROWS = 50
+# Bytes up to which rows come to the memory of this process, and are fitted there.
+SMALL = 20e6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +103,7 @@ class PartitionedRows:
 
     Attributes
     ----------
-    arrays : dict of str to BlockArray
+    arrays : dict of str to BlockArray, or ndarray where the rows came to memory
     sample : list
         Some rows of each partition, as they were given.
     """
@@ -137,18 +140,58 @@ class PartitionedRows:
                 np.min([found.least[i] for found in used], axis=0),
                 np.max([found.most[i] for found in used], axis=0),
             )
-        width = sum(int(np.prod(tail)) for tail in tails) + (divisions is not None)
+        #: Labels of rows that came to memory, None for arrays without labels.
+        self.index: pd.Index | None = None
+        self.in_memory = False
+        size = 8.0 * len(self) * (sum(int(np.prod(tail)) for tail in tails) + self.has_labels)
         if persist is True:
             self.blocks.keep_there()
+        elif persist == "auto" and size <= SMALL:
+            self._bring()
         elif persist == "auto":
-            self.blocks.keep(8.0 * len(self) * width)
+            self.blocks.keep(size)
+
+    def _bring(self) -> None:
+        """Let the arrays of all rows be in the memory of this process."""
+        places, arrays = np.arange(len(self)), list(self.arrays.values())
+        labels = [self._labels] if self.has_labels else []
+        found = taken(places, *arrays, *labels)
+        self.arrays = dict(zip(self.arrays, found, strict=False))
+        self.index = pd.Index(found[-1]) if labels else None
+        self.in_memory = True
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the rows have labels: those of a frame."""
+        return self.divisions is not None
 
     def __len__(self) -> int:
         return int(sum(self.blocks.lengths))
 
+    def _pieces(self, values: Array, cuts: np.ndarray) -> list[tuple[Array, pd.Index | None]]:
+        """Return values of all rows in memory, cut like the partitions, with their labels."""
+        ends = [0, *cuts, len(values)]
+        parts = [slice(start, end) for start, end in pairwise(ends)]
+        return [(values[p], None if self.index is None else self.index[p]) for p in parts]
+
     def labels_at(self, places: np.ndarray) -> pd.Index | None:
         """Return the labels of some rows; None where rows have no labels."""
-        return None if self.divisions is None else pd.Index(taken(places, self._labels)[0])
+        if self.in_memory:
+            return None if self.index is None else self.index[places]
+        return pd.Index(taken(places, self._labels)[0]) if self.has_labels else None
+
+    def in_partitions(self, found: Any) -> Any:
+        """Return values of all rows as a Dask collection, and other things as they are."""
+        if blocked(found):
+            return self.labeled(found)
+        if not self.in_memory or len(np.shape(found)) not in (1, 2) or len(found) != len(self):
+            return found
+        if isinstance(found, pd.Series | pd.DataFrame):
+            if self.index is None or not found.index.equals(self.index):
+                return found
+            columns = list(found.columns) if isinstance(found, pd.DataFrame) else None
+            return self.labeled(found.to_numpy(), columns)
+        return self.labeled(found) if isinstance(found, np.ndarray) else found
 
     def labeled(self, values: Any, columns: Sequence[str] | None = None) -> Any:
         """Return values of all rows as a Dask collection with the labels of the data.
@@ -165,21 +208,26 @@ class PartitionedRows:
             Of partitions or chunks like those of the data.
         """
         delayed = require("dask", "dask").delayed
-        values = aligned(values, self.blocks)
-        kind = values.dtype
-        step = delayed(RowValues(values.node, columns, self.divisions is not None), pure=False)
-        parts = [step(part) for part in self.blocks.parts]
+        values = values if self.in_memory else aligned(values, self.blocks)
+        tail, kind = values.shape[1:], values.dtype
+        if self.in_memory:
+            cuts = np.cumsum(self.blocks.lengths)[:-1]
+            parts = [delayed(_as_frame)(*piece, columns) for piece in self._pieces(values, cuts)]
+        else:
+            step = delayed(RowValues(values.node, columns, self.has_labels), pure=False)
+            parts = [step(part) for part in self.blocks.parts]
         if self.divisions is None:
             array = require("dask.array", "dask")
             lengths = self.blocks.lengths
             pieces = [
-                array.from_delayed(part, (length, *values.tail), dtype=kind)
+                array.from_delayed(part, (length, *tail), dtype=kind)
                 for part, length in zip(parts, lengths, strict=True)
             ]
             return array.concatenate(pieces)
         frame = require("dask.dataframe", "dask")
-        label = taken(np.zeros(1, int), self._labels)[0]
-        meta = _as_frame(np.empty((0, *values.tail), kind), pd.Index(label[:0]), columns)
+        index = self.labels_at(np.zeros(1, int))
+        assert index is not None
+        meta = _as_frame(np.empty((0, *tail), kind), index[:0], columns)
         return frame.from_delayed(parts, meta=meta, divisions=self.divisions)
 
 
@@ -194,10 +242,12 @@ class RowValues:
     def __call__(self, leaves: Leaves) -> Any:
         """Return the values of the rows of a block."""
         values = evaluated(self.node, leaves, {})
-        return _as_frame(values, pd.Index(leaves[-1]), self.columns) if self.labels else values
+        return _as_frame(values, pd.Index(leaves[-1]) if self.labels else None, self.columns)
 
 
-def _as_frame(values: Array, index: pd.Index, columns: Sequence[str] | None) -> Any:
+def _as_frame(values: Array, index: pd.Index | None, columns: Sequence[str] | None) -> Any:
+    if index is None:
+        return values
     if values.ndim == 1:
         return pd.Series(values, index=index)
     return pd.DataFrame(values, index=index, columns=None if columns is None else list(columns))

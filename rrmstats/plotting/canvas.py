@@ -43,15 +43,17 @@ LARGE_WEIGHT, EQUAL = 0.5, 1e-9
 
 FONT_SIZE = 8
 # Offsets of the nearest corner of a name from its point, in points.
-PLACES = [
-    *((5, 4), (-5, 4), (5, -4), (-5, -4), (0, 5), (0, -5)),
-    *(
-        (sx * min(r, 29), sy * r)
-        for r in (13, 21, 29, 41, 53, 65, 77)
-        for sy in (1, -1)
-        for sx in (1, -1, 0)
-    ),
-]
+PLACES = np.array(
+    [
+        *((5, 4), (-5, 4), (5, -4), (-5, -4), (0, 5), (0, -5)),
+        *(
+            (sx * min(r, 29), sy * r)
+            for r in (13, 21, 29, 41, 53, 65, 77)
+            for sy in (1, -1)
+            for sx in (1, -1, 0)
+        ),
+    ]
+)
 # A name that is farther from its point than this is connected to it by a line.
 NEAR = 6
 # What a place costs: outside the axes, per name or legend covered, per point covered or nearly so
@@ -64,7 +66,7 @@ MOST_POINTS = 2000
 # A longer name loses letters.
 LONGEST_NAME = 28
 # What is under a name shines through only a little.
-GROUND: Style = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.2}
+GROUND: Style = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.4}
 NO_POINTS = np.empty((0, 2))
 
 
@@ -109,6 +111,18 @@ def lay_out(ax: Axes) -> None:
     """Lay out the figure of axes, so that sizes are known."""
     figure: Any = ax.figure
     figure.canvas.figure.draw_without_rendering()
+
+
+def pixels_per_point(ax: Axes) -> float:
+    """Return how many pixels a point has, of which an inch has 72."""
+    figure: Any = ax.figure
+    return float(figure.get_dpi()) / 72
+
+
+def weighed(results: Results) -> tuple[Results, str]:
+    """Return what has the weights, the rows of results or their groups, and what it is called."""
+    groups = getattr(results, "group_view", None)
+    return (results, "row") if groups is None else (groups, "group")
 
 
 def plain(name: str) -> str:
@@ -222,22 +236,26 @@ def place_legends(*panels: tuple[Axes, Array]) -> None:
     Parameters
     ----------
     *panels : (matplotlib Axes, ndarray of shape (p, 2))
-        Axes of one figure, whose layout is then complete, with points in units of the data.
+        Axes of one figure, whose layout is then complete, with points in units of the data; the
+        legend is above all where there are none.
     """
     for ax, points in panels:
-        if len(points) <= MANY_ROWS:  # of more the best place takes long to find
+        if 0 < len(points) <= MANY_ROWS:  # of more the best place takes long to find
             ax.legend()
     lay_out(panels[0][0])
+    moved = False
     for ax, points in panels:
         legend: Any = ax.get_legend()
         pixels = ax.transData.transform(points[np.isfinite(points).all(axis=1)])
         box = None if legend is None else legend.get_window_extent().padded(CLEARANCE)
         if box is None or box.width > ax.bbox.width or box.count_contains(pixels):
             legend_on_top(ax)
+            moved |= len(points) > 0  # otherwise nothing is named that could move
         else:  # the best place would move as soon as names are written
             corner = legend.get_window_extent().p0
             legend.set_loc(tuple(ax.transAxes.inverted().transform(corner)))
-    lay_out(panels[0][0])
+    if moved:
+        lay_out(panels[0][0])
 
 
 def legend_on_top(ax: Axes) -> None:
@@ -260,14 +278,14 @@ def name_rows(*drawn: DrawnRows) -> None:
     *drawn : DrawnRows
         All rows drawn on one figure, whose layout must otherwise be complete.
     """
-    if drawn:
-        place_legends(*((rows.ax, rows.points) for rows in drawn))
+    place_legends(*((rows.ax, rows.points) for rows in drawn))
     for rows in drawn:
-        name_settled_rows(rows)
+        if len(rows.points):
+            name_settled_rows(rows)
 
 
 def name_settled_rows(
-    drawn: DrawnRows, avoid: Array = NO_POINTS, taken: Sequence[Any] = ()
+    drawn: DrawnRows, avoid: Array = NO_POINTS, taken: Sequence[Array] = ()
 ) -> None:
     """Write the names of the worst flagged rows on axes that have their layout.
 
@@ -276,21 +294,15 @@ def name_settled_rows(
     drawn : DrawnRows
     avoid : ndarray, shape (p, 2), optional
         Further points that no name should cover.
-    taken : sequence of matplotlib Bbox, optional
-        What no name should cover.
+    taken : sequence of ndarray, shape (4,), optional
+        Boxes that no name should cover, in pixels.
     """
-    finite = np.isfinite(drawn.points).all(axis=1)
-    order = order_of_suspicion(drawn.results)
+    points, finite = drawn.points, np.isfinite(drawn.points).all(axis=1)
+    order, names = order_of_suspicion(drawn.results), short_names(drawn.results.row_names)
     rows = order[(drawn.flagged & finite)[order]][: max(drawn.label, 0)]
-    names = short_names(drawn.results.row_names)
-    write_names(
-        drawn.ax,
-        drawn.points[rows],
-        [names[row] for row in rows],
-        np.vstack([drawn.points[drawn.flagged & finite], avoid]),
-        drawn.points[~drawn.flagged & finite],
-        taken,
-    )
+    markers, others = points[drawn.flagged & finite], points[~drawn.flagged & finite]
+    markers, texts = np.vstack([markers, avoid]), [names[row] for row in rows]
+    write_names(drawn.ax, points[rows], texts, markers, others, taken)
 
 
 def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
@@ -320,10 +332,10 @@ def write_names(
     names: Sequence[str],
     markers: Array,
     others: Array = NO_POINTS,
-    taken: Sequence[Any] = (),
+    taken: Sequence[Array] = (),
     sides: Array | None = None,
     **kwargs: Any,
-) -> list[Any]:
+) -> list[Array]:
     """Write names beside points, and return their boxes.
 
     Parameters
@@ -335,52 +347,52 @@ def write_names(
     names : sequence of str
     markers, others : ndarray, shape (p, 2)
         Points that no name should cover, and points that it covers only if all places nearby do.
-    taken : sequence of matplotlib Bbox, optional
-        Boxes that no name should cover, besides those of the legend and of other names.
+    taken : sequence of ndarray, shape (4,), optional
+        Left, lower, right and upper limits, in pixels, of boxes that no name should cover, besides
+        those of the legend and of other names.
     sides : ndarray, shape (m, 2), optional
         Signs of the offsets that are preferred.
     **kwargs
         Passed on to ``ax.annotate``.
     """
-    figure: Any = ax.figure
-    bbox = import_module("matplotlib.transforms").Bbox
-    unit, legend = figure.get_dpi() / 72, ax.get_legend()
-    boxes = [*taken, *([] if legend is None else [legend.get_window_extent()])]
-    given = len(boxes)
+    unit, legend = pixels_per_point(ax), ax.get_legend()
+    boxes: list[Array] = [*taken]
+    if legend is not None:
+        boxes.append(np.array(legend.get_window_extent().extents))
+    given, kwargs = len(boxes), {"fontsize": FONT_SIZE, **kwargs}
     marked, rest = (
         ax.transData.transform(some[:: 1 + len(some) // MOST_POINTS]) for some in (markers, others)
     )
-    kwargs = {"fontsize": FONT_SIZE, **kwargs}
     for number, (point, name) in enumerate(zip(points, names, strict=True)):
         written = ax.text(0.0, 0.0, name, **kwargs)
-        wide, high = np.array(written.get_window_extent().size) + 1
+        size = np.array(written.get_window_extent().size) + 1
         written.remove()
-        at, side = ax.transData.transform(point), np.zeros(2) if sides is None else sides[number]
-        tried, costs = [], []
-        for right, up in PLACES:
-            left = at[0] + right * unit - wide * (1 - np.sign(right)) / 2
-            low = at[1] + up * unit - (high if up < 0 else 0)
-            box = bbox.from_bounds(left, low, wide, high)
-            # Nearer to another point than to its own, without a line, a name would mislead.
-            middle, away = (box.p0 + box.p1) / 2, max(abs(right), abs(up))
-            nearest = np.linalg.norm(marked - middle, axis=1).min(initial=np.inf)
-            foreign = away <= NEAR and nearest < np.linalg.norm(at - middle) - 1
-            tried.append(box)
-            costs.append(
-                OUTSIDE * (not all(ax.bbox.contains(*corner) for corner in (box.p0, box.p1)))
-                + ON_NAME * box.count_overlaps(boxes)
-                + ON_MARKER * (foreign + box.padded(MARKER * unit).count_contains(marked))
-                + ON_ROW * box.padded(MARKER * unit).count_contains(rest)
-                - WRONG_SIDE * float(np.sign((right, up)) @ side)
-                + AWAY * away
-            )
+        at = ax.transData.transform(point)
+        # How much of a name is left of its place, and below it.
+        back = np.c_[(1 - np.sign(PLACES[:, 0])) / 2, PLACES[:, 1] < 0]
+        low, away = at + PLACES * unit - size * back, np.abs(PLACES).max(axis=1)
+        tried = np.hstack([low, low + size])
+        # Nearer to another point than to its own, without a line, a name would mislead.
+        own, nearest = (
+            np.linalg.norm(low[:, None] + size / 2 - some, axis=2).min(axis=1, initial=np.inf)
+            for some in (at[None], marked)
+        )
+        foreign = (away <= NEAR) & (nearest < own - 1)
+        costs = (
+            OUTSIDE * ((low < ax.bbox.p0) | (low + size > ax.bbox.p1)).any(axis=1)
+            + ON_NAME * covered(tried, np.array(boxes).reshape(-1, 4))
+            + ON_MARKER * (foreign + covered(tried, np.tile(marked, 2), MARKER * unit))
+            + ON_ROW * covered(tried, np.tile(rest, 2), MARKER * unit)
+            - WRONG_SIDE * np.sign(PLACES) @ (np.zeros(2) if sides is None else sides[number])
+            + AWAY * away
+        )
         best = int(np.argmin(costs))
         boxes.append(tried[best])
         right, up = PLACES[best]
         style: Style = {"xytext": (right, up), "textcoords": "offset points", "zorder": 5}
         style["ha"] = {-1: "right", 0: "center", 1: "left"}[int(np.sign(right))]
         style["va"] = "top" if up < 0 else "bottom"
-        if max(abs(right), abs(up)) > NEAR:
+        if away[best] > NEAR:
             style["arrowprops"] = {"arrowstyle": "-", "color": GRAY, "linewidth": 0.5}
         annotation = ax.annotate(name, tuple(point), bbox=GROUND, **style, **kwargs)
         # Its place was chosen for the layout that the figure has.
@@ -388,22 +400,29 @@ def write_names(
     return boxes[given:]
 
 
-def wrapped(text: str, pixels: float, dpi: float) -> str:
+def covered(boxes: Array, others: Array, margin: float = 0.0) -> Array:
+    """Return how many of other boxes, shape (p, 4), each of some boxes, shape (m, 4), touches."""
+    beyond = boxes[:, None, :2] - margin < others[:, 2:]
+    before = others[:, :2] < boxes[:, None, 2:] + margin
+    return (beyond & before).all(axis=2).sum(axis=1)
+
+
+def wrapped(text: str, points: float) -> str:
     """Return a text in lines of a given width."""
-    return fill(text, max(int(pixels * 72 / dpi / (LETTER * CAPTION_SIZE)), 20))
+    return fill(text, max(int(points / (LETTER * CAPTION_SIZE)), 20))
 
 
 def write_caption(ax: Axes, *sentences: str) -> None:
     """Write sentences above axes, at the left; empty ones are left out."""
-    figure: Any = ax.figure
-    lines = [wrapped(text, ax.bbox.width, figure.get_dpi()) for text in sentences if text]
+    wide = ax.bbox.width / pixels_per_point(ax)
+    lines = [wrapped(text, wide) for text in sentences if text]
     ax.set_title("\n".join(lines), loc="left", fontsize=CAPTION_SIZE)
 
 
 def write_caption_below(fig: Figure, text: str) -> None:
     """Write a text below all panels of a figure, at the left; nothing if it is empty."""
     if text:
-        lines = wrapped(text, fig.bbox.width, fig.dpi)
+        lines = wrapped(text, fig.bbox.width * 72 / fig.dpi)
         fig.supxlabel(lines, x=0.01, ha="left", fontsize=CAPTION_SIZE)
 
 

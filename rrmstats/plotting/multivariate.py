@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 # A scree plot shows at most so many classical components that have no robust counterpart.
 MOST_COMPONENTS = 12
-# Its axis has room for fewer numbers than this.
-MOST_TICKS = 20
 # A smaller share of the variance is not written.
 LEAST_SHARE = 0.005
 # A biplot names at most so many arrows.
@@ -145,10 +143,8 @@ def plot_ellipse(
     classical = classical_moments(data, results.model.freq_weights)
     inside = cutoff_level(level)
     radius = float(np.sqrt(chi2.ppf(inside, 2)))
-    for (mean, cov), style, name in (
-        (robust, ROBUST, "robust"),
-        (classical, CLASSICAL, "classical"),
-    ):
+    drawn = ((robust, ROBUST, "robust"), (classical, CLASSICAL, "classical"))
+    for (mean, cov), style, name in drawn:
         lined: Style = {**style, **outline(len(data)), "label": f"{name}, {inside:.1%}"}
         ax.plot(*ellipse(mean, cov, radius).T, **lined)
     settings: Style = {"xlabel": plain(names[pair[0]]), "ylabel": plain(names[pair[1]])}
@@ -227,8 +223,8 @@ def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
     name = "robust, with its share of the variance"
     ax.plot(numbers[: len(robust)], robust, **ROBUST, marker="o", label=name)
     ax.margins(x=0.1, y=0.15)
-    ticks = numbers[:: 1 + len(numbers) // MOST_TICKS]
-    ax.set(xlabel="component", ylabel="variance", xticks=ticks)
+    ax.locator_params(axis="x", integer=True)
+    ax.set(xlabel="component", ylabel="variance")
     if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
         ax.set_yscale("log")
     else:

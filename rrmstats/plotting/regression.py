@@ -148,7 +148,7 @@ def plot_diagnostics(
     if is_explained(results):
         rows_ax.set_title("Explanation")
         note = results.explanation.sentence
-        drawn += draw_explanation(rows_ax, results, level, label)
+        drawn.append(draw_explanation(rows_ax, results, level, label))
     else:
         rows_ax.set_title("Weights")
         drawn.append(draw_weights(rows_ax, results, "index", label))

@@ -22,8 +22,7 @@ from rrmstats.report.tables import flagged_text, pairs_table, simple_table, susp
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The summary has a short table with one of these headings, which the report replaces by a longer
-# one.
+# The summary has a short table whose heading begins so, which the report replaces by a longer one.
 OWN_SECTIONS = ("Smallest weights", "Most likely bad rows")
 # Dots per inch of the parts of a picture that are drawn as an image.
 IMAGE_DPI = 150
@@ -75,7 +74,7 @@ def write_report(results: Results, path: str | os.PathLike[str], title: str | No
 def page_text(results: Results, title: str | None = None) -> str:
     """Return a fit as the text of an HTML page."""
     summary = results.summary()
-    tables = [table for table in summary.tables if str(table[0][0].data) not in OWN_SECTIONS]
+    tables = [t for t in summary.tables if not str(t[0][0].data).startswith(OWN_SECTIONS)]
     notes = note_texts(summary.extra_txt or "")
     sections = [
         section("The call", pairs_table(call_pairs(results))),

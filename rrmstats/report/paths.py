@@ -17,7 +17,7 @@ import pandas as pd
 
 from rrmstats.files import check_target, write_whole
 from rrmstats.optional import require
-from rrmstats.plotting.canvas import short_names
+from rrmstats.plotting.canvas import BLUE, GRAY, LEVEL, VERMILLION, short_names
 from rrmstats.plotting.catalog import Array, FittedPath, checked_picture
 from rrmstats.plotting.path_values import (
     ever_flagged,
@@ -49,16 +49,7 @@ GROUP_NOTE = (
     " All rows of a group share its weight. Its distance is the mean loss of its rows as a "
     "standard normal score of good groups."
 )
-BLUE, SKY, GRAY, LIGHT, VERMILLION, GREEN = (
-    "#0072B2",
-    "rgba(86, 180, 233, 0.3)",
-    "#666666",
-    "#CFCFCF",
-    "#D55E00",
-    "#009E73",
-)
-# Level of the cutoffs.
-LEVEL = 0.975
+SKY, LIGHT, GREEN = "rgba(86, 180, 233, 0.3)", "#CFCFCF", "#009E73"
 # Panels of coefficients: how many in a row, letters of their titles (hovering tells all), the
 # space between them as a share of the width and of a row's height, and pixels of a row's height.
 TERMS_PER_ROW, LONGEST_TITLE, BETWEEN, UNDER, ROW_HEIGHT = 4, 28, 0.05, 0.3, 230
@@ -348,20 +339,21 @@ def finished(fig: Any, path: FittedPath, height: int) -> Json:
         fig.add_vline(float(place), line={"color": "black", "dash": "dash", "width": 1})
     if path.choice is not None:
         fig.add_vline(float(path.choice.eps_bar), line={"color": GREEN, "width": 2.5})
-    everywhere = {"type": "rect", "row": "all", "col": "all"}
     runs = explanation_runs(path)
     colors = explanation_colors(runs)
-    for run in runs:  # a band above the panel
-        place = {"x0": run.left, "x1": run.right, "y0": 1, "y1": 1 + BAND, "yref": "y domain"}
-        fig.add_shape(**everywhere, **place, fillcolor=colors[run.name], line_width=0)
-    # The frame of plotly disappears behind highlighted lines.
-    frame = {"x0": 0, "x1": 1, "y0": 0, "y1": 1, "xref": "x domain", "yref": "y domain"}
-    fig.add_shape(**everywhere, **frame, line={"color": GRAY, "width": 1})
+    for number in ("", *range(2, len(list(fig.select_xaxes())) + 1)):
+        axes = {"type": "rect", "xref": f"x{number}", "yref": f"y{number} domain"}
+        for run in runs:  # a band above the panel
+            place = {"x0": run.left, "x1": run.right, "y0": 1, "y1": 1 + BAND}
+            fig.add_shape(**axes, **place, fillcolor=colors[run.name], line_width=0)
+        # The frame of plotly disappears behind highlighted lines.
+        frame = {**axes, "xref": f"x{number} domain", "x0": 0, "x1": 1, "y0": 0, "y1": 1}
+        fig.add_shape(**frame, line={"color": GRAY, "width": 1})
     ends = [float(path.eps_bars[0]) - 0.01, float(path.eps_bars[-1]) + 0.01]
     below = {"text": "eps_bar", "standoff": 4}
     fig.update_xaxes(range=ends, title=below, gridcolor="#EEEEEE", zeroline=False)
     fig.update_yaxes(gridcolor="#EEEEEE", zerolinecolor=GRAY)
-    fig.update_annotations(font_size=12, yshift=8)
+    fig.update_annotations(font_size=12, yshift=13)
     fig.update_layout(
         template=None,
         height=height,

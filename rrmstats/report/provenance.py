@@ -16,7 +16,7 @@ from rrmstats.plotting.catalog import Results
 
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 # Arguments of the constructors that are data or are shown under a name of their own.
-NOT_OPTIONS = {"self", "data", "endog", "exog", "eps_bar", "weights"}
+NOT_OPTIONS = {"self", "data", "endog", "exog", "eps_bar", "freq_weights"}
 
 
 def call_pairs(results: Results) -> list[tuple[str, str]]:

@@ -50,7 +50,7 @@ def pairs_table(pairs: Iterable[tuple[str, str]]) -> str:
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in pairs
     ]
-    return table_text(body=rows, kind="words")
+    return table_text(body=rows, kind="words pairs")
 
 
 def simple_table(table: Any) -> str:
@@ -121,17 +121,12 @@ def flag_rule(results: Results) -> str:
 
 
 def rows_table(table: pd.DataFrame) -> str:
-    """Return rows with their weights as an HTML table that can be sorted."""
+    """Return rows with their weights as an HTML table, which the script of the page can sort."""
     table = table.rename(columns={"relative_weight": "weight * n"})
     table["weight * n"] = [f"{weight:.4f}" for weight in table["weight * n"]]
-    return frame_table(table)
-
-
-def frame_table(frame: pd.DataFrame) -> str:
-    """Return a data frame as an HTML table, which the script of the page makes sortable."""
-    head = head_row(["row", *(str(column).replace("_", " ") for column in frame)])
+    head = head_row(["row", *(str(column).replace("_", " ") for column in table)])
     body = []
-    for label, *values in frame.itertuples():
+    for label, *values in table.itertuples():
         cells = "".join(f"<td>{escape(value_text(value))}</td>" for value in values)
         body.append(f'<tr><th scope="row">{escape(str(label))}</th>{cells}</tr>')
     return table_text(head, body, kind="sortable")

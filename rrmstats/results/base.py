@@ -706,6 +706,16 @@ class RRMResults(LikelihoodModelResults):
         places = smallest(k, -prob_bad, -self.losses)
         return self._rows_at(places[np.asarray(taken(places, prob_bad)[0]) >= LIKELY], None)
 
+    def _suspicious_units(self, k: int) -> pd.DataFrame:
+        """Return the rows most likely bad, or the groups where the model has some."""
+        if self.model.groups is None:
+            return self.suspicious_table(k)
+        table = self.group_table(None)
+        if "prob_bad" in table:
+            table = table[table["prob_bad"] >= LIKELY]
+            table = table.sort_values(["prob_bad", "loss"], ascending=False, kind="stable")
+        return table.head(k)
+
     def outlier_table(self, k: int | None = None, level: float | None = None) -> pd.DataFrame:
         """Return the flagged rows.
 
@@ -754,7 +764,7 @@ class RRMResults(LikelihoodModelResults):
     @cached_property
     def seen_rows(self) -> Any:
         """The fit as pictures draw it: itself, or a sample where rows are in partitions."""
-        if self.model._held is None:
+        if not self.model._in_partitions:
             return self
         model, estimate = self.model._on_sample(self._estimate)
         return model.results_of(estimate, self._inference)
@@ -794,7 +804,7 @@ class RRMResults(LikelihoodModelResults):
         >>> res.predict(stars.head(2)).round().tolist()
         [5.0, 5.0]
         """
-        if self.model._held is None if exog is None else not self.model._lies_in_parts(exog):
+        if not self.model._in_partitions if exog is None else not self.model._lies_in_parts(exog):
             kwargs = {name: as_values(value) for name, value in kwargs.items()}
             return super().predict(as_pandas(exog), transform, *args, **kwargs)
         if args or kwargs:
@@ -1017,8 +1027,8 @@ class RRMResults(LikelihoodModelResults):
         -------
         DataFrame
             Number of rows, mean loss, weight in units of the size, how far out the mean loss is
-            as a standard normal score, and flag, by the label of the group; the smallest weights
-            first.
+            as a standard normal score, in two steps the probability to be bad, and flag, by the
+            label of the group; the smallest weights first.
 
         Examples
         --------
@@ -1037,6 +1047,7 @@ class RRMResults(LikelihoodModelResults):
                 "loss": view.losses,
                 "relative_weight": view.relative_weights,
                 "distance": view.distances,
+                **({} if view.prob_bad is None else {"prob_bad": view.prob_bad}),
                 "outlier": self._unit_flags(level),
             },
             index=self.model.group_labels.rename("group"),

@@ -236,8 +236,8 @@ def described(
         text = wording.get(good, GOOD_ROWS[good])
     else:
         text = ONE_BAD if _one_is_bad(explanation) else wording.get(bad, BAD_ROWS[bad])
-        beside = f" {wording[good]}" if good in wording and good is not Good.PLAIN else ""
-        text += beside or BESIDE_BAD_ROWS[good]
+        own = good is Good.OVERDISPERSED and good in wording
+        text += f" {wording[good]}" if own else BESIDE_BAD_ROWS[good]
         if eps_bar is not None and at_bound(explanation.eps, eps_bar):
             for exact, least in AT_LEAST.items():
                 text = text.replace(exact, least)

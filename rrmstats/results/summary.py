@@ -12,9 +12,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
-from rrmstats.core.block_array import smallest, taken
 from rrmstats.core.entropy import Array
-from rrmstats.core.explanations import FLAGGED
 from rrmstats.results.explanations import at_bound, percent
 
 if TYPE_CHECKING:
@@ -28,18 +26,9 @@ LIKELY = 0.01
 Entries = list[tuple[str, list[str] | None]]
 # Names that stay at the top of a slim summary.
 SLIM = (
-    *("Dep. Variable:", "Variables:", "Model:", "No. Observations:", "Converged:"),
-    *(
-        "eps_bar:",
-        "Bad rows:",
-        "Bad groups:",
-        "Risk:",
-        "Effective size (entropy):",
-        "Steps:",
-        "Explanation:",
-        "Choice of eps_bar:",
-        "Stable up to eps_bar:",
-    ),
+    *("Dep. Variable:", "Variables:", "Model:", "No. Observations:", "Converged:", "Steps:"),
+    *("Choice of eps_bar:", "eps_bar:", "Bad rows:", "Bad groups:", "Risk:"),
+    *("Effective size (entropy):", "Explanation:", "Stable up to eps_bar:"),
 )
 # Rows of a table that a notebook shows in LaTeX.
 LATEX_ROWS = 30
@@ -198,34 +187,22 @@ def suspicious(results: RRMResults) -> list[SimpleTable]:
 
     None where none of them is likely bad.
     """
-    view, unit = results.group_view, results._unit
-    weights, losses, distances = (
-        (results.relative_weights, results.losses, results._distances())
-        if view is None
-        else (view.relative_weights, view.losses, view.distances)
-    )
-    prob_bad = results._unit_prob_bad
-    if results.eps_bar == 0:
+    rows = results._suspicious_units(SMALLEST)
+    if results.eps_bar == 0 or not len(rows):
         return []
-    if prob_bad is None:
-        order = smallest(SMALLEST, weights, -losses)
-        head = "Smallest weights" if view is None else "Smallest weights of groups"
-        first, columns = "loss", losses
-        form = "{:.5g}"
-    else:
-        order = smallest(SMALLEST, -prob_bad, -losses)
-        order = order[np.asarray(taken(order, prob_bad)[0]) >= LIKELY]
-        flagged = int(np.sum(prob_bad > FLAGGED))
-        most = f" (5 of {flagged:,})" if flagged > SMALLEST else ""
-        head, first, columns = f"Most likely bad {unit}s{most}", "prob_bad", prob_bad
-        form = "{:.3f}"
-    labels = results._names_at(order) if view is None else [view.row_names[i] for i in order]
+    first, form = ("prob_bad", "{:.3f}") if "prob_bad" in rows else ("loss", "{:.5g}")
+    head = "Smallest weights" if results.model.groups is None else "Groups of smallest weight"
+    if first == "prob_bad":
+        bad = 0.0 if results._bad_of_all is None else results._bad_of_all[0]
+        head = f"Most likely bad {results._unit}s"
+        head += f" ({SMALLEST} of {bad:,.10g})" if bad > SMALLEST else ""
     cells = [
         [form.format(value), f"{weight:.4f}", f"{distance:.3g}"]
-        for value, weight, distance in zip(*taken(order, columns, weights, distances), strict=True)
+        for value, weight, distance in zip(
+            rows[first], rows["relative_weight"], rows["distance"], strict=True
+        )
     ]
-    if not cells:
-        return []
+    labels = [str(label) for label in rows.index]
     table = SimpleTable(cells, [first, "weight * n", "distance"], labels, txt_fmt=fmt_base)
     corner = table[0][0]  # over the names, which SimpleTable leaves empty
     corner.data, corner.datatype = head, "stub"

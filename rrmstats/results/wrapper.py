@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from statsmodels.base.model import LikelihoodResultsWrapper
 from statsmodels.base.wrapper import populate_wrapper
 
-from rrmstats.core.block_array import blocked
-
 if TYPE_CHECKING:
     from rrmstats.results.base import RRMResults
 
@@ -84,9 +82,11 @@ class RRMResultsWrapper(LikelihoodResultsWrapper):
         if not name.startswith("_") and self._results._without_data:
             return self._read_without_data(name)
         found = super().__getattribute__(name)
-        if blocked(found):
-            return self._results.model.data.row_labels.labeled(found)
-        return found
+        held = None if name.startswith("_") else self._results.model._held
+        if held is None:
+            return found
+        handed = _handing if isinstance(found, MethodType) else type(held).in_partitions
+        return handed(held, found)
 
     def _read_without_data(self, name: str) -> Any:
         """Return what needs no data; raise where something does."""
@@ -101,6 +101,16 @@ class RRMResultsWrapper(LikelihoodResultsWrapper):
         if found is None and name in self._results._data_attr:
             raise DataRemoved(f"{name} {NEEDS_DATA}")
         return _guarded(found) if isinstance(found, MethodType) else found
+
+
+def _handing(held: Any, method: Any) -> Any:
+    """Return a method whose values of all rows are Dask collections, as the data were."""
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return held.in_partitions(method(*args, **kwargs))
+
+    return call
 
 
 def _guarded(method: Any) -> Any:

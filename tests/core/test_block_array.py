@@ -94,12 +94,6 @@ def test_several_sums_take_one_pass_and_chunks_add_up():
     assert_allclose(gram, x.T @ x)
 
 
-def test_a_reduction_is_made_once(rows):
-    y, _ = in_parts(*rows)
-    first, passes = y.sum(), y.blocks.passes
-    assert y.sum() == first and y.blocks.passes == passes
-
-
 def test_smallest_rows_with_ties(rows):
     y, _ = rows
     rounded = np.round(y)

@@ -9,7 +9,7 @@ from rrmstats.core.descent import Descent, bounded_step, newton_steps
 from rrmstats.core.linear import LinearProblem
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.problem import FunctionProblem, SmoothProblem
-from rrmstats.losses.squares import SquaresProblem
+from rrmstats.losses.regression import SquaresProblem
 
 
 class LogCosh(LinearProblem):

@@ -6,7 +6,7 @@ import rrmstats.core
 from replication.samples import leverage_shift, one_sided_outliers
 from rrmstats.core import FunctionProblem, Problem, SmoothProblem, minimize
 from rrmstats.core.search import COMPARE_ROWS
-from rrmstats.losses.squares import SquaresProblem
+from rrmstats.losses.regression import SquaresProblem
 
 
 def sample(seed=0, **kwargs):

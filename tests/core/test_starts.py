@@ -85,7 +85,7 @@ def test_descents_from_the_same_weights_count_once():
     assert starts.count_apart(np.arange(3), 0.4) == 2
     assert starts.count_apart(np.array([1]), 0.4) == 1
     assert starts.count_apart(np.array([0, 1]), 0.4) == 1
-    merged = starts.take(np.zeros((2, 1)), np.ones(2), [[1], [0, 2]])
+    merged = starts.take(np.zeros((2, 1)), [[1], [0, 2]])
     assert merged.origin.tolist() == [1, 0]
     assert merged.count_apart(np.array([1]), 0.4) == 2
 

@@ -8,9 +8,7 @@ import pytest
 from statsmodels.genmod.families import links
 
 from rrmstats.core.block_array import BlockArray, leaf_arrays
-from rrmstats.core.block_points import points_in_blocks
 from rrmstats.core.blocks import ArrayBlocks
-from rrmstats.core.points import evaluate
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
 from rrmstats.laws.families import (
@@ -24,10 +22,8 @@ from rrmstats.laws.families import (
     Tweedie,
 )
 from rrmstats.losses.classification import ClassificationProblem
-from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.generalized import GeneralizedProblem
-from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.separation import separable
+from rrmstats.losses.logistic import LogisticProblem, separable
 
 pytestmark = pytest.mark.usefixtures("as_many_rows")
 RTOL = 1e-8
@@ -165,8 +161,8 @@ def test_labels_that_a_hyperplane_nearly_separates_are_the_same():
 
 
 def test_separable_rows_are_found_in_blocks(monkeypatch):
-    monkeypatch.setattr("rrmstats.losses.separation.PROGRAM_ROWS", 20)
-    monkeypatch.setattr("rrmstats.losses.separation.ADDED_ROWS", 5)
+    monkeypatch.setattr("rrmstats.losses.logistic.PROGRAM_ROWS", 20)
+    monkeypatch.setattr("rrmstats.losses.logistic.ADDED_ROWS", 5)
     exog = design(2000, np.random.default_rng(0))
     endog = (exog @ [-0.2, 1.0, 0.5] > 0).astype(float)
     wrong = endog.copy()
@@ -253,33 +249,3 @@ def test_kernels_can_be_sent_to_workers():
     whole = take_steps(make(*arrays), Setting(0.1), None, 0.95)
     found = take_steps(make(*lazy), Setting(0.1), None, 0.95)
     np.testing.assert_allclose(found.params, whole.params, rtol=RTOL)
-
-
-def test_losses_from_another_origin_have_the_same_sums():
-    """Losses of a part are counted from its least, so that none of its weights underflow."""
-    endog, exog = labels(500, 0.05)
-    problem = LogisticProblem(*in_parts(7, endog, exog), ridge=1e6 * np.eye(3))
-    whole = LogisticProblem(endog, exog, ridge=1e6 * np.eye(3))
-    theta = np.array([0.1, 0.2, -0.1])
-    setting = Setting(0.1)
-    expected = evaluate(whole, theta[None], setting.budget(500))
-    (point,) = points_in_blocks(
-        problem, theta[None], expected.lambda_, setting.budget(problem.n_obs)
-    )
-    np.testing.assert_allclose(point.risk, expected.risk[0], rtol=1e-12)
-    np.testing.assert_allclose(point.divergence, expected.divergence[0], rtol=1e-6)
-
-
-def test_a_deviance_problem_makes_its_slopes_in_one_pass():
-    make, arrays = responses(Poisson(), 300, 0.0)
-    lazy = in_parts(7, *arrays)
-    problem, theta = make(*lazy), np.array([1.0, 0.5, -0.3])
-    assert isinstance(problem, DevianceProblem)
-    whole, weights = make(*arrays), np.full(300, 1 / 300)
-    before = lazy[0].blocks.passes
-    value, gradient, hessian = problem.value_and_slopes(theta, 0 * problem.endog + 1 / 300)
-    assert lazy[0].blocks.passes == before + 1
-    expected = whole.weighted_slopes(theta[None], weights[None])
-    np.testing.assert_allclose(value, weights @ whole.losses(theta))
-    np.testing.assert_allclose(gradient, expected[0][0])
-    np.testing.assert_allclose(hessian, expected[1][0])

@@ -9,9 +9,9 @@ from statsmodels.distributions.discrete import genpoisson_p
 from rrmstats.losses.likelihood_laws import (
     BetaKernel,
     GeneralizedPoissonKernel,
+    LabelKernel,
     NegativeBinomialKernel,
     PoissonKernel,
-    ProbitKernel,
     ZeroInflatedKernel,
 )
 
@@ -24,7 +24,11 @@ CASES = [
     *((ZeroInflatedKernel(PoissonKernel(), probit), COUNTS, (-1.0, 0.2)) for probit in (0, 1)),
     (ZeroInflatedKernel(NegativeBinomialKernel(2)), COUNTS, (-2.0, 0.2, 0.5)),
     (BetaKernel(), SHARES, (0.3, 2.0)),
-    *((ProbitKernel(), np.arange(2.0), (at,)) for at in (-0.7, 12.0)),
+    *(
+        (LabelKernel(probit), np.arange(2.0), (at,))
+        for at in (-0.7, 12.0)
+        for probit in (True, False)
+    ),
 ]
 
 
@@ -51,7 +55,7 @@ def test_densities_are_those_of_scipy():
     assert_allclose(GeneralizedPoissonKernel(1).log_density(COUNTS, 1.2, 0.3), wanted)
     for at in (-0.7, 12.0):
         wanted = norm.logcdf([-at, at])
-        assert_allclose(ProbitKernel().log_density(np.arange(2.0), at), wanted)
+        assert_allclose(LabelKernel(True).log_density(np.arange(2.0), at), wanted)
     law = beta(0.5 * np.exp(2.0), 0.5 * np.exp(2.0))
     assert_allclose(BetaKernel().log_density(SHARES, 0.0, 2.0), law.logpdf(SHARES), atol=1e-12)
 

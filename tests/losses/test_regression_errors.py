@@ -9,7 +9,7 @@ from statsmodels.stats.sandwich_covariance import S_hac_simple
 from replication.samples import changing_noise, one_sided_outliers
 from rrmstats import RRMOLS
 from rrmstats.core.sandwich import lagged_square
-from rrmstats.losses.residuals import fitted_variances
+from rrmstats.losses.regression import fitted_variances
 
 TRUTH = np.array([0.0, 1.0, -0.5])
 

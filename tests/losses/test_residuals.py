@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from rrmstats.core import minimize
 from rrmstats.core.setting import Setting
 from rrmstats.losses import SquaresProblem
-from rrmstats.losses.residuals import FittedRows, eps_hat_error, first_noise
+from rrmstats.losses.regression import FittedRows, eps_hat_error, first_noise
 
 
 def rows_of(n=4000, share=0.2, shift=10.0, eps_bar=0.3, seed=0, freq_weights=None):

@@ -13,8 +13,7 @@ import rrmstats
 from replication.errors import angle_error
 from replication.samples import separated_strip
 from rrmstats import RRMLogit
-from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.separation import separable
+from rrmstats.losses.logistic import LogisticProblem, separable
 
 FOLDER = Path(__file__).parents[1] / "reference"
 DATA = {

@@ -120,7 +120,7 @@ def test_missing_weights_leave_rows_out(frame):
 
 
 def test_what_has_rows_is_lazy_and_saving_is_refused(frame, tmp_path):
-    res = rrmstats.ols("y ~ x", split(frame), 0.1).fit(steps=1)
+    res = rrmstats.ols("y ~ x", split(frame), 0.1, persist=False).fit(steps=1)
     assert isinstance(res.relative_weights, dd.Series)
     with pytest.raises(NotImplementedError, match="save needs all rows in memory"):
         res.save(tmp_path / "res.pkl")

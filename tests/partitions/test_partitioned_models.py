@@ -68,9 +68,30 @@ def assert_same_fit(found, expected):
 @pytest.mark.parametrize("name", MODELS)
 def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
     found = MODELS[name](parts, persist=True).fit(steps=1)
-    assert found.model._held.blocks.here is None
+    assert found.model._in_partitions
     assert_same_fit(found, in_memory(name, 1))
     assert "Smallest weights" in found.summary().as_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [*((name, 1) for name in MODELS), ("ols", 2), ("cov", 2), ("ols, weights", 2)],
+)
+def test_a_sample_decides_and_few_passes_make_it_exact(monkeypatch, name, steps):
+    """Sums are those of a sample of 4,000 of 8,000 rows, corrected by passes over all rows."""
+    monkeypatch.setattr("rrmstats.core.blocks.SAMPLE_ROWS", 4_000)
+    monkeypatch.setattr("rrmstats.losses.gaussian_rows.DECIDING_ROWS", 2_000)
+    monkeypatch.setattr("rrmstats.core.steps.MOST_ROWS", 0)
+    frame = regression_frame(8_000)
+    model = MODELS[name](dd.from_pandas(frame, npartitions=5), persist=False)
+    before = model._held.blocks.passes
+    found = model.fit(steps=steps, stability=False)
+    # The sample, and up to six rounds: with 100,000 rows they are four.
+    assert model._held.blocks.passes - before <= 10
+    expected = MODELS[name](frame).fit(steps=steps, stability=False)
+    for value in ("params", "raw_params", "bse", "lambda_", "risk", "n_kish"):
+        one, two = (np.asarray(getattr(fit, value)) for fit in (found, expected))
+        assert_allclose(one, two, rtol=1e-7, atol=1e-7 * np.abs(two).max(), err_msg=value)
 
 
 @pytest.mark.slow
@@ -147,7 +168,7 @@ def test_the_check_and_the_automatic_bound_see_a_sample(frame, parts):
 def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
     monkeypatch.setattr("rrmstats.models.partitioned.DRAWN_ROWS", 500)
     assert DRAWN_ROWS > 500
-    res = rrmstats.ols(FORMULA, parts, 0.2).fit(steps=1)
+    res = rrmstats.ols(FORMULA, parts, 0.2, persist=False).fit(steps=1)
     figure = res.plot_weights()
     assert "500 of 998 rows" in figure.get_supxlabel()
     text = res.report(tmp_path / "fit.html").read_text()
@@ -162,7 +183,7 @@ def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
 
 def test_the_explanation_of_a_sample_is_drawn(parts, monkeypatch):
     monkeypatch.setattr("rrmstats.models.partitioned.DRAWN_ROWS", 500)
-    res = rrmstats.ols(FORMULA, parts, 0.2).fit(stability=False)
+    res = rrmstats.ols(FORMULA, parts, 0.2, persist=False).fit(stability=False)
     ax = res.plot_explanation().axes[0]
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     flags = np.asarray(res.seen_rows.outliers())
@@ -172,19 +193,29 @@ def test_the_explanation_of_a_sample_is_drawn(parts, monkeypatch):
 
 
 REFUSED = {
-    "bootstrap": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(
+    "bootstrap": lambda data: rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(
         cov_type="bootstrap", steps=1
     ),
-    "cluster": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(
+    "HAC": lambda data: rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(
+        cov_type="HAC", cov_kwds={"maxlags": 2}, steps=1
+    ),
+    "prediction": lambda data: (
+        rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(steps=1).get_prediction()
+    ),
+    "cluster": lambda data: rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(
         cov_type="cluster", cov_kwds={"groups": np.arange(5)}, steps=1
     ),
-    "influence": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(steps=1).get_influence(),
-    "path": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).path(steps=1),
-    "groups": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2, groups="g"),
-    "outlier test": lambda data, **kw: (
-        rrmstats.ols(FORMULA, data, 0.2).fit(steps=1).outlier_test()
+    "influence": lambda data: (
+        rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(steps=1).get_influence()
     ),
-    "order": lambda data, **kw: rrmstats.ols(FORMULA, data, 0.2).fit(steps=1).order_by_weight(),
+    "path": lambda data: rrmstats.ols(FORMULA, data, 0.2, persist=False).path(steps=1),
+    "groups": lambda data: rrmstats.ols(FORMULA, data, 0.2, groups="g"),
+    "outlier test": lambda data: (
+        rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(steps=1).outlier_test()
+    ),
+    "order": lambda data: (
+        rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(steps=1).order_by_weight()
+    ),
 }
 
 
@@ -198,11 +229,36 @@ def test_persist_keeps_partitions_or_reads_them_again(parts):
     fits = [
         rrmstats.ols("y ~ x1", parts, 0.2, persist=p).fit(steps=1) for p in ("auto", True, False)
     ]
-    here, there, again = (fit.model._held.blocks for fit in fits)
-    assert here.here is not None and there.here is again.here is None
+    _, there, again = (fit.model._held.blocks for fit in fits)
+    assert not fits[0].model._in_partitions and all(fit.model._in_partitions for fit in fits[1:])
     assert len(there.parts[0].dask) == 1
     assert len(again.parts[0].dask) > 1
     for fit in fits[1:]:
         assert_allclose(fit.params, fits[0].params, rtol=1e-12)
         assert_allclose(fit.bse, fits[0].bse, rtol=1e-12)
         assert_allclose(fit.weights.compute(), fits[0].weights.compute(), rtol=1e-10)
+
+
+def test_small_data_come_to_memory_and_rows_come_back_as_dask(frame, parts):
+    """Data of few bytes are fitted as those in memory are: all that these can do, they can."""
+    model = rrmstats.ols(FORMULA, parts, 0.2)
+    found, expected = (m.fit() for m in (model, rrmstats.ols(FORMULA, frame, 0.2)))
+    assert model._held.blocks.passes == 2
+    assert_allclose(found.params, expected.params, rtol=1e-12)
+    assert_allclose(found.bse, expected.bse, rtol=1e-12)
+    for name in ("weights", "prob_bad", "resid"):
+        values = getattr(found, name)
+        assert values.divisions == parts.divisions
+        pd.testing.assert_series_equal(
+            values.compute(), pd.Series(getattr(expected, name)), check_names=False
+        )
+    assert isinstance(found.outliers(), dd.Series)
+    intervals = [res.get_prediction().summary_frame() for res in (found, expected)]
+    assert_allclose(np.asarray(intervals[0]), intervals[1], rtol=1e-10)
+    labels = frame.dropna()["g"].to_numpy()
+    clustered = [
+        m.fit(cov_type="cluster", cov_kwds={"groups": labels}, steps=1)
+        for m in (model, rrmstats.ols(FORMULA, frame, 0.2))
+    ]
+    assert_allclose(clustered[0].bse, clustered[1].bse, rtol=1e-10)
+    assert len(model.path([0.1, 0.2], steps=1)) == 2

@@ -2,6 +2,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from lazy import Lazy
 
 import rrmstats
 from rrmstats import datasets
@@ -25,31 +26,39 @@ def counts():
     return data
 
 
+STARS = datasets.stars_cyg.load_pandas().data
+HBK = datasets.hbk.load_pandas().data
+CANCER = datasets.breast_cancer.load_pandas().data
+LABELS = "malignant ~ clump_thickness + bland_chromatin"
+
+
 @pytest.fixture(scope="session")
 def fits():
     """Return one fit of each model; tests must not change them."""
-    stars = datasets.stars_cyg.load_pandas().data
-    hbk = datasets.hbk.load_pandas().data
-    cancer = datasets.breast_cancer.load_pandas().data
-    formula = "malignant ~ clump_thickness + bland_chromatin"
-    return {
-        "stars": rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(steps=1),
-        "hbk": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit(steps=1),
-        "cov": rrmstats.RRMCov(hbk, eps_bar=0.2).fit(steps=1),
-        "pca": rrmstats.RRMPCA(hbk, 2, eps_bar=0.2).fit(steps=1),
-        "logit": rrmstats.logit(formula, cancer, eps_bar=0.03).fit(steps=1),
-        "counts": rrmstats.poisson("count ~ x", counts(), eps_bar=0.2).fit(),
-        "path": rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).path(steps=1),
-    }
+    return Lazy(
+        {
+            "stars": lambda: rrmstats.ols("log_light ~ log_te", STARS, 0.2).fit(steps=1),
+            "hbk": lambda: rrmstats.ols("y ~ x1 + x2 + x3", HBK, 0.2).fit(steps=1),
+            "cov": lambda: rrmstats.RRMCov(HBK, 0.2).fit(steps=1),
+            "pca": lambda: rrmstats.RRMPCA(HBK, 2, 0.2).fit(steps=1),
+            "logit": lambda: rrmstats.logit(LABELS, CANCER, 0.03).fit(steps=1),
+            "counts": lambda: rrmstats.poisson("count ~ x", counts(), 0.2).fit(),
+            "path": lambda: rrmstats.ols("y ~ x1 + x2 + x3", HBK, 0.2).path(steps=1),
+        }
+    )
 
 
 @pytest.fixture(scope="session")
 def paths(fits):
     """Return one path of each model; tests must not change them."""
     grid = [0, 0.05, 0.1, 0.15, 0.2, 0.25]
-    of_models = {name: fits[name].model.path(grid, steps=1) for name in ("stars", "cov", "pca")}
-    return {
-        **of_models,
-        "hbk": fits["path"],
-        "logit": fits["logit"].model.path([0, 0.01, 0.02, 0.03, 0.05], steps=1),
-    }
+    of_labels = [0, 0.01, 0.02, 0.03, 0.05]
+    return Lazy(
+        {
+            "stars": lambda: fits["stars"].model.path(grid, steps=1),
+            "cov": lambda: fits["cov"].model.path(grid, steps=1),
+            "pca": lambda: fits["pca"].model.path(grid, steps=1),
+            "hbk": lambda: fits["path"],
+            "logit": lambda: fits["logit"].model.path(of_labels, steps=1),
+        }
+    )

@@ -48,9 +48,13 @@ def vertical_lines(ax, style):
     )
 
 
-def test_coefficients_with_their_intervals(paths):
-    path = paths["hbk"]
-    fig = plotting.plot_path(path)
+@pytest.fixture(scope="module")
+def hbk_figure(paths):
+    return plotting.plot_path(paths["hbk"])
+
+
+def test_coefficients_with_their_intervals(paths, hbk_figure):
+    path, fig = paths["hbk"], hbk_figure
     for term in ("Intercept", "x1", "x2", "x3"):
         frame = path.frame[path.frame["term"] == term]
         ax = panel(fig, term)
@@ -76,9 +80,8 @@ def test_a_few_wide_intervals_do_not_flatten_the_estimates():
         assert expected[1] - 0.1 < top < expected[1] + 0.3
 
 
-def test_scale_and_contamination(paths):
-    path = paths["hbk"]
-    fig = plotting.plot_path(path)
+def test_scale_and_contamination(paths, hbk_figure):
+    path, fig = paths["hbk"], hbk_figure
     frame = path.frame.drop_duplicates("eps_bar")
     (line,) = [line for line in panel(fig, "Scale").lines if len(line.get_xdata()) == len(path)]
     np.testing.assert_array_equal(line.get_ydata(), frame["scale"])
@@ -89,14 +92,9 @@ def test_scale_and_contamination(paths):
     assert list(x) == list(y) == [0, path.eps_bars[-1]]
 
 
-def test_models_without_a_scale_have_no_such_panel(paths):
-    titles = [ax.get_title() for ax in plotting.plot_path(paths["cov"]).axes]
-    assert titles[-2:] == ["Contamination", "Weights of the rows"] and "Scale" not in titles
-
-
-def test_weights_of_flagged_rows_are_colored_and_named_once(paths):
+def test_weights_of_flagged_rows_are_colored_and_named_once(paths, hbk_figure):
     path = paths["hbk"]
-    ax = panel(plotting.plot_path(path), "Weights of the rows")
+    ax = panel(hbk_figure, "Weights of the rows")
     relative = path.weights.to_numpy() * 75
     never = ~path.flags.to_numpy().any(axis=1)
     (gray,) = ax.collections
@@ -138,12 +136,13 @@ def test_without_jumps_the_legend_does_not_name_them(paths):
     assert "jump" not in names
 
 
-def test_of_many_terms_those_that_change_most_are_shown(paths):
-    path = paths["cov"]
-    fig = plotting.plot_path(path)
-    assert len(fig.axes) == 12 + 2
+def test_of_many_terms_those_that_change_most_are_shown(paths, hbk_figure):
+    fig = plotting.plot_path(paths["cov"])
+    titles = [ax.get_title() for ax in fig.axes]
+    assert len(titles) == 12 + 2  # a covariance has no scale
+    assert titles[-2:] == ["Contamination", "Weights of the rows"] and "Scale" not in titles
     assert fig.get_suptitle() == "12 of 14 coefficients, those that change most"
-    assert fig.get_size_inches()[1] > plotting.plot_path(paths["hbk"]).get_size_inches()[1]
+    assert fig.get_size_inches()[1] > hbk_figure.get_size_inches()[1]
 
 
 def test_terms_can_be_asked_for(paths):
@@ -154,17 +153,16 @@ def test_terms_can_be_asked_for(paths):
             plotting.plot_path(paths["hbk"], terms=terms)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["hbk", "stars", "cov", "pca", "logit"])
+@pytest.mark.parametrize("name", ["hbk", "logit"])
 def test_labels_of_rows_do_not_cover_each_other_or_leave_the_panel(name, paths):
     fig = plotting.plot_path(paths[name])
     ax = fig.axes[-1]
     fig.draw_without_rendering()
-    found = [Text.get_window_extent(text).extents for text in ax.texts]
+    found = [tuple(Text.get_window_extent(text).extents) for text in ax.texts]
     frame = ax.get_window_extent()
     assert found
     for i, box in enumerate(found):
-        assert not any(overlap(tuple(box), tuple(other)) for other in found[:i])
+        assert not any(overlap(box, other) for other in found[:i])
         assert frame.y0 <= box[1] and box[3] <= frame.y1 + 1
 
 
@@ -193,9 +191,9 @@ def test_of_thousands_of_rows_some_are_drawn(paths, monkeypatch):
     assert "0-9" in [text.get_text() for text in fig.axes[0].texts]
 
 
-def test_the_scale_stays_below_the_frame(paths):
+def test_the_scale_stays_below_the_frame(paths, hbk_figure):
     path = paths["hbk"]
-    ax = panel(plotting.plot_path(path), "Scale")
+    ax = panel(hbk_figure, "Scale")
     assert ax.get_ylim() == pytest.approx((0.0, 1.08 * path.frame["scale"].max()))
 
 
@@ -288,8 +286,7 @@ def test_distances_have_no_lower_cutoff(paths):
     assert ax.get_ylabel() == "robust distance"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["hbk", "stars", "cov", "pca", "logit"])
+@pytest.mark.parametrize("name", ["hbk", "logit"])
 def test_names_at_the_ends_do_not_cover_each_other(name, paths):
     fig = plotting.plot_path_residuals(paths[name])
     ax = fig.axes[0]
@@ -366,9 +363,9 @@ def test_runs_begin_between_the_values_of_the_grid(stars):
     assert explanation_runs(stars.model.path([0, 0.1], steps=1)) == []
 
 
-@pytest.mark.parametrize("names", [EXPLANATIONS[:1], EXPLANATIONS[:2], EXPLANATIONS])
-def test_the_band_has_a_color_for_each_explanation(names, stars):
-    path = told(stars, (names * 6)[:6] if len(names) < 3 else [*names, names[-1]])
+def test_the_band_has_a_color_for_each_explanation(stars):
+    names = EXPLANATIONS
+    path = told(stars, [*names, names[-1]])
     fig = plotting.plot_path(path)
     fig.draw_without_rendering()
     runs = explanation_runs(path)
@@ -388,7 +385,7 @@ def test_the_band_has_a_color_for_each_explanation(names, stars):
 def test_long_names_stay_within_the_figure_and_clear_of_each_other(draw, stars):
     fig = getattr(plotting, draw)(told(stars, [*EXPLANATIONS, EXPLANATIONS[-1]]))
     fig.draw_without_rendering()
-    (legend,) = fig.legends
+    (legend,) = fig.legends or [fig.axes[0].get_legend()]
     boxes = [tuple(text.get_window_extent().extents) for text in legend.get_texts()]
     assert len(boxes) > len(EXPLANATIONS)
     for i, box in enumerate(boxes):

@@ -15,7 +15,7 @@ from rrmstats.losses.components import SubspaceProblem
 from rrmstats.losses.covariance import ScatterProblem
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.logistic import LogisticProblem
-from rrmstats.losses.squares import SquaresProblem
+from rrmstats.losses.regression import SquaresProblem
 
 N = 60
 BATCH = 3
@@ -111,6 +111,13 @@ def test_gradients(case):
     numeric = differences(problem, problem.losses, theta[0]).T
     found = problem.gradients(theta[0])
     assert_allclose(found, numeric, rtol=1e-6, atol=1e-7 * np.abs(found).max())
+
+
+def test_the_gradient_of_the_weighted_loss(case):
+    _, problem, weights, theta = case
+    expected = weights[0] @ problem.gradients(theta[0])
+    found = problem.weighted_gradient(theta[0], weights[0])
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
 
 
 def test_hessian(case):

@@ -17,6 +17,7 @@ from rrmstats.results.explanations import (
     BESIDE_BAD_ROWS,
     GOOD_ROWS,
     POISSON,
+    VARIABLES,
     described,
     explanations_frame,
     percent,
@@ -221,7 +222,9 @@ def test_intervals_of_labels_allow_for_flips_that_do_not_show():
     cancer = rrmstats.datasets.breast_cancer.load_pandas().data
     res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
     words = " ".join(str(res.summary()).split())
-    assert "Standard errors and intervals allow for random flips that do not show" in words
+    assert (
+        "intervals reach as far from zero as under explanations that are nearly as good" in words
+    )
     assert "conditional on this" not in words
 
 
@@ -276,3 +279,10 @@ def test_rows_in_partitions(monkeypatch):
     assert len(res.outlier_table()) == int(memory.outliers().sum()) > 0
     assert len(res.seen_rows.prob_bad) == 75
     assert f"{len(memory.outlier_table())} of 75" in str(res.summary())
+
+
+def test_bad_rows_beside_heavy_tails_are_not_denied():
+    found = explanation(Good.HEAVY_TAILS, Bad.TWO_CLUSTERS, np.full(100, 0.39))
+    sentence = described(found, wording=VARIABLES).sentence
+    assert sentence.startswith("39 % of the rows form two clusters apart from the others. The no")
+    assert "No bad rows" not in sentence
