@@ -514,6 +514,7 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
     zeros = any(bad.kind is Bad.FALSE_ZEROS for bad in laws.bad)
     if not zeros or len(some) in (0, len(rows.seen.endog)):
         return []
+    some = some[:: -(-len(some) // START_ROWS)]
     part = rows.take(np.concatenate([some, some]))
     endog = np.where(np.arange(2 * len(some)) < len(some), part.seen.endog, 0.0)
     part = replace(part, seen=part.seen._replace(endog=endog))
