@@ -13,7 +13,7 @@ bad together or good together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import cached_property
@@ -36,6 +36,9 @@ MOST_FEATURE = 4.0
 NO_MASS = 1e-9
 # Ridges, relative to the mean diagonal, that keep the normal equations of few rows solvable.
 RIDGE, LINE_RIDGE = 1e-12, 1e-9
+# Columns from which weighted fits are found by conjugate gradients: a step costs n k, a Gram
+# matrix n k^2 / 2. Most steps, and the part of the right-hand side that may be left.
+WIDE, CG_STEPS, CG_TOL = 50, 60, 1e-10
 # Degrees of freedom of Student noise, from tails as of a Cauchy distribution to Gaussian ones.
 LEAST_DF, MOST_DF = 1.0, 200.0
 # A row is far from the others in X, or from a fit, where one good row in so many is.
@@ -279,18 +282,46 @@ class Rows:
 
     def grams(self, weights: Array, ridge: float) -> Array:
         """Return Gram matrices of the design under weights (b, n), shape (b, k, k)."""
-        (products, places), k = self._pairs, self.n_coef
-        gram = (weights @ products)[:, places]
+        k = self.n_coef
+        if k > WIDE:
+            gram = np.stack([(self.exog.T * each) @ self.exog for each in weights])
+        else:
+            products, places = self._pairs
+            gram = (weights @ products)[:, places]
         size = np.einsum("bii->b", gram)[:, None, None] / max(k, 1)
         return gram + ridge * (size + NO_MASS) * np.eye(k)
 
-    def coefficients(self, weights: Array, target: Array, ridge: float = RIDGE) -> Array:
-        """Return weighted least squares fits (b, k, d) to a target (n, d) or (b, n, d)."""
+    def coefficients(
+        self, weights: Array, target: Array, ridge: float = RIDGE, near: Array | None = None
+    ) -> Array:
+        """Return weighted least squares fits (b, k, d) to a target (n, d) or (b, n, d).
+
+        `near` holds fits to begin from, where these are found by steps.
+        """
+        right = self._moments(weights, target)
+        if self.n_coef <= WIDE:
+            return np.linalg.solve(self.grams(weights, ridge), right)
+        size = (weights @ (self.exog**2).mean(axis=1))[:, None, None]
+        found, solved = conjugate_gradients(
+            lambda coef: self._moments(weights, self.fitted(coef)) + ridge * size * coef,
+            right,
+            np.zeros_like(right) if near is None else near,
+            self._inverse_gram,
+        )
+        if not solved.all():
+            found[~solved] = np.linalg.solve(self.grams(weights[~solved], ridge), right[~solved])
+        return found
+
+    @cached_property
+    def _inverse_gram(self) -> Array:
+        """Inverse of the Gram matrix of all rows, shape (k, k)."""
+        return np.linalg.inv(self.grams(self.counts[None], RIDGE)[0])
+
+    def _moments(self, weights: Array, target: Array) -> Array:
+        """Return ``X' W Z`` under weights (b, n), of a target Z (n, d) or (b, n, d), (b, k, d)."""
         if self.dim == 1:
-            right = ((weights * target[..., 0]) @ self.exog)[:, :, None]
-        else:
-            right = self.exog.T @ (weights[:, :, None] * target)
-        return np.linalg.solve(self.grams(weights, ridge), right)
+            return ((weights * target[..., 0]) @ self.exog)[:, :, None]
+        return np.asarray(self.exog.T @ (weights[:, :, None] * target))
 
     def fitted(self, coef: Array) -> Array:
         """Return ``X B`` for coefficients (b, k, d), shape (b, n, d)."""
@@ -477,6 +508,41 @@ class Seen(NamedTuple):
     log_density: Array
 
 
+def conjugate_gradients(
+    product: Callable[[Array], Array], right: Array, start: Array, inverse: Array
+) -> tuple[Array, np.ndarray]:
+    """Return the solutions of a batch of positive definite systems, and which of them are solved.
+
+    Parameters
+    ----------
+    product : callable
+        Multiplies a batch (b, k, d) by the matrices.
+    right, start : ndarray, shape (b, k, d)
+        Right-hand sides, and where to begin.
+    inverse : ndarray, shape (k, k)
+        About in proportion to the inverse of each matrix.
+    """
+
+    def squares(left: Array) -> tuple[Array, Array]:
+        turned = inverse @ left
+        return turned, np.einsum("bkd,bkd->b", left, turned)
+
+    tiny = np.finfo(float).tiny
+    found, left, most = start, right - product(start), CG_TOL**2 * squares(right)[1]
+    along, square = squares(left)
+    for _ in range(CG_STEPS):
+        if (square <= most).all():
+            break
+        image = product(along)
+        curve = np.maximum(np.einsum("bkd,bkd->b", along, image), tiny)
+        step = (square / curve)[:, None, None]
+        found, left = found + step * along, left - step * image
+        turned, new = squares(left)
+        along = turned + (new / np.maximum(square, tiny))[:, None, None] * along
+        square = new
+    return found, square <= most
+
+
 def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     r"""Return what the parameters cost on the scale of BIC, shape (b,).
 
@@ -611,7 +677,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
     mass = view.probabilities * rows.counts
     good, bad = mass[0], mass[1:]
     pull = good * mixtures.pulls(view.square, d)
-    coef = rows.coefficients(pull, rows.data)
+    coef = rows.coefficients(pull, rows.data, near=mixtures.coef)
     fitted = rows.fitted(coef)
     resid = rows.data - fitted
     free = np.maximum(good.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
@@ -696,7 +762,7 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> M
         center[at, part] = (mass[at, None] @ resid[at])[:, 0] / total[at, None]
         at = np.flatnonzero(known & lines[:, part])
         if len(at):
-            line[at] = rows.coefficients(mass[at], resid[at], LINE_RIDGE)
+            line[at] = rows.coefficients(mass[at], resid[at], LINE_RIDGE, line[at])
         at = np.flatnonzero(known & sized[:, part])
         if len(at):
             away = resid[at] - new.offsets(rows, part, at)

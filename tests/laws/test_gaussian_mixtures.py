@@ -267,3 +267,18 @@ def test_parts_of_a_batch_do_not_see_each_other():
         assert together.kind[i] == NUMBER[CONTAMINATED[i]]
         assert_allclose(together.coef[i], after.coef[0], rtol=1e-12)
         assert_allclose(together.log_likelihood[i], after.log_likelihood[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_fits_of_wide_designs_by_conjugate_gradients(scale, monkeypatch):
+    rng = np.random.default_rng(4)
+    exog = np.c_[np.ones(300), rng.standard_normal((300, 59))]
+    exog[:, 1] += scale * exog[:, 0]
+    endog, weights = rng.standard_normal((300, 1)), rng.random((3, 300))
+    weights[2, :100] = 0.0
+    weights[1, 61:] = 1e-8  # too ill-conditioned for few steps: solved directly
+    rows = Rows(endog, exog, np.ones(300))
+    found = rows.coefficients(weights, endog)
+    monkeypatch.setattr("rrmstats.laws.gaussian.WIDE", 100)
+    exact = Rows(endog, exog, np.ones(300)).coefficients(weights, endog)
+    assert_allclose(rows.fitted(found), rows.fitted(exact), rtol=0, atol=1e-6)
