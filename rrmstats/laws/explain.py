@@ -67,6 +67,8 @@ TRIAL_STEPS, MOST_CANDIDATES = 8, 2
 # How far below rows without bad ones an explanation may end that is fitted to its end: a
 # difference of 2 in BIC, from which explanations differ (Kass and Raftery, 1995).
 CLOSE = 1.0
+# The same below the best one, where no other explanation has it as a part: a difference of 10.
+FAR_BEHIND = 5.0
 # Steps of EM towards the fit to counts above zero, from which others start.
 TRUNCATED_STEPS = 20
 
@@ -574,7 +576,7 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
     eps_bar : float
         Largest share of bad rows.
     """
-    n, aim, few_aim = len(rows.mass), -np.inf, -np.inf
+    n, aim, few_below = len(rows.mass), -np.inf, 0.0
     divides = laws.divisible and rows.groups is None and n > START_ROWS
     few = rows.take(np.arange(0, n, -(-n // START_ROWS))) if divides else rows
 
@@ -582,15 +584,17 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
         mixture = laws.mixture(rows, eps_bar, bad, wider)
         if few is rows:
             return fits_of(rows, mixture, near, laws.lower, aim)
-        start = fits_of(few, mixture, near, laws.lower, few_aim)[0]
+        start = fits_of(few, mixture, near, laws.lower, aim - few_below)[0]
         return [fitted(replace(start, rows=rows, good=None), aim=aim)]
 
     plain = fits(NO_BAD_ROWS, candidates[:1])
     starts, least = [plain[0].theta, *candidates[1:]], plain[0].bic_gain
-    aim = least - CLOSE
-    few_aim = replace(plain[0], rows=few, good=None).bic_gain - CLOSE
+    few_below = least - replace(plain[0], rows=few, good=None).bic_gain
     found: list[list[Fit]] = []
-    for bad in laws.bad:
+    needed = {place for bad in laws.bad for place in bad.parts}
+    for place, bad in enumerate(laws.bad):
+        best = max([least, *(each[0].bic_gain for each in found if each)])
+        aim = least - CLOSE if place in needed else best - FAR_BEHIND
         parts = [found[i][0] for i in bad.parts if found[i]]
         if bad.share is not Share.NOTHING and rows.groups is not None:
             found.append([])  # rows of a group have one share
@@ -599,10 +603,11 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
         found.append(fits(bad, _near(parts, starts)) if tried else [])
     every = plain + [fit for each in found for fit in each]
     if laws.wider is not None:
+        first = max(every, key=lambda fit: fit.bic_gain)
+        aim = first.bic_gain - FAR_BEHIND
         every += fits(NO_BAD_ROWS, [plain[0].theta], wider=True)
-        best = max((each[0] for each in found if each), key=lambda fit: fit.bic_gain)
-        if best.bic_gain > least:
-            every += fits(best.mixture.bad, [best.theta], wider=True)
+        if first.bic_gain > least:
+            every += fits(first.mixture.bad, [first.theta], wider=True)
     return sorted(every, key=lambda fit: -fit.bic_gain)
 
 

@@ -215,7 +215,7 @@ def test_separated_successes_are_told():
     x = np.linspace(-1, 1, 60)
     endog = (x > 0).astype(float)
     model = RRMGLM(endog, sm.add_constant(x), 0.0, family=F.Binomial())
-    with pytest.warns(PerfectSeparationWarning, match="RRMLogit"):
+    with pytest.warns(PerfectSeparationWarning, match="logit bounds them"):
         res = model.fit(steps=1)
     assert not res.converged
     assert np.isfinite(res.params).all()
