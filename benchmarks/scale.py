@@ -38,7 +38,7 @@ RETURNED = {
 # Samples of ten partitions one of which has other slopes.
 SAMPLES, PARTS, PART_ROWS = 20, 10, 2_000
 # Rows of the fits whose passes are counted.
-PASS_ROWS = 50_000
+PASS_ROWS = 200_000
 OTHERS = {"far off": SLOPES + 5.0 * np.array([1, -1, 1, -1, 1]), "other sign": -SLOPES}
 
 
@@ -178,13 +178,15 @@ def passes() -> pd.DataFrame:
     parts = dd.from_pandas(data, npartitions=8)
     predictors, variables = "x1 + x2 + x3 + x4 + x5", "~ x1 + x2 + x3 + x4 + x5"
     models = {
-        "linear regression": lambda: rrmstats.ols(FORMULA, parts, EPS_BAR),
-        "logistic regression": lambda: rrmstats.logit(f"label ~ {predictors}", parts, 0.05),
-        "Poisson": lambda: rrmstats.poisson(f"count ~ {predictors}", parts, 0.1),
-        "covariance": lambda: rrmstats.cov(variables, parts, EPS_BAR),
-        "components": lambda: rrmstats.pca(spread, parts, EPS_BAR, n_components=2),
+        "linear regression": lambda: rrmstats.ols(FORMULA, parts, EPS_BAR, persist=False),
+        "logistic regression": lambda: rrmstats.logit(
+            f"label ~ {predictors}", parts, 0.05, persist=False
+        ),
+        "Poisson": lambda: rrmstats.poisson(f"count ~ {predictors}", parts, 0.1, persist=False),
+        "covariance": lambda: rrmstats.cov(variables, parts, EPS_BAR, persist=False),
+        "components": lambda: rrmstats.pca(spread, parts, EPS_BAR, n_components=2, persist=False),
         "components, equal variances": lambda: rrmstats.pca(
-            variables, parts, EPS_BAR, n_components=2
+            variables, parts, EPS_BAR, n_components=2, persist=False
         ),
     }
     spread = "~ I(3 * x1) + I(2 * x2) + I(0.5 * x3) + I(0.5 * x4) + I(0.5 * x5)"

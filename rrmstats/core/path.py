@@ -17,7 +17,7 @@ import numpy as np
 from rrmstats.core.descent import Descent
 from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget, Points, evaluate
-from rrmstats.core.problem import Problem, SmoothProblem
+from rrmstats.core.problem import Problem
 from rrmstats.core.search import (
     COMPARE_MARGIN,
     COMPARE_MAXITER,
@@ -41,13 +41,9 @@ FEW_ROWS, SEARCH_EVERY = 1000, 24
 FOLLOW_ROWS = 4000
 # Local minima that are followed from each value to the next.
 MOST_BRANCHES = 4
-# Fall of the risk, relative to its excess, past which an extrapolated start was a bad one.
-FAR_OFF = 0.01
 # Values next to a change of the lowest minimum, as a part of the rows shows it, at which all rows
 # are asked which of the two it is.
 UNSURE = 2
-# Solutions from which the next one is extrapolated.
-EXTRAPOLATED = 4
 
 
 class SolutionPath(NamedTuple):
@@ -120,10 +116,7 @@ def solution_path(
         part, [budget if rows is None else budget.take(rows) for budget in budgets], setting
     )
     branches.follow(shown)
-    switched = branches.switched()
-    found = _solutions(problem, robust, branches, switched)
-    if rows is not None:
-        switched = _confirmed(problem, robust, found, switched)
+    found, switched = _solutions(problem, robust, branches)
     return SolutionPath(classical + found, [False] * len(classical) + switched)
 
 
@@ -246,102 +239,42 @@ def joined(first: Points, second: Points) -> Points:
 
 
 def _solutions(
-    problem: Problem, settings: list[Setting], branches: Branches, switched: list[bool]
-) -> list[Solution]:
-    """Return the solutions on all rows from the minima that were followed on a part of them."""
+    problem: Problem, settings: list[Setting], branches: Branches
+) -> tuple[list[Solution], list[bool]]:
+    """Return the solutions from the minima that were followed, and where the lowest is another.
+
+    Where a part of the rows was followed, each solution on all of them starts from that before
+    it, and also from the minima of the part where another is about to become the lowest.
+    """
+    switched, minima = branches.switched(), [branches.known(i) for i in range(len(settings))]
     if branches.problem is problem:
         # Higher minima too: second steps start from all of them.
-        minima = [branches.known(i) for i in range(len(settings))]
+        pairs = zip(settings, minima, strict=True)
         return [
-            _solution(problem, setting, ends.theta, ends.lambda_)
-            for setting, ends in zip(settings, minima, strict=True)
-        ]
+            _solution(problem, each, ends.theta, ends.lambda_) for each, ends in pairs
+        ], switched
     found: list[Solution] = []
-    places = [coordinate(setting.eps_bar) for setting in settings]
-    plain = isinstance(problem, SmoothProblem) and type(problem).retract is SmoothProblem.retract
-    most = EXTRAPOLATED if plain else 1
-    for i, setting in enumerate(settings):
-        unsure = any(switched[max(i - UNSURE, 0) : i + UNSURE + 1])
-        last = max((j for j in range(i) if switched[j]), default=0)
-        known = range(max(last, i - EXTRAPOLATED), i)
-        recent, ends = [(places[j], found[j]) for j in known], branches.known(i)
-        theta, guess = _predicted(ends, recent[-most:], places[i], unsure)
-        solution = _solution(problem, setting, theta, guess)
-        if not far_off(solution):
-            found.append(solution)
-            continue
-        theta, guess = np.vstack([theta, ends.theta]), np.r_[guess, ends.lambda_]
-        found.append(_solution(problem, setting, theta, guess))
-    for i in (i for i, changed in enumerate(switched) if changed):
+    confirmed = switched[:1]
+    for i, (setting, ends) in enumerate(zip(settings, minima, strict=True)):
+        rivals = ends[ends.risk - ends.risk[0] <= COMPARE_MARGIN * ends.excess[0]]
+        theta, lambda_ = rivals.theta, rivals.lambda_
+        if i > 0:
+            near = any(switched[max(i - UNSURE, 0) : i + UNSURE + 1])
+            theta = np.vstack([found[-1].theta, theta[: near * len(theta)]])
+            lambda_ = np.r_[found[-1].lambda_, lambda_[: near * len(lambda_)]]
+        found.append(_solution(problem, setting, theta, lambda_))
+        if i > 0:
+            excess = found[-1].risk - found[-1].losses.min()
+            higher = found[-1].final_risks[0] > found[-1].risk + SAME_RISK * excess
+            confirmed.append(bool(higher))
+    for i in np.flatnonzero(confirmed):
         for j in range(i - 1, -1, -1):
             after = found[j + 1]
-            theta, guess = after.theta[None], np.array([after.lambda_])
-            trial = _solution(problem, settings[j], theta, guess)
+            trial = _solution(problem, settings[j], after.theta[None], np.array([after.lambda_]))
             if not trial.risk < found[j].risk * (1 - SAME_RISK):
                 break
             found[j] = trial
-    return found
-
-
-def _confirmed(
-    problem: Problem, settings: list[Setting], found: list[Solution], switched: list[bool]
-) -> list[bool]:
-    """Tell where all rows switch, of the bounds near those where a part of them did."""
-    confirmed = switched[:1]
-    for i in range(1, len(found)):
-        before, near = found[i - 1], any(switched[max(i - UNSURE, 0) : i + UNSURE + 1])
-        higher = False
-        if near:
-            guess = np.array([before.lambda_])
-            carried = _solution(problem, settings[i], before.theta[None], guess)
-            excess = found[i].risk - found[i].losses.min()
-            higher = carried.risk > found[i].risk + SAME_RISK * excess
-        confirmed.append(bool(higher))
-    return confirmed
-
-
-def far_off(solution: Solution) -> bool:
-    """Tell whether a descent from an extrapolated solution had farther to go than expected."""
-    if not np.isfinite(solution.risk):
-        return True
-    excess = solution.risk - solution.losses.min()
-    return bool(solution.trace[0].risk - solution.risk > FAR_OFF * excess)
-
-
-def coordinate(eps_bar: float) -> float:
-    """Return a function of the bound in which solutions are smooth down to zero.
-
-    The logarithms of the weights grow with its square root.
-    """
-    return float(np.sqrt(-np.log1p(-eps_bar)))
-
-
-def _predicted(
-    ends: Points, recent: list[tuple[float, Solution]], at: float, unsure: bool
-) -> tuple[Array, Array]:
-    """Return where to start on all rows: rivals on a part, the lowest of them extrapolated.
-
-    Where it is not sure that the lowest is that of the recent solutions it is kept as it is.
-    """
-    near = ends.risk - ends.risk[0] <= COMPARE_MARGIN * ends.excess[0]
-    theta, lambda_ = ends.theta[near], ends.lambda_[near]
-    sound = [each for each in recent if 0 < each[1].lambda_ < np.inf]
-    if not sound:
-        return theta, lambda_
-    weights = lagrange_weights(np.array([place for place, _ in sound]), at)
-    ahead = weights @ np.array([solution.theta for _, solution in sound])
-    hotter = np.exp(weights @ np.log([solution.lambda_ for _, solution in sound]))
-    kept = slice(0 if unsure else 1, None)
-    return np.vstack([ahead, theta[kept]]), np.r_[hotter, lambda_[kept]]
-
-
-def lagrange_weights(places: Array, at: float) -> Array:
-    """Return the weights of values at some places in their interpolation elsewhere, shape (m,)."""
-    weights = np.ones(len(places))
-    for i, place in enumerate(places):
-        others = np.delete(places, i)
-        weights[i] = np.prod((at - others) / (place - others))
-    return weights
+    return found, confirmed
 
 
 def _solution(problem: Problem, setting: Setting, theta: Array, lambda_: Array) -> Solution:

@@ -45,13 +45,13 @@ class Sums(NamedTuple):
     def step(self, lambda_: float, budget: float, hessian: Array | None) -> NewtonStep:
         """Return Newton's step, by a given Hessian of the concentrated risk or its own."""
         mean, gradient = self.first / self.mass, self.gradient / self.mass
-        tempered = 0 < lambda_ < np.inf
+        variance = self.second / self.mass - mean**2
+        tempered = 0 < lambda_ < np.inf and variance > 0
         beta = 1.0 / lambda_ if tempered else 0.0
         divergence = -float(np.log(self.mass)) - beta * mean
         gap = divergence - budget if tempered else 0.0
-        variance = self.second / self.mass - mean**2
         cross = self.cross / self.mass - mean * gradient
-        drift = cross / variance if tempered and variance > 0 else 0.0 * cross
+        drift = cross / variance if tempered else 0.0 * cross
         if hessian is None:
             hessian = self.curvature / self.mass
             hessian = hessian + beta * (np.outer(gradient, gradient) + np.outer(cross, drift))
@@ -103,11 +103,13 @@ def polished(problem: SmoothProblem, budget: Budget, found: Any, hessian: Array 
     theta, lambda_, origin = found.theta, found.lambda_, float(np.min(found.losses))
     base = aligned(budget.uniform(problem.n_obs), problem.blocks)
     target, converged = -float(np.log1p(-budget.eps_bar)), False
+    # Of an exact fit, and where the sample is all rows, there is nothing to polish.
+    known = lambda_ == 0 or len(found.losses) == problem.n_obs
     for _ in range(MOST_STEPS):
         kernel = partial(_sums, problem.with_rows, theta, lambda_, origin, hessian is None)
         sums = Sums(*row_sums(kernel, base, *problem.row_arrays))
-        if lambda_ == 0:
-            converged = True
+        if known:
+            converged = found.converged
             break
         step = sums.step(lambda_, target, hessian)
         if step.size <= LAST_STEP and abs(step.gap) <= LAST_GAP * max(target, LAST_GAP):
@@ -115,8 +117,8 @@ def polished(problem: SmoothProblem, budget: Budget, found: Any, hessian: Array 
             break
         theta = problem.retract(theta, step.theta)
         lambda_ *= float(np.exp(np.clip(step.log_lambda, -FARTHEST_STEP, FARTHEST_STEP)))
-    if lambda_ == 0:  # as many rows as needed share the least loss
-        divergence, risk = -float(np.log(min(sums.mass, 1.0))), origin
+    if known:
+        divergence, risk = found.divergence, found.risk
     else:
         divergence, risk = max(step.divergence, 0.0), origin + step.mean
     tilt = partial(_tilted, problem.with_rows, theta, lambda_, origin)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 # Relative change of the parameters to expect of a further round that is not worth a pass, what
 # that of standard errors counts for beside it, and most rounds.
-SETTLED, OF_ERRORS, MOST_ROUNDS = 3e-9, 0.1, 12
+SETTLED, OF_ERRORS, MOST_ROUNDS = 6e-9, 0.1, 12
 # Sums of one place, as a loop has them, that are one where they differ by less, and most others.
 NEAR, MOST_ASKED = 0.01, 3
 

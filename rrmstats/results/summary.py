@@ -191,7 +191,7 @@ def suspicious(results: RRMResults) -> list[SimpleTable]:
     if results.eps_bar == 0 or not len(rows):
         return []
     first, form = ("prob_bad", "{:.3f}") if "prob_bad" in rows else ("loss", "{:.5g}")
-    head = "Smallest weights" + (" of groups" if results.model.groups is not None else "")
+    head = "Smallest weights" if results.model.groups is None else "Groups of smallest weight"
     if first == "prob_bad":
         bad = 0.0 if results._bad_of_all is None else results._bad_of_all[0]
         head = f"Most likely bad {results._unit}s"

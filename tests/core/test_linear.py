@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from rrmstats.core import minimize
 from rrmstats.core.design import orthogonal_fit, solve_gram
 from rrmstats.core.linear import CHUNK, PAIRS_MAX, LinearProblem
+from rrmstats.losses import SquaresProblem
 
 RNG = np.random.default_rng(0)
 
@@ -66,3 +68,20 @@ def test_orthogonal_fits_do_not_depend_on_the_scale_of_columns():
         plain, np.linalg.lstsq(root[:, None] * exog, root * target, None)[0], rtol=1e-6
     )
     assert_allclose(scaled * unit, plain, rtol=1e-6)
+
+
+def test_slopes_that_cannot_be_written_are_left_alone():
+    """A loss may return arrays that it keeps, such as constants spread over the rows."""
+
+    class Kept(SquaresProblem):
+        def link_slopes(self, eta):
+            slopes = tuple(np.array(part) for part in super().link_slopes(eta))
+            for part in slopes:
+                part.flags.writeable = False
+            return slopes
+
+    rng = np.random.default_rng(0)
+    exog = rng.standard_normal((50, 2))
+    endog = exog @ [1.0, 2.0] + rng.standard_normal(50)
+    found, expected = (minimize(kind(endog, exog), 0.2) for kind in (Kept, SquaresProblem))
+    assert_allclose(found.theta, expected.theta, rtol=1e-10)

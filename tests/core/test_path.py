@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats.core import Setting
-from rrmstats.core.path import lagrange_weights, solution_path
+from rrmstats.core.path import solution_path
 from rrmstats.core.points import evaluate
 from rrmstats.core.search import global_minimum
 from rrmstats.losses import ScatterProblem, SquaresProblem
@@ -124,9 +124,3 @@ def test_the_classical_fit_alone():
 def test_a_bound_that_leaves_too_few_rows_is_refused():
     with pytest.raises(ValueError, match=r"eps_bar=0\.99 leaves"):
         solution_path(leverage(60, 15), Setting(0.0), [0.1, 0.99])
-
-
-def test_extrapolation_is_exact_for_polynomials():
-    places = np.array([0.1, 0.25, 0.3, 0.7])
-    weights = lagrange_weights(places, 0.9)
-    assert_allclose(weights @ (2 - places + 3 * places**3), 2 - 0.9 + 3 * 0.9**3)

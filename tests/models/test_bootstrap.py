@@ -11,7 +11,7 @@ from scipy import stats
 
 from replication.samples import logistic_labels
 from rrmstats import RRMOLS, RRMPCA, RRMLogit, optional
-from rrmstats.core.resample import draw_counts
+from rrmstats.models.bootstrap import draw_counts
 
 
 @pytest.mark.slow

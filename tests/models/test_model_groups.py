@@ -234,7 +234,7 @@ def test_any_likelihood_and_loss_have_groups(name):
         np.testing.assert_allclose(other.bse, one.bse, rtol=0.06)
     assert found.cov_type == "cluster"
     assert list(found.outlier_groups(0.999)[:BAD]) == [True] * BAD
-    listed = "Smallest weights of groups" if found.steps == 1 else "Most likely bad groups"
+    listed = "Groups of smallest weight" if found.steps == 1 else "Most likely bad groups"
     assert listed in " ".join(str(found.summary()).split())
 
 

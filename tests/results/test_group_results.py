@@ -51,11 +51,11 @@ def test_scale_is_that_of_good_rows(res):
 
 def test_summary_names_groups(res):
     text = str(res.summary())
-    assert "Smallest weights of groups" in text
+    assert "Groups of smallest weight" in text
     assert "Each of 16 groups has one weight" in text
     assert "Far out: c, k." in text.replace("k, c", "c, k")
     assert "clustered by groups" in text
-    rows = text.split("Smallest weights of groups")[1].splitlines()[2:4]
+    rows = text.split("Groups of smallest weight")[1].splitlines()[2:4]
     assert {row.split()[0] for row in rows} == {"c", "k"}
 
 
@@ -92,7 +92,7 @@ def test_plot_shows_groups(res):
 def test_report_shows_groups(res, tmp_path):
     path = tmp_path / "report.html"
     res.report(path)
-    assert "Smallest weights of groups" in path.read_text()
+    assert "Groups of smallest weight" in path.read_text()
 
 
 def test_loadings_have_errors_by_group():

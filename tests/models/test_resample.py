@@ -5,7 +5,7 @@ from inference_cases import bootstrapped
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rrmstats import RRMOLS
-from rrmstats.core.resample import draw_counts
+from rrmstats.models.bootstrap import draw_counts
 
 
 def test_strata_keep_their_counts():
