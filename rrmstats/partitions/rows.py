@@ -139,7 +139,9 @@ class PartitionedRows:
         #: Whether all responses are 0 or 1.
         self.of_labels = all(found.of_labels for found in used)
         tails = tuple(least.shape for least in used[0].least)
-        self.arrays = dict(zip(names, leaf_arrays(self.blocks, tails), strict=True))
+        self.arrays: dict[str, Any] = dict(
+            zip(names, leaf_arrays(self.blocks, tails), strict=True)
+        )
         self._labels = leaf_arrays(self.blocks, (*tails, ()))[-1]
         for i, array in enumerate(self.arrays.values()):
             array.remember(
