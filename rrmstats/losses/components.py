@@ -480,17 +480,18 @@ class ComponentsProblem(SubspaceProblem):
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
         inner = self.scores(self.split(solution.theta)[1], setting)
-        if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
-            return self._plain(solution, setting, inner)
-        noise = self.first_noise(solution, setting)
+        noise, bad = None, (solution.losses > 0) * float(setting.eps_bar > 0)
+        if 0 not in (setting.eps_bar, solution.lambda_, solution.risk):
+            noise = self.first_noise(solution, setting)
+            bad = 1 - noise.tilts(solution.losses)
         spread, total = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
-        # Rows that are bad off the subspace and within it need not be the same, but often are.
-        share, error = max(
-            bad_share(noise.tilts(solution.losses), spread, total),
-            (inner.eps_hat, inner.eps_hat_se),
-        )
+        mean = float(spread @ bad)
+        share = max(mean, 0.0), float(np.sqrt(spread @ (bad - mean) ** 2 / total))
+        if noise is not None:
+            # Rows that are bad off the subspace and within it need not be the same, but often are.
+            share = max(share, (inner.eps_hat, inner.eps_hat_se))
         found = self._estimate(solution, setting, inner, noise)
-        return replace(found, eps_hat=min(share, setting.eps_bar), eps_hat_se=error)
+        return replace(found, eps_hat=min(share[0], setting.eps_bar), eps_hat_se=share[1])
 
     def scores(self, basis: Array, setting: Setting) -> CovarianceEstimate:
         """Return location and scatter of the scores on a basis, by a search of their own.
@@ -593,15 +594,6 @@ class ComponentsProblem(SubspaceProblem):
         found = replace(estimate, rest=rest * self.unit**2)
         return Untilted(found, found.influence())
 
-    def _plain(
-        self, solution: Solution, setting: Setting, inner: CovarianceEstimate
-    ) -> ComponentsEstimate:
-        """Return the estimate where no row can be bad, or of an exact fit."""
-        found = self._estimate(solution, setting, inner, None)
-        off = float(setting.spread(self.n_obs) @ (solution.losses > 0)) * (setting.eps_bar > 0)
-        error = float(np.sqrt(off * (1 - off) / setting.wnobs(self.n_obs)))
-        return replace(found, eps_hat=off, eps_hat_se=error)
-
     def _estimate(
         self,
         solution: Solution,
@@ -622,9 +614,7 @@ class ComponentsProblem(SubspaceProblem):
         center = basis @ inner.mean + off @ (off.T @ point)
         sums = row_sums(moment_sums, self.data - point, solution.weights)
         moment = self.central(normalized(sums))[1]
-        rest = float(solution.weights @ solution.losses)
-        if noise is not None:
-            rest = noise.total
+        rest = float(solution.weights @ solution.losses) if noise is None else noise.total
         return (made or ComponentsEstimate)(
             problem=self,
             setting=setting,
@@ -640,13 +630,6 @@ class ComponentsProblem(SubspaceProblem):
             rest=rest * square,
             **more,
         )
-
-
-def bad_share(weights: Array, spread: Array, total: float) -> tuple[float, float]:
-    """Return one less the mean of weights, not negative, and its standard error."""
-    good = float(spread @ weights)
-    error = float(np.sqrt(spread @ (weights - good) ** 2 / total))
-    return max(1 - good, 0.0), error
 
 
 def joined(

@@ -24,6 +24,7 @@ from rrmstats.plotting.canvas import (
     one_axes,
     place_legends,
     score_outliers,
+    weighed,
     write_caption,
 )
 from rrmstats.plotting.catalog import Array, Flags, Results, checked_picture
@@ -47,7 +48,6 @@ LEAST_GAP = 0.08
 # Probabilities nearer to 0 or 1 are drawn there.
 NEAREST = 1e-4
 PROBABILITIES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
-ALL_EQUAL = "infinite: all rows have equal weights"
 # Room above and below a curve in units of its height, and the least height in units of its values.
 ROOM, LEAST_SPAN = 0.15, 2e-3
 TINY = 1e-300
@@ -129,9 +129,9 @@ def has_labels(results: Results) -> bool:
 
 def draw_explanation(ax: Axes, results: Results, level: float | None, label: int) -> DrawnRows:
     """Draw the explanation, and return the rows to be named, which a histogram has not."""
-    groups = getattr(results, "group_view", None)
-    if not has_labels(results) or groups is not None:
-        draw_histogram(ax, results, flagged_rows(results if groups is None else groups, level))
+    shown, unit = weighed(results)
+    if not has_labels(results) or unit == "group":
+        draw_histogram(ax, results, flagged_rows(shown, level))
         return DrawnRows(ax, results, NO_POINTS, flagged_rows(results), 0)
     labels = np.asarray(results.model.endog, dtype=float)
     x = logit(np.clip(np.asarray(results.predict(), dtype=float), NEAREST, 1 - NEAREST))
@@ -140,8 +140,8 @@ def draw_explanation(ax: Axes, results: Results, level: float | None, label: int
     settings: Style = {"xlabel": "predicted probability of 1", "ylim": (-0.4, 1.4)}
     drawn = draw_rows(ax, results, x, y, level, label, **settings)
     ax.set_yticks([0, 1], ["labeled 0", "labeled 1"])
-    shown = [p for p in PROBABILITIES if x.min() <= logit(p) <= x.max()]
-    ax.set_xticks([float(logit(p)) for p in shown], [f"{p:g}" for p in shown])
+    ticks = [p for p in PROBABILITIES if x.min() <= logit(p) <= x.max()]
+    ax.set_xticks([float(logit(p)) for p in ticks], [f"{p:g}" for p in ticks])
     return drawn
 
 
@@ -149,7 +149,7 @@ def draw_histogram(ax: Axes, results: Results, flagged: Flags) -> None:
     """Draw residuals or distances of good and bad rows, or groups, with their densities."""
     shown = results.explained_distances()
     values, counts = np.asarray(shown.values), results.model.freq_weights
-    if getattr(results, "group_view", None) is not None or counts is None:
+    if weighed(results)[1] == "group" or counts is None:
         counts = np.ones(len(values))
     good = values[~flagged] if (~flagged).any() else values
     width = max(float(np.abs(good).max()), LEAST_WIDTH)
@@ -271,16 +271,13 @@ def plot_weights(
 
 def weights_note(results: Results, level: float | None = None) -> str:
     """Return why flagged rows, or groups of a model that has them, have large weights."""
-    groups = getattr(results, "group_view", None)
-    if groups is None:
-        return large_weights_note(results, level)
-    return large_weights_note(groups, level, "group")
+    shown, unit = weighed(results)
+    return large_weights_note(shown, level, unit)
 
 
 def draw_weights(ax: Axes, results: Results, against: str, label: int) -> DrawnRows:
     """Draw the weights by position of the row or group, or by loss."""
-    groups = getattr(results, "group_view", None)
-    shown, unit = (results, "row") if groups is None else (groups, "group")
+    shown, unit = weighed(results)
     relative = np.asarray(shown.relative_weights)
     top = 1.1 * max(relative.max(), 1.0)
     settings: Style = {"xlabel": "loss", "ylabel": "weight * n", "ylim": (-0.06 * top, top)}
@@ -353,7 +350,8 @@ def draw_column(ax: Axes, trace: pd.DataFrame, column: str, color: str) -> None:
     ax.set_ylabel(column.rstrip("_"))
     if np.isnan(values).all():
         ax.set_yticks([])
-        ax.text(0.5, 0.5, ALL_EQUAL, transform=ax.transAxes, ha="center", va="center")
+        text = "infinite: all rows have equal weights"
+        ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center")
     else:
         ax.set_ylim(*value_limits(values))
 

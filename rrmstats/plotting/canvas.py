@@ -113,6 +113,18 @@ def lay_out(ax: Axes) -> None:
     figure.canvas.figure.draw_without_rendering()
 
 
+def pixels_per_point(ax: Axes) -> float:
+    """Return how many pixels a point has, of which an inch has 72."""
+    figure: Any = ax.figure
+    return float(figure.get_dpi()) / 72
+
+
+def weighed(results: Results) -> tuple[Results, str]:
+    """Return what has the weights, the rows of results or their groups, and what it is called."""
+    groups = getattr(results, "group_view", None)
+    return (results, "row") if groups is None else (groups, "group")
+
+
 def plain(name: str) -> str:
     """Return a name from the data that matplotlib writes as it is: no `$` begins a formula."""
     return name.replace("$", r"\$")
@@ -285,18 +297,12 @@ def name_settled_rows(
     taken : sequence of ndarray, shape (4,), optional
         Boxes that no name should cover, in pixels.
     """
-    finite = np.isfinite(drawn.points).all(axis=1)
-    order = order_of_suspicion(drawn.results)
+    points, finite = drawn.points, np.isfinite(drawn.points).all(axis=1)
+    order, names = order_of_suspicion(drawn.results), short_names(drawn.results.row_names)
     rows = order[(drawn.flagged & finite)[order]][: max(drawn.label, 0)]
-    names = short_names(drawn.results.row_names)
-    write_names(
-        drawn.ax,
-        drawn.points[rows],
-        [names[row] for row in rows],
-        np.vstack([drawn.points[drawn.flagged & finite], avoid]),
-        drawn.points[~drawn.flagged & finite],
-        taken,
-    )
+    markers, others = points[drawn.flagged & finite], points[~drawn.flagged & finite]
+    markers, texts = np.vstack([markers, avoid]), [names[row] for row in rows]
+    write_names(drawn.ax, points[rows], texts, markers, others, taken)
 
 
 def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
@@ -349,8 +355,7 @@ def write_names(
     **kwargs
         Passed on to ``ax.annotate``.
     """
-    figure: Any = ax.figure
-    unit, legend = figure.get_dpi() / 72, ax.get_legend()
+    unit, legend = pixels_per_point(ax), ax.get_legend()
     boxes: list[Array] = [*taken]
     if legend is not None:
         boxes.append(np.array(legend.get_window_extent().extents))
@@ -402,22 +407,22 @@ def covered(boxes: Array, others: Array, margin: float = 0.0) -> Array:
     return (beyond & before).all(axis=2).sum(axis=1)
 
 
-def wrapped(text: str, pixels: float, dpi: float) -> str:
+def wrapped(text: str, points: float) -> str:
     """Return a text in lines of a given width."""
-    return fill(text, max(int(pixels * 72 / dpi / (LETTER * CAPTION_SIZE)), 20))
+    return fill(text, max(int(points / (LETTER * CAPTION_SIZE)), 20))
 
 
 def write_caption(ax: Axes, *sentences: str) -> None:
     """Write sentences above axes, at the left; empty ones are left out."""
-    figure: Any = ax.figure
-    lines = [wrapped(text, ax.bbox.width, figure.get_dpi()) for text in sentences if text]
+    wide = ax.bbox.width / pixels_per_point(ax)
+    lines = [wrapped(text, wide) for text in sentences if text]
     ax.set_title("\n".join(lines), loc="left", fontsize=CAPTION_SIZE)
 
 
 def write_caption_below(fig: Figure, text: str) -> None:
     """Write a text below all panels of a figure, at the left; nothing if it is empty."""
     if text:
-        lines = wrapped(text, fig.bbox.width, fig.dpi)
+        lines = wrapped(text, fig.bbox.width * 72 / fig.dpi)
         fig.supxlabel(lines, x=0.01, ha="left", fontsize=CAPTION_SIZE)
 
 

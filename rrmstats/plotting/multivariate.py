@@ -143,10 +143,8 @@ def plot_ellipse(
     classical = classical_moments(data, results.model.freq_weights)
     inside = cutoff_level(level)
     radius = float(np.sqrt(chi2.ppf(inside, 2)))
-    for (mean, cov), style, name in (
-        (robust, ROBUST, "robust"),
-        (classical, CLASSICAL, "classical"),
-    ):
+    drawn = ((robust, ROBUST, "robust"), (classical, CLASSICAL, "classical"))
+    for (mean, cov), style, name in drawn:
         lined: Style = {**style, **outline(len(data)), "label": f"{name}, {inside:.1%}"}
         ax.plot(*ellipse(mean, cov, radius).T, **lined)
     settings: Style = {"xlabel": plain(names[pair[0]]), "ylabel": plain(names[pair[1]])}

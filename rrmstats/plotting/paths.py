@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from rrmstats.plotting.canvas import (
     lay_out,
     new_figure,
     one_axes,
+    pixels_per_point,
     short_names,
     write_names,
 )
@@ -116,7 +117,8 @@ def plot_path(
     axes = []
     for number, (term, title) in enumerate(zip(shown, titles, strict=True)):
         row, column = divmod(number, per_row)
-        ax = figure.add_subplot(grid[row, column * span : (column + 1) * span], title=title)
+        place = grid[row, column * span : (column + 1) * span]
+        ax = figure.add_subplot(place, title=title, xlabel="eps_bar")
         draw_term(ax, path, term)
         axes.append(ax)
     axes += draw_below(figure, grid[rows, :], path)
@@ -141,7 +143,6 @@ def draw_term(ax: Axes, path: FittedPath, term: str) -> None:
     y, low, high, (bottom, top) = term_values(path, term)
     ax.fill_between(path.eps_bars, low, high, **INTERVAL, linewidth=0, label="95 % interval")
     ax.plot(path.eps_bars, y, **ROBUST, label="estimate")
-    ax.set_xlabel("eps_bar")
     if bottom < top:
         ax.set_ylim(bottom, top)
     if bottom <= 0 <= top:
@@ -224,14 +225,15 @@ def some_lines(values: Array, most: int) -> Array:
 
 
 def mark_places(
-    fig: Any, axes: Iterable[Axes], path: FittedPath, lines: Sequence[tuple[str, Style]]
+    where: Any, axes: Sequence[Axes], path: FittedPath, lines: Sequence[tuple[str, Style]]
 ) -> None:
     """Mark jumps, the chosen value and the explanations in every panel, with a legend below.
 
     Parameters
     ----------
-    fig : matplotlib Figure
-    axes : iterable of matplotlib Axes
+    where : matplotlib Figure or Axes
+        Where the legend belongs.
+    axes : sequence of matplotlib Axes
     path : path of any model
     lines : sequence of (str, dict)
         Names and styles of the lines that the legend explains besides.
@@ -244,6 +246,7 @@ def mark_places(
     if path.choice is not None:
         marks.append((path.choice.eps_bar, CHOSEN))
         lines.append((f"chosen: {path.choice.eps_bar:g}", CHOSEN))
+    pixels = pixels_per_point(axes[0])
     for ax in axes:
         for place, style in marks:
             ax.axvline(place, **style)
@@ -253,18 +256,19 @@ def mark_places(
             ax.axvspan(run.left, run.right, 1.0, 1 + BAND, **band)
         ax.set_xlim(limits)
         if runs:
-            ax.set_title(
-                ax.get_title(), pad=BAND * ax.bbox.height * 72 / fig.get_dpi() + ABOVE_BAND
-            )
+            ax.set_title(ax.get_title(), pad=BAND * ax.bbox.height / pixels + ABOVE_BAND)
     line = import_module("matplotlib.lines").Line2D
     patch = import_module("matplotlib.patches").Patch
     handles = [line([], [], **style, label=name) for name, style in lines]
     handles += [patch(color=colors[name], label=f"explanation: {name}") for name in colors]
     if handles:
         longest = max(len(handle.get_label()) for handle in handles)
-        room = int(fig.get_size_inches()[0] * 72 / (LETTER * longest + BESIDE))
-        below: Style = {"loc": "outside lower center", "frameon": False}
-        fig.legend(handles=handles, ncols=max(min(len(handles), room), 1), **below)
+        room = int(where.bbox.width / pixels / (LETTER * longest + BESIDE))
+        below: Style = {"loc": "outside lower center"}
+        if where in axes:  # four lines of text below the panel
+            below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.0}
+        columns = max(min(len(handles), room), 1)
+        where.legend(handles=handles, ncols=columns, frameon=False, **below)
 
 
 def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
@@ -308,7 +312,7 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     ax.invert_yaxis()
     if len(rows) < total:
         ax.set_title(f"{len(rows)} of {total:,} {path.unit}s, {shown.worst}")
-    mark_places(fig, [ax], path, [])
+    mark_places(ax, [ax], path, [])
     label_heat_map(ax, path, rows)
     return fig
 
@@ -332,8 +336,7 @@ def label_heat_map(ax: Axes, path: FittedPath, rows: Rows) -> None:
     starts = np.r_[first, len(rows)]
     middles = (starts[1:] + starts[:-1] - 1) / 2
     lay_out(ax)
-    figure: Any = ax.figure
-    gap = LINE * figure.get_dpi() / 72 / ax.bbox.height * len(rows)
+    gap = LINE * pixels_per_point(ax) / ax.bbox.height * len(rows)
     ticks, texts = [], []
     for merged in merged_places(middles, gap):
         block = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in merged])
@@ -418,7 +421,7 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     ends = np.flatnonzero(outside[:, -1])
     ax.update_datalim(np.c_[np.tile(x, len(ends)), values[ends].ravel()])
     ax.autoscale_view()
-    mark_places(fig, [ax], path, [(f"cutoff, {level:.1%}", CUTOFF)])
+    mark_places(ax, [ax], path, [(f"cutoff, {level:.1%}", CUTOFF)])
     drawn += draw_outside(ax, path, values, ends)
     if drawn < len(values):
         ax.title.set_text(f"{drawn:,} of {len(values):,} {path.unit}s are drawn")
@@ -428,11 +431,10 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
 def draw_outside(ax: Axes, path: FittedPath, values: Array, rows: Rows) -> int:
     """Draw the rows that end outside the band, label their ends, and return how many are drawn."""
     lay_out(ax)
-    figure: Any = ax.figure
     ends = np.c_[np.repeat(path.eps_bars[-1], len(rows)), values[rows, -1]]
     heights = ax.transData.transform(ends)[:, 1]
     names, drawn = short_names(row_names(path)), 0
-    for number, group in enumerate(merged_places(heights, LINE * figure.get_dpi() / 72)):
+    for number, group in enumerate(merged_places(heights, LINE * pixels_per_point(ax))):
         color, some = group_color(number), rows[group]
         drawn += draw_flagged_rows(ax, path.eps_bars, values[some], linewidth=1.2, color=color)
         middle = ax.transData.inverted().transform((0.0, heights[group].mean()))[1]
