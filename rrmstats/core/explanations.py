@@ -112,11 +112,7 @@ class Explained:
     def bics(self) -> Array:
         """BIC of each explanation, less that of the one without bad rows and plain noise."""
         values = np.array([each.bic for each in self.explanations])
-        plain = [
-            value
-            for value, each in zip(values, self.explanations, strict=True)
-            if each.good is Good.PLAIN and each.bad is Bad.NONE
-        ]
+        plain = [each.bic for each in self.explanations if each.name == Good.PLAIN.value]
         return values - (plain[0] if plain else values.min())
 
 

@@ -180,27 +180,16 @@ class ClassificationEstimate(Estimate):
     row_influence: Array | None = None
     shift: Array | None = None
 
-    @property
-    def mass(self) -> Array:
-        """How often each row counts, shape (n,)."""
-        return aligned(self.setting.counts(self.problem.n_obs), self.problem.blocks)
-
-    @property
-    def gamma(self) -> float:
-        """Exponent of the weights of the first step; infinite where it tells no size."""
-        lambda_ = self.solution.lambda_
-        if lambda_ == np.inf:
-            return 0.0 if self.identified else np.inf
-        return 1.0 / (lambda_ - 1.0) if self.identified else np.inf
-
     def visible_contamination(self) -> tuple[float, float]:
         """Return the share of wrong labels that a first step shows, and its standard error."""
         if self.setting.eps_bar == 0:
             return 0.0, 0.0
         if not self.identified:
             return np.nan, np.nan
+        gamma = 1.0 / (self.solution.lambda_ - 1.0)  # zero where lambda is infinite
         moves = self._first_step() / self.wnobs
-        return contamination(self.problem, self.gamma, self.theta, moves, self.mass)
+        counts = aligned(self.setting.counts(self.problem.n_obs), self.problem.blocks)
+        return contamination(self.problem, gamma, self.theta, moves, counts)
 
     def params_of(self, explanation: Explanation) -> Array | None:
         """Return the parameters under an explanation that was compared; None if not known."""
@@ -246,51 +235,21 @@ class ClassificationEstimate(Estimate):
         weights, beta = found.weights, 1.0 / found.lambda_
         gradients, own = plain.gradients(self.fitted), self.problem.gradients(found.theta)
         curvature = plain.link_slopes(plain.predictor(self.fitted))[1]
-        with_theta, with_loss, hessian = weighted_covariances(
-            weights, found.losses, gradients, own, plain.exog, curvature
+        # At the fit the weighted gradients have mean zero: their products are covariances.
+        with_theta, with_loss, hessian = row_sums(
+            _products, weights, found.losses, gradients, own, plain.exog, curvature
         )
         score = gradients * relative_weights(weights, self.base)[:, None]
         score = score + beta * (of_log_lambda[:, None] * with_loss - of_theta @ with_theta.T)
         return -score @ np.linalg.pinv(hessian, hermitian=True)
 
 
-def weighted_covariances(
+def _products(
     weights: Array, losses: Array, gradients: Array, own: Array, exog: Array, curvature: Array
 ) -> tuple[Array, Array, Array]:
-    """Return weighted covariances of gradients, and the weighted Gram matrix, in one pass.
-
-    Parameters
-    ----------
-    weights, losses, curvature : ndarray, shape (n,)
-    gradients, own, exog : ndarray, shape (n, k)
-
-    Returns
-    -------
-    with_own : ndarray, shape (k, k)
-        Covariance of `gradients` and `own`.
-    with_loss : ndarray, shape (k,)
-        Covariance of `gradients` and losses.
-    gram : ndarray, shape (k, k)
-        Gram matrix of `exog` under ``weights * curvature``.
-    """
-    mean, means, own_means, cross, products, gram = row_sums(
-        _covariance_sums, weights, losses, gradients, own, exog, curvature
-    )
-    return products - np.outer(means, own_means), cross - mean * means, gram
-
-
-def _covariance_sums(
-    weights: Array, losses: Array, gradients: Array, own: Array, exog: Array, curvature: Array
-) -> tuple[Array, ...]:
+    """Return weighted sums: of products of gradients, with losses, and a Gram matrix."""
     weighted = weights[:, None] * gradients
-    return (
-        weights @ losses,
-        weighted.sum(axis=0),
-        weights @ own,
-        losses @ weighted,
-        weighted.T @ own,
-        weighted_gram(exog, weights * curvature),
-    )
+    return weighted.T @ own, losses @ weighted, weighted_gram(exog, weights * curvature)
 
 
 def consistent_theta(

@@ -236,7 +236,8 @@ def explained_gaussian(
 
     def decide() -> tuple[Explained, Equations, bool]:
         among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
-        some = Rows(*taken(places, data, exog, counts), groups=among)
+        some_data, some_exog, some_counts = taken(places, data, exog, counts)
+        some = Rows(some_data, some_exog, some_counts, groups=among)
         return best_explanation(some, candidates, setting.eps_bar)
 
     explained, decided, sound = decided_once(problem.blocks, decide)

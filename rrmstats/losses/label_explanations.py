@@ -47,8 +47,8 @@ STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
 START_SHARES = (0.5, 0.1)
 # Shares of the rows, the most central ones, whose fits are starts.
 CENTRAL_SHARES = (0.25, 0.5, 0.75)
-# Difference in BIC that is strong evidence (Kass and Raftery, 1995).
-STRONG = 6.0
+# Difference in BIC that is very strong evidence (Kass and Raftery, 1995).
+VERY_STRONG = 10.0
 # Newton steps that show which start leads highest, and a difference that is rounding.
 TRIAL_STEPS, TIED = 3, 1e-6
 # Variants of label noise, and the ends at which the model is sure.
@@ -283,7 +283,7 @@ def alternatives_of(
     none, k, differences = fits[0], fits[0].law.n_coef, []
     for fit, each in zip(fits[1:], found[1:], strict=True):
         sound = fit.converged and not fit.value.mirrored
-        if found[0].bad is Bad.NONE and sound and each.bic - found[0].bic < STRONG:
+        if found[0].bad is Bad.NONE and sound and each.bic - found[0].bic < VERY_STRONG:
             added = fit.variance[:k, :k] - none.variance
             variance = np.diag(design.to_params(design.to_params(added).T))
             shift = design.to_params(fit.theta - none.theta)

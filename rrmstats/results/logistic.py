@@ -37,7 +37,7 @@ class RRMLogitResults(RRMResults):
     (maximum likelihood with weak Cauchy priors of the slopes), they are flipped at random, by
     class, or where the model is sure of them. Where none are called flipped, some still may be:
     they shrink slopes long before they show. Intervals then reach as far from zero as under
-    explanations whose BIC is larger by less than 6. Its `lambda_` is that of the first step.
+    explanations whose BIC is larger by less than 10. Its `lambda_` is that of the first step.
 
     Attributes
     ----------
