@@ -109,7 +109,10 @@ SAMPLES: dict[str, Callable[[np.random.Generator], RRMModel]] = {
 
 def excesses(model: RRMModel) -> np.ndarray:
     """Return the risks of a path less those of cold searches, relative to these."""
-    problem, setting = model.with_eps_bar(0.5).problem(), Setting(0.0, model.freq_weights)
+    problem, setting = (
+        model.with_eps_bar(0.5).problem(),
+        Setting(0.0, freq_weights=model.freq_weights),
+    )
     grid = default_grid(problem.n_params, problem.n_obs)[1:]
     cold = [global_minimum(problem, replace(setting, eps_bar=e)).risk for e in grid]
     found = [solution.risk for solution in solution_path(problem, setting, grid).solutions]

@@ -267,8 +267,8 @@ def _solutions(
             excess = found[-1].risk - found[-1].losses.min()
             higher = found[-1].final_risks[0] > found[-1].risk + SAME_RISK * excess
             confirmed.append(bool(higher))
-    for i in np.flatnonzero(confirmed):
-        for j in range(i - 1, -1, -1):
+    for place in np.flatnonzero(confirmed):
+        for j in range(int(place) - 1, -1, -1):
             after = found[j + 1]
             trial = _solution(problem, settings[j], after.theta[None], np.array([after.lambda_]))
             if not trial.risk < found[j].risk * (1 - SAME_RISK):

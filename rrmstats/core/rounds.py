@@ -72,7 +72,7 @@ class Asked(NamedTuple):
     def distance(self, other: Asked) -> float:
         """Return how far apart the sums over the sample are, relative to them."""
         one, two = _flat(self.of_sample), _flat(other.of_sample)
-        return float(np.linalg.norm(one - two) / max(np.linalg.norm(one), 1e-300))
+        return float(np.linalg.norm(one - two)) / max(float(np.linalg.norm(one)), 1e-300)
 
 
 class Rounds:

@@ -233,7 +233,10 @@ def minimize(
     array([2.])
     """
     counts = None if freq_weights is None else np.asarray(freq_weights, dtype=float)
-    setting = Setting(check_eps_bar(eps_bar), counts, n_starts, rng, tol, maxiter, accelerate)
+    setting = Setting(
+        check_eps_bar(eps_bar), freq_weights=counts, n_starts=n_starts, rng=rng, tol=tol,
+        maxiter=maxiter, accelerate=accelerate,
+    )  # fmt: skip
     return global_minimum(problem, setting, start_theta)
 
 
@@ -276,6 +279,7 @@ def _polished_minimum(
         if setting.freq_weights is not None:
             counts = setting.freq_weights[rows]
         found = global_minimum(part, replace(setting, freq_weights=counts), start_theta)
+        assert isinstance(part, SmoothProblem)
         if part.newton_pays or found.lambda_ == 0:
             return found, None
         here = found.theta, found.losses, found.weights, np.array(found.lambda_)

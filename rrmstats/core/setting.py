@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class Setting:
     """
 
     eps_bar: float
+    _: KW_ONLY
     freq_weights: Array | None = None
     n_starts: int | None = None
     rng: int | np.random.Generator | None = None

@@ -311,12 +311,13 @@ def stacked(fit: Fit, near: Stack | None = None) -> Stack:
 
     Those of parameters near by lend their derivatives, where they are given.
     """
-    sums: tuple[Any, ...] = fit.rows.sums(partial(_sums, fit.mixture, near is None), fit.params)
-    if near is not None:
-        sums = *sums, near.jacobian, near.share_slopes
+    pull, information, share, *slopes = fit.rows.sums(
+        partial(_sums, fit.mixture, near is None), fit.params
+    )
+    by_params, by_share = slopes if near is None else (near.jacobian, near.share_slopes)
     low, high = fit.bounds
-    held = ((fit.params <= low) & (sums[0] <= 0)) | ((fit.params >= high) & (sums[0] >= 0))
-    return Stack(*sums, ~held)
+    held = ((fit.params <= low) & (pull <= 0)) | ((fit.params >= high) & (pull >= 0))
+    return Stack(pull, information, share, by_params, by_share, ~held)
 
 
 def polished(
@@ -514,6 +515,7 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
     zeros = any(bad.kind is Bad.FALSE_ZEROS for bad in laws.bad)
     if not zeros or len(some) in (0, len(rows.seen.endog)):
         return []
+    some = some[:: -(-len(some) // START_ROWS)]
     part = rows.take(np.concatenate([some, some]))
     endog = np.where(np.arange(2 * len(some)) < len(some), part.seen.endog, 0.0)
     part = replace(part, seen=part.seen._replace(endog=endog))
@@ -539,10 +541,12 @@ def fits_of(
     candidates: Sequence[Array],
     lower: Array | None = None,
     aim: float = -np.inf,
+    rough: float = 1.0,
 ) -> list[Fit]:
     """Return the fits of an explanation from candidates of theta, the likeliest first.
 
-    The other parameters are fitted to theta before it moves.
+    The other parameters are fitted to theta before it moves. Where each row stands for several,
+    `rough` of them, the best candidate alone goes on, as far as so few rows tell.
     """
     tried = []
     for theta in candidates:
@@ -551,7 +555,7 @@ def fits_of(
             fitted(
                 Fit(rows, mixture, np.concatenate([theta, start]), lower),
                 START_STEPS,
-                START_ENOUGH,
+                rough * START_ENOUGH,
                 held=True,
             )
             for start in starts
@@ -559,7 +563,8 @@ def fits_of(
         best = max(held, key=lambda fit: fit.log_likelihood)
         tried.append(fitted(best, TRIAL_STEPS, aim=aim))
     tried.sort(key=lambda fit: -fit.log_likelihood)
-    fits = [fitted(fit, aim=aim) for fit in tried[:MOST_CANDIDATES]]
+    kept = tried[: MOST_CANDIDATES if rough == 1.0 else 1]
+    fits = [fitted(fit, enough=rough * ENOUGH, aim=aim) for fit in kept]
     return sorted(fits, key=lambda fit: -fit.log_likelihood)
 
 
@@ -584,7 +589,7 @@ def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
         mixture = laws.mixture(rows, eps_bar, bad, wider)
         if few is rows:
             return fits_of(rows, mixture, near, laws.lower, aim)
-        start = fits_of(few, mixture, near, laws.lower, aim - few_below)[0]
+        start = fits_of(few, mixture, near, laws.lower, aim - few_below, n / len(few.mass))[0]
         return [fitted(replace(start, rows=rows, good=None), aim=aim)]
 
     plain = fits(NO_BAD_ROWS, candidates[:1])

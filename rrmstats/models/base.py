@@ -349,8 +349,9 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
         setting = Setting(
-            0.0, self._search_counts, n_starts, rng, tol, maxiter, accelerate, stability=stability
-        )
+            0.0, freq_weights=self._search_counts, n_starts=n_starts, rng=rng, tol=tol,
+            maxiter=maxiter, accelerate=accelerate, stability=stability,
+        )  # fmt: skip
         model, robust = self._with_choice(setting)
         setting = replace(setting, eps_bar=model._bound)
 
@@ -432,7 +433,10 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         self._refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
-        setting = Setting(0.0, self._search_counts, n_starts, rng, tol, maxiter)
+        setting = Setting(
+            0.0, freq_weights=self._search_counts, n_starts=n_starts, rng=rng, tol=tol,
+            maxiter=maxiter,
+        )  # fmt: skip
         return fit_path(
             self._path_model(), eps_bar, steps, setting, inference, bootstrap, progress
         )

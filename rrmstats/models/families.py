@@ -112,11 +112,12 @@ def check_responses(name: str, family: Family, endog: Array) -> None:
     if isinstance(family, Binomial):
         _check_shares(endog)
         return
-    bad = endog < 0 if family.zeros else endog <= 0
-    if not bad.any():
-        if not (endog > 0).any():
+    least = endog.min()
+    if least > 0 or (family.zeros and least == 0):
+        if not endog.max() > 0:
             raise ValueError(f"endog is all zeros; {name} needs some positive responses")
         return
+    bad = endog < 0 if family.zeros else endog <= 0
     what, advice = (
         ("must not be negative", "fix or drop these rows")
         if family.zeros
@@ -127,7 +128,7 @@ def check_responses(name: str, family: Family, endog: Array) -> None:
     )
     raise ValueError(
         f"endog {what} for the {name} family, got {int(bad.sum())} such rows, the smallest "
-        f"{endog.min():g}; {advice}"
+        f"{least:g}; {advice}"
     )
 
 

@@ -208,7 +208,11 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         # The model's own dispersion is that of all rows: the largest log-likelihoods are to have
         # that of the good ones.
         setting = Setting(
-            bound, self.freq_weights, ASIDE_STARTS, tol=ASIDE_TOL, maxiter=ASIDE_STEPS
+            bound,
+            freq_weights=self.freq_weights,
+            n_starts=ASIDE_STARTS,
+            tol=ASIDE_TOL,
+            maxiter=ASIDE_STEPS,
         )
         return self._problem_aside(take_steps(first, setting, steps=1).params)
 

@@ -155,7 +155,7 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
         if endog.ndim == 2 and self._held_formula is not None:
             column = self._held_formula.column_names[0].index(self.endog_names)
             return {**arrays, "endog": endog[:, column]}
-        if not ((endog == 0) | (endog == 1)).all():
+        if not held.of_labels:
             raise ValueError(
                 "endog must be 0 and 1 in all partitions; recode it, for example "
                 "with (labels == 'yes').astype(float)"

@@ -63,7 +63,8 @@ class DaskBlocks(Blocks):
 def delayed_task(task: Task[T], part: Any) -> Any:
     """Return what a task gives for a partition, yet to be computed."""
     # As a method, whose object Dask does not search for collections.
-    return require("dask", "dask").delayed(task.__call__, pure=False)(part)
+    call: Any = task.__call__  # type: ignore[operator]  # an object that is called
+    return require("dask", "dask").delayed(call, pure=False)(part)
 
 
 def computed(values: Sequence[Any]) -> tuple[Any, ...]:

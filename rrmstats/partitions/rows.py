@@ -36,6 +36,8 @@ class Scan:
         Smallest and largest entries of the columns of each array; empty without rows.
     sample : object
         Some rows as they were given.
+    of_labels : bool
+        Whether all responses are 0 or 1.
     """
 
     length: int
@@ -43,6 +45,7 @@ class Scan:
     least: list[Array]
     most: list[Array]
     sample: Any
+    of_labels: bool = True
 
 
 def scanned(part: Any, make: Callable[[Any], tuple[Leaves, np.ndarray]], names: int) -> Scan:
@@ -62,6 +65,7 @@ def scanned(part: Any, make: Callable[[Any], tuple[Leaves, np.ndarray]], names: 
             [array.min(axis=0) for array in arrays],
             [array.max(axis=0) for array in arrays],
             _rows_of(part, kept[sorted(places)]),
+            bool(((arrays[0] == 0) | (arrays[0] == 1)).all()),
         )
 
 
@@ -132,8 +136,12 @@ class PartitionedRows:
         self.blocks = DaskBlocks([leaves(part) for part in parts], [s.length for s in scans])
         self.blocks.passes = 1
         self.divisions, self.sample = divisions, [found.sample for found in used]
+        #: Whether all responses are 0 or 1.
+        self.of_labels = all(found.of_labels for found in used)
         tails = tuple(least.shape for least in used[0].least)
-        self.arrays = dict(zip(names, leaf_arrays(self.blocks, tails), strict=True))
+        self.arrays: dict[str, Any] = dict(
+            zip(names, leaf_arrays(self.blocks, tails), strict=True)
+        )
         self._labels = leaf_arrays(self.blocks, (*tails, ()))[-1]
         for i, array in enumerate(self.arrays.values()):
             array.remember(

@@ -296,13 +296,15 @@ def all_panels(path: FittedPath, rows: Sequence[ShownRow]) -> dict[str, Json]:
     of_rows.add_traces(row_lines(path, rows, shown.values, shown.values, shown.name))
     of_rows.update_yaxes(title_text=shown.name, rangemode="tozero")
     far_out = subplots([f"{residuals_name(path).capitalize()} of the {path.unit}s"])
-    values, heights, unit = residuals.values, residuals.values, float(residuals.high.max())
+    values, name = residuals.values, residuals.name
+    heights, low, high = values, residuals.low, residuals.high
     if residuals.far:
-        heights = log_outside(values, unit)
+        unit = float(high.max())
+        heights, low, high = (log_outside(each, unit) for each in (heights, low, high))
         far_out.update_yaxes(**log_ticks(values, unit))
-    far_out.add_traces(row_lines(path, rows, values, heights, residuals.name))
-    far_out.update_yaxes(title_text=residuals.name)
-    around = np.r_[path.eps_bars, path.eps_bars[::-1]], np.r_[residuals.high, residuals.low[::-1]]
+    far_out.add_traces(row_lines(path, rows, values, heights, name))
+    far_out.update_yaxes(title_text=name)
+    around = np.r_[path.eps_bars, path.eps_bars[::-1]], np.r_[high, low[::-1]]
     corners = " L".join(f"{a},{b}" for a, b in zip(*map(numbers, around), strict=True))
     far_out.add_shape(
         type="path",

@@ -41,11 +41,15 @@ def call_pairs(results: Results) -> list[tuple[str, str]]:
 def model_options(model: Any) -> list[tuple[str, str]]:
     """Return the arguments of a model's constructor other than its data, by name and value."""
     names = inspect.signature(type(model)).parameters
-    return [
-        (name, repr(getattr(model, name)))
-        for name in names
-        if name not in NOT_OPTIONS and hasattr(model, name)
-    ]
+    given = {name: getattr(model, name) for name in names if hasattr(model, name)}
+    return [(name, option_text(given[name])) for name in given if name not in NOT_OPTIONS]
+
+
+def option_text(value: Any) -> str:
+    """Return an argument in a few letters: that an array was given, the class of an object."""
+    if np.ndim(value):
+        return "given"
+    return type(value).__name__ if " object at 0x" in repr(value) else repr(value)
 
 
 def provenance_pairs(model: Any) -> list[tuple[str, str]]:

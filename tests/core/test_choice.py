@@ -23,7 +23,7 @@ from rrmstats.core.steps import largest_bound, robust_estimate, steps_beyond, ta
 def choice_of(model, most=0.5):
     problem = model.problem()
     bound = largest_bound(problem, float(problem.n_obs))
-    return chosen(robust_estimate(problem, Setting(bound, model.freq_weights)), most)
+    return chosen(robust_estimate(problem, Setting(bound, freq_weights=model.freq_weights)), most)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.3])

@@ -99,7 +99,7 @@ def test_a_smooth_path_never_switches():
 def test_a_row_of_weight_two_is_the_row_twice():
     problem, counts = leverage(60, 12), 1.0 + np.arange(60) % 2
     twice = np.repeat(np.arange(60), counts.astype(int))
-    weighted = solution_path(problem, Setting(0.0, counts), GRID[::5]).solutions
+    weighted = solution_path(problem, Setting(0.0, freq_weights=counts), GRID[::5]).solutions
     repeated = solution_path(problem.take(twice), Setting(0.0), GRID[::5]).solutions
     for one, two in zip(weighted, repeated, strict=True):
         assert_allclose(one.risk, two.risk, rtol=1e-8)

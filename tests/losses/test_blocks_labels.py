@@ -104,9 +104,9 @@ def numbers(estimate):
 
 def check_same(make, arrays, parts, eps_bar, steps, counts=None):
     """Fit in memory and in blocks, compare, and return both with the blocks."""
-    whole = take_steps(make(*arrays), Setting(eps_bar, counts), None, steps)
+    whole = take_steps(make(*arrays), Setting(eps_bar, freq_weights=counts), None, steps)
     *lazy, freq = in_parts(parts, *arrays, np.ones(len(arrays[0])) if counts is None else counts)
-    setting = Setting(eps_bar, None if counts is None else freq)
+    setting = Setting(eps_bar, freq_weights=None if counts is None else freq)
     found = take_steps(make(*lazy), setting, None, steps)
     expected = numbers(whole)
     for name, value in numbers(found).items():

@@ -68,9 +68,14 @@ def test_large_data_agree_in_few_passes():
 def test_frequency_weights_agree(eps_bar):
     endog, exog = sample(600)
     counts = np.random.default_rng(5).integers(1, 4, 600).astype(float)
-    expected = take_steps(RegressionProblem(endog, exog), Setting(eps_bar, counts), None, 0.95)
+    expected = take_steps(
+        RegressionProblem(endog, exog), Setting(eps_bar, freq_weights=counts), None, 0.95
+    )
     by, bx, bw = in_parts(7, endog, exog, counts)
-    assert_same(take_steps(RegressionProblem(by, bx), Setting(eps_bar, bw), None, 0.95), expected)
+    assert_same(
+        take_steps(RegressionProblem(by, bx), Setting(eps_bar, freq_weights=bw), None, 0.95),
+        expected,
+    )
 
 
 def test_collinear_and_badly_scaled_columns_agree():

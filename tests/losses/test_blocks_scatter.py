@@ -48,10 +48,10 @@ def strip(n, d, q, share, seed):
 
 def both(make, x, parts, eps_bar, steps, counts=None):
     """Return the estimates in memory and in blocks, and the passes of the second."""
-    memory = take_steps(make(x), Setting(eps_bar, counts), None, steps)
+    memory = take_steps(make(x), Setting(eps_bar, freq_weights=counts), None, steps)
     arrays = in_blocks(parts, x) if counts is None else in_blocks(parts, x, counts)
     weights = None if counts is None else arrays[1]
-    blocks = take_steps(make(arrays[0]), Setting(eps_bar, weights), None, steps)
+    blocks = take_steps(make(arrays[0]), Setting(eps_bar, freq_weights=weights), None, steps)
     return memory, blocks, arrays[0].blocks.passes
 
 

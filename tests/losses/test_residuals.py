@@ -17,7 +17,7 @@ def rows_of(n=4000, share=0.2, shift=10.0, eps_bar=0.3, seed=0, freq_weights=Non
     endog = exog.sum(axis=1) + rng.standard_normal(n)
     endog[: round(share * n)] += shift
     problem = SquaresProblem(endog, exog)
-    setting = Setting(eps_bar, freq_weights)
+    setting = Setting(eps_bar, freq_weights=freq_weights)
     return FittedRows.of(problem, minimize(problem, eps_bar, freq_weights=freq_weights), setting)
 
 

@@ -23,7 +23,7 @@ FAMILIES = {
 def sample_of(name, kind="clean", n=150, eps_bar=0.2, counts=None):
     endog, exog = dirty_responses(np.random.default_rng(0), name, kind, n)
     problem = RRMGLM(endog, exog, eps_bar, family=FAMILIES[name]).problem()
-    return Sample(problem, Setting(eps_bar, counts))
+    return Sample(problem, Setting(eps_bar, freq_weights=counts))
 
 
 def equation(sample, theta, dispersion, order):

@@ -14,6 +14,7 @@ import statsmodels.api as sm
 import rrmstats
 from rrmstats.report import data_hash, write_report
 from rrmstats.report.page import page_text
+from rrmstats.report.provenance import model_options
 from rrmstats.report.tables import flagged_text, suspicious_text
 
 from .html_outline import Outline
@@ -233,8 +234,17 @@ def test_options_of_the_model_are_told(fits, pages):
     )
     words = Outline(page_text(weighted)).words
     assert words[words.index("Frequency weights") + 1] == "given"
+    assert "freq_weights" not in words and words[words.index("groups") + 1] == "None"
     errors = words[words.index("Standard errors") + 1]
     assert errors == "pairs bootstrap, 10 samples, BCa intervals"
+
+
+def test_arrays_and_families_are_told_in_a_word():
+    unit, x = np.repeat(np.arange(12), 5), np.random.default_rng(0).standard_normal(60)
+    y = np.random.default_rng(1).poisson(np.exp(x)).astype(float)
+    model = rrmstats.RRMGLM(y, x[:, None], 0.1, family=sm.families.Poisson(), groups=unit)
+    told = dict(model_options(model))
+    assert told["groups"] == "given" and told["family"] == "Poisson"
 
 
 def test_the_hash_is_that_of_the_rows():
