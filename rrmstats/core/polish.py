@@ -23,6 +23,8 @@ from rrmstats.core.problem import SmoothProblem
 # Size of the last step, in the metric of the risk, and gap of the divergence, relative to the
 # budget; and most steps.
 LAST_STEP, LAST_GAP, MOST_STEPS = 1e-10, 1e-10, 30
+# Least size of a curvature, relative to the largest.
+LEAST_CURVATURE = 1e-6
 # Largest change of ln(lambda) in a step.
 FARTHEST_STEP = 1.0
 
@@ -56,7 +58,11 @@ class Sums(NamedTuple):
             hessian = self.curvature / self.mass
             hessian = hessian + beta * (np.outer(gradient, gradient) + np.outer(cross, drift))
         residual = gradient + drift * gap * lambda_ if tempered else gradient
-        step = newton_steps(residual[None], hessian[None])[0][0]
+        (step,), (convex,) = newton_steps(residual[None], hessian[None])
+        if not convex:  # directions without curvature, as of tied variances, hardly move
+            values, axes = np.linalg.eigh(hessian)
+            size = np.maximum(np.abs(values), LEAST_CURVATURE * np.abs(values).max())
+            step = -axes @ ((axes.T @ residual) / size)
         change = gap * lambda_**2 / variance + float(drift @ step) if tempered else 0.0
         size = np.sqrt(abs(float(residual @ step)) / max(mean, np.finfo(float).tiny))
         return NewtonStep(step, change, float(size), gap, divergence, mean)

@@ -311,12 +311,13 @@ def stacked(fit: Fit, near: Stack | None = None) -> Stack:
 
     Those of parameters near by lend their derivatives, where they are given.
     """
-    sums: tuple[Any, ...] = fit.rows.sums(partial(_sums, fit.mixture, near is None), fit.params)
-    if near is not None:
-        sums = *sums, near.jacobian, near.share_slopes
+    pull, information, share, *slopes = fit.rows.sums(
+        partial(_sums, fit.mixture, near is None), fit.params
+    )
+    by_params, by_share = slopes if near is None else (near.jacobian, near.share_slopes)
     low, high = fit.bounds
-    held = ((fit.params <= low) & (sums[0] <= 0)) | ((fit.params >= high) & (sums[0] >= 0))
-    return Stack(*sums, ~held)
+    held = ((fit.params <= low) & (pull <= 0)) | ((fit.params >= high) & (pull >= 0))
+    return Stack(pull, information, share, by_params, by_share, ~held)
 
 
 def polished(

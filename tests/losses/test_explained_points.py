@@ -146,6 +146,7 @@ def test_a_plane_through_far_rows_is_refused():
     assert np.linalg.norm(res.loadings[2:]) < 0.1
 
 
+@pytest.mark.slow
 def test_coverage_of_loadings():
     """Angles of 40 samples, two of them each, in 95 % intervals."""
     inside = []

@@ -57,7 +57,8 @@ class Slow:
         return values
 
 
-def test_a_killed_worker_loses_nothing(client, frame):
+def test_a_killed_worker_loses_nothing(client, frame, monkeypatch):
+    monkeypatch.setattr("rrmstats.core.blocks.SAMPLE_ROWS", 500)  # so that there are rounds
     slow = Slow()  # noqa: F841  # the formula names it
     formula = "y ~ slow(x1) + x2"
     expected = rrmstats.ols("y ~ x1 + x2", frame, 0.2).fit(steps=1)
@@ -68,7 +69,7 @@ def test_a_killed_worker_loses_nothing(client, frame):
     passes = model._held.blocks.passes
 
     def kill():
-        while model._held.blocks.passes < passes + 3:
+        while model._held.blocks.passes < passes + 2:
             time.sleep(0.02)
         os.kill(pid, signal.SIGKILL)
 
@@ -77,7 +78,7 @@ def test_a_killed_worker_loses_nothing(client, frame):
     found = model.fit(steps=1)
     errors = np.asarray(found.bse)
     killer.join()
-    assert_allclose(np.asarray(found.params), np.asarray(expected.params), rtol=1e-8)
-    assert_allclose(errors, np.asarray(expected.bse), rtol=1e-8)
+    assert_allclose(np.asarray(found.params), np.asarray(expected.params), rtol=1e-7)
+    assert_allclose(errors, np.asarray(expected.bse), rtol=1e-7)
     survivors = client.run(os.getpid)
     assert pid not in survivors.values()
