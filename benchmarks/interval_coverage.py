@@ -192,8 +192,8 @@ one where the predictors are most extreme.
 
 *Coverage* is the share of the intervals that hold the true slope, *length* their mean length,
 *bias* that of the slopes along the true ones, and *efficiency* the mean squared error of the
-classical fit to the clean rows divided by that of this one, for `fit(steps=1)` (1) and `fit()` (2).
-Runs in which only the direction of the coefficients is identified, so
+classical fit to the clean rows divided by that of this one, for `fit(steps=1)` (1) and `fit()`
+(2). Runs in which only the direction of the coefficients is identified, so
 that there are no intervals, are left out. With r runs a coverage of 0.95 is known to about
 {error:.2f} / sqrt(r): {at_least:.3f} for {least} runs, {at_most:.3f} for {most}.
 

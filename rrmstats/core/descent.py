@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -165,12 +165,12 @@ class Descent:
             gradient = problem.weighted_gradient(theta[0], seen.weights[0])
             return float(seen.risk[0]), solve_triangular(root, gradient, lower=True)
 
-        def accept(_: Array) -> None:
+        def accept(intermediate_result: Any) -> None:
             if seen.risk[0] <= self.points.risk[row[0]]:
                 self.points.put(row, seen)
                 self._record(row, "quasi-newton")
 
-        options = {"maxcor": REMEMBERED, "maxiter": MOST_QUASI_NEWTON, "ftol": tol}
+        options: Any = {"maxcor": REMEMBERED, "maxiter": MOST_QUASI_NEWTON, "ftol": tol}
         minimize(
             value_and_gradient, np.zeros(len(root)), jac=True, method="L-BFGS-B",
             callback=accept, options=options,
