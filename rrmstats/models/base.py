@@ -472,7 +472,18 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
     def results_of(
         self, estimate: Estimate, inference: Inference, stability: Stability | None = None
     ) -> ResultsT:
-        """Return results that hold all they need: they never search or fit."""
+        """Return results that hold all they need: they never search or fit.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> model = rrmstats.RRMOLS.from_formula("log_light ~ log_te", stars, eps_bar=0.2)
+        >>> res = model.fit()
+        >>> same = model.results_of(res._estimate, res._inference)
+        >>> bool((same.params == res.params).all())
+        True
+        """
         first_step = None
         if estimate.first is not None:
             first_step = self._wrapped(estimate.first, inference.of_first_step(), None, None)
@@ -502,7 +513,16 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         return self.eps_bar
 
     def with_eps_bar(self, eps_bar: float) -> Self:
-        """Return the same model of the same data with another bound."""
+        """Return the same model of the same data with another bound.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> model = rrmstats.RRMOLS.from_formula("log_light ~ log_te", stars, eps_bar=0.2)
+        >>> model.with_eps_bar(0.3).eps_bar
+        0.3
+        """
         model = copy(self)
         model.eps_bar = check_eps_bar(eps_bar)
         return model
@@ -520,14 +540,19 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         return part
 
     def _with_choice(self, setting: Setting) -> tuple[Self, Estimate | None]:
-        """Return the model, with the bound chosen where it is automatic, and what chose it."""
+        """Return the model, with the bound chosen where it is automatic, and what chose it.
+
+        None where the fit at that bound does not begin there: the same number, given, has the
+        same fit.
+        """
         if self.eps_bar != AUTO:
             return self, None
         robust = self._robust_fit(setting)
         choice = chosen(robust, self.eps_bar_max)
         model = self.with_eps_bar(choice.eps_bar)
         model.choice = choice
-        return model, robust if robust.problem.n_obs == len(self.endog) else None
+        serves = robust.problem.seeks_minima and robust.problem.n_obs == len(self.endog)
+        return model, robust if serves else None
 
     @property
     def incomparable(self) -> str:

@@ -172,7 +172,15 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
         return DEFAULT_ALPHA[self.penalty] * (self.eps_bar != 0)
 
     def with_eps_bar(self, eps_bar: float) -> Self:
-        """Return the same model of the same data with another bound."""
+        """Return the same model of the same data with another bound.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
+        >>> rrmstats.RRMLogit(cancer.endog, cancer.exog, eps_bar=0.1).with_eps_bar(0.2).eps_bar
+        0.2
+        """
         model = super().with_eps_bar(eps_bar)
         model.alpha = model._alpha()
         return model

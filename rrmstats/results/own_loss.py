@@ -122,7 +122,6 @@ def loss_cutoff(losses: Array, level: float, base: Array | None = None) -> float
     Examples
     --------
     >>> import numpy as np
-    from scipy.stats import chi2
     >>> from rrmstats.results.own_loss import loss_cutoff
     >>> losses = np.random.default_rng(0).standard_normal(10_000) ** 2
     >>> bool(abs(np.mean(losses > loss_cutoff(losses, 0.975)) - 0.025) < 0.005)

@@ -49,7 +49,7 @@ def extrapolated_problem(kind, rng, d=8, n=120):
     if kind == "scatter":
         shift = np.r_[6.0, np.zeros(d - 1)]
         return ScatterProblem(shifted_cluster(rng, n, np.eye(d), 0.1, shift))
-    return SubspaceProblem(other_subspace(rng, n, 2 * d, 3, 0.1), 3)
+    return SubspaceProblem(other_subspace(rng, n, 3 * d, 3, 0.1), 3)
 
 
 def descend(problem, eps_bar, accelerate, tol=1e-12, maxiter=5000):
