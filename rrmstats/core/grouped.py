@@ -1,4 +1,4 @@
-"""Any problem with one weight per group of rows: clusters that are corrupt as a whole."""
+"""Any problem with one weight per group of rows: clusters that are bad as a whole."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, tilt
 from rrmstats.core.problem import Problem
 
-# Standard errors by which the corrupted fraction may be larger in a part of the data.
+# Standard errors by which the share of bad rows may be larger in a part of the data.
 SAMPLING_ERRORS = 3.0
 
 

@@ -196,7 +196,7 @@ def minimize(
     problem : Problem
         Losses and their weighted fit.
     eps_bar : float
-        Upper bound on the fraction of corrupted observations, in [0, 1).
+        Upper bound on the share of bad rows, in [0, 1).
     n_starts : int, optional
         Random subsets to try. By default what the problem suggests; 0 descends from uniform
         weights alone.

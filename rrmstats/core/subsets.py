@@ -24,7 +24,7 @@ def affordable_starts(size: int, eps_bar: float, most: int = MOST_STARTS) -> int
     size : int
         Rows of a subset.
     eps_bar : float
-        Upper bound on the fraction of corrupted rows.
+        Upper bound on the share of bad rows.
     most : int, optional
         Number of subsets at most.
 

@@ -1,4 +1,4 @@
-"""Groups of rows: one weight per group, for clusters that are corrupt as a whole."""
+"""Groups of rows: one weight per group, for clusters that are bad as a whole."""
 
 from __future__ import annotations
 

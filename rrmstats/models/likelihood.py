@@ -68,7 +68,7 @@ def robustify(
         Largest log-likelihood that each row could have; known for statsmodels' models of counts,
         classes and shares.
     groups : array_like, shape (n,), optional
-        Labels of groups of rows that are corrupted as a whole: each has one weight.
+        Labels of groups of rows that are bad as a whole: each has one weight.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
 
@@ -99,7 +99,7 @@ def robustify(
 
 
 class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
-    """A statsmodels model with a likelihood per row, when some of the rows may be wrong.
+    """A statsmodels model with a likelihood per row, when some of the rows may be bad.
 
     The loss of a row is minus its log-likelihood, above the largest that it could have where that
     is known. See `rrmstats.robustify` for the parameters.

@@ -225,7 +225,7 @@ class RRMResults(LikelihoodModelResults):
 
     @property
     def llf(self) -> float:
-        """Refuse statsmodels' likelihood, which counts corrupted rows like others."""
+        """Refuse statsmodels' likelihood, which counts bad rows like others."""
         return float(self.__getattr__("llf"))
 
     def _repr_html_(self) -> str:

@@ -27,7 +27,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
     Parameters
     ----------
     eps_bar : float or "auto", default="auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood. "auto"
+        Upper bound on the share of bad rows, in [0, 1). 0 is maximum likelihood. "auto"
         chooses it from the data.
     steps : {1, 2}, default=2
         1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
