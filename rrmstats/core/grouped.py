@@ -101,7 +101,7 @@ class GroupedProblem(EstimableProblem):
 
     Examples
     --------
-    Ten sensors, two of which are wrong:
+    Ten sensors, two of which are bad:
 
     >>> import numpy as np
     >>> from rrmstats.core import Groups, GroupedProblem, minimize

@@ -220,7 +220,7 @@ def minimize(
 
     Examples
     --------
-    The mean of data of which up to 40 % are wrong:
+    The mean of data of which up to 40 % are bad:
 
     >>> import numpy as np
     >>> from rrmstats.core import FunctionProblem, minimize

@@ -556,7 +556,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
 
     @property
     def incomparable(self) -> str:
-        """Why fits with different bounds cannot be told apart; empty where they can."""
+        """Why fits with different bounds cannot be compared; empty where they can."""
         return ""
 
     def _robust_fit(self, setting: Setting) -> Estimate:
@@ -721,13 +721,13 @@ def _refusal(name: str, reason: str) -> Callable[..., NoReturn]:
 
 
 def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
-    """Warn where a bound gives up a majority, or leaves few rows for the parameters."""
+    """Warn where a bound leaves out a majority, or leaves few rows for the parameters."""
     eps_bar, k = setting.eps_bar, min(problem.n_params, problem.subset_size)
     left = (1 - eps_bar) * setting.wnobs(problem.n_obs) / k
     if eps_bar > 0.5:
         warnings.warn(
-            f"eps_bar={eps_bar:g} lets the fit give up a majority of the rows: it may describe a "
-            "minority that agrees by chance. Use eps_bar <= 0.5",
+            f"eps_bar={eps_bar:g} lets the fit leave out a majority of the rows: it may describe "
+            "a minority that agrees by chance. Use eps_bar <= 0.5",
             ModelWarning,
             stacklevel=caller_level(),
         )

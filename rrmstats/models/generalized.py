@@ -202,7 +202,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     @property
     def incomparable(self) -> str:
-        """Why fits with different bounds cannot be told apart; empty where they can."""
+        """Why fits with different bounds cannot be compared; empty where they can."""
         family = self.family
         if isinstance(family, families.Binomial) and not is_logit(family.link):
             labels = (self.endog == 0) | (self.endog == 1)

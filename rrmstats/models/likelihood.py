@@ -234,14 +234,14 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
 
     @cached_property
     def incomparable(self) -> str:
-        """Why fits with different bounds cannot be told apart; empty where they can."""
+        """Why fits with different bounds cannot be compared; empty where they can."""
         likelihood = self._problem_aside(self.start).likelihood
         labels = likelihood.classes and not likelihood.logistic
         if likelihood.law is not None and not labels:
             return ""
         return (
             f"it needs a second step, which {self.kind} does not have; that takes the "
-            "distribution of a response that is no label, get_distribution"
+            "distribution of a response that is not a label, get_distribution"
         )
 
     @same_signature(RRMModel.fit)
@@ -316,11 +316,11 @@ def check_likelihood(model: Any) -> None:
     if isinstance(model, PHReg):
         raise TypeError(
             "PHReg has a partial likelihood, in which each event is compared with all rows at "
-            "risk: it is no sum over rows, and a row cannot be weighted out of it"
+            "risk: it is not a sum over rows, and a row cannot be weighted out of it"
         )
     if isinstance(model, TimeSeriesModel):
         raise TypeError(
-            f"the likelihood of {name} in each row is given all earlier rows: a corrupted row "
+            f"the likelihood of {name} in each row is given all earlier rows: a bad row "
             "spoils those after it, and weights cannot leave it out"
         )
     if not (hasattr(model, "loglikeobs") and hasattr(model, "endog")):

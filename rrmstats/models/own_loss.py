@@ -203,7 +203,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
 
     @property
     def incomparable(self) -> str:
-        """Why fits with different bounds cannot be told apart; empty where they can."""
+        """Why fits with different bounds cannot be compared; empty where they can."""
         return "it needs a second step, which a loss of your own does not have"
 
     def problem(self) -> NumericalProblem:

@@ -67,7 +67,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
     outliers_ : ndarray of shape (n_samples,)
         Which rows have a label of probability less than 0.025.
     eps_hat_ : float
-        Estimated fraction of wrong labels; NaN where one step identifies only the direction of
+        Estimated share of wrong labels; NaN where one step identifies only the direction of
         the coefficients.
     eps_bar_ : float
         The bound of the fit, where "auto" has chosen it.

@@ -57,7 +57,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
     precision_ : ndarray of shape (n_features, n_features)
         Inverse of the covariance, or its pseudo-inverse; None without `store_precision`.
     support_ : ndarray of shape (n_samples,)
-        Which rows are no outliers. Rows of weight zero are told by their distance alone.
+        Which rows are not outliers. Rows of weight zero are judged by their distance alone.
     dist_ : ndarray of shape (n_samples,)
         Squared Mahalanobis distances of the rows.
     weights_ : ndarray of shape (n_samples,)
