@@ -177,7 +177,7 @@ stars_cyg = ShippedData("stars_cyg", response="log_light")
 
 
 def available() -> list[str]:
-    """Names of the data sets that ship.
+    """Names of the data sets of the package.
 
     Returns
     -------

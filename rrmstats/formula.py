@@ -46,7 +46,7 @@ def ols(
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : str or array_like, shape (n,), optional
-        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use, as labels or a mask.
     drop_cols : list of str, optional
@@ -114,7 +114,7 @@ def logit(
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : str or array_like, shape (n,), optional
-        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use, as labels or a mask.
     drop_cols : list of str, optional
@@ -184,7 +184,7 @@ def glm(
         Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
         of successes the numbers of trials.
     groups : str or array_like, shape (n,), optional
-        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use, as labels or a mask.
     drop_cols : list of str, optional
@@ -252,7 +252,7 @@ def poisson(
         Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
         of successes the numbers of trials.
     groups : str or array_like, shape (n,), optional
-        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use, as labels or a mask.
     drop_cols : list of str, optional
@@ -318,7 +318,7 @@ def pca(
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : str or array_like, shape (n,), optional
-        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use, as labels or a mask.
     drop_cols : list of str, optional
@@ -375,7 +375,7 @@ def cov(
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : str or array_like, shape (n,), optional
-        Clusters that may be corrupt as a whole, a column of `data` or labels: each has one weight.
+        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
     subset : array_like, optional
         Rows of `data` to use, as labels or a mask.
     drop_cols : list of str, optional

@@ -163,7 +163,7 @@ def check_kind(option: str, path: Path) -> None:
 
 
 def run_datasets(args: argparse.Namespace) -> None:
-    """List the data that ship, or print one table as CSV."""
+    """List the data sets of the package, or print one table as CSV."""
     names = datasets.available()
     if args.name is None:
         for name in names:

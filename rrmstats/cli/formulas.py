@@ -175,7 +175,7 @@ def is_name(column: str) -> bool:
 
 
 def _no_name(column: str) -> UsageError:
-    return UsageError(f'the column name {column!r} is no name in Python; write Q("{column}")')
+    return UsageError(f'the column name {column!r} is not a name in Python; write Q("{column}")')
 
 
 def check_column(name: str, columns: Collection[str]) -> None:

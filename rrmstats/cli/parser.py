@@ -63,14 +63,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_file(option, "--report", "write tables and pictures as one HTML page")
     _add_file(option, "--weights", "write the data with weight, outlier and residual beside it")
 
-    text = "fit a model at all values of eps_bar, and tell what changes"
+    text = "fit a model at all values of eps_bar, and report what changes"
     option = command("path", commands.run_path, text)
     _add_model(option)
     _add_file(option, "--report", "write a page to explore (needs plotly)")
     _add_file(option, "--plot", "write a picture: .png, .pdf or .svg")
     _add_file(option, "--table", "write the estimates at each value")
 
-    text = "list the data that ship, or print one of them as CSV"
+    text = "list the data sets of the package, or print one of them as CSV"
     option = command("datasets", commands.run_datasets, text)
     option("name", nargs="?", metavar="NAME", help="data to print")
 

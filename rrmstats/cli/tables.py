@@ -114,7 +114,7 @@ class Source:
         if self.form in SEPARATORS:
             if b"\0" in self.content[:1000]:
                 raise CommandError(
-                    f"cannot read {self.name}: it is no text file in UTF-8; save it as one, or "
+                    f"cannot read {self.name}: it is not a text file in UTF-8; save it as one, or "
                     "give another --input-format"
                 )
             self._check_semicolons(alone=True)

@@ -1,7 +1,7 @@
 """Whether fits with a smaller and a larger eps_bar tell the same, as far as chance allows.
 
 Where `eps_bar` suffices, a more robust fit differs from a less robust one by chance alone. The
-errors of the more robust fit bound this chance: those of the other are wrong just where corrupted
+errors of the more robust fit bound this chance: those of the other are wrong just where bad
 rows have spoiled it.
 """
 

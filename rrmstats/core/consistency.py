@@ -29,7 +29,7 @@ def second_moment_ratio(eps_bar: float, dim: float = 1) -> float:
     Parameters
     ----------
     eps_bar : float
-        Upper bound on the fraction of corrupted observations.
+        Upper bound on the share of bad rows.
     dim : float, optional
         Dimension of the Gaussian part of a loss; 1 for regression.
 
@@ -105,7 +105,7 @@ def gaussian_efficiency(eps_bar: float, dim: float = 1) -> float:
     Parameters
     ----------
     eps_bar : float
-        Upper bound on the fraction of corrupted observations.
+        Upper bound on the share of bad rows.
     dim : float, optional
         Dimension of the Gaussian part of a loss; 1 for regression.
 
@@ -128,7 +128,7 @@ def kish_fraction(eps_bar: float, dim: float = 1) -> float:
     Parameters
     ----------
     eps_bar : float
-        Upper bound on the fraction of corrupted observations.
+        Upper bound on the share of bad rows.
     dim : float, optional
         Dimension of the Gaussian part of a loss; 1 for regression.
 

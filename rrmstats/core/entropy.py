@@ -78,7 +78,7 @@ def entropy_weights(
         Losses of the observations; leading axes are independent problems. A loss of ``+inf``
         has weight zero.
     eps_bar : float
-        Upper bound on the fraction of corrupted observations, in [0, 1).
+        Upper bound on the share of bad rows, in [0, 1).
     freq_weights : array_like, shape (n,), optional
         Frequency weights, nonnegative and in any unit: an observation of weight 2 counts as two.
         The constraint then bounds the divergence from them by ``-log(1 - eps_bar)``.

@@ -41,7 +41,7 @@ class Estimate:
     explained : Explained or None
         The explanations that the second step compared; None where there is one step.
     eps_hat, eps_hat_se : float
-        Estimated fraction of corrupted observations and its standard error; NaN where the model
+        Estimated share of bad rows and its standard error; NaN where the model
         has no such estimate.
     loss_unit, loss_shift : float
         The losses of the data are ``loss_unit`` times those of the problem plus ``loss_shift``.

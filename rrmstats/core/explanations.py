@@ -141,7 +141,7 @@ def of_groups(values: Array, groups: np.ndarray | None) -> Array:
 
 
 def without_comparison(prob_bad: Array, eps: float) -> Explained:
-    """Return what is told where nothing is compared: no row may be bad, or the fit is exact.
+    """Return the explanation where nothing is compared: no row may be bad, or the fit is exact.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Any problem with one weight per group of rows: clusters that are corrupt as a whole."""
+"""Any problem with one weight per group of rows: clusters that are bad as a whole."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class GroupedProblem(EstimableProblem):
 
     Examples
     --------
-    Ten sensors, two of which are wrong:
+    Ten sensors, two of which are bad:
 
     >>> import numpy as np
     >>> from rrmstats.core import Groups, GroupedProblem, minimize

@@ -78,7 +78,7 @@ class LinearProblem(EstimableProblem):
         raise NotImplementedError(f"{type(self).__name__} must define link_slopes(eta)")
 
     def thinned(self, count: int) -> Thinned:
-        """Return about so many rows, evenly spaced among those on which decisions are made."""
+        """Return about `count` rows, evenly spaced among those on which decisions are made."""
         if count not in self._thinned:
             drawn = sample_places(self.n_obs)
             places = drawn[:: max(1, len(drawn) // count)]

@@ -77,7 +77,7 @@ def solution_path(
     setting : Setting
         Options of the search; its own `eps_bar` plays no part.
     eps_bars : iterable of float
-        Bounds on the fraction of corrupted observations, increasing, in [0, 1).
+        Bounds on the share of bad rows, increasing, in [0, 1).
     shown : callable, optional
         Goes through the places of the global searches, for example with a progress bar.
 

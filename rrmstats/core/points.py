@@ -9,7 +9,7 @@ import numpy as np
 from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, tilt
 from rrmstats.core.problem import Problem
 
-# Standard errors by which the corrupted fraction may be larger in a part of the data.
+# Standard errors by which the share of bad rows may be larger in a part of the data.
 SAMPLING_ERRORS = 3.0
 
 
@@ -38,7 +38,7 @@ class Budget:
     def take(self, rows: np.ndarray) -> Budget:
         """Return the budget of some rows, drawn at random.
 
-        It is larger by what chance may add to the fraction of corrupted ones; otherwise a
+        It is larger by what chance may add to the share of bad ones; otherwise a
         good fit could look worse on these rows than a bad one.
         """
         n = self.wnobs if self.base is None else len(self.base)

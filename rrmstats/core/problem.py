@@ -203,7 +203,7 @@ class FunctionProblem(Problem):
 
     Examples
     --------
-    The rate of an exponential distribution, one observation in five corrupted:
+    The rate of an exponential distribution, one observation in five bad:
 
     >>> import numpy as np
     >>> from rrmstats.core import FunctionProblem, minimize

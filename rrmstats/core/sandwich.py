@@ -270,7 +270,7 @@ class Dependence:
     groups : ndarray of int, shape (n,), or None
         Clusters, numbered from zero: observations of one cluster may.
     maxlags : int or None
-        Rows in the order of time: those that are at most so many apart may.
+        Rows in the order of time: those at most this many apart may.
     """
 
     groups: np.ndarray | None = None

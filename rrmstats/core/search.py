@@ -196,7 +196,7 @@ def minimize(
     problem : Problem
         Losses and their weighted fit.
     eps_bar : float
-        Upper bound on the fraction of corrupted observations, in [0, 1).
+        Upper bound on the share of bad rows, in [0, 1).
     n_starts : int, optional
         Random subsets to try. By default what the problem suggests; 0 descends from uniform
         weights alone.
@@ -220,7 +220,7 @@ def minimize(
 
     Examples
     --------
-    The mean of data of which up to 40 % are wrong:
+    The mean of data of which up to 40 % are bad:
 
     >>> import numpy as np
     >>> from rrmstats.core import FunctionProblem, minimize

@@ -20,12 +20,12 @@ MAXITER = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """The bound on the corrupted fraction, the frequency weights and the options of the search.
+    """The bound on the share of bad rows, the frequency weights and the options of the search.
 
     Attributes
     ----------
     eps_bar : float
-        Upper bound on the fraction of corrupted observations, in [0, 1).
+        Upper bound on the share of bad rows, in [0, 1).
     freq_weights : ndarray, shape (n,), or None
         How often each observation counts; None where each counts once.
     n_starts : int or None

@@ -180,9 +180,9 @@ def allowed(explained: Explained | None, bound: float) -> Explained | None:
 
 
 def largest_bound(problem: Problem, wnobs: float) -> float:
-    """Return the largest corrupted fraction that an equivariant fit can resist.
+    """Return the largest share of bad rows that an equivariant fit can resist.
 
-    With p rows that determine a fit it is ``(n - p) / (2 n)``: beyond, corrupted rows and p good
+    With p rows that determine a fit it is ``(n - p) / (2 n)``: beyond, bad rows and p good
     ones may be the majority.
     """
     return max(0.5 * (1 - problem.subset_size / problem.units(wnobs)), 0.0)

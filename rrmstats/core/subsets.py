@@ -8,7 +8,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget
 from rrmstats.core.problem import Problem
 
-# Subsets fitted by default: as many as hold this number without a corrupted row, but at least
+# Subsets fitted by default: as many as hold this number without a bad row, but at least
 # USUAL_STARTS and at most MOST_STARTS.
 CLEAN_SUBSETS, USUAL_STARTS, MOST_STARTS = 12, 200, 2000
 # Rows that they have in all; and past COSTLY_SIZE rows each, where hardly any subset is clean, as
@@ -24,7 +24,7 @@ def affordable_starts(size: int, eps_bar: float, most: int = MOST_STARTS) -> int
     size : int
         Rows of a subset.
     eps_bar : float
-        Upper bound on the fraction of corrupted rows.
+        Upper bound on the share of bad rows.
     most : int, optional
         Number of subsets at most.
 

@@ -123,7 +123,7 @@ class Fit:
         return self.log_likelihood - 0.5 * len(self.others) * float(np.log(self.rows.total))
 
     def explanation(self, n_plain: int) -> Explanation:
-        """Return what is told of the fit; plain good rows have so many parameters of their own."""
+        """Return the fit as an explanation; plain good rows have `n_plain` parameters."""
         return Explanation(
             good=self.mixture.good.kind,
             bad=self.mixture.bad.kind,
@@ -499,7 +499,7 @@ def _best(fits: Sequence[Fit], tol: float) -> tuple[Fit, Stack | None]:
 
 
 def _explained(best: Fit, fits: Sequence[Fit], n_plain: int) -> Explained:
-    """Return what is told of the chosen fit, at its root, and of all."""
+    """Return the explanation of the chosen fit, at its root, and of all."""
     chosen = best.explanation(n_plain)
     every = [fit.explanation(n_plain) for fit in fits]
     others = [each for each in every if each.name != chosen.name]

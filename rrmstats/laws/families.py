@@ -2,9 +2,9 @@
 
 A row has a size N, its variance weight over the dispersion: its variance is V(mu) / N, and its
 scaled deviance D = N d(y, mu) is nearly chi-square with one degree of freedom. Weights of order a
-are ``exp(-(a - 1) D / 2)``. They turn a Gaussian, gamma or inverse Gaussian law into the one of
-size a N with the same mean, so that their expectations have closed forms; those of counts are
-sums.
+are ``exp(-(a - 1) D / 2)``. They turn a Gaussian, gamma or inverse Gaussian distribution into
+the one of size a N with the same mean, so that their expectations have closed forms; those of
+counts are sums.
 """
 
 from __future__ import annotations

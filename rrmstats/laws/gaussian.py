@@ -212,7 +212,7 @@ class Rows:
         return is_singular(values, scatter) or bool(values[0] < COLLAPSED * typical**2)
 
     def portions(self, count: int) -> list[np.ndarray]:
-        """Return the places of so many mixtures in portions that a processor's cache can hold."""
+        """Return the places of `count` mixtures in portions that a processor's cache can hold."""
         parts = -(-count * self.data.size // CACHE)
         return np.array_split(np.arange(count), max(min(parts, count), 1))
 

@@ -164,7 +164,7 @@ def _outer(slopes: Array) -> Array:
 
 
 class Value(NamedTuple):
-    """A law at some parameters, or at b of them: then all shapes have b in front.
+    """A distribution at some parameters, or at b of them: then all shapes have b in front.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class Value(NamedTuple):
     mirrored: Array
 
     def at(self, places: int | np.ndarray) -> Value:
-        """Return the law at one of the parameters, or at some."""
+        """Return the distribution at one of the parameters, or at some."""
         return Value(*(part[places] for part in self))
 
 
@@ -227,7 +227,7 @@ class LabelFit:
 
     @cached_property
     def fixed(self) -> Value:
-        """The law, its derivatives as if flips did not move with the coefficients.
+        """The distribution, its derivatives as if flips did not move with the coefficients.
 
         A steep threshold lies among few rows, and what they tell would make coefficients look
         better known than they are.

@@ -233,7 +233,7 @@ class OftenFlipped(BadLaw):
 
 @dataclass(frozen=True, eq=False)
 class AnyShare(BadLaw):
-    """Counts of successes without predictors: beta-binomial, with the shapes of its beta law."""
+    """Counts of successes without predictors: beta-binomial, with its beta shapes."""
 
     bounds = (np.full(2, SHAPES[0]), np.full(2, SHAPES[1]))
 
@@ -257,7 +257,7 @@ def _results(seen: Responses) -> Array:
 
 
 def log_beta_binomial(seen: Responses, shapes: Array) -> Array:
-    """Return the log-probabilities of successes, at the shapes (2, ...) of a beta law."""
+    """Return the log-probabilities of successes, at the shapes (2, ...) of a beta distribution."""
     y, rest = _results(seen)
     choices = gammaln(seen.trials + 1.0) - gammaln(y + 1.0) - gammaln(rest + 1.0)
     return choices + betaln(y + shapes[0], rest + shapes[1]) - betaln(*shapes)

@@ -635,7 +635,7 @@ class ComponentsProblem(SubspaceProblem):
 def joined(
     plane: Explained, inner: CovarianceEstimate, prob_bad: Array, share: float
 ) -> Explained:
-    """Return what is told of rows that are bad off the subspace or within it."""
+    """Return the explanation of rows that are bad off the subspace or within it."""
     told = plane
     within = inner.explained if isinstance(inner, ExplainedCovariance) else None
     if plane.chosen.bad is Bad.NONE and within is not None and within.chosen.bad is not Bad.NONE:

@@ -424,15 +424,15 @@ def precision_order(order: float, eps_bar: float, eps_hat: float, dim: float) ->
     """Return the order that tells how precise a first step is.
 
     Clean data have that of the budget, and bad rows, which use the budget up, bring it down to
-    one; but so do good rows that a small sample gives up for the sake of a closer fit. The
-    contamination estimated afterwards tells the two apart.
+    one; but so do good rows that a small sample leaves out for the sake of a closer fit. The
+    share of bad rows, estimated afterwards, tells the two apart.
 
     Parameters
     ----------
     order : float
         That which lambda implies.
     eps_bar, eps_hat : float
-        Bound on the contamination, and its estimate.
+        Bound on the share of bad rows, and its estimate.
     dim : float
     """
     left = 1 - min(eps_hat / eps_bar, 1.0) if eps_bar else 0.0
@@ -864,7 +864,7 @@ class CovarianceEstimate(Estimate):
     tied: np.ndarray | None = None
 
     def only_explanation(self) -> Explained:
-        """Return what is told where no row can be bad, or rows lie on a hyperplane."""
+        """Return the explanation where no row can be bad, or rows lie on a hyperplane."""
         problem, bad = self.problem, 0.0 * self.solution.weights
         if self.plane is not None:
             bad = 1.0 * (problem.least_axis(self.solution.theta)[0] > ON_PLANE)

@@ -262,8 +262,8 @@ class GeneralizedProblem(DevianceProblem):
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its parameters and dispersion consistent.
 
-        Weights narrow Gaussian, gamma and inverse Gaussian laws, which keep their means; they
-        move those of counts. Those of Tweedie laws, nearly gamma, stay as they are.
+        Weights narrow Gaussian, gamma and inverse Gaussian distributions, which keep their means;
+        they move those of counts. Those of Tweedie distributions, nearly gamma, stay as they are.
         """
         assert isinstance(estimate, GeneralizedEstimate)
         if estimate.exact or estimate.boundary or not rates.any():
@@ -322,7 +322,7 @@ class GeneralizedProblem(DevianceProblem):
 
 @dataclass(frozen=True, eq=False)
 class CountsLaw:
-    """The law of the responses of a family of counts.
+    """The distribution of the responses of a family of counts.
 
     Attributes
     ----------

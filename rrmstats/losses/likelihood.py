@@ -95,7 +95,7 @@ class LikelihoodProblem(NumericalProblem):
 
     @property
     def corrected(self) -> bool:
-        """Whether the law of the responses is known, so that estimates are consistent."""
+        """Whether the distribution of the responses is known, so that estimates are consistent."""
         return self.likelihood.law is not None
 
     def hessian(self, theta: Array, weights: Array) -> Array:
@@ -158,7 +158,7 @@ class LikelihoodProblem(NumericalProblem):
         return LawSample(self.likelihood, setting, self.unit)
 
     def consistent(self, solution: Solution, setting: Setting) -> LikelihoodEstimate:
-        """Return the estimate of the first step, corrected where the law is known."""
+        """Return the estimate of the first step, corrected where the distribution is known."""
         found = with_infinite_losses(solution)
         if not self.corrected:
             return self._estimate(found, setting, None, solution.theta)
@@ -259,7 +259,7 @@ class LikelihoodProblem(NumericalProblem):
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
-        """Return an estimate under weights of groups, corrected where the law is known."""
+        """Return an estimate under weights of groups, corrected if the distribution is known."""
         assert isinstance(estimate, LikelihoodEstimate)
         if not self.corrected or not rates.any():
             return super().untilted(estimate, rates)
@@ -297,7 +297,7 @@ class LikelihoodEstimate(Estimate):
     Attributes
     ----------
     rows : LawRows or None
-        The rows at `params`; None where the law of the responses is not known.
+        The rows at `params`; None where the distribution of the responses is not known.
     moves : Moves or None
         Influence functions of a second step.
     """
@@ -351,7 +351,7 @@ class LikelihoodEstimate(Estimate):
         )
 
     def tail(self) -> Array | None:
-        """Return the probability of a loss as large as each row's, (n,); None without a law."""
+        """Return the probability of a loss as large as each row's, (n,); None if unknown."""
         return None if self.rows is None else self.rows.tail()
 
 

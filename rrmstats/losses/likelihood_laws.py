@@ -1,4 +1,4 @@
-"""What a likelihood is made of: functions of its parameters, and the law of its responses.
+"""What a likelihood is made of: functions of its parameters, the distribution of its responses.
 
 Where a likelihood has a closed form, a kernel has the log-density of a response as a function of
 few predictors, with its slopes. It knows nothing of parameters or designs: its predictors are
@@ -164,12 +164,12 @@ class GeneralizedPoissonKernel:
 
 @dataclass(frozen=True)
 class ZeroInflatedKernel:
-    """Counts some of which are zero whatever their law; the first predictor tells how many.
+    """Counts, some zero whatever their distribution; the first predictor tells how many.
 
     Attributes
     ----------
     main : CountKernel
-        The law of the other counts.
+        The distribution of the other counts.
     probit : bool
         Whether the share of added zeros is Gaussian in its predictor; logistic otherwise.
     """
@@ -385,7 +385,7 @@ def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:
 def counts_worth_a_term(
     mean: Array, variance: Array, log_pmf: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """Return counts that stand for all of a law, and the logarithms of for how many each.
+    """Return counts that stand for all of a distribution, and the logarithms of for how many each.
 
     The range grows until the probability of its end is FAINT.
     """
@@ -497,7 +497,7 @@ class PredictorLikelihood:
 
 
 class CountLaw(PredictorLikelihood):
-    """The law of counts, whose kernel is a `CountKernel`."""
+    """The distribution of counts, whose kernel is a `CountKernel`."""
 
     kernel: CountKernel
 
@@ -512,7 +512,7 @@ class CountLaw(PredictorLikelihood):
 
 
 class ShareLaw(PredictorLikelihood):
-    """The law of shares, whose kernel is a `BetaKernel`."""
+    """The distribution of shares, whose kernel is a `BetaKernel`."""
 
     def nodes(self, theta: Array) -> tuple[Array, Array]:
         """Return shares, and the logarithms of what their densities count."""
@@ -526,7 +526,7 @@ class ShareLaw(PredictorLikelihood):
 
 
 class LabelLaw(PredictorLikelihood):
-    """The law of labels 0 and 1."""
+    """The distribution of labels 0 and 1."""
 
     def nodes(self, theta: Array) -> tuple[Array, Array]:
         """Return both labels, shape (2, 1), each of which counts once."""

@@ -375,7 +375,7 @@ def row_curvatures(
     """Return what each row is expected to add to the curvature at an order, shape (n,).
 
     The weight of a row with noise of variance v has the expectation ``(1 + (b - 1) v)^-0.5`` at
-    order b, its curvature ``(1 + (a - 1) v)^-1.5`` at order a. A corrupted row has no weight at
+    order b, its curvature ``(1 + (a - 1) v)^-1.5`` at order a. A bad row has no weight at
     either.
     """
     variances = noise.at(exog)

@@ -1,9 +1,9 @@
 """Rows under weights of an order, and fits at a fixed order.
 
 Weights ``w = exp(-(a - 1) l)`` of order a, with l the loss (half a deviance over the dispersion),
-tilt the law of good rows. The mean score under the tilted law, c = E(w u) / E(w), is known at each
-row, so that ``sum w (u - c) = 0`` is solved by the true parameters (Fisher consistency). Rows
-without weight play no part in it, wherever their predictors are.
+tilt the distribution of good rows. The mean score under the tilted distribution, c = E(w u) /
+E(w), is known at each row, so that ``sum w (u - c) = 0`` is solved by the true parameters (Fisher
+consistency). Rows without weight play no part in it, wherever their predictors are.
 
 `TiltedRows` are those of a generalized linear model, in memory or in blocks, whose expectations
 have closed forms or are interpolated. `LawRows` are those of any likelihood whose responses have a
@@ -229,7 +229,7 @@ class TiltedRows:
 
     @cached_property
     def center(self) -> Array:
-        """Mean score of a row under the tilted law, shape (n,)."""
+        """Mean score of a row under the tilted distribution, shape (n,)."""
         return self._per_response * self.moments.first / self.moments.mass
 
     @cached_property
@@ -239,7 +239,7 @@ class TiltedRows:
 
     @cached_property
     def spread(self) -> Array:
-        """Variance of a row's score under the tilted law, shape (n,)."""
+        """Variance of a row's score under the tilted distribution, shape (n,)."""
         second = self._per_response**2 * self.moments.second / self.moments.mass
         return np.maximum(second - self.center**2, 0.0)
 
@@ -624,13 +624,13 @@ class LawRows:
 
     @cached_property
     def center(self) -> Array:
-        """Mean score of each row under the tilted law, shape (n, k)."""
+        """Mean score of each row under the tilted distribution, shape (n, k)."""
         mass, first, _ = self.moments
         return first / mass[:, None]
 
     @cached_property
     def spread(self) -> Array:
-        """Covariance of a row's score under the tilted law, shape (n, k, k)."""
+        """Covariance of a row's score under the tilted distribution, shape (n, k, k)."""
         mass, _, second = self.moments
         return second / mass[:, None, None] - self.center[:, :, None] * self.center[:, None, :]
 
@@ -646,7 +646,7 @@ class LawRows:
 
     @property
     def tilted_likelihood(self) -> float:
-        """Weighted log-likelihood of the tilted law; the root of an anchor maximizes it."""
+        """Weighted tilted log-likelihood; the root of an anchor maximizes it."""
         used = (self.weights > 0) & (self.sample.mass > 0)
         mass = (self.sample.mass * self.weights)[used]
         gain = -self.losses[used] - np.log(self.moments[0][used])

@@ -89,20 +89,20 @@ FEW_ROWS = 3.0
 FLAT_DESIGN = 1e-8
 #: Methods of statsmodels' models that would ignore `eps_bar`, and what to use instead.
 LIKELIHOOD = (
-    "a likelihood counts corrupted rows like others; the losses are those of problem(), and "
+    "a likelihood counts bad rows like others; the losses are those of problem(), and "
     "results have cov_params() and compare()"
 )
 REFUSED = {
     **dict.fromkeys(("loglike", "loglikeobs", "loglike_mu"), LIKELIHOOD),
     **dict.fromkeys(("score", "score_obs", "score_factor"), LIKELIHOOD),
     **dict.fromkeys(("hessian", "hessian_factor", "information"), LIKELIHOOD),
-    "score_test": "a score test counts corrupted rows like others; use wald_test() of the results",
+    "score_test": "a score test counts bad rows like others; use wald_test() of the results",
     "fit_regularized": "it would ignore eps_bar; use fit()",
     "fit_constrained": "it would ignore eps_bar; use fit() and wald_test() of the results",
     "cov_params_func_l1": "it is part of fit_regularized(); use fit() and cov_params()",
-    "estimate_scale": "it counts corrupted rows like others; use scale of the results",
+    "estimate_scale": "it counts bad rows like others; use scale of the results",
     "estimate_tweedie_power": (
-        "it counts corrupted rows like others; fit with several var_power= and compare flags"
+        "it counts bad rows like others; fit with several var_power= and compare flags"
     ),
 }
 
@@ -122,7 +122,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
     (True, <RRMOLS: log_light ~ log_te, 47 observations, 2 parameters, eps_bar=0.2>)
     """
 
-    #: The bound on the corrupted fraction, or "auto".
+    #: The bound on the share of bad rows, or "auto".
     eps_bar: float | str
     eps_bar_max: float
     #: How an automatic bound was chosen; None for one that was given.
@@ -396,7 +396,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         progress: bool | None = None,
         efficiency: float | str | None = DEPRECATED,
     ) -> RRMPath:
-        """Fit the model at each of several bounds on the corrupted fraction.
+        """Fit the model at each of several bounds on the share of bad rows.
 
         Each fit is the global minimum, as `fit` finds it, at a fraction of the cost: minima are
         followed from one bound to the next, in both directions.
@@ -556,7 +556,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
 
     @property
     def incomparable(self) -> str:
-        """Why fits with different bounds cannot be told apart; empty where they can."""
+        """Why fits with different bounds cannot be compared; empty where they can."""
         return ""
 
     def _robust_fit(self, setting: Setting) -> Estimate:
@@ -721,13 +721,13 @@ def _refusal(name: str, reason: str) -> Callable[..., NoReturn]:
 
 
 def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
-    """Warn where a bound gives up a majority, or leaves few rows for the parameters."""
+    """Warn where a bound leaves out a majority, or leaves few rows for the parameters."""
     eps_bar, k = setting.eps_bar, min(problem.n_params, problem.subset_size)
     left = (1 - eps_bar) * setting.wnobs(problem.n_obs) / k
     if eps_bar > 0.5:
         warnings.warn(
-            f"eps_bar={eps_bar:g} lets the fit give up a majority of the rows: it may describe a "
-            "minority that agrees by chance. Use eps_bar <= 0.5",
+            f"eps_bar={eps_bar:g} lets the fit leave out a majority of the rows: it may describe "
+            "a minority that agrees by chance. Use eps_bar <= 0.5",
             ModelWarning,
             stacklevel=caller_level(),
         )

@@ -149,7 +149,7 @@ def refits(problem: Problem, eps_bar: float, counts: Array, theta: Array) -> Poi
     ----------
     problem : Problem
     eps_bar : float
-        Upper bound on the fraction of corrupted observations.
+        Upper bound on the share of bad rows.
     counts : ndarray, shape (b, n)
         How often each row counts in each sample.
     theta : ndarray, shape (k,)

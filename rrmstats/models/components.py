@@ -18,7 +18,7 @@ from rrmstats.results.components import RRMPCAResults, RRMPCAResultsWrapper, com
 
 
 class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
-    """Principal components when some of the rows may be wrong.
+    """Principal components when some of the rows may be bad.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : array_like, shape (n,), optional
-        Labels of clusters that may be corrupt as a whole: each group has one weight. In a formula
+        Labels of clusters that may be bad as a whole: each group has one weight. In a formula
         also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.

@@ -15,7 +15,7 @@ from rrmstats.results.covariance import RRMCovResults, RRMCovResultsWrapper
 
 
 class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
-    """Mean and covariance when some of the rows may be wrong.
+    """Mean and covariance when some of the rows may be bad.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : array_like, shape (n,), optional
-        Labels of clusters that may be corrupt as a whole: each group has one weight. In a formula
+        Labels of clusters that may be bad as a whole: each group has one weight. In a formula
         also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.

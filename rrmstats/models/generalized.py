@@ -43,7 +43,7 @@ from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
 
 
 class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
-    """Generalized linear model when some of the rows may be wrong.
+    """Generalized linear model when some of the rows may be bad.
 
     The loss of a row is half its unit deviance times its variance weight, over the dispersion
     where the family has one.
@@ -73,7 +73,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
         of successes the numbers of trials.
     groups : array_like, shape (n,), optional
-        Labels of groups of rows that are corrupted as a whole: each has one weight.
+        Labels of groups of rows that are bad as a whole: each has one weight.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
     persist : bool or "auto", optional
@@ -202,7 +202,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     @property
     def incomparable(self) -> str:
-        """Why fits with different bounds cannot be told apart; empty where they can."""
+        """Why fits with different bounds cannot be compared; empty where they can."""
         family = self.family
         if isinstance(family, families.Binomial) and not is_logit(family.link):
             labels = (self.endog == 0) | (self.endog == 1)
@@ -317,7 +317,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
 
 class RRMPoisson(RRMGLM):
-    """Poisson regression when some of the rows may be wrong: `RRMGLM` with a log link.
+    """Poisson regression when some of the rows may be bad: `RRMGLM` with a log link.
 
     Parameters
     ----------

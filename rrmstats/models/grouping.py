@@ -1,4 +1,4 @@
-"""Groups of rows: one weight per group, for clusters that are corrupt as a whole."""
+"""Groups of rows: one weight per group, for clusters that are bad as a whole."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class GroupedModel:
         return self.numbered_groups[0].sizes
 
     def _sampled_groups(self, rows: int, rng: np.random.Generator) -> np.ndarray | None:
-        """Return the rows of random groups, about so many; None without groups."""
+        """Return the rows of random groups, about `rows` of them; None without groups."""
         if self.numbered_groups is None or not self.weighs_groups:
             return None
         groups = self.numbered_groups[0]

@@ -68,7 +68,7 @@ def robustify(
         Largest log-likelihood that each row could have; known for statsmodels' models of counts,
         classes and shares.
     groups : array_like, shape (n,), optional
-        Labels of groups of rows that are corrupted as a whole: each has one weight.
+        Labels of groups of rows that are bad as a whole: each has one weight.
     eps_bar_max : float, optional
         Largest value that "auto" may choose.
 
@@ -99,7 +99,7 @@ def robustify(
 
 
 class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
-    """A statsmodels model with a likelihood per row, when some of the rows may be wrong.
+    """A statsmodels model with a likelihood per row, when some of the rows may be bad.
 
     The loss of a row is minus its log-likelihood, above the largest that it could have where that
     is known. See `rrmstats.robustify` for the parameters.
@@ -234,14 +234,14 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
 
     @cached_property
     def incomparable(self) -> str:
-        """Why fits with different bounds cannot be told apart; empty where they can."""
+        """Why fits with different bounds cannot be compared; empty where they can."""
         likelihood = self._problem_aside(self.start).likelihood
         labels = likelihood.classes and not likelihood.logistic
         if likelihood.law is not None and not labels:
             return ""
         return (
             f"it needs a second step, which {self.kind} does not have; that takes the "
-            "distribution of a response that is no label, get_distribution"
+            "distribution of a response that is not a label, get_distribution"
         )
 
     @same_signature(RRMModel.fit)
@@ -316,11 +316,11 @@ def check_likelihood(model: Any) -> None:
     if isinstance(model, PHReg):
         raise TypeError(
             "PHReg has a partial likelihood, in which each event is compared with all rows at "
-            "risk: it is no sum over rows, and a row cannot be weighted out of it"
+            "risk: it is not a sum over rows, and a row cannot be weighted out of it"
         )
     if isinstance(model, TimeSeriesModel):
         raise TypeError(
-            f"the likelihood of {name} in each row is given all earlier rows: a corrupted row "
+            f"the likelihood of {name} in each row is given all earlier rows: a bad row "
             "spoils those after it, and weights cannot leave it out"
         )
     if not (hasattr(model, "loglikeobs") and hasattr(model, "endog")):

@@ -1,7 +1,7 @@
 """Statsmodels' likelihood models as the losses know them: functions of one flat vector.
 
 Those whose likelihoods have closed forms, the largest log-likelihood that a response could have,
-and the laws of responses: `get_distribution`, or predicted classes.
+and the distributions of responses: `get_distribution`, or predicted classes.
 """
 
 from __future__ import annotations
@@ -626,7 +626,7 @@ def is_discrete(law: Any) -> bool:
 
 
 def law_of(model: Any, functions: ModelFunctions, theta: Array) -> Law | None:
-    """Return the law of the responses, where the model has one for each row.
+    """Return the distribution of the responses, where the model has one for each row.
 
     It must give the responses of the data the likelihood that the model gives them.
     """

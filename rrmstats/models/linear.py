@@ -28,7 +28,7 @@ from rrmstats.results.linear import RRMOLSResults, RRMOLSResultsWrapper
 
 
 class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
-    """Linear regression when some of the rows may be wrong.
+    """Linear regression when some of the rows may be bad.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : array_like, shape (n,), optional
-        Labels of clusters that may be corrupt as a whole: each group has one weight. In a formula
+        Labels of clusters that may be bad as a whole: each group has one weight. In a formula
         also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.

@@ -46,7 +46,7 @@ DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 
 
 class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], Logit):
-    """Logistic regression when some of the rows may be wrong.
+    """Logistic regression when some of the rows may be bad.
 
     Once misclassified rows have lost their weight, a hyperplane separates the others, and then
     the plain cross-entropy has no finite minimizer. The default loss therefore adds
@@ -74,7 +74,7 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : array_like, shape (n,), optional
-        Labels of clusters that may be corrupt as a whole: each group has one weight. In a formula
+        Labels of clusters that may be bad as a whole: each group has one weight. In a formula
         also the name of a column.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.

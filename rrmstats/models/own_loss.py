@@ -49,7 +49,7 @@ def custom(
     theta0 : array_like, shape (k,)
         Parameters to start from, with finite losses. A Series names them.
     eps_bar : float
-        Upper bound on the fraction of corrupted rows, in [0, 1).
+        Upper bound on the share of bad rows, in [0, 1).
     gradients : callable, optional
         ``gradients(theta)`` returns the gradient of each loss, shape (n, k); by default central
         differences.
@@ -67,7 +67,7 @@ def custom(
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
     groups : array_like, shape (n,), optional
-        Labels of groups of rows that are corrupted as a whole: each has one weight. They take
+        Labels of groups of rows that are bad as a whole: each has one weight. They take
         smooth losses.
 
     Returns
@@ -95,7 +95,7 @@ def robust_weights(
     losses : array_like, shape (n,)
         Losses of the rows; +inf has weight zero.
     eps_bar : float
-        Upper bound on the fraction of corrupted rows, in [0, 1).
+        Upper bound on the share of bad rows, in [0, 1).
     freq_weights : array_like, shape (n,), optional
         How often each row counts.
 
@@ -120,7 +120,7 @@ def robust_weights(
 
 
 class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
-    """A loss of your own, when some of the rows may be wrong.
+    """A loss of your own, when some of the rows may be bad.
 
     See `rrmstats.custom` for the parameters.
 
@@ -203,7 +203,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
 
     @property
     def incomparable(self) -> str:
-        """Why fits with different bounds cannot be told apart; empty where they can."""
+        """Why fits with different bounds cannot be compared; empty where they can."""
         return "it needs a second step, which a loss of your own does not have"
 
     def problem(self) -> NumericalProblem:

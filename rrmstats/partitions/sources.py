@@ -185,7 +185,7 @@ class ArrayLeaves:
             arrays = [np.asarray(values, dtype=float) for values in given]
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"a partition holds values that are no numbers ({error}); convert them, or use a "
+                f"a partition holds values that are not numbers ({error}); convert them, or use a "
                 "formula, which codes categories"
             ) from None
         kept = np.arange(len(arrays[0]))
@@ -242,7 +242,7 @@ def array_rows(
 
 
 def check_kinds(name: str, values: Any) -> None:
-    """Raise where a collection holds text, dates or other things that are no numbers."""
+    """Raise where a collection holds text, dates or other things that are not numbers."""
     framed = hasattr(values, "columns") and values.ndim == 2
     kinds = dict(values.dtypes) if framed else {name: values.dtype}
     bad = [str(column) for column, dtype in kinds.items() if not _may_be_numbers(dtype)]

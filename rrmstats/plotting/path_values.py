@@ -138,7 +138,7 @@ def flagged_that_stay(path: FittedPath) -> Flags:
 
 
 def most_suspicious(path: FittedPath, most: int) -> Rows:
-    """Return at most so many rows, those most likely bad somewhere, as positions.
+    """Return at most `most` rows, those most likely bad somewhere, as positions.
 
     In one step those of smallest weight. Rows that are flagged somewhere come before others, and
     rows that leave early before rows that leave late.

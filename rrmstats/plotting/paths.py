@@ -78,8 +78,8 @@ def plot_path(
 ) -> Figure:
     """Plot the fits along a grid of eps_bar.
 
-    Coefficients with their confidence intervals; the scale; the estimated contamination and the
-    share of flagged rows; and the probabilities of the rows to be bad, or of the groups of a
+    Coefficients with their confidence intervals; the scale; the estimated share of bad rows and
+    that of flagged rows; and the probabilities of the rows to be bad, or of the groups of a
     model that has groups; in one step their weights. Rows that leave at the same value are
     labeled once; rows that are never flagged are light gray. Of thousands of rows some are drawn,
     and the title says how many. Dashed vertical lines are the jumps, a solid one is the chosen
@@ -217,7 +217,7 @@ def draw_flagged_rows(ax: Axes, x: Array, values: Array, **style: Any) -> int:
 
 
 def some_lines(values: Array, most: int) -> Array:
-    """Return at most so many of some lines, shape (p, m), spread evenly over their ends."""
+    """Return at most `most` of some lines, shape (p, m), spread evenly over their ends."""
     if len(values) <= most:
         return values
     order = np.argsort(values[:, -1], kind="stable")

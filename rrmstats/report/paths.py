@@ -82,10 +82,10 @@ def write_path_report(
 ) -> Path:
     """Write the fits along a grid of eps_bar as one interactive HTML page.
 
-    Coefficients, how likely rows are bad (in one step their weights), residuals and
-    contamination, with the data of each row on hovering; clicking a row highlights it in every
-    panel. The file does not load anything else. Of more than 300 rows those most likely bad, or
-    of smallest weight, are drawn.
+    Coefficients, how likely rows are bad (in one step their weights), residuals and the
+    share of bad rows, with the data of each row on hovering; clicking a row highlights it in
+    every panel. The file does not load anything else. Of more than 300 rows those most likely
+    bad, or of smallest weight, are drawn.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
 
 
 def shown_rows(path: FittedPath, most: int = MOST_ROWS) -> list[ShownRow]:
-    """Return the rows to show in the order of the data: at most so many, flagged ones first."""
+    """Return the rows to show in the order of the data: at most `most`, flagged ones first."""
     rows = np.sort(most_suspicious(path, most))
     names, frame = row_names(path), row_data(path.model, len(path.model.endog))
     if path.unit == "group":

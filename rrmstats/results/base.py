@@ -130,7 +130,7 @@ class RRMResults(LikelihoodModelResults):
     first_step : results or None
         Results of the first step where these are of the second.
     eps_hat, eps_hat_se : float
-        Estimated fraction of bad rows, those of bad groups where rows come in groups, and its
+        Estimated share of bad rows, those of bad groups where rows come in groups, and its
         standard error; NaN where the model has no such estimate.
     prob_bad : ndarray, shape (n,)
         Probability of each row to be bad; that of its group, where rows come in groups. Only in
@@ -225,7 +225,7 @@ class RRMResults(LikelihoodModelResults):
 
     @property
     def llf(self) -> float:
-        """Refuse statsmodels' likelihood, which counts corrupted rows like others."""
+        """Refuse statsmodels' likelihood, which counts bad rows like others."""
         return float(self.__getattr__("llf"))
 
     def _repr_html_(self) -> str:
@@ -1093,13 +1093,12 @@ class RRMResults(LikelihoodModelResults):
             named = f" {found}: {shown}." if names else f" None is {found.lower()}."
         how = "is good or bad as a whole" if two else "has one weight, which its rows share"
         notes = [
-            f"Each of {count} groups {how}; eps_bar bounds the fraction of rows in bad groups."
-            f"{named}"
+            f"Each of {count} groups {how}; eps_bar bounds the share of rows in bad groups.{named}"
         ]
         if self._design_effect > 1:
             notes.append(
-                "The rows of a group depend on each other: where bad groups are told from good "
-                f"ones, a group counts as if it had 1 / {self._design_effect:.2g} of its rows."
+                "The rows of a group depend on each other: to tell bad groups from good ones, "
+                f"a group counts as if it had 1 / {self._design_effect:.2g} of its rows."
             )
         return notes
 

@@ -229,7 +229,7 @@ class RRMCovResults(MultivariateResults):
             names = np.array(self.model.variables)[self._tied]
             notes.append(
                 f"More than half of the values of {' and of '.join(names)} are the same. Such "
-                "variables have no density: bad rows were told from good ones by the others."
+                "variables have no density: the others tell bad rows from good ones."
             )
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)

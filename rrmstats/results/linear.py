@@ -426,7 +426,7 @@ class RRMOLSResults(RRMResults):
         -------
         statsmodels PredictionResults
             ``summary_frame()`` has means, their intervals, and prediction intervals for rows
-            that are not corrupted.
+            that are not bad.
 
         Examples
         --------

@@ -50,8 +50,8 @@ class RRMLogitResults(RRMResults):
         is: standard errors, tests and intervals are NaN, and `params` of the first step are
         `raw_params`.
     eps_hat, eps_hat_se : float
-        Estimated fraction of flipped labels and its standard error. In the first step a lower
-        bound: labels that are wrong where the model is in doubt cannot be told from right ones.
+        Estimated share of flipped labels and its standard error. In the first step a lower
+        bound: labels that are wrong where the model is in doubt look like right ones.
         NaN in a first step that identifies only the direction; 0 where `eps_bar` is 0.
 
     Examples

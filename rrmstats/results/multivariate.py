@@ -22,11 +22,11 @@ class MultivariateResults(RRMResults):
         raise NotImplementedError(self.model._no_response)
 
     def wald_test_terms(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: variables are no terms."""
+        """Refuse: variables are not terms."""
         raise NotImplementedError(f"there are no predictors to test; {WALD}")
 
     def t_test_pairwise(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: variables are no terms."""
+        """Refuse: variables are not terms."""
         raise NotImplementedError(f"there are no terms to compare; {WALD}")
 
     def compare(self, *args: object, **kwargs: object) -> NoReturn:

@@ -23,7 +23,7 @@ NOT_CORRECTED = (
     "so that parameters of scale come out too small."
 )
 # Quantiles of the losses from which their middle and spread are taken: up to half of the rows may
-# be corrupted.
+# be bad.
 LOWER, MIDDLE = 0.25, 0.5
 
 

@@ -28,9 +28,9 @@ from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
 
 
 class RRMPath:
-    """Fits of a model at each of several bounds on the corrupted fraction.
+    """Fits of a model at each of several bounds on the share of bad rows.
 
-    Where the model has groups, which share a weight, all that is told of rows is told of groups.
+    Where the model has groups, which share a weight, what is said of rows holds for groups.
 
     Attributes
     ----------

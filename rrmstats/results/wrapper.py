@@ -39,13 +39,13 @@ REASONS = {
         "which is Wald's test"
     ),
     "squares": (
-        "a sum of squares counts corrupted rows like others; see scale and rsquared, and test "
+        "a sum of squares counts bad rows like others; see scale and rsquared, and test "
         "terms with compare() or wald_test_terms() in place of anova_lm"
     ),
     "known_weights": (
         "it takes the weights as known; bse is robust already, see fit(cov_type=...)"
     ),
-    "empirical": "empirical likelihood counts corrupted rows like others; use conf_int()",
+    "empirical": "empirical likelihood counts bad rows like others; use conf_int()",
     "elsewhere": "see condition_number, wald_test, trace and the arguments of fit",
     "pseudo": (
         "llf is a pseudo-likelihood, without the distribution of a likelihood ratio; use "

@@ -27,7 +27,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
     Parameters
     ----------
     eps_bar : float or "auto", default="auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is maximum likelihood. "auto"
+        Upper bound on the share of bad rows, in [0, 1). 0 is maximum likelihood. "auto"
         chooses it from the data.
     steps : {1, 2}, default=2
         1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
@@ -67,7 +67,7 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
     outliers_ : ndarray of shape (n_samples,)
         Which rows have a label of probability less than 0.025.
     eps_hat_ : float
-        Estimated fraction of wrong labels; NaN where one step identifies only the direction of
+        Estimated share of wrong labels; NaN where one step identifies only the direction of
         the coefficients.
     eps_bar_ : float
         The bound of the fit, where "auto" has chosen it.

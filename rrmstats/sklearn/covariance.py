@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RRMCovariance(RobustFit, EmpiricalCovariance):
-    """Mean and covariance when some of the rows may be wrong; `rrmstats.RRMCov`.
+    """Mean and covariance when some of the rows may be bad; `rrmstats.RRMCov`.
 
     It has the interface of `sklearn.covariance.MinCovDet`, `error_norm`, `get_precision` and
     `score` among it.
@@ -30,7 +30,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
     Parameters
     ----------
     eps_bar : float or "auto", default="auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical estimate.
+        Upper bound on the share of bad rows, in [0, 1). 0 is the classical estimate.
         "auto" chooses it from the data.
     steps : {1, 2}, default=2
         1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
@@ -57,13 +57,13 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
     precision_ : ndarray of shape (n_features, n_features)
         Inverse of the covariance, or its pseudo-inverse; None without `store_precision`.
     support_ : ndarray of shape (n_samples,)
-        Which rows are no outliers. Rows of weight zero are told by their distance alone.
+        Which rows are not outliers. Rows of weight zero are judged by their distance alone.
     dist_ : ndarray of shape (n_samples,)
         Squared Mahalanobis distances of the rows.
     weights_ : ndarray of shape (n_samples,)
         Weights of the rows; they sum to one.
     eps_hat_ : float
-        Estimated fraction of corrupted rows.
+        Estimated share of bad rows.
     eps_bar_ : float
         The bound of the fit, where "auto" has chosen it.
     results_ : rrmstats.results.RRMCovResults
@@ -206,7 +206,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
     ) -> float:
         """Return the mean Gaussian log-likelihood of data, under the mean and covariance fitted.
 
-        Corrupted rows count in it like others, and one of them can outweigh all good rows.
+        Bad rows count in it like others, and one of them can outweigh all good rows.
 
         Parameters
         ----------

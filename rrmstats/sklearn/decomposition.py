@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class RRMDecomposition(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustFit, BaseEstimator
 ):
-    """Principal components when some of the rows may be wrong; `rrmstats.RRMPCA`.
+    """Principal components when some of the rows may be bad; `rrmstats.RRMPCA`.
 
     It has the interface of `sklearn.decomposition.PCA`, with its likelihood (Tipping and Bishop,
     1999) of good rows: what components explain, and spherical noise. Where `eps_bar` is 0 its
@@ -44,7 +44,7 @@ class RRMDecomposition(
         than the dimensions that the rows span. These are `n_features`, or fewer where the
         different rows that `eps_bar` leaves are no more than the features.
     eps_bar : float or "auto", default="auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is the classical analysis.
+        Upper bound on the share of bad rows, in [0, 1). 0 is the classical analysis.
         "auto" chooses it from the data.
     steps : {1, 2}, default=2
         1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
@@ -88,7 +88,7 @@ class RRMDecomposition(
     outliers_ : ndarray of shape (n_samples,)
         Which rows are far from the subspace, or far out in it. Of clean rows one in forty is.
     eps_hat_ : float
-        Estimated fraction of corrupted rows.
+        Estimated share of bad rows.
     eps_bar_ : float
         The bound of the fit, where "auto" has chosen it.
     results_ : rrmstats.results.RRMPCAResults
@@ -333,7 +333,7 @@ class RRMDecomposition(
     def score(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the mean Gaussian log-likelihood of rows.
 
-        Corrupted rows count in it like others, and one of them can outweigh all good rows.
+        Bad rows count in it like others, and one of them can outweigh all good rows.
 
         Parameters
         ----------

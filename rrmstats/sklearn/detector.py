@@ -37,11 +37,11 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
     Parameters
     ----------
     contamination : "auto" or float, default="auto"
-        Fraction of the rows of `fit` to flag, in (0, 0.5]. "auto" lets the fit tell: with the
+        Share of the rows of `fit` to flag, in (0, 0.5]. "auto" lets the fit tell: with the
         share ``1 - eps_hat_`` of the rows being clean and Gaussian, as many are flagged as leave
         at most one clean row expected in twenty that are, and the farthest row in any case.
     eps_bar : float or "auto", default="auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). "auto" chooses it from the data.
+        Upper bound on the share of bad rows, in [0, 1). "auto" chooses it from the data.
     steps : {1, 2}, default=2
         1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
         rows from there.

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
-    """Linear regression when some of the rows may be wrong; `rrmstats.RRMOLS`.
+    """Linear regression when some of the rows may be bad; `rrmstats.RRMOLS`.
 
     Parameters
     ----------
     eps_bar : float or "auto", default="auto"
-        Upper bound on the fraction of corrupted rows, in [0, 1). 0 is least squares. "auto"
+        Upper bound on the share of bad rows, in [0, 1). 0 is least squares. "auto"
         chooses it from the data.
     steps : {1, 2}, default=2
         1 for the estimate of least risk, the paper's; 2 fits the paper's model of good and bad
@@ -56,7 +56,7 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
     outliers_ : ndarray of shape (n_samples,)
         Which rows have residuals that of clean rows one in forty has.
     eps_hat_ : float
-        Estimated fraction of corrupted rows.
+        Estimated share of bad rows.
     eps_bar_ : float
         The bound of the fit, where "auto" has chosen it.
     results_ : rrmstats.results.RRMOLSResults

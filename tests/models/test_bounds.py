@@ -224,7 +224,7 @@ def test_large_data_are_sampled(monkeypatch):
 
 def test_a_majority_and_few_rows_warn():
     endog, exog = one_sided_outliers(np.random.default_rng(0), 100)
-    with pytest.warns(ModelWarning, match="eps_bar=0.6 lets the fit give up a majority"):
+    with pytest.warns(ModelWarning, match="eps_bar=0.6 lets the fit leave out a majority"):
         RRMOLS(endog, exog, 0.6).fit(steps=1)
     with pytest.warns(ModelWarning, match=r"nobs / k = 2.5 rows per parameter \(k = 4\)"):
         RRMOLS(endog[:20], np.c_[exog[:20], exog[20:40]][:, [0, 1, 2, 4]], 0.5).fit(steps=1)

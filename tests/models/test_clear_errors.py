@@ -61,7 +61,7 @@ def test_own_losses_are_in_memory(call):
         ),
         (
             lambda: RRMCov(da.from_array(np.c_[TEXT, TEXT].astype(object), chunks=30), 0.1),
-            r"values that are no numbers \(could not convert .*; convert them, or use a formula",
+            r"values that are not numbers \(could not convert .*; convert them, or use a formula",
         ),
         (
             lambda: RRMOLS(CHUNKED[:80], DESIGN, 0.1),

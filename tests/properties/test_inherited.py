@@ -149,7 +149,7 @@ def test_methods_of_results_that_cannot_work(name, method, message):
 @pytest.mark.parametrize("method", ["loglike", "score", "hessian", "information"])
 def test_likelihoods_of_all_rows_are_refused(name, method):
     model = BUILDERS[name]()
-    message = rf"{type(model).__name__} has no {method}\(\): .* counts corrupted rows like others"
+    message = rf"{type(model).__name__} has no {method}\(\): .* counts bad rows like others"
     with pytest.raises(NotImplementedError, match=message):
         getattr(model, method)(np.zeros(3))
 
