@@ -31,8 +31,8 @@ SEARCHES = [
     "rrmstats.losses.generalized.explained_labels",
     "rrmstats.core.search.minimize",
 ]
-# They write, remove or rebuild, and read nothing.
-CHANGING = {"remove_data", "save", "load", "initialize"}
+# They write, remove, rebuild or fit at other bounds, and read nothing.
+CHANGING = {"remove_data", "save", "load", "initialize", "path"}
 # statsmodels defines them for all its results.
 OF_GROUPS = {"group_weights", "group_table", "outlier_groups"}
 OF_PREDICTORS = {"predict", "wald_test_terms", "compare", "t_test_pairwise"}
