@@ -251,10 +251,9 @@ QUOTED = [
     ("coverage", LABELS.format("extremes", 0.05, "one"), "| 0.090 |", "coverage was 0.090"),
     ("coverage", LABELS.format("extremes", 0.2, "one"), "| 0.930 |", "0.930 in one step"),
     ("coverage", LABELS.format("extremes", 0.2, "two"), "| 0.780 |", "0.780 in two"),
-    ("coverage", "| OLS | changing noise | sandwich | 1000 | 0.4 | two |", "| 0.44 |", "is 0.44"),
     ("likelihoods", "| second | 5 % |", "| 0.88 | 1.22 |", "1.22 against 0.88"),
     ("minimum", "| RRMCov, near cluster |", "| 5.51 |", "5.51 times"),
-    ("minimum", "| RRMCov, far cluster |", "| 1.14 |", "1.14\ntimes"),
+    ("minimum", "| RRMCov, far cluster |", "| 1.14 |", "is 1.14 times"),
     ("minimum", "| RRMLogit, one predictor |", "| 3.21 |", "3.21 times"),
 ]
 
