@@ -46,8 +46,6 @@ from rrmstats.losses.matrices import (
 
 # Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1.
 NEWTON_MAX = 20
-# Standard deviations below this part of the largest are taken to be so large.
-LEAST_ROOT = 1e-6
 # Degrees of freedom that an estimate has, however few its rows.
 LEAST_FREEDOM = 6.0
 #: A location (1, d), or none (0, d) where it is known to be zero, and a scatter (d, d).
@@ -706,8 +704,12 @@ class CovarianceProblem(ScatterProblem):
             return replace(first, first=first, explained=first.only_explanation())
         tied = tied_columns(self.data, setting.counts(self.n_obs))
         if tied.any() and not tied.all():
-            return self._explained_without(tied, first, replace(setting, eps_bar=eps_bar))
+            part = self.data[:, ~tied]
+            return self._explained_by(part, first, replace(setting, eps_bar=eps_bar), tied)
         if first.plane is not None:
+            part = self._within_planes(setting)
+            if 0 < part.shape[1] < self.dim:
+                return self._explained_by(part, first, replace(setting, eps_bar=eps_bar))
             return replace(first, first=first, explained=first.only_explanation())
         rows = explained_gaussian(
             self,
@@ -732,15 +734,29 @@ class CovarianceProblem(ScatterProblem):
             rows=rows,
         )
 
-    def _explained_without(
-        self, tied: np.ndarray, first: CovarianceEstimate, setting: Setting
-    ) -> CovarianceEstimate:
-        """Return the second step where some columns, shape (d,), do not tell bad rows from good.
+    def _within_planes(self, setting: Setting) -> Array:
+        """Return the rows along the axes on which they differ, shape (n, r).
 
-        On each of these more than half of the rows lie in one hyperplane, where densities have no
-        bound. Their moments are those of the rows that the other columns tell to be good.
+        They have no density where all of them lie on a hyperplane; along its axes they have.
         """
-        part = take_steps(CovarianceProblem(self.data[:, ~tied], self.demean), setting)
+        location, scatter = self.central(self.moments(setting.spread(self.n_obs)))
+        along = (self.data - location) @ np.linalg.eigh(scatter)[1]
+        return along[:, np.asarray(np.abs(along).max(axis=0) > ON_PLANE)]
+
+    def _explained_by(
+        self,
+        values: Array,
+        first: CovarianceEstimate,
+        setting: Setting,
+        tied: np.ndarray | None = None,
+    ) -> CovarianceEstimate:
+        """Return the second step where only some values of the rows, (n, r), have a density.
+
+        On columns that are tied, (d,), more than half of the rows lie in one hyperplane, where
+        densities have no bound. The moments of all columns are those of the rows that the values
+        tell to be good.
+        """
+        part = take_steps(CovarianceProblem(values, self.demean), setting)
         assert isinstance(part, CovarianceEstimate)
         first = replace(first, setting=setting)
         made: type[CovarianceEstimate] = CovarianceEstimate

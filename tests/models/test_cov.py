@@ -242,3 +242,19 @@ def test_start_params_are_those_of_a_fit():
     again = model.fit(n_starts=0, start_params=res.params, steps=1)
     assert again.n_iter <= 1
     assert_allclose(again.params, res.params, rtol=1e-8)
+
+
+@pytest.mark.parametrize("eps_bar", ["auto", 0.3])
+@pytest.mark.parametrize("column", [lambda a, b: 1.0 + 0 * a, lambda a, b: a - 2 * b])
+def test_bad_rows_within_a_hyperplane(eps_bar, column):
+    """All rows lie on it, so that the bad ones are told by where they lie within it."""
+    data = np.random.default_rng(3).standard_normal((100, 2))
+    data[:10] += 9
+    more = np.c_[data, column(*data.T)]
+    res, alone = RRMCov(more, eps_bar).fit(), RRMCov(data, eps_bar).fit()
+    assert res.singular
+    assert res.explanation == alone.explanation == "cluster"
+    np.testing.assert_array_equal(np.flatnonzero(res.outliers()), np.arange(10))
+    assert_allclose(res.eps_hat, alone.eps_hat, rtol=1e-6)
+    assert_allclose(res.cov[:2, :2], alone.cov, rtol=1e-6)
+    assert "10 of 100 (10 %, se 3 %)" in str(res.summary())
