@@ -581,6 +581,8 @@ def middle(
     kept /= kept.sum()
     location = kept @ data * rows.n_coef
     scatter = (kept[:, None] * (data - location)).T @ (data - location)
+    if not scatter.any():
+        return None
     try:
         square = rows.squares((data - location)[None], scatter[None])[0]
     except np.linalg.LinAlgError:

@@ -258,3 +258,8 @@ def test_bad_rows_within_a_hyperplane(eps_bar, column):
     assert_allclose(res.eps_hat, alone.eps_hat, rtol=1e-6)
     assert_allclose(res.cov[:2, :2], alone.cov, rtol=1e-6)
     assert "10 of 100 (10 %, se 3 %)" in str(res.summary())
+
+
+def test_half_of_the_rows_have_the_same_value():
+    res = RRMCov(np.repeat([0.0, 1.0], 4)[:, None], 0.1).fit()
+    assert_allclose(res.params, [0.5, 0.25])
