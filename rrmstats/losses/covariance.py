@@ -16,7 +16,7 @@ from rrmstats.core.block_array import aligned, in_blocks, row_map, row_sums, tak
 from rrmstats.core.consistency import order_efficiency, second_moment_ratio, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import EstimableProblem, Estimate, Untilted
-from rrmstats.core.explanations import Explained, without_comparison
+from rrmstats.core.explanations import Explained, of_groups, without_comparison
 from rrmstats.core.frames import median_of, sign_frame, typical_spread
 from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import minimum_influence
@@ -650,7 +650,7 @@ class CovarianceProblem(ScatterProblem):
         plane = self.hyperplane(solution)
         location, scatter = self.split(solution.theta)
         order, eps_hat, error = 1 / second_moment_ratio(setting.eps_bar, self.dim), 0.0, 0.0
-        if plane is not None:
+        if plane is not None and setting.eps_bar > 0:
             eps_hat, error = self._off_share(solution, setting)
         elif setting.eps_bar > 0:
             order = tilted_order(solution.lambda_, setting.eps_bar, self.dim)
@@ -886,7 +886,7 @@ class CovarianceEstimate(Estimate):
         problem, bad = self.problem, 0.0 * self.solution.weights
         if self.plane is not None:
             bad = 1.0 * (problem.least_axis(self.solution.theta)[0] > ON_PLANE)
-        return without_comparison(bad, self.eps_hat)
+        return without_comparison(of_groups(bad, self.setting.groups), self.eps_hat)
 
     @property
     def cov(self) -> Array:

@@ -263,3 +263,19 @@ def test_bad_rows_within_a_hyperplane(eps_bar, column):
 def test_half_of_the_rows_have_the_same_value():
     res = RRMCov(np.repeat([0.0, 1.0], 4)[:, None], 0.1).fit()
     assert_allclose(res.params, [0.5, 0.25])
+
+
+@pytest.mark.parametrize("eps_bar", ["auto", 0.2, 0.0])
+def test_groups_on_a_hyperplane(eps_bar):
+    rng = np.random.default_rng(0)
+    dummies = np.c_[rng.random((40, 2)) < 0.5, np.ones(40)].astype(float)
+    res = RRMCov(dummies, eps_bar, groups=np.arange(40) // 4).fit()
+    assert res.singular
+    assert len(res.group_table(None)) == 10
+    assert "The covariance is singular" in str(res.summary())
+
+
+def test_no_row_of_a_singular_covariance_may_be_bad_without_a_bound():
+    res = RRMCov(np.c_[np.arange(5.0), np.ones(5)], 0.0).fit()
+    assert res.eps_hat == 0
+    assert "0 of 5" in str(res.summary())
