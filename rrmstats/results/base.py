@@ -917,7 +917,8 @@ class RRMResults(LikelihoodModelResults):
         free = getattr(self, "df_resid_inference", self.df_resid) if self.use_t else np.inf
         sure, there_sure = (np.abs(z) > t.ppf(1 - 0.5 * SIGNIFICANT, free) for z in (own, there))
         opposite = (np.sign(own) != np.sign(there)) & (sure | there_sure)
-        changed = opposite | ((sure != there_sure) & (np.abs(own - there) > 1))
+        with np.errstate(invalid="ignore"):  # exact fits have infinite ones
+            changed = opposite | ((sure != there_sure) & (np.abs(own - there) > 1))
         return [
             f"{self.model.data.param_names[i]} ({found[i]:.3g}"
             + (")" if errors is None else f", se {errors[i]:.2g})")
