@@ -90,6 +90,12 @@ class GroupedEstimate(Estimate):
         """Return the influence functions of `params`, one per group, shape (g, k)."""
         return self._of_rows(self.row_estimate.influence())
 
+    def departures(self, other: Estimate) -> Array:
+        """Return how far off another estimate is in standard errors, NaN where there are none."""
+        if getattr(self.row_estimate, "plane", None) is not None:  # of a singular covariance
+            return np.full(len(self.params), np.nan)
+        return super().departures(other)
+
     def deletion_influence(self) -> Array:
         """Return the influence functions of the rows of a regression, shape (n, k).
 

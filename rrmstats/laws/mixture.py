@@ -377,7 +377,8 @@ class Mixture:
 
         full = len(parts) > 0 and excess(0.0) > 0
         if full:
-            shift = float(brentq(excess, 0.0, 2.0 * FARTHEST))
+            most = FARTHEST + max(FARTHEST, float(odds.max()))  # slopes may take odds further
+            shift = float(brentq(excess, 0.0, most))
             for part in parts:  # views of all parameters
                 part.odds[0] -= shift
         return self if full == self.full else replace(self, full=full), own

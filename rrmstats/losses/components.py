@@ -101,7 +101,10 @@ class SubspaceProblem(MomentProblem):
         super().__init__(data, demean)
         self.q, self.n_params = q, q + demean
         unit = 4 * (self.dim + 4) * np.finfo(float).eps
-        self._noise = unit**2 * np.einsum("nd,nd->n", data, data)
+        squares = np.einsum("nd,nd->n", data, data)
+        # The subspace is rounded as rows of usual size are, also where a row is near its point.
+        usual = 0.0 if self.blocks is not None else float(np.median(squares))
+        self._noise = unit**2 * (squares + usual)
 
     def split(self, theta: Array) -> tuple[Array, Array]:
         """Return the point (..., d) and the basis (..., d, q)."""

@@ -16,7 +16,7 @@ from rrmstats.core.block_array import aligned, in_blocks, row_map, row_sums, tak
 from rrmstats.core.consistency import order_efficiency, second_moment_ratio, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import EstimableProblem, Estimate, Untilted
-from rrmstats.core.explanations import Explained, without_comparison
+from rrmstats.core.explanations import Explained, of_groups, without_comparison
 from rrmstats.core.frames import median_of, sign_frame, typical_spread
 from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import minimum_influence
@@ -46,8 +46,6 @@ from rrmstats.losses.matrices import (
 
 # Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1.
 NEWTON_MAX = 20
-# Standard deviations below this part of the largest are taken to be so large.
-LEAST_ROOT = 1e-6
 # Degrees of freedom that an estimate has, however few its rows.
 LEAST_FREEDOM = 6.0
 #: A location (1, d), or none (0, d) where it is known to be zero, and a scatter (d, d).
@@ -583,6 +581,8 @@ def middle(
     kept /= kept.sum()
     location = kept @ data * rows.n_coef
     scatter = (kept[:, None] * (data - location)).T @ (data - location)
+    if not scatter.any():
+        return None
     try:
         square = rows.squares((data - location)[None], scatter[None])[0]
     except np.linalg.LinAlgError:
@@ -650,7 +650,7 @@ class CovarianceProblem(ScatterProblem):
         plane = self.hyperplane(solution)
         location, scatter = self.split(solution.theta)
         order, eps_hat, error = 1 / second_moment_ratio(setting.eps_bar, self.dim), 0.0, 0.0
-        if plane is not None:
+        if plane is not None and setting.eps_bar > 0:
             eps_hat, error = self._off_share(solution, setting)
         elif setting.eps_bar > 0:
             order = tilted_order(solution.lambda_, setting.eps_bar, self.dim)
@@ -706,8 +706,12 @@ class CovarianceProblem(ScatterProblem):
             return replace(first, first=first, explained=first.only_explanation())
         tied = tied_columns(self.data, setting.counts(self.n_obs))
         if tied.any() and not tied.all():
-            return self._explained_without(tied, first, replace(setting, eps_bar=eps_bar))
+            part = self.data[:, ~tied]
+            return self._explained_by(part, first, replace(setting, eps_bar=eps_bar), tied)
         if first.plane is not None:
+            part = self._within_planes(setting)
+            if 0 < part.shape[1] < self.dim:
+                return self._explained_by(part, first, replace(setting, eps_bar=eps_bar))
             return replace(first, first=first, explained=first.only_explanation())
         rows = explained_gaussian(
             self,
@@ -732,15 +736,29 @@ class CovarianceProblem(ScatterProblem):
             rows=rows,
         )
 
-    def _explained_without(
-        self, tied: np.ndarray, first: CovarianceEstimate, setting: Setting
-    ) -> CovarianceEstimate:
-        """Return the second step where some columns, shape (d,), do not tell bad rows from good.
+    def _within_planes(self, setting: Setting) -> Array:
+        """Return the rows along the axes on which they differ, shape (n, r).
 
-        On each of these more than half of the rows lie in one hyperplane, where densities have no
-        bound. Their moments are those of the rows that the other columns tell to be good.
+        They have no density where all of them lie on a hyperplane; along its axes they have.
         """
-        part = take_steps(CovarianceProblem(self.data[:, ~tied], self.demean), setting)
+        location, scatter = self.central(self.moments(setting.spread(self.n_obs)))
+        along = (self.data - location) @ np.linalg.eigh(scatter)[1]
+        return along[:, np.asarray(np.abs(along).max(axis=0) > ON_PLANE)]
+
+    def _explained_by(
+        self,
+        values: Array,
+        first: CovarianceEstimate,
+        setting: Setting,
+        tied: np.ndarray | None = None,
+    ) -> CovarianceEstimate:
+        """Return the second step where only some values of the rows, (n, r), have a density.
+
+        On columns that are tied, (d,), more than half of the rows lie in one hyperplane, where
+        densities have no bound. The moments of all columns are those of the rows that the values
+        tell to be good.
+        """
+        part = take_steps(CovarianceProblem(values, self.demean), setting)
         assert isinstance(part, CovarianceEstimate)
         first = replace(first, setting=setting)
         made: type[CovarianceEstimate] = CovarianceEstimate
@@ -868,7 +886,7 @@ class CovarianceEstimate(Estimate):
         problem, bad = self.problem, 0.0 * self.solution.weights
         if self.plane is not None:
             bad = 1.0 * (problem.least_axis(self.solution.theta)[0] > ON_PLANE)
-        return without_comparison(bad, self.eps_hat)
+        return without_comparison(of_groups(bad, self.setting.groups), self.eps_hat)
 
     @property
     def cov(self) -> Array:

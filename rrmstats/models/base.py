@@ -469,9 +469,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             stacklevel=caller_level(),
         )
 
-    def results_of(
-        self, estimate: Estimate, inference: Inference, stability: Stability | None = None
-    ) -> ResultsT:
+    def results_of(self, estimate: Estimate, inference: Inference) -> ResultsT:
         """Return results that hold all they need: they never search or fit.
 
         Examples
@@ -486,18 +484,13 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         """
         first_step = None
         if estimate.first is not None:
-            first_step = self._wrapped(estimate.first, inference.of_first_step(), None, None)
-        return self._wrapped(estimate, inference, first_step, stability)
+            first_step = self._wrapped(estimate.first, inference.of_first_step(), None)
+        return self._wrapped(estimate, inference, first_step)
 
     def _wrapped(
-        self,
-        estimate: Estimate,
-        inference: Inference,
-        first_step: ResultsT | None,
-        stability: Stability | None,
+        self, estimate: Estimate, inference: Inference, first_step: ResultsT | None
     ) -> ResultsT:
         results = self._results_class(self, estimate, inference, first_step)
-        results.stability = stability or results.stability
         if self._in_partitions:  # partitions may be gone when errors are read
             _ = results.cov_params_default
         # A wrapper has the attributes of the results, with the labels of the data.

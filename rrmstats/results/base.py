@@ -911,11 +911,14 @@ class RRMResults(LikelihoodModelResults):
         if found is None:
             return []
         errors = self._estimate.errors_of(other, self._inference.dependence)
-        own, there = self.tvalues, found / (np.asarray(self.bse) if errors is None else errors)
+        own = self.tvalues
+        with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no errors
+            there = found / (np.asarray(self.bse) if errors is None else errors)
         free = getattr(self, "df_resid_inference", self.df_resid) if self.use_t else np.inf
         sure, there_sure = (np.abs(z) > t.ppf(1 - 0.5 * SIGNIFICANT, free) for z in (own, there))
         opposite = (np.sign(own) != np.sign(there)) & (sure | there_sure)
-        changed = opposite | ((sure != there_sure) & (np.abs(own - there) > 1))
+        with np.errstate(invalid="ignore"):  # exact fits have infinite ones
+            changed = opposite | ((sure != there_sure) & (np.abs(own - there) > 1))
         return [
             f"{self.model.data.param_names[i]} ({found[i]:.3g}"
             + (")" if errors is None else f", se {errors[i]:.2g})")

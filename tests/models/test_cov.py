@@ -242,3 +242,40 @@ def test_start_params_are_those_of_a_fit():
     again = model.fit(n_starts=0, start_params=res.params, steps=1)
     assert again.n_iter <= 1
     assert_allclose(again.params, res.params, rtol=1e-8)
+
+
+@pytest.mark.parametrize("eps_bar", ["auto", 0.3])
+@pytest.mark.parametrize("column", [lambda a, b: 1.0 + 0 * a, lambda a, b: a - 2 * b])
+def test_bad_rows_within_a_hyperplane(eps_bar, column):
+    """All rows lie on it, so that the bad ones are told by where they lie within it."""
+    data = np.random.default_rng(3).standard_normal((100, 2))
+    data[:10] += 9
+    more = np.c_[data, column(*data.T)]
+    res, alone = RRMCov(more, eps_bar).fit(), RRMCov(data, eps_bar).fit()
+    assert res.singular
+    assert res.explanation == alone.explanation == "cluster"
+    np.testing.assert_array_equal(np.flatnonzero(res.outliers()), np.arange(10))
+    assert_allclose(res.eps_hat, alone.eps_hat, rtol=1e-6)
+    assert_allclose(res.cov[:2, :2], alone.cov, rtol=1e-6)
+    assert "10 of 100 (10 %, se 3 %)" in str(res.summary())
+
+
+def test_half_of_the_rows_have_the_same_value():
+    res = RRMCov(np.repeat([0.0, 1.0], 4)[:, None], 0.1).fit()
+    assert_allclose(res.params, [0.5, 0.25])
+
+
+@pytest.mark.parametrize("eps_bar", ["auto", 0.2, 0.0])
+def test_groups_on_a_hyperplane(eps_bar):
+    rng = np.random.default_rng(0)
+    dummies = np.c_[rng.random((40, 2)) < 0.5, np.ones(40)].astype(float)
+    res = RRMCov(dummies, eps_bar, groups=np.arange(40) // 4).fit()
+    assert res.singular
+    assert len(res.group_table(None)) == 10
+    assert "The covariance is singular" in str(res.summary())
+
+
+def test_no_row_of_a_singular_covariance_may_be_bad_without_a_bound():
+    res = RRMCov(np.c_[np.arange(5.0), np.ones(5)], 0.0).fit()
+    assert res.eps_hat == 0
+    assert "0 of 5" in str(res.summary())

@@ -494,3 +494,24 @@ def test_groups_of_equal_responses_have_no_infinite_likelihood():
     good = reference(endog[10:], exog[10:], family=F.Gamma(L.Log()))
     assert res.explanation == "other line" and res.explanations.log_likelihood.max() < 0
     assert_allclose(res.bse, good.bse, rtol=0.3)
+
+
+@pytest.mark.filterwarnings("ignore")  # eight rows are few for four columns
+def test_steep_odds_of_few_rows_stay_within_the_bound():
+    data = np.array(
+        [[-0.57, -1.06, 100], [1.06, -1.13, 0], [-1.78, 0.65, 0], [0.84, -0.95, 1],
+         [-0.57, 2.78, 0], [-1.02, -0.51, 0], [1.18, 0.75, 2], [1.61, 0.82, 9]]
+    )  # fmt: skip
+    exog = np.c_[np.ones(8), data[:, [0, 1, 0]]]
+    res = RRMPoisson(data[:, 2], exog, 0.1).fit()
+    assert res.eps_hat <= 0.1
+    assert res.prob_bad[0] > 0.5
+
+
+def test_constant_columns_cause_no_warnings_of_numpy():
+    rng = np.random.default_rng(0)
+    counts = np.r_[rng.poisson(3.0, 18), 0, 0]
+    exog = np.c_[np.ones(20), np.zeros(20), rng.standard_normal(20)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        RRMPoisson(counts, exog, 0.3).fit().summary()

@@ -279,3 +279,12 @@ def test_rows_that_span_too_few_dimensions_are_refused(eps_bar):
     counts = np.r_[0.0, 0.0, np.ones(38)]
     with pytest.raises(ValueError, match="rows of positive frequency weight span 1 dimension"):
         RRMPCA(line, 2, eps_bar, freq_weights=counts).fit(steps=1)
+
+
+def test_rounding_does_not_make_rows_of_an_exact_subspace_bad():
+    """Rows near the point of the subspace are off it by as much as the others are."""
+    rng = np.random.default_rng(5)
+    data = rng.standard_normal((80, 2)) @ rng.standard_normal((2, 2))
+    data[:8] += 15
+    res = RRMPCA(np.c_[data, data], n_components=2).fit()
+    assert not (res.prob_bad > 0.5)[8:].any()
