@@ -34,7 +34,7 @@ GROWTH_STEP, MOST_GROWTH = 0.5, 3.0
 MOST_FEATURE = 4.0
 # Mass of bad rows below which their parameters stay as they are.
 NO_MASS = 1e-9
-# Ridges, relative to the mean diagonal, that keep the normal equations of few rows solvable.
+# Ridges, relative to the diagonal, that keep the normal equations of few rows solvable.
 RIDGE, LINE_RIDGE = 1e-12, 1e-9
 # Columns from which weighted fits are found by conjugate gradients: a step costs n k, a Gram
 # matrix n k^2 / 2. Most steps, and the part of the right-hand side that may be left.
@@ -288,8 +288,8 @@ class Rows:
         else:
             products, places = self._pairs
             gram = (weights @ products)[:, places]
-        size = np.einsum("bii->b", gram)[:, None, None] / max(k, 1)
-        return gram + ridge * (size + NO_MASS) * np.eye(k)
+        sizes = np.einsum("bii->bi", gram)[:, :, None] + NO_MASS
+        return gram + ridge * sizes * np.eye(k)
 
     def coefficients(
         self, weights: Array, target: Array, ridge: float = RIDGE, near: Array | None = None
@@ -301,9 +301,9 @@ class Rows:
         right = self._moments(weights, target)
         if self.n_coef <= WIDE:
             return np.linalg.solve(self.grams(weights, ridge), right)
-        size = (weights @ (self.exog**2).mean(axis=1))[:, None, None]
+        sizes = (weights @ self.exog**2)[:, :, None] + NO_MASS
         found, solved = conjugate_gradients(
-            lambda coef: self._moments(weights, self.fitted(coef)) + ridge * size * coef,
+            lambda coef: self._moments(weights, self.fitted(coef)) + ridge * sizes * coef,
             right,
             np.zeros_like(right) if near is None else near,
             self._inverse_gram,

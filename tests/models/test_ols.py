@@ -9,7 +9,12 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 from undated import undated
 
 import rrmstats
-from replication.samples import heavy_tailed_noise, leverage_shift, one_sided_outliers
+from replication.samples import (
+    distant_regression,
+    heavy_tailed_noise,
+    leverage_shift,
+    one_sided_outliers,
+)
 from rrmstats import RRMOLS
 
 LABELS = [f"row {i}" for i in range(60)]
@@ -338,3 +343,14 @@ def test_a_fit_without_residuals_converges():
     res = RRMOLS(exog @ [1.0, 2.0], exog, 0.1).fit(steps=1)
     assert res.converged and res.risk == 0
     assert_allclose(res.params, [1, 2])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_rows_far_out_on_another_line_are_bad(seed):
+    endog, exog = distant_regression(
+        np.random.default_rng(seed), "bad leverage", share=0.4, distance=1e3
+    )
+    res = RRMOLS(endog, exog, eps_bar=0.4).fit()
+    assert res.explanation == "other line"
+    assert list(np.flatnonzero(res.outliers())) == list(range(80))
+    assert_allclose(res.params, np.linalg.lstsq(exog[80:], endog[80:], rcond=None)[0], atol=1e-6)
