@@ -302,7 +302,7 @@ def test_models_without_a_likelihood_per_row_are_refused():
         rrmstats.robustify(sm.Poisson, 0.1)
     with pytest.raises(TypeError, match=r"give their \.model"):
         rrmstats.robustify(sm.Poisson(data["count"], exog).fit(disp=0), 0.1)
-    with pytest.raises(TypeError, match="no sum over rows"):
+    with pytest.raises(TypeError, match="not a sum over rows"):
         rrmstats.robustify(sm.PHReg(data["count"] + 1.0, exog[:, 1:]), 0.1)
     with pytest.raises(TypeError, match="use RRMOLS"):
         rrmstats.robustify(sm.OLS(data["number"], exog), 0.1)
