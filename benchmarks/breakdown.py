@@ -161,12 +161,12 @@ the clean rows alone. The bad rows lie at a distance of 10 or 1e3. The aim is at
 {at_most:g} times the clean error for any share up to `eps_bar`.
 
 In two steps all errors keep to it at a distance of 1e3, also where the share is all of
-`eps_bar`, with one exception: a *tight* cluster of 40 % of the rows at `eps_bar = 0.4`. Such rows
-lie in one place, and together with a few others a regression or a plane fits them better than the
-clean rows, so that this is the true minimum of the risk. No search and no second step can repair
-that: choose `eps_bar` above the share that is feared. A wide cluster can turn the plane of the
-first step, and the second turns it back. At a distance of 10 bad rows overlap with the clean ones
-along the wide axes of the data.
+`eps_bar`, with two exceptions, both with 40 % of the rows and `eps_bar` = 0.4. Rows far out
+along the first axis of a covariance (*good leverage*) are explained as heavy tails: their
+scatter along one axis alone is not among the explanations, and the first step is the better
+one there. And a *tight* cluster wins a plane: together with a few others a plane fits such
+rows better than the clean ones. For regressions and covariances the second step finds it. At a
+distance of 10 bad rows overlap with the clean ones along the wide axes of the data.
 
 In the regressions (three predictors and a constant) bad rows are *vertical* outliers; *good
 leverage*, predictors far out that obey the model; *bad leverage*, predictors far out in all
