@@ -86,7 +86,9 @@ def test_exact_fits_tell_what_they_can(steps):
     assert res.singular
     assert_allclose(res.eps_hat, 0.2)
     plane[:, 2] = 1.0
-    assert np.isnan(RRMCov(plane, 0.4).fit(steps=steps).eps_hat)
+    share = RRMCov(plane, 0.4).fit(steps=steps).eps_hat
+    # one step cannot tell; two go by the other variables, in which all rows are good
+    assert np.isnan(share) if steps == 1 else share == 0
 
 
 def octane(rng):
