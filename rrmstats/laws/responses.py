@@ -414,7 +414,7 @@ class WideAround(_Around):
         return np.stack([np.where(zero, 0.0, scale), (zero - share) / (share * (1.0 - share))])
 
     @property
-    def bounds(self) -> Bounds:  # type: ignore[override]
+    def bounds(self) -> Bounds:  # type: ignore[override]  # a value in others
         """Least and largest scale, and share of zeros."""
         least, most = np.array([1.0, LEAST_SHARE]), np.array([np.inf, 1.0 - LEAST_SHARE])
         return least[: 1 + self.zeros], most[: 1 + self.zeros]
@@ -565,7 +565,7 @@ class Unpredicted(BadLaw):
         return np.stack([weight * off, weight * off**2 - 1.0]) / own[1]
 
     @property
-    def bounds(self) -> Bounds:  # type: ignore[override]
+    def bounds(self) -> Bounds:  # type: ignore[override]  # a value in others
         """Least and largest center and scale."""
         return np.array([-np.inf, self.scale]), np.array([np.inf, np.inf])
 
@@ -671,7 +671,7 @@ class OtherLine(BadLaw):
         return Fit(replace(self.data, mass=mass, groups=None), alone, own).stepped().params
 
     @property
-    def bounds(self) -> Bounds:  # type: ignore[override]
+    def bounds(self) -> Bounds:  # type: ignore[override]  # a value in others
         """Least and largest parameters."""
         free, (low, high) = np.full(self.data.n_params, np.inf), self.good.bounds
         return np.concatenate([-free, np.maximum(low, self.least)]), np.concatenate([free, high])

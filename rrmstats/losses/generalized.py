@@ -87,7 +87,7 @@ class GeneralizedProblem(DevianceProblem):
         self.columns = exog
 
     @property
-    def nested(self) -> bool:  # type: ignore[override]
+    def nested(self) -> bool:  # type: ignore[override]  # a value in others
         """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
         return not self._is_labels
 

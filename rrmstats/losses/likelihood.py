@@ -89,7 +89,7 @@ class LikelihoodProblem(NumericalProblem):
         return -self.likelihood.scores(theta)
 
     @property
-    def nested(self) -> bool:  # type: ignore[override]
+    def nested(self) -> bool:  # type: ignore[override]  # a value in others
         """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
         return not self.likelihood.logistic
 
