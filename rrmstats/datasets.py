@@ -170,7 +170,7 @@ class ShippedData:
         return self._sections()["Variables"]
 
 
-breast_cancer = ShippedData("breast_cancer", response="class", success="malignant")
+breast_cancer = ShippedData("breast_cancer", response="diagnosis", success="malignant")
 hbk = ShippedData("hbk", response="y")
 phones = ShippedData("phones", response="calls")
 stars_cyg = ShippedData("stars_cyg", response="log_light")

@@ -71,9 +71,10 @@ def test_note_describes_every_column_of_the_file(name):
 
 def test_breast_cancer_classes():
     cancer = datasets.breast_cancer.load_pandas()
-    assert cancer.data["class"].value_counts().to_dict() == {"benign": 458, "malignant": 241}
+    assert cancer.data["diagnosis"].value_counts().to_dict() == {"benign": 458, "malignant": 241}
     assert cancer.endog.value_counts().to_dict() == {0: 444, 1: 239}
-    assert (cancer.data.loc[cancer.endog.index[cancer.endog == 1], "class"] == "malignant").all()
+    ones = cancer.endog.index[cancer.endog == 1]
+    assert (cancer.data.loc[ones, "diagnosis"] == "malignant").all()
 
 
 def test_breast_cancer_scores():

@@ -119,3 +119,14 @@ def test_new_data_go_through_the_formula(name):
     predict = {"pca": "transform", "cov": "mahalanobis"}.get(name, "predict")
     whole = res.scores if name == "pca" else getattr(res, predict)()
     assert_allclose(getattr(res, predict)(data.iloc[:5]), whole[:5], rtol=1e-8)
+
+
+def test_a_column_with_the_name_of_a_keyword(case):
+    function, _, formula, kwargs = case
+    data = frame().rename(columns={"x": "class"})
+    bare, quoted = (formula.replace("{}(x)", word) for word in ("class", 'Q("class")'))
+    with pytest.raises(ValueError, match=r"'class' is a keyword of Python; write Q\(\"class\"\)"):
+        function(bare, data, 0.2, **kwargs)
+    assert len(function(quoted, data, 0.2, **kwargs).endog) == len(data)
+    with pytest.raises(SyntaxError, match="invalid syntax"):
+        function(bare, frame(), 0.2, **kwargs)

@@ -141,12 +141,7 @@ def check_place(option: str, path: Path, args: argparse.Namespace) -> None:
     if args.data != STDIN and Path(args.data).exists() and path.exists():
         if path.samefile(args.data):
             raise UsageError(f"{path} has the data; give another name to {option}")
-    check_existing(option, path, args.force)
-
-
-def check_existing(option: str, path: Path, force: bool) -> None:
-    """Raise where a file exists that is not to be replaced."""
-    if path.is_file() and not force:
+    if path.is_file() and not args.force:
         raise UsageError(f"{path} exists; give another name to {option}, or --force")
 
 
@@ -212,22 +207,23 @@ def run_demo(args: argparse.Namespace) -> None:
     """Print a fit to the stars of CYG OB1 beside least squares, and write its picture."""
     import statsmodels.formula.api as smf
 
-    drawn = installed("matplotlib") is not None
-    if drawn:
-        check_existing("--out", args.out, args.force)
     stars = datasets.stars_cyg.load_pandas().data
     robust = rrmstats.ols("log_light ~ log_te", stars, eps_bar="auto").fit()
     least_squares = smf.ols("log_light ~ log_te", stars).fit()
-    if drawn:
-        try:
-            write_whole(args.out, picture(robust.plot_fit(), args.out))
-        except ValueError as error:  # an unknown format, or a path without a name
-            raise OSError(f"cannot write {args.out}: {error}") from error
+    written = f"No picture: {NO_MATPLOTLIB}"
+    if installed("matplotlib") is not None:
+        written = f"Picture: {args.out}, kept as it was; --force replaces it"
+        if args.force or not args.out.is_file():
+            written = f"Picture: {args.out}"
+            try:
+                write_whole(args.out, picture(robust.plot_fit(), args.out))
+            except ValueError as error:  # an unknown format, or a path without a name
+                raise OSError(f"cannot write {args.out}: {error}") from error
     print(robust.summary())
     print("\nRRM against least squares, stars of CYG OB1\n")
     table = pd.DataFrame({"OLS": _losses(least_squares, robust), "RRM": _losses(robust, robust)})
     print(table.to_string(float_format="{:.3f}".format))
-    print(f"\n{f'Picture: {args.out}' if drawn else f'No picture: {NO_MATPLOTLIB}'}")
+    print(f"\n{written}")
 
 
 def _losses(fit: Any, robust: Any) -> dict[str, float]:

@@ -42,7 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command."""
     parser = OneLineParser(
         prog="rrmstats",
-        description=f"{rrmstats.__doc__} Without a command, demo is run.",
+        description=rrmstats.__doc__,
         epilog="Exit status: 0; 1 where the data or the files do not allow it; 2 for wrong usage.",
     )
     parser.add_argument("--version", action="version", version=f"rrmstats {rrmstats.__version__}")
@@ -83,7 +83,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = "processes, where joblib is installed (default: %(default)s)"
     option("--jobs", type=_count, default=2, help=text)
 
-    text = "fit the stars of CYG OB1 and compare with least squares (the default)"
+    text = "fit the stars of CYG OB1 and compare with least squares"
     option = command("demo", commands.run_demo, text)
     _add_file(option, "--out", "picture", "rrmstats_demo.png")
     option("--force", action="store_true", help=FORCE)

@@ -30,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The command and its options; those of the process unless given. Without a command,
-        ``demo`` is run.
+        The command and its options; those of the process unless given. Without any, the help is
+        printed.
 
     Returns
     -------
@@ -46,9 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ...
     0
     """
-    given = list(sys.argv[1:] if argv is None else argv)
-    if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help", "--version")):
-        given = ["demo", *given]
+    given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
         encode_stdout()
         with warnings_in_lines() as seen:

@@ -46,6 +46,7 @@ from rrmstats.models.checks import (
     checked_most,
     checked_steps,
     names_of_caller,
+    naming_columns,
 )
 from rrmstats.models.grouping import (
     GroupedModel,
@@ -235,7 +236,8 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         kwargs = {name: as_values(value) for name, value in kwargs.items()}
         if is_dask_frame(data):
             check_partitioned(subset, kwargs)
-            held, made, data = held_formula(formula, data, names, drop_cols, kwargs)
+            with naming_columns(formula, data):
+                held, made, data = held_formula(formula, data, names, drop_cols, kwargs)
         check_frame(data)
         if isinstance(data, pd.DataFrame):
             data = readable_frame(data, formula)
@@ -245,9 +247,10 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             data = pd.DataFrame(data)
             given = [name for name in (*BESIDE_FRAME, "groups") if kwargs.get(name) is not None]
             kwargs |= {name: of_subset(kwargs[name], data, subset) for name in given}
-        model = cls._from_design(
-            formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=names, **kwargs
-        )
+        with naming_columns(formula, data):
+            model = cls._from_design(
+                formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=names, **kwargs
+            )
         model._hold(held, made)
         return model
 

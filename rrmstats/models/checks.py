@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,22 @@ def check_frame(data: Any) -> None:
     """Raise where a data frame has no rows."""
     if hasattr(data, "__len__") and hasattr(data, "columns") and len(data) == 0:
         raise ValueError("data has no rows; give at least as many as there are parameters")
+
+
+@contextmanager
+def naming_columns(formula: str, data: Any) -> Iterator[None]:
+    """Say how to name a column that has the name of a keyword, where a formula has no syntax."""
+    try:
+        yield
+    except SyntaxError:
+        words = re.findall(r"\w+", re.sub(r"""(["']).*?\1""", "", formula))
+        for word in words:
+            if iskeyword(word) and word in getattr(data, "columns", data):
+                raise ValueError(
+                    f'the column name {word!r} is a keyword of Python; write Q("{word}") in the '
+                    "formula"
+                ) from None
+        raise
 
 
 def check_numbers(name: str, values: Any) -> Any:

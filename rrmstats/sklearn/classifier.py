@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.setting import MAXITER, TOL
-from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.logistic import RRMLogit
 from rrmstats.sklearn.fitting import RobustFit, check_flag, counted_rows, split_constant
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
     """Logistic regression of two classes when some labels may be wrong; `rrmstats.RRMLogit`.
 
@@ -90,36 +90,15 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
     >>> import rrmstats
     >>> from rrmstats.sklearn import RRMClassifier
     >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
-    >>> labels = cancer.data.loc[cancer.exog.index, "class"]
+    >>> labels = cancer.data.loc[cancer.exog.index, "diagnosis"]
     >>> model = RRMClassifier(eps_bar=0.02).fit(cancer.exog, labels)
     >>> model.predict(cancer.exog[:3]).tolist(), bool(model.score(cancer.exog, labels) > 0.95)
     (['benign', 'malignant', 'benign'], True)
     """
 
-    def __init__(
-        self,
-        eps_bar: float | str = "auto",
-        *,
-        steps: int = 2,
-        alpha: float | None = None,
-        penalty: str | None = None,
-        fit_intercept: bool = True,
-        n_starts: int | None = None,
-        tol: float = TOL,
-        max_iter: int = MAXITER,
-        random_state: Any = None,
-        efficiency: float | str | None = DEPRECATED,
-    ) -> None:
-        self.eps_bar = eps_bar
-        self.steps = steps
-        self.alpha = alpha
-        self.penalty = penalty
-        self.fit_intercept = fit_intercept
-        self.n_starts = n_starts
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.efficiency = efficiency
+    alpha: float | None = None
+    penalty: str | None = None
+    fit_intercept: bool = True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

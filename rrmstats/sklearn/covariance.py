@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import different_rows
-from rrmstats.core.setting import MAXITER, TOL
-from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.covariance import RRMCov
 from rrmstats.sklearn.fitting import CountedRows, RobustFit, counted_rows, frequency_weights
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RRMCovariance(RobustFit, EmpiricalCovariance):
     """Mean and covariance when some of the rows may be bad; `rrmstats.RRMCov`.
 
@@ -90,26 +90,7 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
     (False, array([2., 2., 2.]))
     """
 
-    def __init__(
-        self,
-        eps_bar: float | str = "auto",
-        *,
-        steps: int = 2,
-        store_precision: bool = True,
-        n_starts: int | None = None,
-        tol: float = TOL,
-        max_iter: int = MAXITER,
-        random_state: Any = None,
-        efficiency: float | str | None = DEPRECATED,
-    ) -> None:
-        self.eps_bar = eps_bar
-        self.steps = steps
-        self.store_precision = store_precision
-        self.n_starts = n_starts
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.efficiency = efficiency
+    store_precision: bool = True
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit mean and covariance.

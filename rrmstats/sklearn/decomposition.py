@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import different_rows
-from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.losses.matrices import spanned
-from rrmstats.models.checks import DEPRECATED, EPS_BAR_MAX
+from rrmstats.models.checks import EPS_BAR_MAX
 from rrmstats.models.components import RRMPCA
 from rrmstats.sklearn.fitting import (
     CountedRows,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RRMDecomposition(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, RobustFit, BaseEstimator
 ):
@@ -117,28 +118,9 @@ class RRMDecomposition(
     True
     """
 
-    def __init__(
-        self,
-        n_components: float | None = 1,
-        *,
-        eps_bar: float | str = "auto",
-        steps: int = 2,
-        whiten: bool = False,
-        n_starts: int | None = None,
-        tol: float = TOL,
-        max_iter: int = MAXITER,
-        random_state: Any = None,
-        efficiency: float | str | None = DEPRECATED,
-    ) -> None:
-        self.n_components = n_components
-        self.eps_bar = eps_bar
-        self.steps = steps
-        self.whiten = whiten
-        self.n_starts = n_starts
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.efficiency = efficiency
+    n_components: float | None = field(default=1, kw_only=False)
+    eps_bar: float | str = "auto"
+    whiten: bool = False
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the components.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,6 @@ from sklearn.base import OutlierMixin
 from sklearn.metrics import accuracy_score
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.setting import MAXITER, TOL
-from rrmstats.models.checks import DEPRECATED
 from rrmstats.results.covariance import RRMCovResults
 from rrmstats.sklearn.covariance import RRMCovariance
 from rrmstats.sklearn.fitting import frequency_weights
@@ -28,6 +27,7 @@ TIED = 1e-9
 MOST_TAIL = 0.025
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RRMOutlierDetector(OutlierMixin, RRMCovariance):
     """Outliers: rows far from the others in the metric of a robust covariance.
 
@@ -86,30 +86,8 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
     array([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13])
     """
 
-    def __init__(
-        self,
-        contamination: float | str = AUTO,
-        *,
-        eps_bar: float | str = "auto",
-        steps: int = 2,
-        store_precision: bool = True,
-        n_starts: int | None = None,
-        tol: float = TOL,
-        max_iter: int = MAXITER,
-        random_state: Any = None,
-        efficiency: float | str | None = DEPRECATED,
-    ) -> None:
-        super().__init__(
-            eps_bar,
-            steps=steps,
-            store_precision=store_precision,
-            n_starts=n_starts,
-            tol=tol,
-            max_iter=max_iter,
-            random_state=random_state,
-            efficiency=efficiency,
-        )
-        self.contamination = contamination
+    contamination: float | str = field(default=AUTO, kw_only=False)
+    eps_bar: float | str = "auto"
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit mean and covariance, and the distance beyond which rows are outliers.

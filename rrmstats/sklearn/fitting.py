@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,13 @@ from sklearn.utils.validation import _check_sample_weight
 from statsmodels.tools import sm_exceptions
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.interchange import as_pandas
 from rrmstats.models.base import RRMModel
+from rrmstats.models.checks import DEPRECATED
 from rrmstats.results.stability import caller_level
 
 CONSTANT = "const"
-# Seeds that numpy's RandomState can draw.
-MOST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,15 +141,17 @@ def frequency_weights(sample_weight: npt.ArrayLike | None, x: Array) -> Array:
     return weights
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RobustFit:
     """What the estimators share: the options of a fit, and the attributes that it leaves."""
 
-    steps: int
-    efficiency: float | str | None
-    n_starts: int | None
-    tol: float
-    max_iter: int
-    random_state: Any
+    eps_bar: float | str = field(default="auto", kw_only=False)
+    steps: int = 2
+    n_starts: int | None = None
+    tol: float = TOL
+    max_iter: int = MAXITER
+    random_state: Any = None
+    efficiency: float | str | None = DEPRECATED
 
     def _fit_model(self, model: RRMModel[Any, Any], rows: CountedRows) -> Any:
         """Fit a model with the options of the estimator; return results, keep what all tell."""
@@ -189,7 +191,7 @@ def check_flag(name: str, value: Any) -> None:
 def random_source(random_state: Any) -> int | np.random.Generator | None:
     """Return the source of random subsets; None is the fixed one of rrmstats."""
     if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(MOST_SEED))
+        return int(random_state.randint(np.iinfo(np.int32).max))
     return random_state
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.setting import MAXITER, TOL
-from rrmstats.models.checks import DEPRECATED
 from rrmstats.models.linear import RRMOLS
 from rrmstats.sklearn.fitting import RobustFit, check_flag, counted_rows, split_constant
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
     """Linear regression when some of the rows may be bad; `rrmstats.RRMOLS`.
 
@@ -84,26 +84,7 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
     (True, [True, True, True, True])
     """
 
-    def __init__(
-        self,
-        eps_bar: float | str = "auto",
-        *,
-        steps: int = 2,
-        fit_intercept: bool = True,
-        n_starts: int | None = None,
-        tol: float = TOL,
-        max_iter: int = MAXITER,
-        random_state: Any = None,
-        efficiency: float | str | None = DEPRECATED,
-    ) -> None:
-        self.eps_bar = eps_bar
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.n_starts = n_starts
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.efficiency = efficiency
+    fit_intercept: bool = True
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the regression.

@@ -20,7 +20,7 @@ def figures(row, output):
 
 def test_demo_prints_the_comparison_and_saves_a_picture(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert main([]) == 0
+    assert main(["demo"]) == 0
     output = capsys.readouterr().out
     # Least squares in R: lm(log.light ~ log.Te, starsCYG).
     slope_ols, slope_rrm = figures("slope", output)
@@ -39,7 +39,7 @@ def test_demo_prints_the_comparison_and_saves_a_picture(capsys, monkeypatch, tmp
     ("name", "start"), [("a.png", PNG), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a", PNG)]
 )
 def test_out_names_the_picture_and_its_format(name, start, tmp_path):
-    assert main(["--out", str(tmp_path / name)]) == 0
+    assert main(["demo", "--out", str(tmp_path / name)]) == 0
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
@@ -47,10 +47,10 @@ def test_a_picture_that_exists_is_kept_without_force(capsys, monkeypatch, tmp_pa
     monkeypatch.chdir(tmp_path)
     picture = tmp_path / "rrmstats_demo.png"
     picture.write_text("mine")
-    assert main([]) == 2
+    assert main(["demo"]) == 0
     printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "rrmstats_demo.png exists; give another name to --out, or --force" in printed.err
+    assert figures("slope", printed.out)[0] == -0.413
+    assert "Picture: rrmstats_demo.png, kept as it was; --force replaces it" in printed.out
     assert picture.read_text() == "mine"
     assert main(["demo", "--force"]) == 0
     assert picture.read_bytes().startswith(PNG)
@@ -79,7 +79,7 @@ def test_picture_that_cannot_be_written(out, reason, capsys, tmp_path):
 def test_without_matplotlib_says_how_to_get_it(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.chdir(tmp_path)
-    assert main([]) == 0
+    assert main(["demo"]) == 0
     assert "pip install rrmstats[plot]" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
@@ -89,10 +89,19 @@ def test_unknown_command(capsys):
     assert "invalid choice: 'nothing'" in capsys.readouterr().err
 
 
+def test_alone_it_prints_its_help(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0
+    assert "demo " in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 def test_runs_as_a_module(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "rrmstats"],
+        [sys.executable, "-m", "rrmstats", "demo"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(rrmstats.__file__).parents[1])},
         capture_output=True,

@@ -128,7 +128,7 @@ def test_outlier_maps_have_the_regions_that_they_name(monkeypatch):
     assert book["beyond"].sum() == 2 and book["masked"].sum() == 12
     assert not (book["wide"] & book["off_plane"]).any() and book["off_plane"].any()
     assert (book["malignant"].loc[book["farthest"], "mitoses"] == 10).all()
-    outside = pd.crosstab(book["cancer"]["class"], book["flags"])
+    outside = pd.crosstab(book["cancer"]["diagnosis"], book["flags"])
     assert outside.loc["malignant", True] > 10 * outside.loc["benign", True]
     plane, off_one = book["nine"].hyperplane, book["cancer"]["mitoses"] != 1
     assert plane.normal.abs().idxmax() == "mitoses" and plane.offset == pytest.approx(1)

@@ -19,7 +19,7 @@ from rrmstats.sklearn import RRMClassifier, RRMDecomposition, RRMOutlierDetector
 @pytest.fixture(scope="module")
 def cancer():
     data = rrmstats.datasets.breast_cancer.load_pandas()
-    labels = data.data.loc[data.exog.index, "class"]
+    labels = data.data.loc[data.exog.index, "diagnosis"]
     return train_test_split(data.exog, labels, test_size=0.4, random_state=1, stratify=labels)
 
 

@@ -14,8 +14,6 @@ from rrmstats.sklearn import (
 
 MODELS = [
     RRMRegressor(0.15),
-    RRMRegressor(0.15),
-    RRMClassifier(0.1),
     RRMClassifier(0.1),
     RRMCovariance(0.15),
     RRMDecomposition(2, eps_bar=0.15),
