@@ -35,6 +35,7 @@ class Bad(Enum):
     WIDE_AND_CLUSTER = "wide and cluster"
     TWO_CLUSTERS = "two clusters"
     SCATTERED = "scattered"
+    OTHER_SHAPE = "other shape"
     OTHER_LINE = "other line"
     FALSE_ZEROS = "false zeros"
     WIDE_AND_ZEROS = "wide and false zeros"

@@ -88,8 +88,9 @@ def distance_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
     """Return the densities of distances from the fit, in the metric of the scatter.
 
     Squared distances of good rows follow a chi-square distribution, or with heavy tails an F
-    distribution; those of wide rows an F distribution, and those of a cluster one that is not
-    central.
+    distribution; those of wide rows an F distribution, those of a cluster one that is not
+    central, and those of rows whose scatter has another shape about a chi-square
+    distribution with fewer degrees of freedom.
 
     Parameters
     ----------
@@ -113,6 +114,11 @@ def distance_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
         size, center = float(mixture.size[0, part]), mixture.center[0, part]
         if mixture.has(Part.WIDE)[0, part]:
             return spread_out(1.0, size)
+        if mixture.has(Part.SHAPED)[0, part]:
+            overall = mixture.scatter_of(rows, part, np.zeros(1, int))[0]
+            sizes = size * np.linalg.eigvals(np.linalg.solve(mixture.scatter[0], overall)).real
+            unit = float((sizes**2).sum() / sizes.sum())  # (Box)
+            return np.asarray(chi2.pdf(at**2 / unit, sizes.sum() / unit)) / unit
         away = float(rows.squares(center[None, None], mixture.scatter)[0][0, 0]) / size
         return spread_out(np.inf, size) if away == 0 else ncx2.pdf(at**2 / size, d, away) / size
 

@@ -4,8 +4,9 @@ Rows are ``Y = X B + noise``: a regression has d = 1, a mean and covariance a co
 have Gaussian or Student noise with scatter S, whose size may change from row to row. Bad rows are
 *wide*, Cauchy around the fit with scatter c S; or form a *cluster*, Gaussian around a shift m from
 the fit with scatter v S, v >= 1; or *two clusters*, of one v; or are *scattered*, the same without
-a shift; or follow *another line*, with coefficients of their own and the noise of the good rows.
-Bad rows do not count in the fit of B and S.
+a shift; or the same with *another shape*, that of the scatter of all rows; or follow *another
+line*, with coefficients of their own and the noise of the good rows. Bad rows do not count in the
+fit of B and S.
 
 The share of bad rows may differ for rows that lie far from the others in X: leverage points are
 bad together or good together.
@@ -69,6 +70,7 @@ class Part(Enum):
     WIDE = "Cauchy around the fit"
     CLUSTER = "normal around a shift from the fit"
     SCATTERED = "normal around the fit"
+    SHAPED = "normal around the fit, with the shape of the scatter of all rows"
     LINE = "normal around another line, with the noise of the good rows"
 
 
@@ -79,6 +81,7 @@ PARTS = {
     Bad.CLUSTER: (Part.NONE, Part.CLUSTER),
     Bad.WIDE_AND_CLUSTER: (Part.WIDE, Part.CLUSTER),
     Bad.SCATTERED: (Part.NONE, Part.SCATTERED),
+    Bad.OTHER_SHAPE: (Part.NONE, Part.SHAPED),
     Bad.OTHER_LINE: (Part.NONE, Part.LINE),
     Bad.TWO_CLUSTERS: (Part.CLUSTER, Part.CLUSTER),
 }
@@ -93,7 +96,7 @@ KINDS = (
         Kind(good, bad)
         for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)
         for bad in PARTS
-        if bad not in (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
+        if bad not in (Bad.OTHER_LINE, Bad.OTHER_SHAPE, Bad.TWO_CLUSTERS)
     ),
     # Of groups: tails belong to the rows, and bad groups to none of them.
     *(Kind(Good.HEAVY_TAILS, bad) for bad in PARTS if bad is not Bad.NONE),
@@ -117,12 +120,16 @@ class Frame(NamedTuple):
         Of the columns of X; the spread of constant columns is infinite.
     middle : ndarray, shape (p,)
         Mean distance from the middle of each column that varies.
+    overall : ndarray, shape (d, d), or None
+        Scatter of the classical fit in several dimensions, whose shape bad rows may have that are
+        far out along some axes alone.
     """
 
     total: float
     mean: Array
     spread: Array
     middle: Array
+    overall: Array | None = None
 
     @classmethod
     def of(cls, exog: Array, counts: Array) -> Frame:
@@ -177,7 +184,13 @@ class Rows:
     @cached_property
     def whole(self) -> Frame:
         """What is known of all rows together."""
-        return Frame.of(self.exog, self.counts) if self.frame is None else self.frame
+        if self.frame is not None:
+            return self.frame
+        return Frame.of(self.exog, self.counts)._replace(overall=self._overall)
+
+    @property
+    def _overall(self) -> Array | None:
+        return None if self.dim == 1 else ridged(self.classical[1][None])[0]
 
     @property
     def dim(self) -> int:
@@ -450,6 +463,14 @@ class Mixtures:
         near, far = np.moveaxis(self.share, (2, 1), (0, 1))[..., None]
         return np.where(self.far, far, near)
 
+    def scatter_of(self, rows: Rows, part: int, chosen: np.ndarray) -> Array:
+        """Return the scatter of a part of the bad rows, up to its size, (m, d, d)."""
+        found = self.scatter[chosen]
+        if rows.whole.overall is None:
+            return found
+        shaped = self.has(Part.SHAPED)[chosen, part]
+        return np.where(shaped[:, None, None], rows.whole.overall, found)
+
     def offsets(self, rows: Rows, part: int, chosen: np.ndarray) -> Array:
         """Return where a part of the bad rows is expected, less the fit, (m, 1 or n, d).
 
@@ -476,7 +497,8 @@ class Mixtures:
         )
         shares = bad.sum(axis=1) + (bad.any(axis=1) & self.far.any(axis=1))
         places = rows.freedom * self.has(Part.CLUSTER).sum(axis=1)
-        count = tails + sizes + shares + places + wide + larger
+        shape = self.has(Part.SHAPED)[:, 1] * (rows.dim * (rows.dim + 1) // 2 - 1)
+        count = tails + sizes + shares + places + shape + wide + larger
         one_sided = tails + 2 * wide + scattered * (1 + larger)
         return np.asarray(np.log(rows.total) * count - 2 * np.log(2) * one_sided)
 
@@ -626,8 +648,9 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
         if len(at):
             size = mixtures.size[at, part, None]
             away = resid[at] - mixtures.offsets(rows, part, at)
-            around = rows.squares(away, mixtures.scatter[at])[0] / size
-            grown = base[at] + d * np.log(size)
+            around, log_det = rows.squares(away, mixtures.scatter_of(rows, part, at))
+            around /= size
+            grown = log_det[:, None] + 2 * d * log_size[at] + d * np.log(size)
             if cauchy:  # a wide group is one Cauchy variable
                 grown = together.sums(np.broadcast_to(grown, around.shape))
                 log = student(together.sums(around), grown, 1.0, d * together.sizes)
@@ -753,7 +776,7 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> M
     center, line, size = mixtures.center.copy(), mixtures.line.copy(), mixtures.size.copy()
     new = replace(mixtures, center=center, line=line, size=size)
     wide, cluster, lines = map(mixtures.has, (Part.WIDE, Part.CLUSTER, Part.LINE))
-    sized = wide | cluster | mixtures.has(Part.SCATTERED)
+    sized = wide | cluster | mixtures.has(Part.SCATTERED) | mixtures.has(Part.SHAPED)
     sums, together = np.zeros((2, len(mixtures), 2)), rows.together
     for part, mass in enumerate(bad):
         total = mass.sum(axis=1)
@@ -766,7 +789,8 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> M
         at = np.flatnonzero(known & sized[:, part])
         if len(at):
             away = resid[at] - new.offsets(rows, part, at)
-            square, pull = rows.squares(away, mixtures.scatter[at])[0], mass[at]
+            square = rows.squares(away, mixtures.scatter_of(rows, part, at))[0]
+            pull = mass[at]
             cauchy = wide[at, part]
             if cauchy.any():
                 # Dividing by the pulls of Cauchy rows, which sum to the mass at the maximum, is

@@ -24,7 +24,6 @@ from rrmstats.laws.gaussian import (
     CONTAMINATED,
     HEAVY,
     KINDS,
-    OTHER_LINE,
     PLAIN,
     SHORT,
     Kind,
@@ -211,7 +210,9 @@ def first_fits(
     The latter start from the lowest minimum and from the classical fit, the last candidate.
     """
     lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
-    kinds = [kind for kind in CONTAMINATED if kind != OTHER_LINE or lines]
+    shapes = rows.whole.overall is not None
+    none = [Bad.OTHER_LINE] * (not lines) + [Bad.OTHER_SHAPE] * (not shapes)
+    kinds = [kind for kind in CONTAMINATED if kind.bad not in none]
     ends = [candidates[i] for i in sorted({0, len(candidates) - 1})]
     heavy = started(rows, ends, [HEAVY] * len(DEGREES), eps_bar)
     heavy = replace(heavy, df=np.tile(DEGREES, len(ends)))

@@ -98,9 +98,10 @@ def all_blocks(
         if mixtures.has(Part.NONE)[0, part]:
             continue
         prob, size = view.probabilities[1 + part], mixtures.size[:, part, None]
-        away = view.resid - mixtures.offsets(rows, part, np.arange(len(mixtures)))
+        every = np.arange(len(mixtures))
+        away = view.resid - mixtures.offsets(rows, part, every)
+        around = rows.squares(away, mixtures.scatter_of(rows, part, every))[0] / size
         away = away @ np.swapaxes(inverse, 1, 2)
-        around = np.einsum("bnd,bnd->bn", away, away) / size
         weight: Array | float = 1.0
         if mixtures.has(Part.WIDE)[0, part]:
             weight = (1 + d * together.sizes) / (1 + together.sums(around))

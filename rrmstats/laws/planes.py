@@ -65,6 +65,11 @@ class PlaneRows(Rows):
         """Degrees of freedom of the squared distances of good rows."""
         return self.codim
 
+    @property
+    def _overall(self) -> None:
+        """Noise off a subspace has one shape, that of good rows."""
+        return None
+
     def squares(self, resid: Array, scatter: Array) -> tuple[Array, Array]:
         """Return squared distances off the subspaces (b, n), and ln det of the noise (b,)."""
         variances, axes = self.off_axes(scatter)

@@ -51,6 +51,10 @@ BAD_ROWS = {
     ),
     Bad.TWO_CLUSTERS: "{share} of the {unit} form two clusters apart from the others.",
     Bad.SCATTERED: "{share} of the {unit} are scattered more widely than the others.",
+    Bad.OTHER_SHAPE: (
+        "{share} of the {unit} are scattered more widely than the others, along some directions "
+        "more than along others."
+    ),
     Bad.OTHER_LINE: "{share} of the {unit} follow another regression than the others.",
     Bad.FALSE_ZEROS: "{share} of the responses are zeros that the model does not expect.",
     Bad.WIDE_AND_ZEROS: (

@@ -115,3 +115,18 @@ def test_samples_of_bad_points_follow_their_density(bad):
         below = DISTANCES <= limit
         found = trapezoid(density[below], DISTANCES[below]) / total
         assert found == pytest.approx((distance <= limit).mean(), abs=0.005)
+
+
+def test_points_of_another_shape_have_that_of_all_rows():
+    rows, mixture, scatter = of_points(
+        Kind(Good.PLAIN, Bad.OTHER_SHAPE), share=np.full((1, 2, 2), [[0.0], [0.3]])
+    )
+    overall = scatter + 40 * np.outer([1.0, 0.0, 1.0], [1.0, 0.0, 1.0])
+    rows = replace(rows, frame=rows.whole._replace(overall=overall))
+    density = distance_densities(rows, mixture, DISTANCES).bad
+    sample = np.random.default_rng(9).multivariate_normal(np.zeros(3), overall, 100_000)
+    distance = np.sqrt(np.einsum("ni,ij,nj->n", sample, np.linalg.inv(scatter), sample))
+    for limit in (3.0, 6.0, 12.0):
+        below = DISTANCES <= limit
+        found = trapezoid(density[below], DISTANCES[below]) / 0.3
+        assert found == pytest.approx((distance <= limit).mean(), abs=0.08)

@@ -188,3 +188,16 @@ def test_many_rows_are_explained_by_some_and_fitted_by_all():
     assert off.settled and len(off.told.chosen.prob_bad) == 8000
     again = em_step(off.rows, off.mixture, 0.2)
     assert_allclose(again.scatter, off.mixture.scatter, atol=1e-7)
+
+
+@pytest.mark.parametrize("distance", [10.0, 1e3])
+def test_many_rows_far_out_along_one_axis_are_bad(distance):
+    rng = np.random.default_rng(8)
+    data = rng.standard_normal((200, 4)) * [3, 2, 0.5, 0.5]
+    data[:80, 0] *= distance
+    res = RRMCov(data, 0.4).fit()
+    assert res.explanation == "other shape"
+    bad = np.abs(data[:80, 0]) > 15
+    assert np.asarray(res.outliers())[:80][bad].all()
+    assert np.asarray(res.outliers())[80:].mean() < 0.05
+    assert_allclose(res.cov, np.cov(data[80:].T), atol=0.25 * 9)

