@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.label_explanations import explained_labels
-from rrmstats.losses.likelihood_laws import Likelihood
+from rrmstats.losses.likelihood_laws import Likelihood, PredictorLikelihood
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
 from rrmstats.losses.tilted_rows import (
@@ -274,7 +273,7 @@ class GeneralizedProblem(DevianceProblem):
             dispersion = untilted_variance(dispersion, weights, 0.5 * rates * self.var_weights)
         theta, converged, moves = estimate.solution.theta, True, None
         if isinstance(self.family, Counts):
-            law = CountsLaw(self, self.var_weights / dispersion)
+            law = self.counts_law(self.family, dispersion)
             whole = LawSample(law.likelihood(theta), estimate.setting, np.ones(self.n_params))
             rows, converged = law_fit(whole.weighed(theta, dispersion * rates))
             back = np.eye(self.n_params) if self.design.back is None else self.design.back
@@ -282,6 +281,11 @@ class GeneralizedProblem(DevianceProblem):
         found = replace(estimate.solution, converged=estimate.solution.converged and converged)
         told = self._estimate(found, sample.at(theta, dispersion, 1.0))
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
+
+    def counts_law(self, family: Counts, dispersion: float) -> FamilyLaw:
+        """Return the distribution of the responses, those of a family of counts."""
+        kernel = FamilyKernel(family, self.mean, self.var_weights / dispersion)
+        return FamilyLaw(kernel, self.endog, (self.exog,), (self.offset,))
 
     def at_boundary(self, rows: TiltedRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
@@ -321,63 +325,58 @@ class GeneralizedProblem(DevianceProblem):
 
 
 @dataclass(frozen=True, eq=False)
-class CountsLaw:
-    """The distribution of the responses of a family of counts.
+class FamilyKernel:
+    """The log-probability of a response of a family of counts, given its linear predictor.
 
     Attributes
     ----------
-    problem : DevianceProblem
+    family : Counts
+    mean : MeanFunction
     size : ndarray, shape (n,)
         Variance weights over the dispersion.
     """
 
-    problem: DevianceProblem
+    family: Counts
+    mean: MeanFunction
     size: Array
 
-    def _means(self, theta: Array) -> tuple[Array, Array]:
-        problem = self.problem
-        return problem.mean.mean_and_slope(problem.predictor(theta) + problem.offset)
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """Return the log-probabilities of responses, shape (..., n)."""
+        return self.family.log_pmf(self.size * y, self.size * self.mean.mean(eta), self.size)
 
-    @property
-    def _family(self) -> Counts:
-        assert isinstance(self.problem.family, Counts)
-        return self.problem.family
+    def slopes(self, y: Array, eta: Array) -> Array:
+        """Return their slopes in the linear predictor, shape (1, ..., n)."""
+        mu, slope = self.mean.mean_and_slope(eta)
+        return (self.size * slope / self.family.variance(mu) * (y - mu))[None]
+
+
+class FamilyLaw(PredictorLikelihood):
+    """The distribution of the responses of a family of counts."""
+
+    kernel: FamilyKernel
 
     def nodes(self, theta: Array) -> tuple[Array, Array]:
         """Return responses, and the logarithms of for how many counts each stands, (m, n)."""
-        mu, _ = self._means(theta)
-        counts, width = count_nodes(*self._family.count_range(self.size * mu, self.size))
-        return (counts / self.size[:, None]).T, np.log(width).T
-
-    def log_density(self, theta: Array, y: Array) -> Array:
-        """Return the log-probabilities of responses, shape (m, n)."""
-        mu, size = self._means(theta)[0], self.size
-        return self._family.log_pmf(size * y, size * mu, size)
-
-    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array]:
-        """Return their slopes in the linear predictor (1, m, n), and its design (1, n, k)."""
-        mu, slope = self._means(theta)
-        per_response = self.size * slope / self._family.variance(mu)
-        return (per_response * (y - mu))[None], self.problem.exog[None]
+        kernel, (eta,) = self.kernel, self.predictors(theta)
+        mean = kernel.size * kernel.mean.mean(eta)
+        counts, width = count_nodes(*kernel.family.count_range(mean, kernel.size))
+        return counts.T / kernel.size, np.log(width).T
 
     def likelihood(self, theta: Array) -> Likelihood:
         """Return the likelihood, whose losses are half the deviances, to start from theta."""
-        endog, mu = self.problem.endog, self._means(theta)[0]
+        kernel, (eta,) = self.kernel, self.predictors(theta)
 
         def largest(y: Array) -> Array:
-            return self.log_density(theta, y) + 0.5 * self.size * self._family.deviance(y, mu)
-
-        def scores(at: Array) -> Array:
-            (slopes,), (exog,) = self.slopes(at, endog, theta)
-            return slopes[:, None] * exog
+            deviance = kernel.size * kernel.family.deviance(y, kernel.mean.mean(eta))
+            return self.log_density(theta, y) + 0.5 * deviance
 
         return Likelihood(
-            n_obs=len(endog),
+            n_obs=len(self.endog),
             start=theta,
-            log_likelihood=partial(self.log_density, y=endog),
-            scores=scores,
+            log_likelihood=self.log_likelihood,
+            scores=self.scores,
             largest=largest,
-            endog=endog,
+            endog=self.endog,
             law=self,
         )
 

@@ -19,26 +19,20 @@ from scipy.special import betaincinv, digamma, expit, gammaln, log_expit, log_nd
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_newton
-from rrmstats.laws.families import log_negative_binomial, shape_slope
+from rrmstats.core.tolerances import BLOCK_ENTRIES, MAX_STEPS
+from rrmstats.laws.families import (
+    FAINT,
+    MORE,
+    REACH,
+    count_nodes,
+    log_negative_binomial,
+    shape_slope,
+)
 from rrmstats.losses.numerical import defined_losses, without_held
 
 # Logarithms of means beyond which exponentials over- or underflow; labels have no larger
 # predictors.
 FARTHEST_LOG = 300.0
-# Counts that are taken one by one; beyond, cells grow by this factor each.
-ONE_BY_ONE, GROWTH = 150, 1.04
-# Standard deviations, and counts more, within which a sum over counts runs.
-REACH, MORE = 9.0, 25.0
-# Nodes of a quadrature over probabilities, and how far out they go.
-N_NODES, FARTHEST = 60, 3.0
-# Logarithm of a probability that is not worth a term, and how often sums are lengthened for it.
-FAINT, LENGTHENED = -30.0, 8
-# Change of a linear predictor or dispersion that is large for any of them.
-LARGE_CHANGE = 10.0
-# Entries of the arrays that a batch works on.
-BLOCK = 1_000_000
-# Steps of a fit to all rows, whose end is not exact.
-OWN_STEPS = 100
 
 
 class Kernel(Protocol):
@@ -343,59 +337,35 @@ class Likelihood:
         return isinstance(kernel, LabelKernel) and not kernel.probit
 
 
-def count_cells(mean: Array, spread: Array) -> tuple[Array, Array]:
-    """Return counts that stand for all that are likely, and for how many each.
-
-    Both have shape (m, n), or (m, 1) where they are the same for all rows. The first are taken one
-    by one. Those further on stand for cells around them, ever wider, in which a distribution that
-    has its spread further out is nearly linear.
-
-    Parameters
-    ----------
-    mean, spread : ndarray, shape (n,)
-        Means and standard deviations of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.stats import poisson
-    >>> from rrmstats.losses.likelihood_laws import count_cells
-    >>> mean = np.array([0.5, 3000.0])
-    >>> counts, widths = count_cells(mean, np.sqrt(mean))
-    >>> (widths * poisson(mean).pmf(counts)).sum(axis=0).round(3)
-    array([1., 1.])
-    """
-    # Outside the domain of the parameters, where differences may look, there are no moments.
-    known = np.isfinite(mean) & np.isfinite(spread)
-    mean, spread = np.where(known, mean, 0.0), np.where(known, spread, 0.0)
-    low = np.floor(np.maximum(mean - REACH * spread, 0.0))
-    length = float(np.max(mean + REACH * spread + MORE - low))
-    widths = np.ones(min(ONE_BY_ONE, int(np.ceil(length)) + 1))
-    if length > ONE_BY_ONE:
-        # odd, so that a count is the middle of its cell
-        growing = 1.0 + 2.0 * np.floor(0.5 * GROWTH ** np.arange(1000.0))
-        needed = int(np.searchsorted(np.cumsum(growing), length - ONE_BY_ONE)) + 1
-        widths = np.concatenate([widths, growing[:needed]])
-    middles = np.cumsum(widths) - 0.5 * (widths + 1.0)
-    if (low == low[0]).all():
-        low = low[:1]
-    return low + middles[:, None], widths[:, None]
-
-
 def counts_worth_a_term(
     mean: Array, variance: Array, log_pmf: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
     """Return counts that stand for all of a distribution, and the logarithms of for how many each.
 
-    The range grows until the probability of its end is FAINT.
+    Both have shape (m, n). The range grows until the probability of its end is not worth a term.
+    Parameters outside of their domain, where differences may look, have no moments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import poisson
+    >>> from rrmstats.losses.likelihood_laws import counts_worth_a_term
+    >>> law = poisson(np.array([0.5, 20.0]))
+    >>> counts, log_width = counts_worth_a_term(law.mean(), law.var(), law.logpmf)
+    >>> np.exp(log_width + law.logpmf(counts)).sum(axis=0).round(12)
+    array([1., 1.])
     """
+    mean = np.where(np.isfinite(mean), mean, 0.0)
     spread = np.where(np.isfinite(variance), np.sqrt(variance), 1.0 + mean)
-    for _ in range(LENGTHENED):
-        y, width = count_cells(mean, spread)
-        if not (log_pmf(y[-1]) > FAINT).any():
+    for _ in range(8):  # a tail that is heavier than after eight doublings is no distribution's
+        low = np.floor(np.maximum(mean - REACH * spread, 0.0))
+        high = np.ceil(mean + REACH * spread + MORE)
+        if not (log_pmf(high) > -FAINT).any():
             break
         spread = 2.0 * spread
-    return y, np.log(width)
+    counts, width = count_nodes(low, high)
+    with np.errstate(divide="ignore"):  # nodes that a short range does not need
+        return counts.T, np.log(width).T
 
 
 def probability_nodes() -> tuple[Array, Array]:
@@ -411,7 +381,7 @@ def probability_nodes() -> tuple[Array, Array]:
     >>> bool(abs(weight @ np.log(at) + 1) < 1e-8)
     True
     """
-    t = np.linspace(-FARTHEST, FARTHEST, N_NODES)
+    t = np.linspace(-3.0, 3.0, 60)  # weights at the ends are 1e-13
     inner = 0.5 * np.pi * np.sinh(t)
     at = 1.0 / (1.0 + np.exp(-2.0 * inner))
     weight = np.cosh(t) / np.cosh(inner) ** 2
@@ -464,7 +434,7 @@ class PredictorLikelihood:
     def longest_units(self) -> Array:
         """Changes of the parameters that change a predictor by much whatever it is, shape (k,)."""
         size = np.sqrt(np.concatenate([(z**2).mean(axis=0) for z in self.designs]))
-        return LARGE_CHANGE / np.where(size > 0, size, 1.0)
+        return 10.0 / np.where(size > 0, size, 1.0)
 
     @cached_property
     def jacobian(self) -> Array:
@@ -587,10 +557,10 @@ def own_fit(form: PredictorLikelihood, start: Array, lower: Array) -> Array:
     """Return the parameters of largest likelihood near a start, shape (k,)."""
     n = form.endog.shape[-1]
     weights = np.full((1, n), 1.0 / n)
-    return batch_fits(form, np.zeros(n), weights, start[None], lower, OWN_STEPS)[0]
+    return batch_fits(form, np.zeros(n), weights, start[None], lower, MAX_STEPS)[0]
 
 
 def batch_slices(n_fits: int, n_obs: int, n_params: int) -> list[slice]:
     """Return parts of a batch whose arrays fit in memory."""
-    size = max(1, BLOCK // (n_obs * n_params))
+    size = max(1, BLOCK_ENTRIES // (n_obs * n_params))
     return [slice(i, i + size) for i in range(0, n_fits, size)]

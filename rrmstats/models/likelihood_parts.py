@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, digamma, expit, gammaln, logit, xlog1py, xlogy
+from scipy.special import gammaln, logit, xlogy
 from statsmodels.discrete.count_model import (
     GenericZeroInflated,
     ZeroInflatedGeneralizedPoisson,
@@ -34,6 +34,7 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.othermod.betareg import BetaModel
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.tolerances import MAX_STEPS, ROUNDING
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood_laws import (
     BetaKernel,
@@ -41,6 +42,7 @@ from rrmstats.losses.likelihood_laws import (
     CountKernel,
     CountLaw,
     GeneralizedPoissonKernel,
+    Kernel,
     LabelKernel,
     LabelLaw,
     Law,
@@ -76,14 +78,6 @@ LEAST_LOGIT, LEAST_PROBIT = -20.0, -6.0
 START_ALPHA, START_INFLATION = 0.1, -1.0
 # Variances of statsmodels' negative binomial models: mu + alpha mu^power.
 POWERS = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}
-# Logarithms around that of a count within which the mean of largest likelihood lies.
-AROUND = 6.0
-# Logits of a mean where its search starts and ends; number of its steps, and size of the last.
-START_LOGIT, FARTHEST_LOGIT = 5.0, 40.0
-BETA_STEPS, BETA_TOL = 30, 1e-6
-# Steps of a golden section, which shrink an interval by 0.618 each.
-GOLDEN_STEPS = 45
-GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 # Models whose predictions are the probabilities of classes, numbered from zero.
 CLASSES = (MNLogit, OrderedModel)
 # Classes, and counts above zero, are kinds that a fit must keep some of, up to so many.
@@ -464,7 +458,7 @@ def largest_of(model: Any, theta: Array) -> Largest | None:
         return np.zeros_like  # a class may have probability one
     if isinstance(model, BetaModel):
         precision = np.asarray(model.predict(theta, which="precision"), dtype=float)
-        return partial(largest_beta, precision=precision)
+        return partial(largest_share, log_precision=np.log(precision))
     kernel = _count_kernel(main_of(model))
     if kernel is None:
         return None
@@ -496,71 +490,44 @@ def largest_count(y: Array, kernel: CountKernel, alpha: tuple[Array, ...]) -> Ar
     """
     counts, place = np.unique(y, return_inverse=True)
     found, some = np.zeros(len(counts)), counts > 0
-
-    def value(log_mean: Array) -> Array:
-        density = kernel.log_density(counts[some], log_mean, *alpha)
-        return np.nan_to_num(density, nan=-np.inf, neginf=-np.inf)
-
-    middle = np.log(counts[some])
-    with np.errstate(all="ignore"):
-        found[some] = highest(value, middle - AROUND, middle + AROUND)
+    found[some] = highest(kernel, counts[some], np.log(counts[some]), *alpha)
     return found[place].reshape(np.shape(y))
 
 
-def largest_beta(y: Array, precision: Array) -> Array:
-    """Return the largest log-densities of shares over the means of a beta distribution.
-
-    Newton's method on the logit of the mean m, whose equation at precision p is
-    ``digamma(m p) - digamma((1 - m) p) = logit(y)``.
-    """
+def largest_share(y: Array, log_precision: Array) -> Array:
+    """Return the largest log-densities of shares over the means of a beta distribution."""
     with np.errstate(all="ignore"):
-        target = logit(y)
-        t = np.clip(target, -START_LOGIT, START_LOGIT)
-        for _ in range(BETA_STEPS):
-            mean, rest = expit(t), expit(-t)
-            gap = digamma(mean * precision) - digamma(rest * precision) - target
-            bend = _trigamma(mean * precision) + _trigamma(rest * precision)
-            step = -gap / (bend * precision * mean * rest)
-            t = np.clip(t + np.clip(step, -2.0, 2.0), -FARTHEST_LOGIT, FARTHEST_LOGIT)
-            if np.nanmax(np.abs(step)) < BETA_TOL:
-                break
-        a, b = expit(t) * precision, expit(-t) * precision
-        return np.asarray(xlogy(a - 1.0, y) + xlog1py(b - 1.0, -y) - betaln(a, b))
+        start = np.clip(logit(y), -5.0, 5.0)  # shares at the ends have means that are not
+    return highest(BetaKernel(), y, start, log_precision)
 
 
-def _trigamma(x: Array) -> Array:
-    """Return the slope of digamma by differences: scipy's polygamma takes five times as long."""
-    return (digamma(1.0001 * x) - digamma(0.9999 * x)) / (0.0002 * x)
+def highest(kernel: Kernel, y: Array, start: Array, *rest: Array) -> Array:
+    """Return the largest log-densities of responses over the first predictor.
 
-
-def highest(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Return the largest values of functions with one peak each, by golden sections.
-
-    Parameters
-    ----------
-    function : callable
-        Takes an array of the shape of `low` and returns one.
-    low, high : ndarray
-        Bounds within which the peaks lie.
+    By Newton's method, from a start near them.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from rrmstats.losses.likelihood_laws import PoissonKernel
     >>> from rrmstats.models.likelihood_parts import highest
-    >>> peaks = np.array([1.0, 2.5])
-    >>> highest(lambda t: peaks - (t - peaks) ** 2, np.zeros(2), np.full(2, 9.0)).round(6)
-    array([1. , 2.5])
+    >>> np.exp(highest(PoissonKernel(), np.array([1.0, 2.0]), np.zeros(2))).round(6)
+    array([0.367879, 0.270671])
     """
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(GOLDEN_STEPS):
-        up = at_right > at_left
-        low, high = np.where(up, left, low), np.where(up, high, right)
-        new = np.where(up, low + GOLDEN * (high - low), high - GOLDEN * (high - low))
-        at_new = function(new)
-        left, right = np.where(up, right, new), np.where(up, new, left)
-        at_left, at_right = np.where(up, at_right, at_new), np.where(up, at_new, at_left)
-    return np.maximum(at_left, at_right)
+    at = start
+
+    def slope(at: Array) -> Array:
+        return kernel.slopes(y, at, *rest)[0]
+
+    with np.errstate(all="ignore"):
+        for _ in range(MAX_STEPS):
+            bend = (slope(at + 1e-4) - slope(at - 1e-4)) / 2e-4
+            step = np.clip(slope(at) / np.abs(bend), -1.0, 1.0)
+            step = np.where(np.isfinite(step), step, 0.0)
+            at = at + step
+            if np.abs(step).max(initial=0.0) < ROUNDING:
+                break
+        return kernel.log_density(y, at, *rest)
 
 
 class ClassLaw:

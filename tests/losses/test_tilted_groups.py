@@ -8,7 +8,6 @@ import rrmstats
 from rrmstats.core import Groups
 from rrmstats.core.grouped import GroupedProblem
 from rrmstats.core.setting import Setting
-from rrmstats.losses.generalized import CountsLaw
 from rrmstats.losses.tilted_rows import LawSample, law_fit
 
 FAMILIES = {
@@ -45,7 +44,7 @@ def test_counts_and_likelihoods_agree_and_move_with_lambda():
     raw, rates = np.array([0.9, 0.6]), rng.uniform(0.1, 0.5, 60)
     problem = rrmstats.RRMPoisson(endog, exog, 0.2).problem()
     assert problem.design.back is None  # the coordinates are the parameters
-    counts = CountsLaw(problem, np.ones(60)).likelihood(raw)
+    counts = problem.counts_law(problem.family, 1.0).likelihood(raw)
     known = rrmstats.robustify(sm.Poisson(endog, exog), 0.2).problem()
     setting = Setting(0.2, freq_weights=60 * rng.dirichlet(np.full(60, 5.0)))
 

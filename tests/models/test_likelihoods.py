@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 
 import rrmstats
 from rrmstats import RRMLogit
+from rrmstats.losses.likelihood_laws import GeneralizedPoissonKernel, NegativeBinomialKernel
 from rrmstats.models.likelihood_parts import highest
 
 from .likelihood_models import BAD, LABELS, MODELS, WITHOUT_LAW, NormalModel, sample
@@ -325,10 +326,13 @@ def test_likelihoods_that_are_no_numbers_are_refused(kind, message):
         rrmstats.robustify(kind(data["number"], exog), 0.1)
 
 
-def test_highest_finds_each_peak():
-    peaks = np.array([-3.0, 0.1, 8.0])
-    found = highest(lambda t: -((t - peaks) ** 2) + peaks, np.full(3, -10.0), np.full(3, 10.0))
-    assert_allclose(found, peaks, atol=1e-12)
+@pytest.mark.parametrize("kernel", [NegativeBinomialKernel(1.0), GeneralizedPoissonKernel(1.0)])
+def test_highest_finds_each_peak(kernel):
+    counts, alpha = np.array([1.0, 7.0, 400.0]), np.array(0.8)
+    found = highest(kernel, counts, np.log(counts), alpha)
+    means = np.linspace(-2.0, 8.0, 20_001)[:, None]
+    assert_allclose(found, kernel.log_density(counts, means, alpha).max(axis=0), atol=1e-4)
+    assert (found >= kernel.log_density(counts, means, alpha)).all()
 
 
 @pytest.mark.parametrize("seed", [915, 936])
