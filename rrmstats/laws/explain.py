@@ -30,7 +30,15 @@ from rrmstats.laws.mixture import (
     Probabilities,
     Share,
 )
-from rrmstats.laws.rows import Responses, Rows, design_gram, design_rows, design_sums
+from rrmstats.laws.rows import (
+    LEVERAGE_MAX,
+    Responses,
+    Rows,
+    design_gram,
+    design_leverage,
+    design_rows,
+    design_sums,
+)
 
 # Gain of the log-likelihood in one step below which an explanation is known well enough to be
 # compared with others, and the steps that it may take.
@@ -54,8 +62,6 @@ LONGEST = 0.7
 STEPS_BETWEEN, MOST_ROUNDS = 30, 4
 # Size of a step, relative to the last, up to which the derivatives of that one serve for it.
 CONTRACTED = 0.1
-# Leverage past which a row's influence is not raised further.
-LEVERAGE_MAX = 0.9
 # Rows on which an explanation is chosen; it is then solved on all of them.
 MOST_ROWS = 20_000
 # Size of the last step on a sample, in standard errors, from which all rows go on.
@@ -411,11 +417,7 @@ def _row_moves(
     """Return the functions of rows, those of theta with the factors of HC3, (n, k + m + 1)."""
     here, found = _functions(mixture, seen, predictors)
     weights, q = _information(found), len(found.rows.slopes)
-    leverage, ends = 0.0, np.cumsum([0, *(design.shape[1] for design in designs[:q])])
-    for i, left in enumerate(designs[:q]):
-        for j, right in enumerate(designs[:q]):
-            part = inverse[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
-            leverage = leverage + weights[i, j] * np.einsum("na,ab,nb->n", left, part, right)
+    leverage = design_leverage(designs[:q], inverse, weights)
     here[:q] /= 1.0 - np.clip(leverage, 0.0, LEVERAGE_MAX)
     return np.column_stack([design_rows(designs, here[:-1]), here[-1]])
 

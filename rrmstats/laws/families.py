@@ -354,12 +354,21 @@ class Counts(Family):
     zeros = True
 
     def moments(self, mu: Array, size: Array, order: float) -> Moments:
-        """Return expectations under weights of an order, by sums over the counts."""
+        """Return expectations under weights of an order, by sums over the counts.
+
+        Those of many rows with few sizes are interpolated.
+        """
+        if len(mu) > MANY_ROWS * len(np.unique(size)):
+            return self.interpolated(mu, size, order)
+        return self.summed(mu, size, order)
+
+    def summed(self, mu: Array, size: Array, order: float) -> Moments:
+        """Return expectations as sums over the counts."""
         laws = self.laws(mu, size)
         return joined([sum_moments(self, y, mass, m, s, order) for _, y, mass, m, s in laws])
 
     def interpolated(self, mu: Array, size: Array, order: float) -> Moments:
-        """Return the expectations of many rows with few sizes, from sums at a lattice of means.
+        """Return expectations between sums at a lattice of means.
 
         In units of the standard deviation they are smooth functions of the logarithm of the mean,
         or of the odds.
@@ -370,7 +379,7 @@ class Counts(Family):
             first, last = np.floor(at[rows].min() / STEP), np.ceil(at[rows].max() / STEP)
             knots = STEP * np.arange(first - MARGIN, last + MARGIN + 1)
             means = self.from_coordinate(knots)
-            sums = self.moments(means, np.full_like(means, value), order)
+            sums = self.summed(means, np.full_like(means, value), order)
             unit = np.sqrt(self.variance(means) / value)
             smooth = np.c_[sums.mass, sums.first / unit, sums.second / unit**2, sums.deviance]
             found[rows] = CubicSpline(knots, smooth)(at[rows])

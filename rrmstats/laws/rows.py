@@ -16,6 +16,9 @@ from rrmstats.core.block_array import blocked, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
 from rrmstats.laws.together import Together
 
+# Leverage past which a row's influence is not raised further.
+LEVERAGE_MAX = 0.9
+
 
 class Responses(NamedTuple):
     """What rows have beside their predictors, each of shape (n,).
@@ -161,3 +164,16 @@ def design_rows(designs: tuple[Array, ...], values: Array) -> Array:
     """Return the designs' rows times values (q, n), shape (n, k)."""
     parts = [one[:, None] * design for one, design in zip(values, designs, strict=True)]
     return np.concatenate(parts, axis=1)
+
+
+def design_leverage(designs: tuple[Array, ...], inverse: Array, weights: Any) -> Array:
+    """Return the traces of each row's part of a Gram matrix times a matrix (k, k), shape (n,).
+
+    `weights` are those of `design_gram`; rows may lie in blocks.
+    """
+    ends = np.cumsum([design.shape[1] for design in designs])[:-1]
+    found: Any = 0.0
+    for left, row, strip in zip(designs, weights, np.split(inverse, ends), strict=True):
+        for right, weight, part in zip(designs, row, np.split(strip, ends, axis=1), strict=True):
+            found = found + weight * np.einsum("ni,ni->n", left @ part, right)
+    return found

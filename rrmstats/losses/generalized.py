@@ -37,12 +37,11 @@ from rrmstats.losses.likelihood_laws import Likelihood, PredictorLikelihood
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
 from rrmstats.losses.tilted_rows import (
+    FamilyRows,
     LawSample,
     Sample,
-    TiltedRows,
     budget_dispersion,
     dispersion_fit,
-    law_fit,
     tilted_fit,
 )
 
@@ -105,7 +104,7 @@ class GeneralizedProblem(DevianceProblem):
         if self.family.dispersed:
             dispersion, settled = first_dispersion(sample, solution)
         order = first_order(dispersion, lambda_, setting.eps_bar)
-        rows, root = tilted_fit(sample, solution.theta, dispersion, order)
+        rows, root = tilted_fit(sample.at(solution.theta, dispersion, order))
         sound = solution.converged and root and settled
         return self._estimate(replace(solution, converged=sound), rows)
 
@@ -146,7 +145,7 @@ class GeneralizedProblem(DevianceProblem):
     def _second(
         self,
         first: GeneralizedEstimate,
-        rows: TiltedRows,
+        rows: FamilyRows,
         weights: Array,
         converged: bool,
         **found: Any,
@@ -275,7 +274,7 @@ class GeneralizedProblem(DevianceProblem):
         if isinstance(self.family, Counts):
             law = self.counts_law(self.family, dispersion)
             whole = LawSample(law.likelihood(theta), estimate.setting, np.ones(self.n_params))
-            rows, converged = law_fit(whole.weighed(theta, dispersion * rates))
+            rows, converged = tilted_fit(whole.weighed(theta, dispersion * rates))
             back = np.eye(self.n_params) if self.design.back is None else self.design.back
             theta, moves = rows.theta, tuple(part @ back.T for part in rows.moves())
         found = replace(estimate.solution, converged=estimate.solution.converged and converged)
@@ -287,7 +286,7 @@ class GeneralizedProblem(DevianceProblem):
         kernel = FamilyKernel(family, self.mean, self.var_weights / dispersion)
         return FamilyLaw(kernel, self.endog, (self.exog,), (self.offset,))
 
-    def at_boundary(self, rows: TiltedRows, weights: Array) -> bool:
+    def at_boundary(self, rows: FamilyRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
         edge = self.family.at_edge(rows.mu, *self.mean.bounds())
         most = float(np.max(np.where(edge, weights, 0.0)))
@@ -306,7 +305,7 @@ class GeneralizedProblem(DevianceProblem):
         free = sample.total - self.n_params
         return total / free if total > 0 and free > 0 else 1.0
 
-    def _estimate(self, solution: Solution, rows: TiltedRows) -> GeneralizedEstimate:
+    def _estimate(self, solution: Solution, rows: FamilyRows) -> GeneralizedEstimate:
         sure = rows.order == 1.0
         boundary = self.at_boundary(rows, rows.weights)
         found = replace(solution, converged=solution.converged and not boundary)
@@ -378,6 +377,7 @@ class FamilyLaw(PredictorLikelihood):
             largest=largest,
             endog=self.endog,
             law=self,
+            closed=self,
         )
 
 
@@ -415,7 +415,7 @@ class GeneralizedEstimate(Estimate):
 
     Attributes
     ----------
-    rows : TiltedRows
+    rows : FamilyRows
         The rows at `params` and the dispersion, in the coordinates of the problem.
     boundary : bool
         Whether rows with weight have means at the boundary, where no parameters are finite.
@@ -430,7 +430,7 @@ class GeneralizedEstimate(Estimate):
     """
 
     problem: GeneralizedProblem
-    rows: TiltedRows
+    rows: FamilyRows
     boundary: bool = False
     exact: bool = False
     identified: bool = True

@@ -47,7 +47,7 @@ from rrmstats.losses.numerical import (
     NumericalProblem,
     with_infinite_losses,
 )
-from rrmstats.losses.tilted_rows import LawRows, LawSample, law_fit
+from rrmstats.losses.tilted_rows import LawRows, LawSample, tilted_fit
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 LEAST_LAMBDA = 1.05
@@ -167,15 +167,15 @@ class LikelihoodProblem(NumericalProblem):
             return self._estimate(found, setting, sample.at(solution.theta, 1.0), solution.theta)
         order, raw = self._first_order(solution.lambda_, setting.eps_bar), solution.theta
         if order is not None:
-            rows, root = law_fit(sample.at(raw, order, anchor=raw))
+            rows, root = tilted_fit(sample.at(raw, order, anchor=raw))
             if rows.flat.any():
                 # A raw parameter at the end of its range, such as a share of zeros, stays there.
-                other, found_root = law_fit(sample.at(self.start, order, anchor=raw))
+                other, found_root = tilted_fit(sample.at(self.start, order, anchor=raw))
                 if found_root and other.tilted_likelihood > rows.tilted_likelihood:
                     rows, root = other, True
         else:
             highest = 1.0 / second_moment_ratio(setting.eps_bar)
-            rows, root = law_fit(sample.at(self.start, highest))
+            rows, root = tilted_fit(sample.at(self.start, highest))
         found = replace(found, converged=solution.converged and root)
         return self._estimate(found, setting, rows, solution.theta)
 
@@ -264,7 +264,7 @@ class LikelihoodProblem(NumericalProblem):
         if not self.corrected or not rates.any():
             return super().untilted(estimate, rates)
         found, sample = estimate.solution, self.sample(estimate.setting)
-        rows, root = law_fit(sample.weighed(found.theta, rates))
+        rows, root = tilted_fit(sample.weighed(found.theta, rates))
         found = replace(found, converged=found.converged and root)
         plain = sample.at(rows.theta, 1.0)
         told = self._estimate(found, estimate.setting, plain, estimate.raw_params)
@@ -340,13 +340,13 @@ class LikelihoodEstimate(Estimate):
         if self.rows is None or self.rows.order == 1.0:
             return np.where(self.known, super().influence(), 0.0)
         if self.rows.anchor is None:
-            return self.wnobs * self.rows.influence()
+            return self.wnobs * self.rows.influence
         found = (self.first or self).solution
         raw = minimum_influence(
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         )
         free = self.known & (found.theta > self.problem.lower)
-        return self.wnobs * self.rows.influence(
+        return self.wnobs * self.rows.anchored_influence(
             np.where(free, raw.theta, 0.0) / self.wnobs, raw.log_lambda / self.wnobs
         )
 
@@ -360,10 +360,9 @@ def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:
     n, form = likelihood.n_obs, likelihood.closed
     ones = np.ones(n)
     mass = np.array(setting.counts(n))
-    designs: tuple[Array, ...] = (ones[:, None],) * len(likelihood.start)
+    designs = likelihood.designs
     offsets: tuple[Array, ...] = (np.zeros(n),) * len(designs)
     if form is not None:
-        designs = form.designs
         offsets = tuple(np.broadcast_to(np.asarray(off, float), (n,)) for off in form.offsets)
     seen = Responses(likelihood.endog, ones, 0.0 * ones)
     return Rows(mass, setting.wnobs(n), seen, designs, offsets, setting.groups)

@@ -278,10 +278,10 @@ class Law(Protocol):
     def log_density(self, theta: Array, y: Array) -> Array:
         """Return the log-likelihoods of responses, shape (m, n)."""
 
-    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array | None]:
-        """Return slopes in q predictors, (q, m, n), and those of these in theta, (q, n, k).
+    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
+        """Return slopes of the log-likelihoods in the predictors, shape (q, m, n).
 
-        The second is None where the predictors are theta; units of theta serve for differences.
+        Units of theta serve for differences.
         """
 
 
@@ -329,6 +329,13 @@ class Likelihood:
     kinds: tuple[np.ndarray, ...] = ()
     closed: PredictorLikelihood | None = None
     part: Callable[[np.ndarray], Likelihood | None] | None = None
+
+    @property
+    def designs(self) -> tuple[Array, ...]:
+        """Designs of the predictors, which are the parameters where there is no closed form."""
+        if self.closed is not None:
+            return self.closed.designs
+        return (np.ones((self.n_obs, 1)),) * len(self.start)
 
     @property
     def logistic(self) -> bool:
@@ -436,14 +443,6 @@ class PredictorLikelihood:
         size = np.sqrt(np.concatenate([(z**2).mean(axis=0) for z in self.designs]))
         return 10.0 / np.where(size > 0, size, 1.0)
 
-    @cached_property
-    def jacobian(self) -> Array:
-        """Derivatives of the predictors in the parameters, shape (q, n, k)."""
-        found = np.zeros((len(self.designs), len(self.endog), self._ends[-1]))
-        for j, design in enumerate(self.designs):
-            found[j, :, self._ends[j] : self._ends[j + 1]] = design
-        return found
-
     def log_likelihood(self, theta: Array) -> Array:
         """Return the log-likelihoods of the rows, shape (..., n)."""
         return self.log_density(theta, self.endog)
@@ -460,10 +459,10 @@ class PredictorLikelihood:
         parts = [s[..., None] * z for s, z in zip(slopes, self.designs, strict=True)]
         return np.concatenate(parts, axis=-1)
 
-    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, Array]:
-        """Return the slopes in the predictors (q, m, n), and the derivatives of these."""
+    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
+        """Return the slopes in the predictors, shape (q, m, n)."""
         with np.errstate(all="ignore"):
-            return self.kernel.slopes(y, *self.predictors(theta)), self.jacobian
+            return self.kernel.slopes(y, *self.predictors(theta))
 
 
 class CountLaw(PredictorLikelihood):

@@ -5,7 +5,8 @@ tilt the distribution of good rows. The mean score under the tilted distribution
 E(w), is known at each row, so that ``sum w (u - c) = 0`` is solved by the true parameters (Fisher
 consistency). Rows without weight play no part in it, wherever their predictors are.
 
-`TiltedRows` are those of a generalized linear model, in memory or in blocks, whose expectations
+`TiltedRows` has what follows from the scores in a row's predictors and their expectations.
+`FamilyRows` are those of a generalized linear model, in memory or in blocks, whose expectations
 have closed forms or are interpolated. `LawRows` are those of any likelihood whose responses have a
 known law. The weights of its first step are those at its raw parameters, the anchor, and stay so
 while the equation is solved: what they are a function of does not matter for consistency, and
@@ -14,22 +15,29 @@ other parameters would give weights that resist less.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.optimize import brentq
 
-from rrmstats.core.block_array import aligned, row_map, row_reduce
+from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.consistency import bad_share, scale_factor, share_factor
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_root
-from rrmstats.core.sandwich import mean_and_error
 from rrmstats.core.setting import Setting
-from rrmstats.laws.families import MANY_ROWS, Counts, Family, Moments
+from rrmstats.core.tolerances import BLOCK_ENTRIES, HALVINGS, MAX_STEPS, SUM_ROUNDING, TINY
+from rrmstats.laws.families import TIES, Family, Moments
+from rrmstats.laws.rows import (
+    LEVERAGE_MAX,
+    design_gram,
+    design_leverage,
+    design_rows,
+    design_sums,
+)
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.likelihood_laws import Law, Likelihood
@@ -37,40 +45,177 @@ from rrmstats.losses.numerical import without_held
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 BREAD = (0.5, 2.0)
-# Derivative, relative to the expected one, from which Newton's steps are taken.
-LEAST_SLOPE = 0.05
-# Leverage past which a row's influence is not raised further.
-LEVERAGE_MAX = 0.9
-# Longest step of a linear predictor, in the root mean square over the rows with weight.
-LONGEST = 1.0
-# Size of the last step in standard errors, in units of the tolerance, and at least.
-STEP_SIZE, LEAST_STEP = 100.0, 1e-9
-# Steps of a fit: they converge in a few, and a fit that does not never will.
-MOST_STEPS = 100
-TINY = float(np.finfo(float).tiny)
-# Change of a log dispersion, and of a fit in standard errors, that has converged for all purposes.
+# Size of a last step, in standard errors, that has converged for all purposes, and change of a log
+# dispersion.
 SETTLED = 1e-4
-# Change of the log dispersion below which steps are lengthened to about Newton's.
-NEAR = 0.05
-# Accuracy of a root in the log dispersion, and the steps in which it is looked for.
-ROOT_TOL, FARTHEST_STEP = 1e-12, 3.0
-# Information on a parameter per row, in its unit, below which there is none.
-FLAT = 1e-4
-# Part of a parameter, squared, in directions without information that makes it unknown.
-LOADING = 0.01
-# Entries of the arrays that a block of responses works on.
-BLOCK = 400_000
-# Steps, in units of the parameters, over which the responses of a quadrature stay.
-NEAR = 0.05
-# Losses that differ by this are ties.
-TIES = 1e-9
-# Longest step, in units of the parameters in which the mean loss bends by one.
-LONGEST_UNITS = 2.0
-# Size of the last step in standard errors, also under weights of groups, and one that has
-# converged for all purposes.
-STEP_TOL, GROUPS_TOL, LAW_SETTLED = 1e-7, 1e-8, 1e-3
-MOST_LAW_STEPS = 60
-HALVINGS = 12
+
+#: One array per predictor, shape (n,) each.
+PerPredictor = Sequence[Array]
+#: Rows of one kind.
+AnyRows = TypeVar("AnyRows", bound="TiltedRows")
+
+
+class Expectations(NamedTuple):
+    """Expectations over the responses of each row.
+
+    Attributes
+    ----------
+    mass : ndarray, shape (n,)
+        E(w), w the weight.
+    first : sequence of q ndarray, shape (n,) each
+        E(w u), u the slopes of the log-likelihood in the predictors.
+    second : sequence of q sequences of q ndarray
+        E(w u u').
+    """
+
+    mass: Array
+    first: PerPredictor
+    second: Sequence[PerPredictor]
+
+
+class TiltedRows:
+    """Rows under weights of an order at some parameters.
+
+    Attributes
+    ----------
+    sample : Sample or LawSample
+    theta : ndarray, shape (k,)
+    order : float, or ndarray, shape (n,)
+    anchor : ndarray, shape (k,), or None
+        Parameters at which the weights are taken; None means `theta`.
+    tol : float
+        Size of the last step of a fit, in standard errors.
+    weights : ndarray, shape (n,)
+    slopes : sequence of q ndarray, shape (n,) each
+        Derivatives of the log-likelihoods in the predictors.
+    expectations : Expectations
+    bread, observed_bread : ndarray, shape (k, k)
+        Minus the derivative of the equation: expected at rows with weight, and observed. Under
+        the model ``E(w u (u - c))`` is the expected derivative, and ``w / E(w)`` has mean one at
+        good rows and is zero at bad ones.
+    pull : ndarray, shape (k,)
+        The estimating equation: the sum of the scores.
+    """
+
+    sample: Any
+    theta: Array
+    order: Any
+    anchor: Array | None = None
+    tol: float
+    weights: Array
+    slopes: PerPredictor
+    expectations: Expectations
+    bread: Array
+    observed_bread: Array
+    pull: Array
+
+    @cached_property
+    def center(self) -> PerPredictor:
+        """Mean slopes of each row under the tilted distribution."""
+        return [each / self.expectations.mass for each in self.expectations.first]
+
+    @cached_property
+    def spread(self) -> Sequence[PerPredictor]:
+        """Covariance of a row's slopes under the tilted distribution."""
+        mass, _, second = self.expectations
+        rows = zip(second, self.center, strict=True)
+        return [
+            [each / mass - a * b for each, b in zip(row, self.center, strict=True)]
+            for row, a in rows
+        ]
+
+    @cached_property
+    def scores(self) -> PerPredictor:
+        """Contributions of the rows to the estimating equation, in the predictors."""
+        both = zip(self.slopes, self.center, strict=True)
+        return [self.weights * (slope - center) for slope, center in both]
+
+    @property
+    def free(self) -> np.ndarray:
+        """Which parameters the rows tell something about, shape (k,)."""
+        return np.full(len(self.theta), True)
+
+    @cached_property
+    def root(self) -> Array:
+        """Root of the inverse of the bread of the free parameters, zero for others."""
+        places = np.ix_(self.free, self.free)
+        root = np.zeros_like(self.bread)
+        root[places] = inverse_root(self.bread[places])
+        return root
+
+    @cached_property
+    def relative_bread(self) -> tuple[Array, Array]:
+        """Eigenvalues of the observed bread in units of the expected one, and the axes."""
+        observed = np.nan_to_num(self.observed_bread)
+        values, vectors = np.linalg.eigh(self.root @ observed @ self.root.T)
+        return values, vectors.T @ self.root
+
+    @cached_property
+    def inverse(self) -> Array:
+        """Inverse of the observed bread, kept near the expected one, shape (k, k)."""
+        values, axes = self.relative_bread
+        return (axes.T / np.clip(values, *BREAD)) @ axes
+
+    @cached_property
+    def influence(self) -> Array:
+        """Influence functions of theta, with HC3's factors, shape (n, k): it moves by the sum."""
+        designs = self.sample.designs
+        leverage = design_leverage(designs, self.inverse, self.spread) * self.weights
+        longer = 1.0 / (1.0 - np.clip(leverage, 0.0, LEVERAGE_MAX))
+        ends = np.cumsum([design.shape[1] for design in designs])[:-1]
+        parts = np.split(self.inverse, ends)
+        moved = [
+            (design @ part) * (longer * one)[:, None]
+            for design, part, one in zip(designs, parts, self.scores, strict=True)
+        ]
+        return sum(moved[1:], moved[0])
+
+    @cached_property
+    def ratio(self) -> Array:
+        """Weights over their expectations, shape (n,): mean one at good rows, zero at bad ones."""
+        return self.weights / self.expectations.mass
+
+    @cached_property
+    def mean_ratio(self) -> float:
+        """Mean of `ratio` over the observations."""
+        (total,) = self.sample.sums([], [self.sample.mass * self.ratio])[1]
+        return float(total) / self.sample.total
+
+    def bad_share(self) -> float:
+        """Return the estimated share of bad rows, at most eps_bar."""
+        sample = self.sample
+        eps_bar = sample.setting.eps_bar
+        return bad_share(self.mean_ratio, len(self.theta), sample.total, self.order, eps_bar)
+
+    def share_error(self) -> float:
+        """Return the standard error of the share of good rows.
+
+        Each row moves it by its own ratio, and through the parameters.
+        """
+        by_weights = 0.0 if self.anchor is not None else self.order - 1.0
+        mass, total = self.sample.mass, self.sample.total
+        change = [
+            mass * self.ratio * (by_weights * (slope - center) - center)
+            for slope, center in zip(self.slopes, self.center, strict=True)
+        ]
+        (slope,) = self.sample.sums([change], [])[0]
+        moved = (self.ratio - self.mean_ratio) / total + self.influence @ (slope / total)
+        return float(np.sqrt(mass @ moved**2))
+
+    def step(self) -> tuple[Array, float]:
+        """Return a step towards the root of the equation, and its size in standard errors."""
+        raise NotImplementedError
+
+    def moved(self: AnyRows, step: Array) -> AnyRows:
+        """Return the rows a step away, or a part of it that is safe."""
+        raise NotImplementedError
+
+
+def tilted_fit(rows: AnyRows) -> tuple[AnyRows, bool]:
+    """Return the rows at the consistent fit of their order, and whether they are at one."""
+    kind = type(rows)
+    rows, size = damped_root(rows, kind.step, kind.moved, rows.tol, MAX_STEPS)
+    return rows, size < SETTLED
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,68 +236,29 @@ class Sample:
         """How often each row counts, shape (n,)."""
         return aligned(self.setting.counts(self.problem.n_obs), self.problem.blocks)
 
-    @cached_property
-    def interpolates(self) -> bool:
-        """Whether rows of few sizes are so many that expectations are interpolated."""
-        problem = self.problem
-        if not isinstance(problem.family, Counts):
-            return False
-        return problem.n_obs > MANY_ROWS * len(row_reduce(np.unique, _union, problem.var_weights))
-
     @property
     def total(self) -> float:
         """Number of observations that the rows stand for."""
         return self.setting.wnobs(self.problem.n_obs)
 
-    def at(self, theta: Array, dispersion: float, order: float) -> TiltedRows:
+    @property
+    def designs(self) -> tuple[Array]:
+        """The design of the predictor."""
+        return (self.problem.exog,)
+
+    def sums(
+        self, targets: Sequence[PerPredictor], values: Sequence[Array]
+    ) -> tuple[list[Array], list[float]]:
+        """Return sums of the designs' rows times targets (k,), and of values, in one pass."""
+        return self.problem.products([], [target for (target,) in targets], values)[1:]
+
+    def at(self, theta: Array, dispersion: float, order: float) -> FamilyRows:
         """Return the rows under weights of an order."""
-        return TiltedRows(self, theta, dispersion, order)
+        return FamilyRows(self, theta, dispersion, order)
 
 
-class Totals(NamedTuple):
-    """Sums over rows, each as often as it counts.
-
-    Attributes
-    ----------
-    ratio, deviance : float
-        Of the weights over their expectations, and of weights times deviances.
-    wanted : float
-        Of weights times the deviances that the model expects under them.
-    """
-
-    ratio: float
-    deviance: float
-    wanted: float
-
-
-class Products(NamedTuple):
-    """Sums of which a step is made.
-
-    Attributes
-    ----------
-    bread : ndarray, shape (k, k)
-        Minus the expected derivative of the equation at rows with weight. Under the model
-        ``E(w u (u - c))`` is the expected derivative, and ``w / E(w)`` has mean one at good rows
-        and is zero at bad ones.
-    observed_bread : ndarray, shape (k, k)
-        Minus the derivative of the equation.
-    gram : ndarray, shape (k, k)
-        Gram matrix of the design under the weights.
-    pull : ndarray, shape (k,)
-        Sum of the scores.
-    weight : float
-        Sum of the weights.
-    """
-
-    bread: Array
-    observed_bread: Array
-    gram: Array
-    pull: Array
-    weight: float
-
-
-class TiltedRows:
-    """Rows under weights of an order at some parameters and dispersion.
+class FamilyRows(TiltedRows):
+    """Rows of a generalized linear model under weights of an order at some dispersion.
 
     Parameters
     ----------
@@ -160,6 +266,8 @@ class TiltedRows:
     theta : ndarray, shape (k,)
     dispersion, order : float
     """
+
+    tol = 1e-9
 
     def __init__(self, sample: Sample, theta: Array, dispersion: float, order: float) -> None:
         self.sample, self.theta = sample, theta
@@ -176,131 +284,100 @@ class TiltedRows:
         return self.size * problem.family.deviance(problem.endog, self.mu)
 
     @cached_property
-    def weights(self) -> Array:
+    def weights(self) -> Array:  # type: ignore[override]  # a value in others
         """Weights of the rows, in [0, 1]."""
         return np.exp(-0.5 * (self.order - 1.0) * self.deviance)
 
     @cached_property
     def moments(self) -> Moments:
         """Expectations under the model."""
+        family = self.sample.problem.family
         columns = row_map(
-            moment_columns, self.mu, self.size, tail=(4,), family=self.sample.problem.family,
-            order=self.order, interpolates=self.sample.interpolates,
-        )  # fmt: skip
+            _moment_columns, self.mu, self.size, tail=(4,), family=family, order=self.order
+        )
         return Moments(*(columns[:, i] for i in range(4)))
 
     @cached_property
-    def totals(self) -> Totals:
-        """Sums over the rows."""
-        moments, share = self.moments, self.sample.mass * self.ratio
-        pull = self.sample.mass * self.weights
-        values = [
-            share,
-            pull * self.deviance,
-            pull * (moments.deviance / moments.mass),
-        ]
-        return Totals(*self.sample.problem.products([], [], values)[2])
+    def expectations(self) -> Expectations:  # type: ignore[override]  # a value in others
+        """Expectations of the slopes in the linear predictor."""
+        per_response, moments = self._per_response, self.moments
+        least = moments.first**2 / moments.mass  # rounding may leave less
+        second = per_response**2 * np.maximum(moments.second, least)
+        return Expectations(moments.mass, [per_response * moments.first], [[second]])
 
     @cached_property
-    def products(self) -> Products:
+    def _totals(self) -> list[float]:
+        """Sums of ratios, of weighted deviances, and of those that the model expects."""
+        moments, pull = self.moments, self.sample.mass * self.weights
+        expected = moments.deviance / moments.mass
+        values = [self.sample.mass * self.ratio, pull * self.deviance, pull * expected]
+        return self.sample.sums([], values)[1]
+
+    @property
+    def mean_ratio(self) -> float:
+        """Mean of `ratio` over the observations."""
+        return self._totals[0] / self.sample.total
+
+    @cached_property
+    def _products(self) -> tuple[list[Array], list[Array], list[float]]:
         """Sums of which a step is made, in one pass over rows in blocks."""
-        mass = self.sample.mass
+        mass, ((spread,),), (scores,) = self.sample.mass, self.spread, self.scores
         weights = mass * self.weights
-        (bread, observed, gram), (pull,), (weight,) = self.sample.problem.products(
-            [weights * self.spread, mass * self._observed, weights],
-            [mass * self.scores],
-            [weights],
+        return self.sample.problem.products(
+            [weights * spread, mass * self._observed, weights], [mass * scores], [weights]
         )
-        return Products(bread, observed, gram, pull, weight)
+
+    @property
+    def bread(self) -> Array:  # type: ignore[override]  # a value in others
+        """Minus the expected derivative of the equation at rows with weight, shape (k, k)."""
+        return self._products[0][0]
+
+    @property
+    def observed_bread(self) -> Array:  # type: ignore[override]  # a value in others
+        """Minus the derivative of the equation, shape (k, k)."""
+        return self._products[0][1]
+
+    @property
+    def pull(self) -> Array:  # type: ignore[override]  # a value in others
+        """The estimating equation, shape (k,)."""
+        return self._products[1][0]
 
     @cached_property
-    def _scores(self) -> tuple[Array, Array, Array]:
-        """Scores in the linear predictor, information, and the rest of the derivative."""
+    def _slopes(self) -> tuple[Array, Array, Array]:
+        """Slopes in the linear predictor, information, and the rest of the derivative."""
         first, expected, swing = self.sample.problem.score_parts(self.eta)
         phi = self.dispersion
         return first / phi, expected / phi, swing / phi
 
+    @property
+    def slopes(self) -> PerPredictor:  # type: ignore[override]  # a value in others
+        """Derivatives of the log-likelihoods in the linear predictor."""
+        return self._slopes[:1]
+
     @cached_property
     def _per_response(self) -> Array:
-        """Change of a score with its response, shape (n,)."""
+        """Change of a slope with its response, shape (n,)."""
         problem = self.sample.problem
         slope = problem.mean.slopes(self.eta + problem.offset)[0]
         return self.size * slope / problem.family.variance(self.mu)
 
-    @cached_property
-    def center(self) -> Array:
-        """Mean score of a row under the tilted distribution, shape (n,)."""
-        return self._per_response * self.moments.first / self.moments.mass
-
-    @cached_property
-    def scores(self) -> Array:
-        """Contributions of the rows to the estimating equation, in the linear predictor."""
-        return self.weights * (self._scores[0] - self.center)
-
-    @cached_property
-    def spread(self) -> Array:
-        """Variance of a row's score under the tilted distribution, shape (n,)."""
-        second = self._per_response**2 * self.moments.second / self.moments.mass
-        return np.maximum(second - self.center**2, 0.0)
-
     @property
     def _observed(self) -> Array:
         """Minus the derivative of each score in the linear predictor, shape (n,)."""
-        u, expected, swing = self._scores
-        c, w, mass = self.center, self.weights, self.moments.mass
-        per_response = self._per_response
-        second = per_response**2 * self.moments.second / mass
+        u, expected, swing = self._slopes
+        (c,), mass, _, ((second,),) = self.center, *self.expectations
         off = self.sample.problem.endog - self.mu
         bend = swing / np.where(off == 0, 1.0, off)
-        mean_swing = bend * self.moments.first / mass
-        drift = self.order * second - expected + mean_swing - self.order * c**2
-        return -w * ((self.order - 1.0) * u * (u - c) - expected + swing - drift)
-
-    @cached_property
-    def _relative_bread(self) -> tuple[Array, Array]:
-        """Eigenvalues of the observed bread in units of the expected one, and the axes."""
-        root = inverse_root(self.products.bread)
-        values, vectors = np.linalg.eigh(root @ self.products.observed_bread @ root.T)
-        return values, vectors.T @ root
-
-    @cached_property
-    def inverse(self) -> Array:
-        """Inverse of the observed bread, kept near the expected one, shape (k, k)."""
-        values, axes = self._relative_bread
-        return (axes.T / np.clip(values, *BREAD)) @ axes
-
-    @cached_property
-    def influence(self) -> Array:
-        """Influence functions of theta, with HC3's factors, shape (n, k): it moves by the sum."""
-        exog = self.sample.problem.exog
-        moved = exog @ self.inverse
-        reach = np.einsum("ni,ni->n", moved, exog)
-        leverage = np.clip(reach * self.weights * self.spread, 0.0, LEVERAGE_MAX)
-        return moved * (self.scores / (1.0 - leverage))[:, None]
-
-    @cached_property
-    def ratio(self) -> Array:
-        """Weights over their expectations, shape (n,): mean one at good rows, zero at bad ones."""
-        return self.weights / self.moments.mass
+        drift = self.order * (second / mass - c**2) - expected
+        drift = drift + bend * self.moments.first / mass
+        return -self.weights * ((self.order - 1.0) * u * (u - c) - expected + swing - drift)
 
     @property
     def params_per_row(self) -> float:
         """Parameters per good row; of these there are as many as the budget leaves at least."""
         sample = self.sample
-        good = np.clip(self.totals.ratio / sample.total, 1.0 - sample.setting.eps_bar, 1.0)
+        good = np.clip(self.mean_ratio, 1.0 - sample.setting.eps_bar, 1.0)
         return sample.problem.n_params / max(sample.total * float(good), 1.0)
-
-    def bad_share(self) -> float:
-        """Return the estimated share of bad rows, at most eps_bar."""
-        sample = self.sample
-        ratio, eps_bar = self.totals.ratio / sample.total, sample.setting.eps_bar
-        return bad_share(ratio, sample.problem.n_params, sample.total, self.order, eps_bar)
-
-    def share_error(self) -> float:
-        """Return the standard error of the share of good rows."""
-        change = self.ratio * ((self.order - 1.0) * self._scores[0] - self.order * self.center)
-        exog, mass = self.sample.problem.exog, self.sample.mass
-        return mean_and_error(self.ratio, change, self.influence, exog, mass)[1]
 
     def step(self) -> tuple[Array, float]:
         """Return a step towards the root of the equation, and its size in standard errors.
@@ -308,77 +385,45 @@ class TiltedRows:
         Newton's in directions in which the derivative has the sign that is expected, else that of
         scoring.
         """
-        values, axes = self._relative_bread
-        scaled = axes @ self.products.pull / np.where(values > LEAST_SLOPE, values, 1.0)
+        values, axes = self.relative_bread
+        scaled = axes @ self.pull / np.where(values > 0.05, values, 1.0)
         return axes.T @ scaled, float(np.sqrt(scaled @ scaled))
 
-    def reach(self, step: Array) -> float:
-        """Return how far a step moves linear predictors, in root mean square under weights."""
-        square = float(step @ self.products.gram @ step)
-        return (square / max(self.products.weight, TINY)) ** 0.5
+    def moved(self, step: Array) -> FamilyRows:
+        """Return the rows a step away.
+
+        At most as far as changes linear predictors by one in root mean square under weights.
+        """
+        square = float(step @ self._products[0][2] @ step) / max(self._products[2][0], TINY)
+        theta = self.theta + step / max(square**0.5, 1.0)
+        return self.sample.at(theta, self.dispersion, self.order)
 
     def log_growth(self, fitted: float) -> float:
         """Return the change of the log dispersion in one step of its fixed point.
+
+        It never ends below what the budget allows.
 
         Parameters
         ----------
         fitted : float
             Order of the fit that left the residuals.
         """
-        found, wanted = self.totals.deviance, self.totals.wanted
-        factor = scale_factor(self.params_per_row, self.order, fitted)
-        return float(np.log(factor * found / wanted))
+        sample, per_row = self.sample, self.params_per_row
+        factor = scale_factor(per_row, self.order, fitted)
+        growth = float(np.log(factor * self._totals[1] / self._totals[2]))
+        left = 1.0 - sample.setting.eps_bar
+        least = min(left * share_factor(per_row, self.order, fitted), 1.0)
+        if growth >= 0:
+            return growth
+        after = sample.at(self.theta, self.dispersion * float(np.exp(growth)), self.order)
+        if after.mean_ratio >= least:
+            return growth
+        found = budget_dispersion(sample, self.theta, self.order, least, self.dispersion)
+        return float(np.log(found / self.dispersion))
 
-    def least_share(self, fitted: float) -> float:
-        """Return the least mean of `ratio` that the budget allows."""
-        left = 1.0 - self.sample.setting.eps_bar
-        factor = share_factor(self.params_per_row, self.order, fitted)
-        return min(left * factor, 1.0)
 
-
-def moment_columns(
-    mu: Array, size: Array, family: Family, order: float, interpolates: bool
-) -> Array:
-    """Return the expectations of rows in memory as columns, shape (n, 4)."""
-    if interpolates and isinstance(family, Counts):
-        return np.column_stack(family.interpolated(mu, size, order))
+def _moment_columns(mu: Array, size: Array, family: Family, order: float) -> Array:
     return np.column_stack(family.moments(mu, size, order))
-
-
-def _union(parts: list[Array | None]) -> Array | None:
-    found = [part for part in parts if part is not None]
-    return np.unique(np.concatenate(found)) if found else None
-
-
-def tilted_fit(
-    sample: Sample, theta: Array, dispersion: float, order: float
-) -> tuple[TiltedRows, bool]:
-    """Return the rows at the consistent fit of an order, from a start, and whether it is one."""
-
-    def step(rows: TiltedRows) -> tuple[Array, float]:
-        step, size = rows.step()
-        return step * min(1.0, LONGEST / max(rows.reach(step), TINY)), size
-
-    def moved(rows: TiltedRows, step: Array) -> TiltedRows:
-        return sample.at(rows.theta + step, dispersion, order)
-
-    rows, size = damped_root(
-        sample.at(theta, dispersion, order), step, moved, LEAST_STEP, MOST_STEPS
-    )
-    return rows, size < SETTLED
-
-
-def grown(rows: TiltedRows, fitted: float) -> float:
-    """Return the change of the log dispersion, which never ends below what the budget allows."""
-    growth = rows.log_growth(fitted)
-    if growth >= 0:
-        return growth
-    least, sample = rows.least_share(fitted), rows.sample
-    after = sample.at(rows.theta, rows.dispersion * float(np.exp(growth)), rows.order)
-    if after.totals.ratio / sample.total >= least:
-        return growth
-    found = budget_dispersion(sample, rows.theta, rows.order, least, rows.dispersion)
-    return float(np.log(found / rows.dispersion))
 
 
 def budget_dispersion(
@@ -386,19 +431,20 @@ def budget_dispersion(
 ) -> float:
     """Return the dispersion at which the weights leave exactly a share of good rows.
 
-    The root of ``log(mean(w / E(w))) = log(good)`` in the log dispersion.
+    The root of ``log(mean(w / E(w))) = log(good)`` in the log dispersion, which is looked for in
+    steps of 3.
     """
 
     def gap(at: float) -> float:
-        ratio = sample.at(theta, float(np.exp(at)), order).totals.ratio / sample.total
+        ratio = sample.at(theta, float(np.exp(at)), order).mean_ratio
         return float(np.log(max(ratio, TINY) / good))
 
     at = float(np.log(start))
     below = gap(at) < 0
-    for _ in range(MOST_STEPS):
-        last, at = at, at + (FARTHEST_STEP if below else -FARTHEST_STEP)
+    for _ in range(MAX_STEPS):
+        last, at = at, at + (3.0 if below else -3.0)
         if (gap(at) < 0) != below:
-            return float(np.exp(brentq(gap, last, at, xtol=ROOT_TOL)))
+            return float(np.exp(brentq(gap, last, at, xtol=SUM_ROUNDING)))
     return float(np.exp(at))
 
 
@@ -417,12 +463,12 @@ def dispersion_fit(
         Temperature of the first step's weights, in units of half the deviance.
     """
     dispersion, change = start, np.inf
-    tol = max(STEP_SIZE * sample.setting.tol, LEAST_STEP)
+    tol = max(100.0 * sample.setting.tol, FamilyRows.tol)
     for _ in range(sample.setting.maxiter):
-        rows = sample.at(theta, dispersion, order)
-        growth = grown(rows, 1.0 + dispersion / lambda_)
+        growth = sample.at(theta, dispersion, order).log_growth(1.0 + dispersion / lambda_)
         last, change = change, abs(growth)
-        length = order if change < min(NEAR, last) else 1.0
+        # Near the end steps are lengthened to about Newton's.
+        length = order if change < min(0.05, last) else 1.0
         dispersion *= float(np.exp(length * growth))
         if change < tol:
             break
@@ -456,9 +502,33 @@ class LawSample:
         """Number of observations that the rows stand for."""
         return self.setting.wnobs(self.likelihood.n_obs)
 
+    @property
+    def law(self) -> Law:
+        """The distribution of the responses."""
+        assert self.likelihood.law is not None
+        return self.likelihood.law
+
+    @property
+    def designs(self) -> tuple[Array, ...]:
+        """The designs of the predictors."""
+        return self.likelihood.designs
+
+    @property
+    def lower(self) -> Array:
+        """Least values of the parameters, shape (k,)."""
+        least = self.likelihood.lower
+        return np.full(len(self.unit), -np.inf) if least is None else least
+
+    def sums(
+        self, targets: Sequence[PerPredictor], values: Sequence[Array]
+    ) -> tuple[list[Array], list[float]]:
+        """Return sums of the designs' rows times targets (k,), and of values."""
+        pulls = [design_sums(self.designs, np.asarray(target)) for target in targets]
+        return pulls, [float(value.sum()) for value in values]
+
     def at(self, theta: Array, order: Any, anchor: Array | None = None) -> LawRows:
         """Return the rows under weights of an order."""
-        return LawRows(self, theta, order, anchor, self.nodes(theta))
+        return LawRows(self, theta, order, anchor, nodes=self.nodes(theta))
 
     def weighed(self, raw: Array, rates: Array) -> LawRows:
         """Return the rows under weights of groups, which are frequency weights already.
@@ -470,14 +540,12 @@ class LawSample:
         rates : ndarray, shape (n,)
             The weight of a row is proportional to ``exp(-rates * losses)``.
         """
-        return LawRows(self, raw, 1.0 + rates, raw, self.nodes(raw), counted=True)
+        return LawRows(self, raw, 1.0 + rates, raw, nodes=self.nodes(raw), counted=True)
 
     def nodes(self, theta: Array) -> Nodes:
         """Return the responses over which expectations are sums at theta and near it."""
-        law = self.likelihood.law
-        assert law is not None
         with np.errstate(all="ignore"):
-            y, log_count = law.nodes(theta)
+            y, log_count = self.law.nodes(theta)
             return Nodes(y, log_count, np.asarray(self.largest(y)) + 0.0 * y)
 
     @cached_property
@@ -509,24 +577,22 @@ class Nodes:
     largest: Array
 
     def blocks(self, n: int) -> Iterator[Nodes]:
-        """Yield parts of the responses whose arrays have about BLOCK entries."""
-        size = max(1, BLOCK // n)
+        """Yield parts of the responses whose arrays have about BLOCK_ENTRIES entries."""
+        size = max(1, BLOCK_ENTRIES // n)
         for i in range(0, len(self.y), size):
             part = slice(i, i + size)
             yield Nodes(self.y[part], self.log_count[part], self.largest[part])
 
 
 @dataclass(frozen=True, eq=False)
-class LawRows:
-    """Rows under weights of an order at some parameters.
+class LawRows(TiltedRows):
+    """Rows of a likelihood under weights of an order at some parameters.
 
     Attributes
     ----------
     sample : LawSample
-    theta : ndarray, shape (k,)
-    order : float, or ndarray, shape (n,)
-    anchor : ndarray, shape (k,), or None
-        Parameters at which the weights are taken; None means `theta`.
+    theta, order, anchor
+        See `TiltedRows`.
     nodes : Nodes
         Responses over which expectations are sums.
     counted : bool
@@ -536,15 +602,31 @@ class LawRows:
     sample: LawSample
     theta: Array
     order: Any
-    anchor: Array | None
-    nodes: Nodes
+    anchor: Array | None = None
+    nodes: Nodes = field(kw_only=True)
     counted: bool = False
 
-    def shifted(self, step: Array) -> LawRows:
-        """Return the rows a step away, at least at the lower bounds of the parameters."""
-        theta, lower = self.theta + step, self.sample.likelihood.lower
-        theta = theta if lower is None else np.maximum(theta, lower)
-        near = float(np.abs(step / self.sample.unit).max()) < NEAR
+    @property
+    def tol(self) -> float:  # type: ignore[override]  # a value in others
+        """Size of the last step of a fit, in standard errors."""
+        return 1e-8 if self.counted else 1e-7
+
+    def moved(self, step: Array) -> LawRows:
+        """Return the rows a step away, or a part of it where the rows with weight are defined."""
+        longest = 2.0 * self.sample.unit
+        step = np.clip(step, -longest, longest)
+        used = self.weights * self.sample.mass > 0
+        for _ in range(HALVINGS):
+            moved = self._shifted(step)
+            if np.isfinite(moved.losses[used]).all() and np.isfinite(moved.bread).all():
+                return moved
+            step = 0.5 * step
+        return self
+
+    def _shifted(self, step: Array) -> LawRows:
+        """Return the rows a step away; responses of a quadrature stay over short ones."""
+        theta = np.maximum(self.theta + step, self.sample.lower)
+        near = float(np.abs(step / self.sample.unit).max()) < 0.05
         return replace(self, theta=theta, nodes=self.nodes if near else self.sample.nodes(theta))
 
     @property
@@ -563,160 +645,106 @@ class LawRows:
         return self._losses_at(self.theta)
 
     @cached_property
-    def weights(self) -> Array:
+    def weights(self) -> Array:  # type: ignore[override]  # a value in others
         """Weights of the rows, shape (n,)."""
         if self.counted:
             return np.ones(self.sample.likelihood.n_obs)
         return np.exp(-(self.order - 1.0) * self._losses_at(self._weighing))
 
     @cached_property
-    def observed_scores(self) -> Array:
-        """Scores of the rows, shape (n, k); zero where they are not defined."""
-        likelihood = self.sample.likelihood
+    def slopes(self) -> Array:  # type: ignore[override]  # a value in others
+        """Derivatives of the log-likelihoods in the predictors, zero where they have none."""
+        likelihood, unit = self.sample.likelihood, self.sample.unit
         with np.errstate(all="ignore"):
-            found = (
-                differences(likelihood.log_likelihood, self.theta, self.sample.unit).T
-                if likelihood.scores is None
-                else np.asarray(likelihood.scores(self.theta), dtype=float)
-            )
+            if likelihood.closed is not None:
+                found = likelihood.closed.slopes(self.theta, likelihood.endog, unit)
+            elif likelihood.scores is not None:
+                found = np.asarray(likelihood.scores(self.theta), dtype=float).T
+            else:
+                found = differences(likelihood.log_likelihood, self.theta, unit)
         return np.where(np.isfinite(found), found, 0.0)
-
-    @property
-    def _law(self) -> Law:
-        law = self.sample.likelihood.law
-        assert law is not None
-        return law
 
     def _tilted(self, some: Nodes) -> Array:
         """Return the probabilities of responses times their weights, shape (m, n)."""
+        law = self.sample.law
         with np.errstate(all="ignore"):
-            density = self._law.log_density(self.theta, some.y)
-            weighing = (
-                density if self.anchor is None else self._law.log_density(self.anchor, some.y)
-            )
+            density = law.log_density(self.theta, some.y)
+            weighing = density if self.anchor is None else law.log_density(self.anchor, some.y)
             found = np.exp(
                 some.log_count + density - (self.order - 1.0) * (some.largest - weighing)
             )
         return np.where(np.isfinite(found), found, 0.0)
 
     @cached_property
-    def moments(self) -> tuple[Array, Array, Array]:
-        """E(w), shape (n,), E(w u), shape (n, k), and E(w u u'), shape (n, k, k)."""
-        mass: Array | float = 0.0
-        first: Array | float = 0.0
-        second: Array | float = 0.0
-        inner = None
+    def expectations(self) -> Expectations:  # type: ignore[override]  # a value in others
+        """Expectations as sums over the nodes."""
+        mass = first = second = np.zeros(())
         for some in self.nodes.blocks(self.sample.likelihood.n_obs):
             tilted = self._tilted(some)
-            slopes, inner = self._law.slopes(self.theta, some.y, self.sample.unit)
+            slopes = self.sample.law.slopes(self.theta, some.y, self.sample.unit)
             slopes = np.where((tilted > 0) & np.isfinite(slopes), slopes, 0.0)
             pulled = tilted * slopes
             mass = mass + tilted.sum(axis=0)
             first = first + pulled.sum(axis=1)
             second = second + np.array([[(p * s).sum(axis=0) for s in slopes] for p in pulled])
-        mean, square = np.asarray(first), np.asarray(second)
-        if inner is None:
-            u, uu = mean.T, np.moveaxis(square, -1, 0)
-        else:
-            u = np.einsum("qn,qnk->nk", mean, inner)
-            uu = np.einsum("qrn,qnk,rnl->nkl", square, inner, inner, optimize=True)
-        return np.maximum(mass, np.finfo(float).tiny), u, uu
+        return Expectations(np.maximum(mass, TINY), list(first), list(second))
 
     @cached_property
-    def center(self) -> Array:
-        """Mean score of each row under the tilted distribution, shape (n, k)."""
-        mass, first, _ = self.moments
-        return first / mass[:, None]
-
-    @cached_property
-    def spread(self) -> Array:
-        """Covariance of a row's score under the tilted distribution, shape (n, k, k)."""
-        mass, _, second = self.moments
-        return second / mass[:, None, None] - self.center[:, :, None] * self.center[:, None, :]
-
-    @cached_property
-    def scores(self) -> Array:
-        """Contributions of the rows to the estimating equation, shape (n, k)."""
-        return self.weights[:, None] * (self.observed_scores - self.center)
-
-    @cached_property
-    def pull(self) -> Array:
+    def pull(self) -> Array:  # type: ignore[override]  # a value in others
         """The estimating equation, shape (k,)."""
-        return self.sample.mass @ self.scores
+        return design_sums(self.sample.designs, self.sample.mass * np.asarray(self.scores))
 
     @property
     def tilted_likelihood(self) -> float:
         """Weighted tilted log-likelihood; the root of an anchor maximizes it."""
         used = (self.weights > 0) & (self.sample.mass > 0)
         mass = (self.sample.mass * self.weights)[used]
-        gain = -self.losses[used] - np.log(self.moments[0][used])
+        gain = -self.losses[used] - np.log(self.expectations.mass[used])
         return float(mass @ gain)
 
     @cached_property
     def flat(self) -> np.ndarray:
-        """Which parameters the rows tell nothing about, shape (k,)."""
+        """Which parameters the rows tell nothing about, shape (k,).
+
+        A hundredth of each lies, squared, in directions in which the mean loss, in units of the
+        parameters, bends by less than 1e-4.
+        """
         unit = self.sample.unit
         values, axes = np.linalg.eigh(self.bread * np.outer(unit, unit))
-        none = values < FLAT * self.sample.total
-        return (axes[:, none] ** 2).sum(axis=1) > LOADING
+        none = values < 1e-4 * self.sample.total
+        return (axes[:, none] ** 2).sum(axis=1) > 0.01
 
     @cached_property
     def free(self) -> np.ndarray:
         """Which parameters are neither flat nor held at their bounds, shape (k,)."""
-        lower = self.sample.likelihood.lower
-        held = False if lower is None else (self.theta <= lower) & (self.pull <= 0)
-        return ~(self.flat | held)
+        return ~(self.flat | (self.theta <= self.sample.lower) & (self.pull <= 0))
 
     @cached_property
-    def bread(self) -> Array:
+    def bread(self) -> Array:  # type: ignore[override]  # a value in others
         """Minus the expected derivative of the equation at rows with weight, shape (k, k)."""
-        return np.tensordot(self.sample.mass * self.weights, self.spread, 1)
+        weights = self.sample.mass * self.weights
+        return design_gram(self.sample.designs, weights * np.asarray(self.spread))
 
     @cached_property
-    def observed_bread(self) -> Array:
+    def observed_bread(self) -> Array:  # type: ignore[override]  # a value in others
         """Minus the derivative of the equation, shape (k, k)."""
-        at = inside(self.theta, self.sample.unit, self.sample.likelihood.lower)
+        at = inside(self.theta, self.sample.unit, self.sample.lower)
         slope = -differences(lambda t: replace(self, theta=t).pull, at, self.sample.unit)
         return 0.5 * (slope + slope.T)
 
-    @cached_property
-    def _root(self) -> Array:
-        """Root of the inverse of the bread of the free parameters, zero for others."""
-        free = self.free
-        root = np.zeros((len(free), len(free)))
-        root[np.ix_(free, free)] = inverse_root(self.bread[np.ix_(free, free)])
-        return root
-
-    @cached_property
-    def inverse(self) -> Array:
-        """Inverse of the observed bread, kept near the expected one, shape (k, k)."""
-        root = self._root
-        observed = np.nan_to_num(self.observed_bread)
-        values, vectors = np.linalg.eigh(root @ observed @ root.T)
-        axes = vectors.T @ root
-        return (axes.T / np.clip(values, *BREAD)) @ axes
-
-    def influence(self, raw: Array | None = None, log_lambda: Array | None = None) -> Array:
-        """Return the influence functions of theta, with HC3's factors: it moves by the sum.
+    def anchored_influence(self, raw: Array, log_lambda: Array) -> Array:
+        """Return the influence functions of theta where those of the anchor are known, (n, k).
 
         Parameters
         ----------
-        raw : ndarray, shape (n, k), optional
+        raw : ndarray, shape (n, k)
             Those of the anchor, which moves by their sum too.
-        log_lambda : ndarray, shape (n,), optional
+        log_lambda : ndarray, shape (n,)
             Those of the logarithm of lambda, where the order is 1 + 1 / lambda.
-
-        Returns
-        -------
-        ndarray, shape (n, k)
         """
-        reach = np.einsum("ij,nij->n", self.inverse, self.spread) * self.weights
-        leverage = np.clip(reach, 0.0, LEVERAGE_MAX)
-        moved = self.scores / (1.0 - leverage)[:, None]
-        if raw is not None and log_lambda is not None:
-            by_anchor, by_lambda = self._anchor_slopes
-            moved = moved + raw @ by_anchor + np.outer(log_lambda, by_lambda)
-        return moved @ self.inverse
+        by_anchor, by_lambda = self._anchor_slopes
+        moved = raw @ by_anchor + np.outer(log_lambda, by_lambda)
+        return self.influence + moved @ self.inverse
 
     @cached_property
     def _anchor_slopes(self) -> tuple[Array, Array]:
@@ -734,43 +762,19 @@ class LawRows:
 
     def moves(self) -> tuple[Array, Array, Array]:
         """Return how theta moves with the rows (n, k), the anchor (k, k) and ln(lambda) (k,)."""
-        inverse = self._root.T @ self._root
-        used = (self.sample.mass > 0)[:, None]
+        inverse = self.root.T @ self.root
         by_anchor, by_lambda = self._anchor_slopes
-        by_row = self.sample.total * np.where(used, self.scores, 0.0)
+        used = np.where(self.sample.mass > 0, self.scores, 0.0)
+        by_row = self.sample.total * design_rows(self.sample.designs, used)
         return by_row @ inverse, by_anchor @ inverse, by_lambda @ inverse
 
     def step(self) -> tuple[Array, float]:
         """Return a step of scoring, and its size in standard errors."""
-        pull, bread, lower = self.pull, self.bread, self.sample.likelihood.lower
-        if lower is not None:
-            pull, bread = without_held(pull, bread, (self.theta <= lower) & (pull < 0))
+        held = (self.theta <= self.sample.lower) & (self.pull < 0)
+        pull, bread = without_held(self.pull, self.bread, held)
         root = inverse_root(bread)
         scaled = root @ pull
         return root.T @ scaled, float(np.sqrt(scaled @ scaled))
-
-    @cached_property
-    def ratio(self) -> Array:
-        """Weights over their expectations, shape (n,): mean one at good rows, zero at bad ones."""
-        return self.weights / self.moments[0]
-
-    def bad_share(self) -> float:
-        """Return the estimated share of bad rows, at most eps_bar."""
-        sample = self.sample
-        ratio = float(sample.mass @ self.ratio) / sample.total
-        eps_bar = sample.setting.eps_bar
-        return bad_share(ratio, len(self.theta), sample.total, self.order, eps_bar)
-
-    def share_error(self) -> float:
-        """Return the standard error of the share of good rows."""
-        mass, total = self.sample.mass, self.sample.total
-        change = -self.center
-        if self.anchor is None:
-            change = (self.order - 1.0) * self.observed_scores - self.order * self.center
-        slope = (mass * self.ratio) @ change / total
-        mean = float(mass @ self.ratio) / total
-        moved = (self.ratio - mean) / total + self.influence() @ slope
-        return float(np.sqrt(mass @ moved**2))
 
     def tail(self) -> Array:
         """Return the probability of a loss at least as large as each row's, shape (n,)."""
@@ -778,37 +782,8 @@ class LawRows:
         least = self.losses - TIES * (1.0 + np.abs(self.losses))
         for some in self.nodes.blocks(len(found)):
             with np.errstate(all="ignore"):
-                density = self._law.log_density(self.theta, some.y)
+                density = self.sample.law.log_density(self.theta, some.y)
                 far = ~(some.largest - density < least)
                 chance = np.exp(some.log_count + density)
             found += np.where(far & np.isfinite(chance), chance, 0.0).sum(axis=0)
         return np.minimum(found, 1.0)
-
-
-def law_fit(rows: LawRows) -> tuple[LawRows, bool]:
-    """Return the rows at the consistent parameters of their order, and whether they are a root.
-
-    Parameters
-    ----------
-    rows : LawRows
-        The rows where to start.
-    """
-    unit = rows.sample.unit
-
-    def moved(at: LawRows, step: Array) -> LawRows:
-        return _within(at, np.clip(step, -LONGEST_UNITS * unit, LONGEST_UNITS * unit))
-
-    tol = GROUPS_TOL if rows.counted else STEP_TOL
-    rows, size = damped_root(rows, LawRows.step, moved, tol, MOST_LAW_STEPS)
-    return rows, size < LAW_SETTLED
-
-
-def _within(rows: LawRows, step: Array) -> LawRows:
-    """Return the rows a step away, or part of it, where the rows with weight are defined."""
-    used = rows.weights * rows.sample.mass > 0
-    for _ in range(HALVINGS):
-        moved = rows.shifted(step)
-        if np.isfinite(moved.losses[used]).all() and np.isfinite(moved.bread).all():
-            return moved
-        step = 0.5 * step
-    return rows

@@ -547,9 +547,9 @@ class ClassLaw:
         rows = np.arange(len(chances))
         return np.log(chances[rows, np.asarray(y, dtype=int)])
 
-    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, None]:
+    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
         """Return the derivatives of the log-probabilities, shape (k, m, n)."""
-        return differences(lambda at: self.log_density(at, y), theta, unit), None
+        return differences(lambda at: self.log_density(at, y), theta, unit)
 
 
 class FrozenLaw:
@@ -568,9 +568,9 @@ class FrozenLaw:
             law = self.frozen(theta)
             return np.asarray(law.logpmf(y) if is_discrete(law) else law.logpdf(y), dtype=float)
 
-    def slopes(self, theta: Array, y: Array, unit: Array) -> tuple[Array, None]:
+    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
         """Return the derivatives of the log-densities, shape (k, m, n)."""
-        return differences(lambda at: self.log_density(at, y), theta, unit), None
+        return differences(lambda at: self.log_density(at, y), theta, unit)
 
     def nodes(self, theta: Array) -> tuple[Array, Array]:
         """Return responses, and logarithms of what their densities count."""

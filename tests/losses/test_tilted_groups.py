@@ -8,7 +8,7 @@ import rrmstats
 from rrmstats.core import Groups
 from rrmstats.core.grouped import GroupedProblem
 from rrmstats.core.setting import Setting
-from rrmstats.losses.tilted_rows import LawSample, law_fit
+from rrmstats.losses.tilted_rows import LawSample, tilted_fit
 
 FAMILIES = {
     "poisson": (sm.families.Poisson(), lambda rng, mu: rng.poisson(mu)),
@@ -49,7 +49,7 @@ def test_counts_and_likelihoods_agree_and_move_with_lambda():
     setting = Setting(0.2, freq_weights=60 * rng.dirichlet(np.full(60, 5.0)))
 
     def fitted(likelihood, rates):
-        return law_fit(LawSample(likelihood, setting, known.unit).weighed(raw, rates))
+        return tilted_fit(LawSample(likelihood, setting, known.unit).weighed(raw, rates))
 
     (one, root), (two, other) = fitted(counts, rates), fitted(known.likelihood, rates)
     assert root and other

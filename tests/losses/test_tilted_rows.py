@@ -28,7 +28,7 @@ def sample_of(name, kind="clean", n=150, eps_bar=0.2, counts=None):
 
 def equation(sample, theta, dispersion, order):
     rows = sample.at(theta, dispersion, order)
-    return (sample.mass * rows.scores) @ sample.problem.exog
+    return (sample.mass * rows.scores[0]) @ sample.problem.exog
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -43,7 +43,7 @@ def test_the_observed_bread_is_minus_the_derivative(name):
             for move in step * np.eye(4)
         ]
     ) / (2 * step)
-    found = sample.at(theta, dispersion, 1.8).products.observed_bread
+    found = sample.at(theta, dispersion, 1.8).observed_bread
     assert_allclose(found, numeric.T, rtol=1e-4, atol=1e-4 * np.abs(numeric).max())
 
 
@@ -56,14 +56,14 @@ def test_the_true_parameters_solve_the_equation(name, order):
     sample = Sample(problem, Setting(0.2))
     dispersion = 0.25 if name == "gamma" else 1.0
     rows = sample.at(np.array(RESPONSE_PARAMS[name]), dispersion, order)
-    terms = rows.scores[:, None] * problem.exog
+    terms = rows.scores[0][:, None] * problem.exog
     standard = terms.mean(axis=0) / (terms.std(axis=0) / 200)
     assert (np.abs(standard) < 4).all()
     assert abs(rows.ratio.mean() - 1) < 4 * rows.ratio.std() / 200
     assert_allclose(
-        rows.products.bread,
-        rows.products.observed_bread,
-        atol=0.05 * np.abs(rows.products.bread).max(),
+        rows.bread,
+        rows.observed_bread,
+        atol=0.05 * np.abs(rows.bread).max(),
     )
 
 
@@ -74,8 +74,8 @@ def test_small_counts_need_the_correction():
     sample = Sample(RRMGLM(endog, exog, 0.2, family=F.Poisson()).problem(), Setting(0.2))
     rows = sample.at(truth, 1.0, 1.8)
     for scores, consistent in (
-        (rows.scores, True),
-        (rows.scores + rows.weights * rows.center, False),
+        (rows.scores[0], True),
+        (rows.scores[0] + rows.weights * rows.center[0], False),
     ):
         mean = scores.mean() / (scores.std() / np.sqrt(20_000))
         assert (abs(mean) < 4) == consistent
@@ -86,18 +86,16 @@ def test_influence_functions_are_derivatives_in_the_rows_weights(name):
     sample = sample_of(name, "high")
     start = np.array(RESPONSE_PARAMS[name])
     dispersion = 0.25 if name == "gamma" else 1.0
-    rows, root = tilted_fit(sample, start, dispersion, 1.5)
+    rows, root = tilted_fit(sample.at(start, dispersion, 1.5))
     assert root
-    moved = (
-        sample.problem.exog @ np.linalg.inv(rows.products.observed_bread) * rows.scores[:, None]
-    )
+    moved = sample.problem.exog @ np.linalg.inv(rows.observed_bread) * rows.scores[0][:, None]
     for row in (20, 40, 149):
         ends = []
         for by in (0.01, -0.01):
             counts = np.ones(150)
             counts[row] += by
             nudged = Sample(sample.problem, replace(sample.setting, freq_weights=counts))
-            ends.append(tilted_fit(nudged, rows.theta, dispersion, 1.5)[0].theta)
+            ends.append(tilted_fit(nudged.at(rows.theta, dispersion, 1.5))[0].theta)
         assert_allclose((ends[0] - ends[1]) / 0.02, moved[row], rtol=1e-2, atol=1e-6)
     # those for standard errors are longer, as in HC3, by at most a few leverages
     ratio = np.linalg.norm(rows.influence, axis=1) / np.maximum(
@@ -116,6 +114,4 @@ def test_the_dispersion_of_good_rows(kind):
     assert settled
     assert_allclose(found, 0.25, rtol=0.1)
     rows = sample.at(np.array(RESPONSE_PARAMS["gamma"]), found, 1.7)
-    assert_allclose(
-        1 - rows.totals.ratio / sample.total, 0.0 if kind == "clean" else 0.1, atol=0.03
-    )
+    assert_allclose(1 - rows.mean_ratio, 0.0 if kind == "clean" else 0.1, atol=0.03)
