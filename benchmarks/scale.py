@@ -83,7 +83,7 @@ def fit(path: str, where: str) -> dict[str, object]:
         "seconds": passed,
         "peak": peak_bytes(),
         "before": before,
-        "passes": None if where == "memory" else results.model._held.blocks.passes,
+        "passes": None if where == "memory" else results.model.partitioned_rows.blocks.passes,
         "params": list(np.asarray(results.params)),
         "bse": list(errors),
     }
@@ -196,7 +196,7 @@ def passes() -> pd.DataFrame:
         for steps in (1, 2):
             model = make()
             model.fit(steps=steps, stability=False)
-            counts.append(model._held.blocks.passes)
+            counts.append(model.partitioned_rows.blocks.passes)
         table.append({"model": name, "one step": counts[0], "two steps": counts[1]})
         print(table[-1], flush=True)
     return pd.DataFrame(table)

@@ -1,7 +1,8 @@
-"""Data frames and columns of polars and pyarrow, as those of pandas."""
+"""Data of other packages, and columns that formulas cannot read, as pandas has them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,57 @@ UNREAD = {
     "InMemoryDataset": "to_table()",
     "Scanner": "to_table()",
 }
+
+
+def is_dask(value: Any) -> bool:
+    """Tell whether a value is a Dask collection, without importing Dask."""
+    return hasattr(value, "__dask_graph__")
+
+
+def is_dask_frame(value: Any) -> bool:
+    """Tell whether a value is a Dask DataFrame."""
+    return is_dask(value) and hasattr(value, "map_partitions") and hasattr(value, "columns")
+
+
+def used_columns(formula: str, columns: list[str]) -> list[str]:
+    """Return the columns whose names occur in a formula."""
+    words = set(re.findall(r"[^\W\d]\w*", formula))
+    quoted = [name for _, name in re.findall(r"Q\(\s*(['\"])(.*?)\1\s*\)", formula)]
+    return [name for name in columns if name in words or name in quoted]
+
+
+def plain_types(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame that patsy can read: without extension types and their missing values."""
+    changed = {
+        str(name): _plain_column(frame[name])
+        for name, kind in frame.dtypes.items()
+        if isinstance(kind, pd.api.extensions.ExtensionDtype)
+        and not isinstance(kind, pd.CategoricalDtype)
+        and (isinstance(kind, pd.StringDtype) or kind.kind in "biuf")
+    }
+    return frame.assign(**changed) if changed else frame
+
+
+def readable_frame(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
+    """Return data in memory with the columns of a formula that patsy cannot read converted."""
+    used = used_columns(formula, [name for name in frame.columns if isinstance(name, str)])
+    hard = [
+        name
+        for name in dict.fromkeys(used)
+        if isinstance(frame[name], pd.Series)
+        and getattr(frame[name].dtype, "na_value", None) is pd.NA
+        and (frame[name].dtype.kind == "b" or frame[name].isna().any())
+    ]
+    return frame.assign(**plain_types(frame[hard])) if hard else frame
+
+
+def _plain_column(column: pd.Series) -> pd.Series:
+    missing = column.isna()
+    if column.dtype.kind in "iuf":
+        return pd.Series(column.to_numpy(float, na_value=np.nan), index=column.index)
+    if column.dtype.kind == "b" and not missing.any():
+        return column.astype(bool)
+    return column.astype(object).where(~missing, None)
 
 
 def as_pandas(data: Any) -> Any:

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "plotting": {"files", "optional"},
     "report": {"files", "optional", "plotting"},
     "results": {"core", "losses", "plotting", "report", "interchange"},
-    "partitions": {"core", "optional"},
+    "partitions": {"core", "optional", "interchange"},
     "models": {"core", "laws", "losses", "results", "partitions", "optional", "interchange"},
     "datasets": set(),
     "files": set(),

@@ -296,3 +296,10 @@ class Stacked:
         """Return the reduction of the parts that are not None."""
         parts = [part for part in parts if part is not None]
         return self.reduce(np.array(parts), axis=0) if parts else None
+
+
+def decided_once(blocks: Blocks | None, function: Callable[[], T]) -> T:
+    """Return what a function gives; in rounds, what it gave in the first of them."""
+    if blocks is None or blocks.rounds is None:
+        return function()
+    return blocks.rounds.decided(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -90,7 +91,7 @@ class Descent:
         self.converged = np.zeros(len(points.risk), dtype=bool)
         self.predicted = np.full(len(points.risk), np.inf)
         self._log: list[tuple[np.ndarray, str, Array, Array, Array]] = []
-        self._history = [Anderson() for _ in points.risk]
+        self._history: defaultdict[int, Anderson] = defaultdict(Anderson)
         self._size = np.full(len(points.risk), np.inf)
         self._record(np.arange(len(points.risk)), "start")
 

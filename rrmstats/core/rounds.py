@@ -128,21 +128,18 @@ class Rounds:
 
 
 def in_rounds(
-    blocks: Blocks | None, run: Callable[[], T], numbers: Callable[[T], tuple[Array, Array]]
+    blocks: Blocks, run: Callable[[], T], numbers: Callable[[T], tuple[Array, Array]]
 ) -> T:
     """Return what a fit gives for all rows.
 
     Parameters
     ----------
-    blocks : Blocks or None
-        None for rows in memory, which need one run.
+    blocks : Blocks
     run : callable
         The fit, from the beginning.
     numbers : callable
         What tells whether it has settled: parameters and standard errors.
     """
-    if blocks is None:
-        return run()
     blocks.rounds = rounds = Rounds(blocks)
     last, change = None, np.nan
     try:
@@ -171,13 +168,6 @@ def _relative_change(before: Array, after: Array) -> float:
     """Return the largest change of numbers relative to the largest of them."""
     size = np.abs(after).max(initial=np.finfo(float).tiny)
     return float(np.abs(after - before).max(initial=0.0) / size)
-
-
-def decided_once(blocks: Blocks | None, function: Callable[[], T]) -> T:
-    """Return what a function gives; in rounds, what it gave in the first of them."""
-    if blocks is None or blocks.rounds is None:
-        return function()
-    return blocks.rounds.decided(function)
 
 
 def _each(function: Callable[..., Any], *trees: Any) -> Any:

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rrmstats.core.block_array import row_sums
-from rrmstats.core.blocks import sample_places
+from rrmstats.core.blocks import decided_once, sample_places
 from rrmstats.core.descent import Descent, Step
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.points import Budget, Points, evaluate
 from rrmstats.core.polish import polished
 from rrmstats.core.problem import Problem, SmoothProblem
-from rrmstats.core.rounds import decided_once
 from rrmstats.core.setting import MAXITER, TOL, Setting
 from rrmstats.core.starts import (
     SAME_RISK,

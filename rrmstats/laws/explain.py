@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrmstats.core.block_array import in_blocks, row_sums
-from rrmstats.core.blocks import sample_places
+from rrmstats.core.blocks import decided_once, sample_places
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, Explanation, best_of_each, of_groups
-from rrmstats.core.rounds import decided_once
 from rrmstats.laws.mixture import (
     NO_BAD_ROWS,
     TINY,

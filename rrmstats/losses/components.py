@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from rrmstats.core.block_array import aligned, blocked, row_map, row_sums, taken
+from rrmstats.core.blocks import decided_once
 from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
@@ -19,7 +20,6 @@ from rrmstats.core.frames import sign_frame
 from rrmstats.core.grouped import GroupedProblem, Groups
 from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.problem import Problem
-from rrmstats.core.rounds import decided_once
 from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from rrmstats.core.block_array import aligned, row_map, row_sums, taken
-from rrmstats.core.blocks import sample_places
+from rrmstats.core.blocks import decided_once, sample_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained, of_groups
 from rrmstats.core.problem import Problem
-from rrmstats.core.rounds import decided_once
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.densities import Densities, residual_densities

@@ -11,13 +11,12 @@ import numpy as np
 from scipy.special import chdtri, expit
 
 from rrmstats.core.block_array import aligned, blocked, taken
-from rrmstats.core.blocks import sample_places
+from rrmstats.core.blocks import decided_once, sample_places
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
-from rrmstats.core.rounds import decided_once
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,

@@ -15,14 +15,17 @@ from numpy.typing import ArrayLike
 from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 
 from rrmstats.core.block_array import taken
+from rrmstats.core.block_copies import on_rows
 from rrmstats.core.blocks import sample_places
 from rrmstats.core.choice import STEP, Choice, chosen
 from rrmstats.core.comparison import Agreement, compare
 from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate
+from rrmstats.core.grouped import GroupedProblem, Groups
 from rrmstats.core.problem import Problem
 from rrmstats.core.rounds import in_rounds
+from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import DEFAULT_SEED, minimize
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.core.steps import (
@@ -32,7 +35,7 @@ from rrmstats.core.steps import (
     steps_beyond,
     take_steps,
 )
-from rrmstats.interchange import as_pandas, as_values
+from rrmstats.interchange import as_pandas, as_values, is_dask, is_dask_frame, readable_frame
 from rrmstats.losses.covariance import ScatterProblem, tilted_order
 from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
 from rrmstats.models.bootstrap import Bootstrap
@@ -43,40 +46,39 @@ from rrmstats.models.checks import (
     check_finite,
     check_frame,
     checked_bound,
+    checked_labels,
     checked_most,
     checked_steps,
+    column_labels,
+    label_array,
     names_of_caller,
     naming_columns,
-)
-from rrmstats.models.grouping import (
-    GroupedModel,
-    chosen_cov_type,
-    column_labels,
-    grouped_step,
     of_subset,
-    row_problem,
 )
 from rrmstats.models.partitioned import (
     BESIDE_FRAME,
-    PartitionedModel,
+    PartitionedData,
+    SampledData,
     check_partitioned,
     held_formula,
 )
 from rrmstats.models.paths import fit_path
-from rrmstats.partitions.formulas import readable_frame
-from rrmstats.partitions.sources import is_dask_frame
-from rrmstats.results.base import RRMResults
+from rrmstats.partitions.formulas import PartitionFormula
+from rrmstats.partitions.rows import PartitionedRows
+from rrmstats.partitions.sources import array_rows, predictor_rows
+from rrmstats.results.base import RRMResults, RRMResultsWrapper
 from rrmstats.results.explanations import AT_LARGEST, at_bound
 from rrmstats.results.inference import (
     COV_TYPES,
     Inference,
     check_inference,
     check_order,
+    chosen_cov_type,
+    group_numbers,
     row_dependence,
 )
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.stability import Stability, UnstableWarning, caller_level
-from rrmstats.results.wrapper import RRMResultsWrapper
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -84,6 +86,8 @@ if TYPE_CHECKING:
 ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+# Rows that pictures draw where rows lie in partitions.
+DRAWN_ROWS = 5_000
 # Rows per parameter, of those that eps_bar leaves, below which a fit warns.
 FEW_ROWS = 3.0
 # Variances of a design, in units of its spread, below which it counts as flat.
@@ -108,7 +112,7 @@ REFUSED = {
 }
 
 
-class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
+class RRMModel(Generic[ProblemT, ResultsT]):
     """Mixin for models fitted by robust risk minimization.
 
     It stands before a statsmodels model among the bases of a class, adds `eps_bar` and replaces
@@ -130,7 +134,20 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
     choice: Choice | None = None
     #: Arrays of the model with one entry or row per row of the data.
     _row_arrays: ClassVar[tuple[str, ...]] = ("endog", "exog", "freq_weights", "groups")
+    _init_keys: list[str]
     _data_attr: list[str]
+    endog: Array
+    data: Any
+    #: How often each row counts; None where each counts once.
+    freq_weights: Array | None
+    #: Labels of the groups of the rows that the model has, shape (n,); None without groups.
+    groups: np.ndarray | None = None
+    #: The groups and their labels; None without groups.
+    numbered_groups: tuple[Groups, pd.Index] | None = None
+    #: The rows in partitions; None where they are in memory.
+    partitioned_rows: PartitionedRows | None = None
+    #: The formula, as partitions evaluate it.
+    _held_formula: PartitionFormula | None = None
     _cov_types: ClassVar[tuple[str, ...]] = COV_TYPES
     _results_class: ClassVar[type[RRMResults]]
     _wrapper_class: ClassVar[type[RRMResultsWrapper]]
@@ -362,7 +379,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             problem = model._search_problem() if robust is None else robust.problem
             rows: ProblemT = row_problem(problem)
             theta_step = None
-            if not accelerate and not self._in_partitions:
+            if not accelerate and not self.in_partitions:
                 theta_step = grouped_step(model._theta_step(rows), problem)
             start = None if start_params is None else model._start_theta(rows, start_params)
             asked = replace(setting, theta_step=theta_step)
@@ -370,8 +387,11 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             replicates = None if bootstrap is None else bootstrap.run(estimate)
             return estimate, model.results_of(estimate, replace(inference, replicates=replicates))
 
-        held = self._held.blocks if self._held is not None and self._in_partitions else None
-        estimate, results = in_rounds(held, run, _numbers)
+        rows = self.partitioned_rows
+        if rows is None or rows.in_memory:
+            estimate, results = run()
+        else:
+            estimate, results = in_rounds(rows.blocks, run, _numbers)
         warn_of_bound(estimate.problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
         found = model._stability(estimate)
@@ -433,7 +453,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         ['none', 'cluster']
         """
         steps = checked_steps(steps, efficiency)
-        self._refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")
+        self.refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
         bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
         setting = Setting(
@@ -494,7 +514,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         self, estimate: Estimate, inference: Inference, first_step: ResultsT | None
     ) -> ResultsT:
         results = self._results_class(self, estimate, inference, first_step)
-        if self._in_partitions:  # partitions may be gone when errors are read
+        if self.in_partitions:  # partitions may be gone when errors are read
             _ = results.cov_params_default
         # A wrapper has the attributes of the results, with the labels of the data.
         return self._wrapper_class(results)
@@ -583,7 +603,7 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
         n = len(self.endog)
         if n <= MOST_ROWS:
             rows = np.arange(n)
-            return self._part(rows) if self._in_partitions else self, rows
+            return self._part(rows) if self.in_partitions else self, rows
         rng = np.random.default_rng(DEFAULT_SEED)
         drawn = self._sampled_groups(MOST_ROWS, rng)
         if drawn is None:
@@ -647,6 +667,155 @@ class RRMModel(GroupedModel, PartitionedModel, Generic[ProblemT, ResultsT]):
             return "the fit has one step, and second steps are compared"
         return "" if estimate.solution.converged else "the fit did not converge"
 
+    def _set_groups(self, groups: Any) -> None:
+        """Keep the labels of the groups of the rows that statsmodels kept.
+
+        `groups` has one label per row, of the rows before any were dropped; None for no groups.
+        """
+        self._init_keys = [*self._init_keys, "groups"]
+        if groups is None:
+            return
+        labels, dropped = label_array(groups), getattr(self.data, "missing_row_idx", None)
+        if dropped is not None and len(labels) == len(self.endog) + len(dropped):
+            labels = np.delete(labels, np.asarray(dropped, dtype=int))
+        self.groups = checked_labels(labels, len(self.endog))
+        self._number_groups()
+
+    def _number_groups(self) -> None:
+        """Keep the groups, numbered in the order of their first rows."""
+        codes, labels = pd.factorize(np.asarray(self.groups))
+        self.numbered_groups = Groups(codes, len(labels), self.freq_weights), pd.Index(labels)
+
+    @property
+    def group_labels(self) -> pd.Index | None:
+        """Labels of the groups, in the order of their first rows; None without groups."""
+        return None if self.numbered_groups is None else self.numbered_groups[1]
+
+    @property
+    def weighs_groups(self) -> bool:
+        """Whether weights are of groups: groups of one row each are rows."""
+        return self.numbered_groups is not None and self.numbered_groups[0].count < len(self.endog)
+
+    def _search_problem(self) -> EstimableProblem:
+        """Return the problem whose observations have the weights: rows or groups."""
+        problem = self.problem()
+        if self.numbered_groups is None or not self.weighs_groups:
+            return problem
+        return GroupedProblem(problem, self.numbered_groups[0])
+
+    @property
+    def _search_counts(self) -> Array | None:
+        """How often the observations of that problem count: the sizes of the groups."""
+        if self.numbered_groups is None or not self.weighs_groups:
+            return self.freq_weights
+        return self.numbered_groups[0].sizes
+
+    def _sampled_groups(self, rows: int, rng: np.random.Generator) -> np.ndarray | None:
+        """Return the rows of random groups, about `rows` of them; None without groups."""
+        if self.numbered_groups is None or not self.weighs_groups:
+            return None
+        groups = self.numbered_groups[0]
+        order = rng.permutation(groups.count)
+        total = np.cumsum(np.bincount(groups.codes)[order])
+        return np.sort(groups.members(order[: max(2, int(np.searchsorted(total, rows)))]))
+
+    def _group_dependence(self, cov_kwds: Mapping[str, Any]) -> Dependence:
+        """Return which groups may depend on each other."""
+        assert self.numbered_groups is not None
+        if not cov_kwds:
+            return Dependence()
+        check_inference("cluster", cov_kwds)
+        clusters = group_numbers(cov_kwds, len(self.endog), self.data.row_labels)
+        groups = self.numbered_groups[0]
+        found = np.zeros(groups.count, dtype=int)
+        found[groups.codes] = clusters
+        if (found[groups.codes] != clusters).any():
+            raise ValueError(
+                "cov_kwds={'groups': ...} splits some of the groups that have one weight; give "
+                "clusters that hold whole groups, or leave cov_kwds out"
+            )
+        return Dependence(groups=found)
+
+    def _hold(self, held: PartitionedRows | None, formula: PartitionFormula | None = None) -> None:
+        """Let rows in partitions take the place of the sample that the model was made from."""
+        if held is None:
+            return
+        self.partitioned_rows, self._held_formula = held, formula
+        for name in ("weights", "wendog", "wexog"):
+            vars(self).pop(name, None)
+        for name, array in self._held_arrays(held).items():
+            setattr(self, name, array)
+        labeled_by = (SampledData, held.index) if held.in_memory else (PartitionedData, held)
+        self.data = labeled_by[0](self.data, labeled_by[1])
+        for name in ("design_info", "model_spec"):  # statsmodels 0.14 and 0.15
+            if formula is not None and hasattr(self.data, name):
+                setattr(self.data, name, formula.designs[-1])
+        self.nobs = float(len(held))
+        self._check_constant(held)
+
+    def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
+        """Return the arrays of all rows by the names of the model's attributes."""
+        return dict(held.arrays)
+
+    def _check_constant(self, held: PartitionedRows) -> None:
+        """Forget a constant that is one only in the sample."""
+        place, exog = self.data.const_idx, held.arrays.get("exog")
+        if place is not None and exog is not None:
+            if exog.min(axis=0)[place] != exog.max(axis=0)[place]:
+                self.data.const_idx, self.data.k_constant, self.k_constant = None, 0, 0
+
+    @property
+    def in_partitions(self) -> bool:
+        """Whether the rows lie in partitions, and not in memory."""
+        return self.partitioned_rows is not None and not self.partitioned_rows.in_memory
+
+    def refuse_partitions(self, what: str, advice: str) -> None:
+        """Refuse what needs all rows in memory, where these lie in partitions."""
+        if self.in_partitions:
+            raise NotImplementedError(
+                f"{what} needs all rows in memory, but these lie in partitions; {advice}"
+            )
+
+    def _check_inference(self, cov_type: str) -> None:
+        """Raise on standard errors that rows in partitions cannot have."""
+        if self.in_partitions and cov_type not in ("sandwich", "nonrobust"):
+            raise NotImplementedError(
+                f"cov_type={cov_type!r} needs all rows in memory, but these lie in partitions; "
+                "use cov_type='sandwich', or fit a sample of the rows in memory"
+            )
+
+    def _without_partitions(self, rows: np.ndarray) -> None:
+        """Let the model be one of some rows in memory, whose arrays it has already."""
+        if self.partitioned_rows is not None:
+            labels = self.partitioned_rows.labels_at(rows)
+            self.data = SampledData(self.data._sample, labels)
+            self.partitioned_rows, self.nobs = None, float(len(rows))
+
+    def on_sample(self, estimate: Estimate) -> tuple[Any, Estimate]:
+        """Return the model and an estimate as seen on a random sample of the rows."""
+        assert self.partitioned_rows is not None
+        n = len(self.partitioned_rows)
+        count = min(n, DRAWN_ROWS)
+        rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, count, replace=False))
+        return self._part(rows), _scaled_up(on_rows(estimate, rows), n / count)
+
+    def design_in_partitions(self, data: Any) -> PartitionedRows | None:
+        """Return new data in partitions as rows of the design; None for data in memory."""
+        if not is_dask(data):
+            return None
+        if self._held_formula is not None and is_dask_frame(data):
+            return predictor_rows(self._held_formula, data)
+        return array_rows({"exog": data}, "none", persist=False)[0]
+
+    def predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
+        """Return the means of rows of the design in partitions."""
+        return rows @ params
+
+    @property
+    def fitted_offset(self) -> Array | float:
+        """What is added to the linear predictors of the rows of the fit."""
+        return 0.0
+
 
 class DesignedModel:
     """A model whose rows have predictors."""
@@ -654,7 +823,7 @@ class DesignedModel:
     exog: Array
     freq_weights: Array | None
     _bound: float
-    _refuse_partitions: Any
+    refuse_partitions: Any
 
     def leverages(self) -> Array:
         """Return the diagonal of the hat matrix of least squares, shape (n,).
@@ -667,7 +836,7 @@ class DesignedModel:
         >>> round(float(model.leverages().sum()), 6)
         2.0
         """
-        self._refuse_partitions("leverages", "fit a sample of the rows")
+        self.refuse_partitions("leverages", "fit a sample of the rows")
         counts = np.ones(len(self.exog)) if self.freq_weights is None else self.freq_weights
         return hat_values(np.asarray(self.exog, float), counts)
 
@@ -688,7 +857,7 @@ class DesignedModel:
         >>> bool((model.design_distances()[:14] > 10).all())
         True
         """
-        self._refuse_partitions("design_distances", "fit a sample of the rows")
+        self.refuse_partitions("design_distances", "fit a sample of the rows")
         exog = np.asarray(self.exog, float)
         columns = exog[:, np.ptp(exog, axis=0) > 0]
         n, d = columns.shape
@@ -705,6 +874,49 @@ class DesignedModel:
             return None
         order = tilted_order(found.lambda_, self._bound, d)
         return mahalanobis(scaled, location, order * scatter)
+
+
+def grouped_step(step: ThetaStep | None, problem: EstimableProblem) -> ThetaStep | None:
+    """Return a refit under weights of rows as one under weights of groups, where these count."""
+    if step is None or not isinstance(problem, GroupedProblem):
+        return step
+    refit, rows = step, problem.groups.rows
+    return lambda weights, theta: refit(rows(weights), theta)
+
+
+def row_problem(problem: EstimableProblem) -> Any:
+    """Return the problem of the rows, in whose coordinates parameters are."""
+    return problem.problem if isinstance(problem, GroupedProblem) else problem
+
+
+def _scaled_up(estimate: Estimate, factor: float) -> Estimate:
+    """Return an estimate of a sample whose weights are in units of equal ones."""
+    first = None if estimate.first is None else _scaled_up(estimate.first, factor)
+    weights = estimate.solution.weights * factor
+    return replace(estimate, solution=replace(estimate.solution, weights=weights), first=first)
+
+
+def held_arrays(
+    missing: str, persist: bool | str, **given: Any
+) -> tuple[PartitionedRows | None, dict[str, Any]]:
+    """Return rows in partitions with a sample of each array, or None with what was given.
+
+    Parameters
+    ----------
+    missing : {"none", "drop", "raise"}
+    persist : bool or "auto"
+        Whether partitions are computed once for all passes.
+    **given
+        What the model was given, by name; the response first.
+    """
+    rows = ("endog", "exog")
+    given = {name: as_pandas(v) if name in rows else as_values(v) for name, v in given.items()}
+    if not any(is_dask(values) for values in given.values()):
+        lists = {n: np.asarray(v) for n, v in given.items() if isinstance(v, list | tuple)}
+        return None, {**given, **lists}
+    used = {name: values for name, values in given.items() if values is not None}
+    held, samples = array_rows(used, missing, persist)
+    return held, {name: samples.get(name) for name in given}
 
 
 def _refusal(name: str, reason: str) -> Callable[..., NoReturn]:

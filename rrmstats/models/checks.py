@@ -9,6 +9,7 @@ from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from keyword import iskeyword
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ import pandas as pd
 from patsy import EvalEnvironment
 from statsmodels.tools.sm_exceptions import MissingDataError
 
+from rrmstats.core.block_array import blocked
 from rrmstats.core.entropy import Array, check_eps_bar
+from rrmstats.interchange import as_values
 from rrmstats.results.stability import caller_level
 
 # What statsmodels' formula interface passes on to the constructor.
@@ -225,3 +228,77 @@ def names_of_caller(eval_env: Any, depth: int) -> Any:
         return EvalEnvironment([{}])
     frame = sys._getframe(depth + 1 + eval_env)
     return EvalEnvironment([ChainMap(frame.f_locals, frame.f_globals)])
+
+
+def label_array(groups: Any, n: int | None = None) -> np.ndarray:
+    """Return labels, one for each of n rows, as an array; raise on what cannot be labels."""
+    if isinstance(groups, str):
+        raise TypeError(
+            f"groups={groups!r} names a column, but arrays have none; give the labels themselves, "
+            f"data[{groups!r}], or use a formula"
+        )
+    labels = np.asarray(as_values(groups))
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"groups must have one label per row, got shape {labels.shape}")
+    if n is not None and len(labels) != n:
+        raise ValueError(f"groups must have one label for each of the {n} rows, got {len(labels)}")
+    return labels
+
+
+def checked_labels(labels: np.ndarray, n: int) -> np.ndarray:
+    """Return the labels of n rows, or say what is wrong with them."""
+    labels = label_array(labels, n)
+    missing = int(pd.isna(labels).sum())
+    if missing:
+        raise ValueError(
+            f"groups has {missing} missing labels; drop these rows or give them a label of their "
+            "own"
+        )
+    if len(pd.unique(labels)) < 2:
+        raise ValueError(
+            "groups needs at least two groups, got one; leave groups out to weight rows"
+        )
+    return labels
+
+
+def column_labels(groups: Any, data: Any) -> Any:
+    """Return the labels that `groups` of a formula stand for: a column of the data, or labels.
+
+    Parameters
+    ----------
+    groups : str, or array_like with one label per row
+    data : DataFrame or mapping
+    """
+    if not isinstance(groups, str):
+        return groups
+    names = [str(name) for name in (data.columns if hasattr(data, "columns") else data)]
+    if groups not in names:
+        near = get_close_matches(groups, names, 1, 0.0)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"groups={groups!r} is not a column of the data{hint}")
+    return data[groups]
+
+
+def of_subset(values: Any, data: pd.DataFrame, subset: Any) -> Any:
+    """Return values of all rows for those of a subset; values of another number as they are.
+
+    Parameters
+    ----------
+    values : array_like
+        One per row of the data, or of the subset.
+    data : DataFrame
+    subset : array_like
+        Rows of `data` to use.
+    """
+    if isinstance(values, pd.Series) and values.index.equals(data.index):
+        return values.loc[subset]
+    if np.ndim(values) == 1 and len(values) == len(data):
+        return pd.Series(np.asarray(values), index=data.index).loc[subset]
+    return values
+
+
+def as_floats(values: Any) -> Array:
+    """Return values as an array of floats, those in partitions as they are."""
+    return values if blocked(values) else np.asarray(values, float)

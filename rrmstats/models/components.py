@@ -114,7 +114,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
             asked = f"components for {self.n_components:.0%} of the variance"
         return [*super()._traits(), asked]
 
-    def _column_unit(self) -> Array:
+    def column_unit(self) -> Array:
         """Return what each variable is divided by, shape (d,)."""
         if not self.standardize:
             return np.ones(self.endog.shape[1])
@@ -135,7 +135,7 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         """Return the squared distances to a subspace."""
         self._check_span()
         return ComponentsProblem(
-            self.endog, int(self.n_components), self.demean, self._column_unit()
+            self.endog, int(self.n_components), self.demean, self.column_unit()
         )
 
     def _check_span(self) -> None:

@@ -16,9 +16,10 @@ from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem, is_logit
-from rrmstats.models.base import DesignedModel, RRMModel
+from rrmstats.models.base import DesignedModel, RRMModel, held_arrays
 from rrmstats.models.checks import (
     EPS_BAR_MAX,
+    as_floats,
     check_column,
     check_finite,
     check_freq_weights,
@@ -37,7 +38,6 @@ from rrmstats.models.families import (
     mean_function,
     warn_of_fractions,
 )
-from rrmstats.models.partitioned import as_floats, held_arrays
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
 
@@ -193,11 +193,13 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
             **arrays,
         }
 
-    def _predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
+    def predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
+        """Return the means of rows of the design in partitions."""
         return row_map(self.family.link.inverse, rows @ params + offset, tail=())
 
     @property
-    def _fitted_offset(self) -> Array | float:
+    def fitted_offset(self) -> Array | float:
+        """What is added to the linear predictors of the rows of the fit."""
         return self._offset_exposure
 
     @property
@@ -217,7 +219,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         """Return half the unit deviances."""
         family = loss_family(self.family)
         endog, offset = as_floats(self.endog), as_floats(self._offset_exposure)
-        if not self._in_partitions:
+        if not self.in_partitions:
             offset = np.broadcast_to(offset, endog.shape).copy()
         return GeneralizedProblem(
             endog,

@@ -12,9 +12,10 @@ from statsmodels.regression.linear_model import WLS
 from rrmstats.core.entropy import Array
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.regression import RegressionProblem
-from rrmstats.models.base import DesignedModel, RRMModel
+from rrmstats.models.base import DesignedModel, RRMModel, held_arrays
 from rrmstats.models.checks import (
     EPS_BAR_MAX,
+    as_floats,
     check_column,
     check_finite,
     check_freq_weights,
@@ -23,7 +24,6 @@ from rrmstats.models.checks import (
     checked_bound,
     readable_errors,
 )
-from rrmstats.models.partitioned import as_floats, held_arrays
 from rrmstats.results.linear import RRMOLSResults, RRMOLSResultsWrapper
 
 

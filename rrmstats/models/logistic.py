@@ -23,7 +23,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.frames import clipped_spread
 from rrmstats.core.setting import ThetaStep
 from rrmstats.losses.classification import ClassificationProblem
-from rrmstats.models.base import DesignedModel, RRMModel
+from rrmstats.models.base import DesignedModel, RRMModel, held_arrays
 from rrmstats.models.checks import (
     EPS_BAR_MAX,
     check_finite,
@@ -34,7 +34,6 @@ from rrmstats.models.checks import (
     readable_errors,
 )
 from rrmstats.models.classes import as_labels, check_classes
-from rrmstats.models.partitioned import held_arrays
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper
 
@@ -162,7 +161,8 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
             )
         return arrays
 
-    def _predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
+    def predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
+        """Return the probabilities of rows of the design in partitions."""
         return expit(rows @ params)
 
     def _alpha(self) -> float:

@@ -14,8 +14,8 @@ from statsmodels.base.model import LikelihoodModel
 from statsmodels.formula import handle_formula_data
 
 from rrmstats.core.entropy import Array
-from rrmstats.interchange import as_pandas
-from rrmstats.models.base import ProblemT, ResultsT, RRMModel, counted
+from rrmstats.interchange import as_pandas, is_dask, is_dask_frame
+from rrmstats.models.base import ProblemT, ResultsT, RRMModel, counted, held_arrays
 from rrmstats.models.checks import (
     EPS_BAR_MAX,
     check_finite,
@@ -23,12 +23,10 @@ from rrmstats.models.checks import (
     check_kwargs,
     check_numbers,
     checked_bound,
+    label_array,
     readable_errors,
 )
-from rrmstats.models.grouping import label_array
-from rrmstats.models.partitioned import held_arrays
 from rrmstats.partitions.rows import PartitionedRows
-from rrmstats.partitions.sources import is_dask, is_dask_frame
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -113,11 +111,9 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
 
     def predict(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse: there is no response to predict."""
-        raise NotImplementedError(self._no_response)
-
-    @property
-    def _no_response(self) -> str:
-        return f"{type(self).__name__} has no response to predict; {self._no_predictions}"
+        raise NotImplementedError(
+            f"{type(self).__name__} has no response to predict; {self._no_predictions}"
+        )
 
     def _traits(self) -> list[str]:
         return [counted(len(self.variables), "variable")]
@@ -131,7 +127,7 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
                     "formula; use new.compute() or map_partitions"
                 )
             new = new[self.variables]
-        held = self._rows_of(new)
+        held = self.design_in_partitions(new)
         assert held is not None
         return held.arrays["exog"], held
 

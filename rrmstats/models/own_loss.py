@@ -14,11 +14,10 @@ from statsmodels.base.data import handle_data
 from rrmstats.core.entropy import Array, check_eps_bar, entropy_weights
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import Setting
-from rrmstats.interchange import as_pandas, as_values
+from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
 from rrmstats.models.base import RRMModel
 from rrmstats.models.checks import AUTO, check_freq_weights
-from rrmstats.partitions.sources import is_dask
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.own_loss import RRMCustomResults, RRMCustomResultsWrapper
 

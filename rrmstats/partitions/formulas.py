@@ -18,6 +18,7 @@ import pandas as pd
 import patsy
 
 from rrmstats.core.entropy import Array
+from rrmstats.interchange import plain_types
 
 # Levels of a categorical variable beyond which a partition is not searched for more.
 MOST_LEVELS = 10_000
@@ -205,13 +206,6 @@ def _teach(design: Any, learned: dict[str, dict[str, Any]]) -> None:
             vars(info.state["transforms"][name]).update(state)
 
 
-def used_columns(formula: str, columns: list[str]) -> list[str]:
-    """Return the columns whose names occur in a formula."""
-    words = set(re.findall(r"[^\W\d]\w*", formula))
-    quoted = [name for _, name in re.findall(r"Q\(\s*(['\"])(.*?)\1\s*\)", formula)]
-    return [name for name in columns if name in words or name in quoted]
-
-
 def used_names(formula: str, env: Any, columns: Sequence[str]) -> dict[str, Any]:
     """Return what a formula names in the scope of the user, besides columns and patsy's own."""
     words = set(re.findall(r"[^\W\d]\w*", formula)) - set(columns)
@@ -236,40 +230,6 @@ def telling_rows(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
             first = column.drop_duplicates().index
             places.update(first if len(first) <= MOST_NUMBERS else ())
     return plain_types(frame.iloc[sorted(places)])
-
-
-def plain_types(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame that patsy can read: without extension types and their missing values."""
-    changed = {
-        str(name): _plain_column(frame[name])
-        for name, kind in frame.dtypes.items()
-        if isinstance(kind, pd.api.extensions.ExtensionDtype)
-        and not isinstance(kind, pd.CategoricalDtype)
-        and (isinstance(kind, pd.StringDtype) or kind.kind in "biuf")
-    }
-    return frame.assign(**changed) if changed else frame
-
-
-def readable_frame(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
-    """Return data in memory with the columns of a formula that patsy cannot read converted."""
-    used = used_columns(formula, [name for name in frame.columns if isinstance(name, str)])
-    hard = [
-        name
-        for name in dict.fromkeys(used)
-        if isinstance(frame[name], pd.Series)
-        and getattr(frame[name].dtype, "na_value", None) is pd.NA
-        and (frame[name].dtype.kind == "b" or frame[name].isna().any())
-    ]
-    return frame.assign(**plain_types(frame[hard])) if hard else frame
-
-
-def _plain_column(column: pd.Series) -> pd.Series:
-    missing = column.isna()
-    if column.dtype.kind in "iuf":
-        return pd.Series(column.to_numpy(float, na_value=np.nan), index=column.index)
-    if column.dtype.kind == "b" and not missing.any():
-        return column.astype(bool)
-    return column.astype(object).where(~missing, None)
 
 
 def is_category(column: pd.Series) -> bool:

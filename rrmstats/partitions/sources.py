@@ -10,30 +10,19 @@ import numpy as np
 import pandas as pd
 
 from rrmstats.core.blocks import Leaves
+from rrmstats.interchange import is_dask, plain_types, used_columns
 from rrmstats.optional import require
 from rrmstats.partitions.engine import computed
 from rrmstats.partitions.formulas import (
     PartitionFormula,
     is_category,
-    plain_types,
     telling_rows,
-    used_columns,
     used_names,
 )
 from rrmstats.partitions.rows import PartitionedRows
 
 # Prefix of columns that hold what is given beside a frame, such as frequency weights.
 BESIDE = "_rrmstats_"
-
-
-def is_dask(value: Any) -> bool:
-    """Tell whether a value is a Dask collection, without importing Dask."""
-    return hasattr(value, "__dask_graph__")
-
-
-def is_dask_frame(value: Any) -> bool:
-    """Tell whether a value is a Dask DataFrame."""
-    return is_dask(value) and hasattr(value, "map_partitions") and hasattr(value, "columns")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import t
-from statsmodels.base.model import LikelihoodModelResults
+from statsmodels.base.model import LikelihoodModelResults, LikelihoodResultsWrapper
+from statsmodels.base.wrapper import populate_wrapper
 from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
 from statsmodels.stats.contrast import ContrastResults
@@ -23,7 +25,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Explanation
 from rrmstats.core.group_estimate import GroupedEstimate
 from rrmstats.core.sandwich import relative_weights, wald_pvalue
-from rrmstats.interchange import as_pandas, as_values
+from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.report import write_report
 from rrmstats.results.explanations import (
     ANOTHER_MINIMUM,
@@ -49,7 +51,6 @@ from rrmstats.results.inference import (
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.stability import Stability, listed
 from rrmstats.results.summary import LIKELY, Table, bad_rows_text, make_summary, make_summary2
-from rrmstats.results.wrapper import Meaningless, refused
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,6 +65,54 @@ SECOND_STEP = "A second step (steps=2) wins them back."
 CLOSE, SIGNIFICANT = 2.0, 0.05
 CONDITIONAL = "Intervals are conditional on this and on eps_bar; see explanations for others."
 ONE_OF_SEVERAL = "this fit belongs to another one, or to a path, whose jumps tell"
+
+
+class Meaningless(AttributeError, NotImplementedError):
+    """An attribute of statsmodels' results that has no meaning for a robust fit."""
+
+
+class DataRemoved(AttributeError, ValueError):
+    """Something needs the data, which `remove_data` dropped."""
+
+
+NEEDS_DATA = "needs the data, which remove_data() dropped; fit again"
+
+
+def refused(**reasons: tuple[str, ...]) -> dict[str, str]:
+    """Return the reason for each refused name, from the names by reason."""
+    found = {name: REASONS[reason] for reason, names in reasons.items() for name in names}
+    return {**found, **HIDDEN}
+
+
+REASONS = {
+    "likelihood": (
+        "the risk is not a likelihood of all rows; compare models with compare() or wald_test()"
+    ),
+    "f_test": (
+        "sums of squares do not follow an F distribution under estimated weights; use compare(), "
+        "which is Wald's test"
+    ),
+    "squares": (
+        "a sum of squares counts bad rows like others; see scale and rsquared, and test "
+        "terms with compare() or wald_test_terms() in place of anova_lm"
+    ),
+    "known_weights": (
+        "it takes the weights as known; bse is robust already, see fit(cov_type=...)"
+    ),
+    "empirical": "empirical likelihood counts bad rows like others; use conf_int()",
+    "elsewhere": "see condition_number, wald_test, trace and the arguments of fit",
+    "pseudo": (
+        "llf is a pseudo-likelihood, without the distribution of a likelihood ratio; use "
+        "compare() and wald_test()"
+    ),
+    "optimizer": "the fit is not statsmodels'; see trace, converged and n_iter",
+    "variables": "variables have no response; use wald_test() for tests of the parameters",
+    "no_influence": "see weight_table() for the weights and distances of the rows",
+}
+#: Attributes that statsmodels' code reads itself, so that only users are refused them.
+HIDDEN = {
+    "normalized_cov_params": "it takes the weights as known and the scale as one; use cov_params()"
+}
 
 
 PlotT = TypeVar("PlotT", bound=Callable[..., Any])
@@ -590,14 +639,14 @@ class RRMResults(LikelihoodModelResults):
         [10, 19, 29, 33]
         """
         if count is None:
-            self.model._refuse_partitions("the order of all rows", "ask for some of them")
+            self.model.refuse_partitions("the order of all rows", "ask for some of them")
             count = int(self.nobs)
         return smallest(count, self.relative_weights, -self.losses)
 
     @property
     def row_names(self) -> list[str]:
         """Labels of the rows, or their positions where they have none."""
-        self.model._refuse_partitions("row_names", "use the index of the data")
+        self.model.refuse_partitions("row_names", "use the index of the data")
         return self._names_at(np.arange(int(self.nobs)))
 
     def _names_at(self, places: np.ndarray) -> list[str]:
@@ -764,16 +813,16 @@ class RRMResults(LikelihoodModelResults):
     @cached_property
     def seen_rows(self) -> Any:
         """The fit as pictures draw it: itself, or a sample where rows are in partitions."""
-        if not self.model._in_partitions:
+        if not self.model.in_partitions:
             return self
-        model, estimate = self.model._on_sample(self._estimate)
+        model, estimate = self.model.on_sample(self._estimate)
         return model.results_of(estimate, self._inference)
 
     def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, pd.Index | None]:
         """Return rows of the design, those of the fit where none are given, and their labels."""
         if exog is None:
             return self.model.exog, self.model.data.row_labels
-        held = self.model._rows_of(exog)
+        held = self.model.design_in_partitions(exog)
         if held is not None:
             return held.arrays["exog"], held
         exog = as_pandas(exog)
@@ -804,7 +853,8 @@ class RRMResults(LikelihoodModelResults):
         >>> res.predict(stars.head(2)).round().tolist()
         [5.0, 5.0]
         """
-        if not self.model._in_partitions if exog is None else not self.model._lies_in_parts(exog):
+        in_partitions = self.model.in_partitions if exog is None else is_dask(exog)
+        if not in_partitions:
             kwargs = {name: as_values(value) for name, value in kwargs.items()}
             return super().predict(as_pandas(exog), transform, *args, **kwargs)
         if args or kwargs:
@@ -814,8 +864,8 @@ class RRMResults(LikelihoodModelResults):
                 "time, with map_partitions"
             )
         rows, labels = self._rows_to_predict(exog, transform)
-        offset = self.model._fitted_offset if exog is None else 0.0
-        return labeled(self.model._predicted(np.asarray(self.params), rows, offset), labels)
+        offset = self.model.fitted_offset if exog is None else 0.0
+        return labeled(self.model.predicted(np.asarray(self.params), rows, offset), labels)
 
     @property
     def _wording(self) -> Wording:
@@ -1152,6 +1202,95 @@ class RRMResults(LikelihoodModelResults):
             progress=progress,
         )
         return found
+
+
+class RRMResultsWrapper(LikelihoodResultsWrapper):
+    """Attach the labels of the data to the arrays of the results."""
+
+    _wrap_attrs: ClassVar[dict[str, str]] = {**LikelihoodResultsWrapper._wrap_attrs}
+
+    def __repr__(self) -> str:
+        return repr(self._results)
+
+    def save(self, fname: Any, remove_data: bool = False) -> None:
+        """Save a pickle of the results, as statsmodels does; rows in partitions cannot be."""
+        self._results.model.refuse_partitions(
+            "save", "write res.params, res.cov_params() and res.weights.to_frame().to_parquet()"
+        )
+        super().save(fname, remove_data)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in HIDDEN:
+            raise Meaningless(f"{name} has no meaning here: {HIDDEN[name]}")
+        if not name.startswith("_") and self._results._without_data:
+            return self._read_without_data(name)
+        found = super().__getattribute__(name)
+        held = None if name.startswith("_") else self._results.model.partitioned_rows
+        if held is None:
+            return found
+        handed = _handing if isinstance(found, MethodType) else type(held).in_partitions
+        return handed(held, found)
+
+    def _read_without_data(self, name: str) -> Any:
+        """Return what needs no data; raise where something does."""
+        try:
+            found = super().__getattribute__(name)
+        except Meaningless:
+            raise
+        except Exception:
+            if name in self._results._data_attr or hasattr(type(self._results), name):
+                raise DataRemoved(f"{name} {NEEDS_DATA}") from None
+            raise
+        if found is None and name in self._results._data_attr:
+            raise DataRemoved(f"{name} {NEEDS_DATA}")
+        return _guarded(found) if isinstance(found, MethodType) else found
+
+
+def _handing(held: Any, method: Any) -> Any:
+    """Return a method whose values of all rows are Dask collections, as the data were."""
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return held.in_partitions(method(*args, **kwargs))
+
+    return call
+
+
+def _guarded(method: Any) -> Any:
+    """Return a method whose errors name the data that it misses."""
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            if "remove_data" in str(error):
+                raise
+            raise DataRemoved(f"{method.__name__}() {NEEDS_DATA}") from error
+
+    return call
+
+
+def wrapper_of(kind: type[RRMResults]) -> type[RRMResultsWrapper]:
+    """Return the wrapper class of a class of results.
+
+    The attributes that it labels are those that the class and its bases name in `_row_attrs`
+    and `_column_attrs`.
+    """
+    labels = {
+        **dict.fromkeys(kind._row_attrs, "rows"),
+        **dict.fromkeys(kind._column_attrs, "columns"),
+    }
+    members = {
+        "__doc__": RRMResultsWrapper.__doc__,
+        "__module__": kind.__module__,  # pickles look the class up there
+        "_wrap_attrs": {**RRMResultsWrapper._wrap_attrs, **labels},
+    }
+    wrapper = type(f"{kind.__name__}Wrapper", (RRMResultsWrapper,), members)
+    populate_wrapper(wrapper, kind)
+    return wrapper
 
 
 def kish_size(weights: Array, freq_weights: Array | None) -> float:

@@ -26,13 +26,12 @@ from rrmstats.losses.components import (
 )
 from rrmstats.losses.covariance import ExplainedCovariance, scatter_densities
 from rrmstats.losses.matrices import MAD_UNIT, lengths, weighted_median
-from rrmstats.results.base import SECOND_STEP, drawn
+from rrmstats.results.base import SECOND_STEP, drawn, wrapper_of
 from rrmstats.results.explanations import ExplainedDistances
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
 from rrmstats.results.summary import number_table
-from rrmstats.results.wrapper import wrapper_of
 
 
 class RRMPCAResults(MultivariateResults):
@@ -75,7 +74,7 @@ class RRMPCAResults(MultivariateResults):
         self._n_within = getattr(estimate, "n_within", 0)
         self._eigenvals, self.raw_eigenvals = estimate.params, estimate.raw_params
         self._loadings, self._mean, self._rest = estimate.loadings, estimate.mean, estimate.rest
-        self.column_unit = model._column_unit()
+        self.column_unit = model.column_unit()
 
     plot_scree = drawn(plotting.plot_scree)
     plot_biplot = drawn(plotting.plot_biplot)

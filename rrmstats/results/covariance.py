@@ -24,13 +24,12 @@ from rrmstats.losses.covariance import (
     scatter_densities,
 )
 from rrmstats.losses.matrices import lengths, mahalanobis
-from rrmstats.results.base import SECOND_STEP, RRMResults, drawn
+from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, wrapper_of
 from rrmstats.results.explanations import ExplainedDistances
 from rrmstats.results.inference import Inference
 from rrmstats.results.labels import Labeled, LabeledTable, labeled
 from rrmstats.results.multivariate import MultivariateResults
 from rrmstats.results.summary import number_table
-from rrmstats.results.wrapper import wrapper_of
 
 
 class RRMCovResults(MultivariateResults):

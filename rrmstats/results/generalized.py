@@ -15,9 +15,9 @@ from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
-from rrmstats.interchange import as_pandas, as_values
+from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.losses.generalized import GeneralizedEstimate
-from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, standardized
+from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, refused, standardized, wrapper_of
 from rrmstats.results.explanations import (
     AT_BOUND,
     BY_FAMILY,
@@ -27,7 +27,6 @@ from rrmstats.results.explanations import (
 )
 from rrmstats.results.inference import Inference, check_order
 from rrmstats.results.means import MeanPrediction
-from rrmstats.results.wrapper import refused, wrapper_of
 
 # Share of eps_bar from which the estimated share of bad rows counts as all of it.
 ALL_SPENT = 0.99
@@ -161,7 +160,7 @@ class RRMGLMResults(RRMResults):
         probability that each has, with the same random numbers each time. For Tweedie, whose
         probabilities have no closed form, and at an exact fit they are `resid_scaled`.
         """
-        self.model._refuse_partitions("resid_quantile", "use resid_scaled")
+        self.model.refuse_partitions("resid_quantile", "use resid_scaled")
         estimate = self._estimate
         return self.resid_scaled if estimate.exact else estimate.quantile_residuals()
 
@@ -230,7 +229,7 @@ class RRMGLMResults(RRMResults):
         >>> bool(5 < res.predict(pd.DataFrame({"hour": [6]}))[0] < 9)
         True
         """
-        if not self.model._lies_in_parts(exog):
+        if not is_dask(exog):
             exog = as_pandas(exog)
             self._check_rows(exog, **kwargs)
         return super().predict(exog, transform, *args, **kwargs)
@@ -328,7 +327,7 @@ class RRMGLMResults(RRMResults):
         >>> bool(res.get_margeff().margeff[0] > 0)
         True
         """
-        self.model._refuse_partitions("get_margeff", "fit a sample, or compare predictions")
+        self.model.refuse_partitions("get_margeff", "fit a sample, or compare predictions")
         if np.any(self.model._offset_exposure):
             raise NotImplementedError(
                 "marginal effects with an offset or exposure are not available"

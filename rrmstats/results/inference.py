@@ -200,6 +200,18 @@ def check_inference(
         )
 
 
+def chosen_cov_type(cov_type: str | None, cov_kwds: Mapping[str, Any], grouped: bool) -> str:
+    """Return the kind of standard errors: the one asked for, or the default of a model."""
+    if cov_type is None:
+        return "cluster" if grouped or "groups" in cov_kwds else "sandwich"
+    if grouped and cov_type not in ("cluster", "bootstrap"):
+        raise ValueError(
+            f"cov_type={cov_type!r} takes rows as they are, but with groups= whole groups have "
+            "influence; leave cov_type out for errors clustered by the groups, or use 'bootstrap'"
+        )
+    return cov_type
+
+
 def row_dependence(
     cov_type: str, cov_kwds: Mapping[str, Any], n: int, index: pd.Index | None
 ) -> Dependence:

@@ -23,12 +23,11 @@ from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood import LikelihoodEstimate
-from rrmstats.results.base import SECOND_STEP, RRMResults
+from rrmstats.results.base import SECOND_STEP, RRMResults, refused, wrapper_of
 from rrmstats.results.explanations import BY_FAMILY, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.own_loss import loss_cutoff, loss_distances
-from rrmstats.results.wrapper import refused, wrapper_of
 
 NO_SATURATED = (
     "The loss is minus the log-likelihood, because the largest value that it could have is not "

@@ -21,10 +21,9 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import FLAGGED
 from rrmstats.losses.gaussian_rows import regression_densities
 from rrmstats.losses.regression import ExplainedRegression, RegressionEstimate
-from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, standardized
+from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, refused, standardized, wrapper_of
 from rrmstats.results.explanations import ONE_SIDE, ExplainedDistances, Wording
 from rrmstats.results.inference import Inference
-from rrmstats.results.wrapper import refused, wrapper_of
 
 # Level at which residuals are calibrated for their tests.
 TEST_LEVEL = 0.975
@@ -372,7 +371,7 @@ class RRMOLSResults(RRMResults):
         >>> res.get_influence().summary_frame().shape
         (47, 9)
         """
-        self.model._refuse_partitions(
+        self.model.refuse_partitions(
             "get_influence", "weight_table and outliers work, or fit a sample of the rows"
         )
         return RRMInfluence(self)
@@ -402,7 +401,7 @@ class RRMOLSResults(RRMResults):
         >>> bool((table["bonf(p)"][[10, 19, 29, 33]] < 0.05).all())
         True
         """
-        self.model._refuse_partitions("outlier_test", "use outliers(level) for flags")
+        self.model.refuse_partitions("outlier_test", "use outliers(level) for flags")
         labels, free = self.model.data.row_labels, self._estimate.scale_freedom()
         if self.eps_bar == 0:  # as statsmodels has it, each in a fit without the row
             external = np.asarray(self.get_influence().resid_studentized_external)

@@ -18,11 +18,10 @@ from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
-from rrmstats.results.base import RRMResults, drawn
+from rrmstats.results.base import RRMResults, drawn, refused, wrapper_of
 from rrmstats.results.explanations import LABELS, Wording, separated_note
 from rrmstats.results.inference import Inference
 from rrmstats.results.prediction import ProbabilityPrediction
-from rrmstats.results.wrapper import refused, wrapper_of
 
 PRIORS = (
     "The slopes have weak prior distributions (Cauchy; Gelman et al. 2008), which keep them finite"
@@ -235,7 +234,7 @@ class RRMLogitResults(RRMResults):
         >>> bool(res.get_margeff().margeff[0] > 0)
         True
         """
-        self.model._refuse_partitions("get_margeff", "fit a sample, or compare predictions")
+        self.model.refuse_partitions("get_margeff", "fit a sample, or compare predictions")
         return DiscreteMargins(self, (at, method), kwargs)
 
     def get_distribution(
@@ -259,7 +258,7 @@ class RRMLogitResults(RRMResults):
         (2,)
         """
         if exog is None:
-            self.model._refuse_partitions("get_distribution", "give it some rows")
+            self.model.refuse_partitions("get_distribution", "give it some rows")
         rows, _ = self._rows_to_predict(exog, transform)
         return bernoulli(expit(rows @ self.params))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pandas as pd
 
@@ -17,9 +17,9 @@ WALD = "use wald_test() with restrictions on the parameters"
 class MultivariateResults(RRMResults):
     """Results whose parameters are about variables rather than predictors."""
 
-    def predict(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: there is no response to predict."""
-        raise NotImplementedError(self.model._no_response)
+    def predict(self, *args: object, **kwargs: object) -> Any:
+        """Refuse, as the model does: there is no response to predict."""
+        return self.model.predict()
 
     def wald_test_terms(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse: variables are not terms."""

@@ -10,9 +10,8 @@ from scipy.stats import chi2
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.losses.numerical import RoughEstimate
-from rrmstats.results.base import RRMResults
+from rrmstats.results.base import RRMResults, refused, wrapper_of
 from rrmstats.results.inference import Inference
-from rrmstats.results.wrapper import refused, wrapper_of
 
 NO_ERRORS = (
     "The losses are not smooth, so that there are no standard errors by the sandwich; "

@@ -33,7 +33,10 @@ FORMULAS = ["cov", "glm", "logit", "ols", "pca", "poisson"]
 # Classes whose methods users call; those of losses are called by the search.
 USED = (RRMModel, RRMResults, RRMPath, BaseEstimator)
 # What models offer to their results and to the search, which users do not call.
-INNER = {"problem", "chosen", "stability_of", "second_step", "whiten", "shaped", "fitted_copy"}
+INNER = {
+    *("problem", "chosen", "second_step", "whiten", "shaped", "fitted_copy"),
+    *("on_sample", "design_in_partitions", "predicted", "column_unit"),
+}
 
 
 def public_things():

@@ -219,4 +219,4 @@ def test_distances_and_flags_of_rows_in_blocks(model, eps_bar):
     assert flags.any()
     assert not flags.all()
     if model is RRMPCA:
-        assert_allclose(res.model._column_unit(), res.column_unit, rtol=1e-14)
+        assert_allclose(res.model.column_unit(), res.column_unit, rtol=1e-14)

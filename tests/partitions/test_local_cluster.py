@@ -66,10 +66,10 @@ def test_a_killed_worker_loses_nothing(client, frame, monkeypatch):
     model = rrmstats.ols(formula, parts, 0.2, persist=False)
     victim = next(iter(client.scheduler_info(n_workers=-1)["workers"]))
     pid = client.run(os.getpid, workers=[victim])[victim]
-    passes = model._held.blocks.passes
+    passes = model.partitioned_rows.blocks.passes
 
     def kill():
-        while model._held.blocks.passes < passes + 2:
+        while model.partitioned_rows.blocks.passes < passes + 2:
             time.sleep(0.02)
         os.kill(pid, signal.SIGKILL)
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from samples import regression_frame
 
 import rrmstats
-from rrmstats.models.partitioned import DRAWN_ROWS
+from rrmstats.models.base import DRAWN_ROWS
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -68,7 +68,7 @@ def assert_same_fit(found, expected):
 @pytest.mark.parametrize("name", MODELS)
 def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
     found = MODELS[name](parts, persist=True).fit(steps=1)
-    assert found.model._in_partitions
+    assert found.model.in_partitions
     assert_same_fit(found, in_memory(name, 1))
     assert "Smallest weights" in found.summary().as_text()
 
@@ -84,10 +84,10 @@ def test_a_sample_decides_and_few_passes_make_it_exact(monkeypatch, name, steps)
     monkeypatch.setattr("rrmstats.core.steps.MOST_ROWS", 0)
     frame = regression_frame(8_000)
     model = MODELS[name](dd.from_pandas(frame, npartitions=5), persist=False)
-    before = model._held.blocks.passes
+    before = model.partitioned_rows.blocks.passes
     found = model.fit(steps=steps, stability=False)
     # The sample, and up to six rounds: with 100,000 rows they are four.
-    assert model._held.blocks.passes - before <= 10
+    assert model.partitioned_rows.blocks.passes - before <= 10
     expected = MODELS[name](frame).fit(steps=steps, stability=False)
     for value in ("params", "raw_params", "bse", "lambda_", "risk", "n_kish"):
         one, two = (np.asarray(getattr(fit, value)) for fit in (found, expected))
@@ -166,7 +166,7 @@ def test_the_check_and_the_automatic_bound_see_a_sample(frame, parts):
 
 
 def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
-    monkeypatch.setattr("rrmstats.models.partitioned.DRAWN_ROWS", 500)
+    monkeypatch.setattr("rrmstats.models.base.DRAWN_ROWS", 500)
     assert DRAWN_ROWS > 500
     res = rrmstats.ols(FORMULA, parts, 0.2, persist=False).fit(steps=1)
     figure = res.plot_weights()
@@ -182,7 +182,7 @@ def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
 
 
 def test_the_explanation_of_a_sample_is_drawn(parts, monkeypatch):
-    monkeypatch.setattr("rrmstats.models.partitioned.DRAWN_ROWS", 500)
+    monkeypatch.setattr("rrmstats.models.base.DRAWN_ROWS", 500)
     res = rrmstats.ols(FORMULA, parts, 0.2, persist=False).fit(stability=False)
     ax = res.plot_explanation().axes[0]
     names = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -229,8 +229,8 @@ def test_persist_keeps_partitions_or_reads_them_again(parts):
     fits = [
         rrmstats.ols("y ~ x1", parts, 0.2, persist=p).fit(steps=1) for p in ("auto", True, False)
     ]
-    _, there, again = (fit.model._held.blocks for fit in fits)
-    assert not fits[0].model._in_partitions and all(fit.model._in_partitions for fit in fits[1:])
+    _, there, again = (fit.model.partitioned_rows.blocks for fit in fits)
+    assert not fits[0].model.in_partitions and all(fit.model.in_partitions for fit in fits[1:])
     assert len(there.parts[0].dask) == 1
     assert len(again.parts[0].dask) > 1
     for fit in fits[1:]:
@@ -243,7 +243,7 @@ def test_small_data_come_to_memory_and_rows_come_back_as_dask(frame, parts):
     """Data of few bytes are fitted as those in memory are: all that these can do, they can."""
     model = rrmstats.ols(FORMULA, parts, 0.2)
     found, expected = (m.fit() for m in (model, rrmstats.ols(FORMULA, frame, 0.2)))
-    assert model._held.blocks.passes == 2
+    assert model.partitioned_rows.blocks.passes == 2
     assert_allclose(found.params, expected.params, rtol=1e-12)
     assert_allclose(found.bse, expected.bse, rtol=1e-12)
     for name in ("weights", "prob_bad", "resid"):

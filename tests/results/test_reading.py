@@ -10,7 +10,7 @@ import rrmstats
 from rrmstats.core.descent import Descent
 from rrmstats.core.linear import LinearProblem
 from rrmstats.models.base import DesignedModel
-from rrmstats.results.wrapper import Meaningless
+from rrmstats.results.base import Meaningless
 
 from .fits import DATA, DIRTY
 

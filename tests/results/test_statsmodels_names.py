@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from statsmodels.stats.anova import anova_lm
 
 import rrmstats
-from rrmstats.results.wrapper import Meaningless
+from rrmstats.results.base import Meaningless
 
 from .fits import DATA, DIRTY, FITS
 
