@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import statsmodels.formula
 from hypothesis import settings
 from inference_cases import WEIGHTED
 from model_table import MODELS
@@ -27,3 +28,13 @@ def weighted(request):
     """Return a model without its data, a sample for it and the number of rows."""
     model, data = WEIGHTED[request.param](np.random.default_rng(0))
     return SimpleNamespace(name=request.param, model=model, data=data, n=len(data[0]))
+
+
+@pytest.fixture(params=["patsy", "formulaic"])
+def engine(request, monkeypatch):
+    """Choose one of statsmodels' formula engines."""
+    pytest.importorskip("formulaic")
+    if not hasattr(statsmodels.formula, "options"):
+        pytest.skip("statsmodels 0.14 has patsy alone")
+    monkeypatch.setattr(statsmodels.formula.options, "_formula_engine", request.param)
+    return request.param

@@ -3,7 +3,6 @@
 import numpy as np
 import patsy
 import pytest
-import statsmodels.formula
 from model_table import MODELS, frame
 from numpy.testing import assert_allclose
 
@@ -35,16 +34,6 @@ def expected(case):
     return function(formula.format("np.exp"), frame(), 0.2, **kwargs).fit(steps=1).params
 
 
-@pytest.fixture(params=["patsy", "formulaic"])
-def engine(request, monkeypatch):
-    """Choose one of statsmodels' formula engines."""
-    pytest.importorskip("formulaic")
-    if not hasattr(statsmodels.formula, "options"):
-        pytest.skip("statsmodels 0.14 has patsy alone")
-    monkeypatch.setattr(statsmodels.formula.options, "_formula_engine", request.param)
-    return request.param
-
-
 def test_both_engines_of_statsmodels(case, engine):
     function, _, formula, kwargs = case
     data = frame()
@@ -54,7 +43,8 @@ def test_both_engines_of_statsmodels(case, engine):
         steps=1
     )
     assert_allclose(res.params, expected.params, rtol=1e-8)
-    spec = getattr(res.model, "design_info", None) or res.model.data.model_spec
+    design = res.model._formula_design
+    spec = res.model.data.model_spec if design is None else design.designs[-1]
     assert type(spec).__module__.startswith(engine)
     new = frame()[10:15]
     for name in ("transform", "mahalanobis", "predict"):
@@ -104,6 +94,8 @@ def test_an_environment_of_patsys(case, expected, by):
     env = patsy.EvalEnvironment([{"given": np.exp}])
     res = make(formula.format("given"), frame(), 0.2, eval_env=env, **kwargs).fit(steps=1)
     assert_allclose(res.params, expected, rtol=1e-9)
+    res = make(formula.format("given"), frame(), 0.2, eval_env={"given": np.exp}, **kwargs)
+    assert_allclose(res.fit(steps=1).params, expected, rtol=1e-9)
     with pytest.raises(Exception, match="twice"):
         make(formula.format("twice"), frame(), 0.2, eval_env=-1, **kwargs)
 

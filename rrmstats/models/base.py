@@ -63,7 +63,7 @@ from rrmstats.models.partitioned import (
     held_formula,
 )
 from rrmstats.models.paths import fit_path
-from rrmstats.partitions.formulas import PartitionFormula
+from rrmstats.partitions.formulas import FormulaDesign
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.partitions.sources import array_rows, predictor_rows
 from rrmstats.results.base import RRMResults, RRMResultsWrapper
@@ -146,8 +146,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     numbered_groups: tuple[Groups, pd.Index] | None = None
     #: The rows in partitions; None where they are in memory.
     partitioned_rows: PartitionedRows | None = None
-    #: The formula, as partitions evaluate it.
-    _held_formula: PartitionFormula | None = None
+    #: The formula, as partitions and new rows of several variables evaluate it.
+    _formula_design: FormulaDesign | None = None
     _cov_types: ClassVar[tuple[str, ...]] = COV_TYPES
     _results_class: ClassVar[type[RRMResults]]
     _wrapper_class: ClassVar[type[RRMResultsWrapper]]
@@ -248,13 +248,13 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """
         checked_bound(eps_bar)
         names = names_of_caller(eval_env, 1)
-        held, made = None, None
+        held, design = None, None
         data, subset = as_pandas(data), as_values(subset)
         kwargs = {name: as_values(value) for name, value in kwargs.items()}
         if is_dask_frame(data):
             check_partitioned(subset, kwargs)
             with naming_columns(formula, data):
-                held, made, data = held_formula(formula, data, names, drop_cols, kwargs)
+                held, design, data = held_formula(formula, data, names, drop_cols, kwargs)
         check_frame(data)
         if isinstance(data, pd.DataFrame):
             data = readable_frame(data, formula)
@@ -268,7 +268,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             model = cls._from_design(
                 formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=names, **kwargs
             )
-        model._hold(held, made)
+        model._hold(held, design)
         return model
 
     @classmethod
@@ -736,11 +736,11 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             )
         return Dependence(groups=found)
 
-    def _hold(self, held: PartitionedRows | None, formula: PartitionFormula | None = None) -> None:
+    def _hold(self, held: PartitionedRows | None, formula: FormulaDesign | None = None) -> None:
         """Let rows in partitions take the place of the sample that the model was made from."""
         if held is None:
             return
-        self.partitioned_rows, self._held_formula = held, formula
+        self.partitioned_rows, self._formula_design = held, formula
         for name in ("weights", "wendog", "wexog"):
             vars(self).pop(name, None)
         for name, array in self._held_arrays(held).items():
@@ -803,8 +803,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """Return new data in partitions as rows of the design; None for data in memory."""
         if not is_dask(data):
             return None
-        if self._held_formula is not None and is_dask_frame(data):
-            return predictor_rows(self._held_formula, data)
+        if self._formula_design is not None and is_dask_frame(data):
+            return predictor_rows(self._formula_design, data)
         return array_rows({"exog": data}, "none", persist=False)[0]
 
     def predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:

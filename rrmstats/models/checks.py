@@ -6,10 +6,10 @@ import re
 import sys
 import warnings
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from keyword import iskeyword
 from difflib import get_close_matches
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -217,11 +217,13 @@ def names_of_caller(eval_env: Any, depth: int) -> Any:
 
     Parameters
     ----------
-    eval_env : int or patsy.EvalEnvironment
-        The number of frames above the caller, or -1 for no names at all.
+    eval_env : int, mapping or patsy.EvalEnvironment
+        The number of frames above the caller, or -1 for no names at all; or the names.
     depth : int
         The number of frames between this function and its caller who wrote the formula.
     """
+    if isinstance(eval_env, Mapping):
+        return EvalEnvironment([eval_env])
     if not isinstance(eval_env, int):
         return eval_env
     if eval_env == -1:

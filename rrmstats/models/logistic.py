@@ -151,8 +151,8 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
 
     def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
         arrays, endog = super()._held_arrays(held), held.arrays["endog"]
-        if endog.ndim == 2 and self._held_formula is not None:
-            column = self._held_formula.column_names[0].index(self.endog_names)
+        if endog.ndim == 2 and self._formula_design is not None:
+            column = self._formula_design.column_names[0].index(self.endog_names)
             return {**arrays, "endog": endog[:, column]}
         if not held.of_labels:
             raise ValueError(

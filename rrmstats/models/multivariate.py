@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import pandas as pd
-import patsy
 from numpy.typing import ArrayLike
 from statsmodels.base.model import LikelihoodModel
-from statsmodels.formula import handle_formula_data
 
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, is_dask, is_dask_frame
@@ -26,6 +22,7 @@ from rrmstats.models.checks import (
     label_array,
     readable_errors,
 )
+from rrmstats.partitions.formulas import FormulaDesign, used_names
 from rrmstats.partitions.rows import PartitionedRows
 
 if TYPE_CHECKING:
@@ -84,12 +81,10 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
             raise ValueError(f"formula must be one-sided, such as '~ a + b', got {formula!r}")
         missing = kwargs.pop("missing", "drop")
         frame = pd.DataFrame(data if subset is None else data.loc[subset])
-        table, design_info = _design(
-            formula, frame.reset_index(drop=True), kwargs.pop("eval_env"), missing
-        )
-        kept = table.index
-        table = table.drop(columns=["Intercept", *(drop_cols or [])], errors="ignore")
-        table.index = frame.index[kept]
+        names = used_names(formula, kwargs.pop("eval_env"), list(frame.columns))
+        design = FormulaDesign(formula, frame, names, list(drop_cols or []), missing)
+        (values,), kept = design.matrices(frame)
+        table = pd.DataFrame(values, columns=design.column_names[0], index=frame.index[kept])
         if kwargs.get("freq_weights") is not None:
             check_freq_weights(kwargs["freq_weights"], len(frame))
             kwargs["freq_weights"] = np.asarray(kwargs["freq_weights"])[kept]
@@ -97,17 +92,16 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
             kwargs["groups"] = label_array(kwargs["groups"], len(frame))[kept]
         model = cls(table, **kwargs)
         model.formula, model.data.frame = formula, frame
-        model.design_info = design_info
+        model._formula_design = design
         return model
 
-    @cached_property
-    def design_info(self) -> Any:
-        """What makes the variables out of new data; pickles lack it, and make it again."""
-        names = patsy.EvalEnvironment([{"np": np}])
-        return _design(self.formula, self.data.frame, names, "drop")[1]
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "design_info"}
+        """Leave out the names of the formula: modules such as numpy have no pickles."""
+        design = self._formula_design
+        if design is None:
+            return dict(vars(self))
+        bare = FormulaDesign(design.formula, design.rows, {}, design.drop_cols, design.missing)
+        return {**vars(self), "_formula_design": bare}
 
     def predict(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse: there is no response to predict."""
@@ -120,12 +114,7 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
 
     def _new_partitions(self, new: Any) -> tuple[Any, Any]:
         """Return new observations in partitions, and their labels."""
-        if is_dask_frame(new) and self._held_formula is None:
-            if getattr(self, "formula", None) is not None:
-                raise NotImplementedError(
-                    "new data in partitions need a model of data in partitions where there is a "
-                    "formula; use new.compute() or map_partitions"
-                )
+        if is_dask_frame(new) and self._formula_design is None:
             new = new[self.variables]
         held = self.design_in_partitions(new)
         assert held is not None
@@ -158,38 +147,16 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
             return self._new_partitions(new)
         new = as_pandas(new)
         if isinstance(new, pd.DataFrame):
-            frame = new
-            if getattr(self, "formula", None) is not None:
-                frame = _new_design(self.design_info, new)
-            missing = [name for name in self.variables if name not in frame.columns]
+            if self._formula_design is not None:
+                (values,), kept = self._formula_design.matrices(new)
+                return values, new.index[kept]
+            missing = [name for name in self.variables if name not in new.columns]
             if missing:
                 raise ValueError(f"new data lack the variables {', '.join(missing)}")
-            return frame[self.variables].to_numpy(float), frame.index
+            return new[self.variables].to_numpy(float), new.index
         array = np.atleast_2d(np.asarray(new, dtype=float))
         if array.shape[-1] != len(self.variables):
             raise ValueError(
                 f"new data must have {len(self.variables)} columns, got shape {array.shape}"
             )
         return array, None
-
-
-def _design(
-    formula: str, frame: pd.DataFrame, names: Any, missing: str
-) -> tuple[pd.DataFrame, Any]:
-    """Return the variables of a one-sided formula, and what makes them out of new data.
-
-    statsmodels' formula engine, patsy or formulaic, evaluates it; some versions of statsmodels
-    need a response.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "EvalEnvironment is deprecated", FutureWarning)
-        action = "drop" if missing == "drop" else "raise"
-        (_, table), _, spec = handle_formula_data(frame, None, f"1 {formula}", names, action)
-    return pd.DataFrame(table), spec
-
-
-def _new_design(spec: Any, new: pd.DataFrame) -> pd.DataFrame:
-    """Return the variables of a formula for new data; rows with missing values are left out."""
-    if isinstance(spec, patsy.DesignInfo):
-        return patsy.dmatrix(spec, new, return_type="dataframe")
-    return pd.DataFrame(spec.get_model_matrix(new))

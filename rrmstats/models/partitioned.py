@@ -15,7 +15,7 @@ import patsy
 
 from rrmstats.core.block_array import blocked
 from rrmstats.interchange import is_dask
-from rrmstats.partitions.formulas import PartitionFormula
+from rrmstats.partitions.formulas import FormulaDesign
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.partitions.sources import BESIDE, formula_rows
 from rrmstats.results.labels import labeled
@@ -40,7 +40,7 @@ def held_formula(
     env: patsy.EvalEnvironment,
     drop_cols: Sequence[str] | None,
     kwargs: dict[str, Any],
-) -> tuple[PartitionedRows, PartitionFormula, pd.DataFrame]:
+) -> tuple[PartitionedRows, FormulaDesign, pd.DataFrame]:
     """Return the rows of a formula in partitions, and a sample; `kwargs` become the sample's.
 
     Parameters

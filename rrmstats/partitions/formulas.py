@@ -1,8 +1,9 @@
-"""Formulas evaluated partition by partition, with levels and transforms of all the data.
+"""Formulas evaluated for any rows: those of memory, of a partition, or new ones.
 
-patsy's designs cannot be sent to other processes. What can is sent instead: a few rows that have
-every level of every categorical variable, the functions that the formula names, and what stateful
-transforms such as `center` have learned. Each process makes the design from these once.
+statsmodels has two engines for formulas, patsy and formulaic. Designs of patsy cannot be sent to
+other processes. What can is sent instead, for both: rows that have every level of every
+categorical variable, the functions that the formula names, and what stateful transforms such as
+`center` have learned. Each process makes the design from these once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import patsy
+import statsmodels.formula
 
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import plain_types
@@ -28,7 +30,13 @@ MOST_NUMBERS = 1_000
 FEW_ROWS = 50
 
 
-class PartitionFormula:
+def formula_engine() -> str:
+    """Return the engine that statsmodels evaluates formulas with; up to version 0.14 patsy."""
+    options = getattr(statsmodels.formula, "options", None)
+    return "patsy" if options is None else str(options.formula_engine)
+
+
+class FormulaDesign:
     """The design matrices of a formula for any part of the data.
 
     Parameters
@@ -54,6 +62,7 @@ class PartitionFormula:
     ) -> None:
         self.formula, self.rows, self.namespace = formula, rows, namespace
         self.drop_cols, self.missing = drop_cols, missing
+        self.engine = formula_engine()
         self.learned: list[dict[str, dict[str, Any]]] = []
         self.keep_intercept = self.two_sided
 
@@ -62,7 +71,7 @@ class PartitionFormula:
         return {name: value for name, value in vars(self).items() if name not in made}
 
     @property
-    def predictors(self) -> PartitionFormula:
+    def predictors(self) -> FormulaDesign:
         """The same for the predictors alone."""
         found = copy(self)
         for name in ("designs", "plain_columns"):
@@ -77,10 +86,17 @@ class PartitionFormula:
 
     @cached_property
     def designs(self) -> list[Any]:
-        """The designs of patsy, of the response and the predictors, or of the variables."""
-        env = patsy.EvalEnvironment([self.namespace])
+        """What the engine makes matrices with: of response and predictors, or of the variables."""
+        rows = plain_types(self.rows)
+        if self.engine == "formulaic":
+            from statsmodels.formula._manager import FormulaManager
+
+            manager = FormulaManager("formulaic")
+            tables = manager.get_matrices(self.formula, rows, self.namespace, na_action="drop")
+            return [table.model_spec for table in (tables if self.two_sided else [tables])]
+        env = patsy.EvalEnvironment([self.namespace, {"np": np}])  # as formulaic knows np
         make = patsy.dmatrices if self.two_sided else patsy.dmatrix
-        found = make(self.formula, self.rows, env, NA_action="drop")
+        found = make(self.formula, rows, env, NA_action="drop")
         designs = [part.design_info for part in (found if self.two_sided else [found])]
         for design, learned in zip(designs, self.learned, strict=False):
             _teach(design, learned)
@@ -103,6 +119,12 @@ class PartitionFormula:
         """Let stateful transforms see all the data, in as many passes as they need."""
         if not any(_transforms(design) for design in self.designs):
             return
+        if self.engine == "formulaic":
+            raise ValueError(
+                f"the formula {self.formula!r} has a function such as center() that learns from "
+                "all rows, which formulaic cannot do for rows in partitions; add its values to "
+                "the data as a column, or let statsmodels use patsy"
+            )
         env = patsy.EvalEnvironment([self.namespace])
         make = patsy.incr_dbuilders if self.two_sided else patsy.incr_dbuilder
         found = make(self.formula, parts, env)
@@ -115,19 +137,30 @@ class PartitionFormula:
 
         The response comes first where there is one; rows with missing values are left out.
         """
-        kept = np.arange(len(frame))
         if self.plain_columns is not None:
             return self._plain_matrices(frame, self.plain_columns)
-        numbered = plain_types(frame).reset_index(drop=True)
-        action = "drop" if self.missing == "drop" else "raise"
+        kept = np.arange(len(frame))
         if not len(frame):
             return [np.empty((0, len(names))) for names in self.column_names], kept
-        tables = patsy.build_design_matrices(
-            self.designs, numbered, NA_action=action, return_type="dataframe"
-        )
+        tables = self._tables(plain_types(frame).reset_index(drop=True))
         kept = kept[tables[0].index] if len(tables[0]) else kept[:0]
         chosen = zip(tables, self.column_names, strict=True)
         return [table[names].to_numpy(float) for table, names in chosen], kept
+
+    def _tables(self, rows: pd.DataFrame) -> list[pd.DataFrame]:
+        """Return the matrices of numbered rows; those of rows with missing values are left out."""
+        action = "drop" if self.missing == "drop" else "raise"
+        if self.engine == "patsy":
+            found = patsy.build_design_matrices(
+                self.designs, rows, NA_action=action, return_type="dataframe"
+            )
+            return list(found)
+        tables = [
+            pd.DataFrame(spec.get_model_matrix(rows, context=self.namespace, na_action=action))
+            for spec in self.designs
+        ]
+        whole = tables[0].index.intersection(tables[-1].index)
+        return [table.loc[whole] for table in tables]
 
     @cached_property
     def plain_columns(self) -> list[list[str | None]] | None:
@@ -135,14 +168,10 @@ class PartitionFormula:
 
         None as a whole where the formula does more than that.
         """
-        found = [_plain_names(design, self.rows) for design in self.designs]
-        if any(names is None for names in found):
+        numbers = {name for name in self.rows.columns if not is_category(self.rows[name])}
+        if any(set(names) - numbers - {"Intercept"} for names in self.column_names):
             return None
-        chosen = []
-        for design, names, wanted in zip(self.designs, found, self.column_names, strict=True):
-            by_name = dict(zip(design.column_names, names or [], strict=True))
-            chosen.append([by_name[name] for name in wanted])
-        return chosen
+        return [[n if n in numbers else None for n in names] for names in self.column_names]
 
     def _plain_matrices(
         self, frame: pd.DataFrame, columns: list[list[str | None]]
@@ -175,23 +204,10 @@ class PartitionFormula:
         return [*response, [name for name in design if name not in dropped]]
 
 
-def _plain_names(design: Any, rows: pd.DataFrame) -> list[str | None] | None:
-    """Return the column of the data behind each column of a design; None for other designs."""
-    names: list[str | None] = []
-    for term in design.terms:
-        if not term.factors:
-            names.append(None)
-            continue
-        info = design.factor_infos[term.factors[0]]
-        code = term.factors[0].code
-        if len(term.factors) > 1 or info.type != "numerical" or code not in rows.columns:
-            return None
-        names.append(code)
-    return names
-
-
 def _transforms(design: Any) -> dict[str, dict[str, Any]]:
     """Return what the stateful transforms of each factor have learned."""
+    if not isinstance(design, patsy.DesignInfo):
+        return {code: state for code, state in design.transform_state.items() if state}
     found = {}
     for factor, info in design.factor_infos.items():
         objects = info.state.get("transforms", {})
@@ -207,8 +223,9 @@ def _teach(design: Any, learned: dict[str, dict[str, Any]]) -> None:
 
 
 def used_names(formula: str, env: Any, columns: Sequence[str]) -> dict[str, Any]:
-    """Return what a formula names in the scope of the user, besides columns and patsy's own."""
-    words = set(re.findall(r"[^\W\d]\w*", formula)) - set(columns)
+    """Return what a formula names in the scope of the user, besides columns."""
+    code = re.sub(r"(['\"]).*?\1", "", formula)
+    words = set(re.findall(r"\b[^\W\d]\w*", code)) - set(columns)
     return {word: env.namespace[word] for word in words if word in env.namespace}
 
 

@@ -14,7 +14,7 @@ from rrmstats.interchange import is_dask, plain_types, used_columns
 from rrmstats.optional import require
 from rrmstats.partitions.engine import computed
 from rrmstats.partitions.formulas import (
-    PartitionFormula,
+    FormulaDesign,
     is_category,
     telling_rows,
     used_names,
@@ -31,12 +31,12 @@ class FormulaLeaves:
 
     Attributes
     ----------
-    formula : PartitionFormula
+    formula : FormulaDesign
     beside : tuple of str
         Names of arrays that are columns of the frame themselves.
     """
 
-    formula: PartitionFormula
+    formula: FormulaDesign
     beside: tuple[str, ...]
 
     def __call__(self, frame: pd.DataFrame) -> tuple[Leaves, np.ndarray]:
@@ -64,7 +64,7 @@ def formula_rows(
     drop_cols: Sequence[str],
     missing: str,
     persist: bool | str,
-) -> tuple[PartitionedRows, pd.DataFrame, PartitionFormula]:
+) -> tuple[PartitionedRows, pd.DataFrame, FormulaDesign]:
     """Return the rows of a formula, a sample of the data with all levels, and the formula.
 
     Parameters
@@ -91,7 +91,7 @@ def formula_rows(
     parts = frame.to_delayed()
     rows = _telling_rows(frame, parts, formula)
     namespace = used_names(formula, env, list(data.columns))
-    made = PartitionFormula(formula, rows, namespace, list(drop_cols), missing)
+    made = FormulaDesign(formula, rows, namespace, list(drop_cols), missing)
     made.learn(lambda: (plain_types(computed([part])[0]) for part in parts))
     made.check_rows()
     names = ("endog", "exog") if made.two_sided else ("endog",)
@@ -110,7 +110,7 @@ def formula_rows(
 class PredictorLeaves:
     """A step from a partition of new data to the design."""
 
-    formula: PartitionFormula
+    formula: FormulaDesign
 
     def __call__(self, frame: pd.DataFrame) -> tuple[Leaves, np.ndarray]:
         """Return the design with the labels of the rows, and the places of the rows kept."""
@@ -120,7 +120,7 @@ class PredictorLeaves:
         return (design, np.asarray(frame.index)), np.arange(len(frame))
 
 
-def predictor_rows(formula: PartitionFormula, data: Any) -> PartitionedRows:
+def predictor_rows(formula: FormulaDesign, data: Any) -> PartitionedRows:
     """Return the design of new data in partitions, which need not have the response."""
     used = used_columns(formula.predictors.formula, list(data.columns))
     frame = with_known_levels(data[used])

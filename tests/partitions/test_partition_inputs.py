@@ -51,6 +51,39 @@ def test_predictions_of_transforms_know_all_the_data(frame):
     assert_allclose(found.predict(frame[:5]), expected.predict(frame[:5]), rtol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("function", "formula", "predict"),
+    [
+        (rrmstats.ols, "y ~ np.exp(x) * g + C(hits)", "predict"),
+        (rrmstats.cov, "~ x + np.sqrt(z) + x:z", "mahalanobis"),
+        (rrmstats.pca, "~ x + local(z) + y", "transform"),
+    ],
+)
+def test_both_engines_of_statsmodels(frame, engine, function, formula, predict):
+    def local(values):
+        return values**2
+
+    data = frame.copy()
+    data.loc[7, ["x", "z"]] = np.nan
+    found = function(formula, split(data), 0.1).fit(steps=1)
+    expected = function(formula, data, 0.1).fit(steps=1)
+    assert_allclose(found.params, expected.params, rtol=1e-8)
+    assert type(found.model._formula_design.designs[-1]).__module__.startswith(engine)
+    new = data[:9]
+    for fit in (found, expected):
+        if fit is found or predict != "predict":  # least squares in memory takes no parts
+            lazy = getattr(fit, predict)(split(new)).compute()
+            assert_allclose(lazy.drop(index=7), getattr(fit, predict)(new.drop(index=7)))
+
+
+def test_formulaic_learns_nothing_over_partitions(frame, engine):
+    if engine == "formulaic":
+        with pytest.raises(ValueError, match="formulaic cannot do for rows in partitions"):
+            rrmstats.ols("y ~ center(x)", split(frame), 0.1)
+    else:
+        assert rrmstats.ols("y ~ center(x)", split(frame), 0.1).nobs == len(frame)
+
+
 def test_predictions_of_missing_values_are_missing(frame):
     new = frame[:6].copy()
     new.loc[2, "x"] = np.nan
@@ -104,7 +137,7 @@ def test_missing_strings_and_nullable_columns(frame):
 def test_names_of_columns_are_not_looked_up_elsewhere(frame):
     x = threading.Lock()  # what cannot be sent to a worker
     model = rrmstats.ols("y ~ np.sin(x)", split(frame), 0.1)
-    assert set(model._held_formula.namespace) == {"np"}
+    assert set(model._formula_design.namespace) == {"np"}
     assert not x.locked()
 
 
