@@ -20,60 +20,74 @@ import pandas as pd
 import rrmstats
 from rrmstats import datasets
 from rrmstats.cli.errors import CommandError, UsageError, nearest
+from rrmstats.cli.formulas import check_column
 from rrmstats.cli.model import check_options, make_model
 from rrmstats.cli.summaries import SUMMARIES, beside_rows
-from rrmstats.cli.tables import STDIN, form_of, read_source, require_form, table_bytes
+from rrmstats.cli.tables import STDIN, Source, form_of, read_source, require_form, table_bytes
 from rrmstats.files import check_target, write_all, write_whole
 from rrmstats.optional import installed, require
 
 PICTURES = ("png", "pdf", "svg")
-DPI = 150
 NO_MATPLOTLIB = "matplotlib is not installed; pip install rrmstats[plot]"
-# A path takes no notice of the bound of its model.
-ANY_BOUND = 0.0
 # The demo: the four stars off the main sequence.
 GIANTS = [10, 19, 29, 33]
 
 
 def run_fit(args: argparse.Namespace) -> None:
     """Fit a model, write the files that are asked for, and print the summary."""
-    check_options(args)
-    check_outputs(args, ["out", "report", "weights"])
-    source = read_source(args.data, args.input_format, args.sep, args.decimal)
-    fit = make_model(args, source.frame(), args.eps_bar).fit(steps=asked_steps(args))
-    files: dict[Path, str | bytes] = {}
-    if args.report is not None:
-        files[args.report] = report_text(fit)
+    source, frame = read_checked(args, ["out", "report", "weights"])
+    fit = make_model(args, frame, args.eps_bar).fit(**fit_options(args, frame))
+    files = report_file(args, fit)
     if args.weights is not None:
         form = form_of(args.weights)
         rows = beside_rows(source.frame_for(form), fit)
         files[args.weights] = table_bytes(rows, form, args.sep, args.decimal)
-    summary = SUMMARIES[args.format](fit, args)
+    finish(args, files, SUMMARIES[args.format](fit, args))
+
+
+def run_path(args: argparse.Namespace) -> None:
+    """Fit a model at all values of eps_bar, write files, and print the summary."""
+    if args.report is not None:
+        require("plotly", "interactive")
+    _, frame = read_checked(args, ["out", "report", "plot", "table"])
+    # A path takes no notice of the bound of its model.
+    path = make_model(args, frame, 0.0).path(**fit_options(args, frame))
+    files = report_file(args, path)
+    if args.plot is not None:
+        files[args.plot] = picture(path.plot(), args.plot)
+    if args.table is not None:
+        files[args.table] = table_bytes(path.frame, form_of(args.table), args.sep, args.decimal)
+    finish(args, files, f"{path.summary().as_text()}\n")
+
+
+def read_checked(args: argparse.Namespace, outputs: Sequence[str]) -> tuple[Source, pd.DataFrame]:
+    """Return the data, after a check of all options and of the files to be written."""
+    check_options(args)
+    check_outputs(args, outputs)
+    source = read_source(args.data, args.input_format, args.sep, args.decimal)
+    frame = source.frame()
+    args.rows = len(frame)
+    return source, frame
+
+
+def fit_options(args: argparse.Namespace, frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the keywords of a fit or a path that the options stand for."""
+    options: dict[str, Any] = {"steps": asked_steps(args), "cov_type": args.cov_type}
+    if args.cluster is not None:
+        check_column(args.cluster, frame.columns)
+        options["cov_kwds"] = {"groups": frame[args.cluster]}
+    if args.maxlags is not None:
+        options["cov_kwds"] = {"maxlags": args.maxlags}
+    return options
+
+
+def finish(args: argparse.Namespace, files: dict[Path, str | bytes], summary: str) -> None:
+    """Write all files, and print the summary unless it goes to one of them."""
     if args.out is not None:
         files[args.out] = summary
     write_all(files)
     if args.out is None:
         print(summary, end="")
-
-
-def run_path(args: argparse.Namespace) -> None:
-    """Fit a model at all values of eps_bar, write files, and print the summary."""
-    check_options(args)
-    check_outputs(args, ["report", "plot", "table"])
-    if args.report is not None:
-        require("plotly", "interactive")
-    frame = read_source(args.data, args.input_format, args.sep, args.decimal).frame()
-    path = make_model(args, frame, ANY_BOUND).path(steps=asked_steps(args))
-    files: dict[Path, str | bytes] = {}
-    if args.report is not None:
-        files[args.report] = report_text(path)
-    if args.plot is not None:
-        files[args.plot] = picture(path.plot(), args.plot)
-    if args.table is not None:
-        files[args.table] = table_bytes(path.frame, form_of(args.table), args.sep, args.decimal)
-    summary = path.summary().as_text()
-    write_all(files)
-    print(summary)
 
 
 def asked_steps(args: argparse.Namespace) -> int:
@@ -89,17 +103,19 @@ def asked_steps(args: argparse.Namespace) -> int:
     return 2
 
 
-def report_text(fit: Any) -> str:
-    """Return the report of a fit or a path as a page of HTML."""
+def report_file(args: argparse.Namespace, fit: Any) -> dict[Path, str | bytes]:
+    """Return the report of a fit or a path by the name of its file, if it is asked for."""
+    if args.report is None:
+        return {}
     with tempfile.TemporaryDirectory() as folder:
         page: Path = fit.report(Path(folder, "report.html"))
-        return page.read_text(encoding="utf-8")
+        return {args.report: page.read_text(encoding="utf-8")}
 
 
 def picture(figure: Any, path: Path) -> bytes:
     """Return a matplotlib figure as the content of a file; PNG where its name has no ending."""
     content = io.BytesIO()
-    figure.savefig(content, format=_suffix(path) or "png", dpi=DPI)
+    figure.savefig(content, format=_suffix(path) or "png", dpi=150)
     return content.getvalue()
 
 

@@ -12,13 +12,15 @@ import pandas as pd
 import patsy
 import statsmodels.formula
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from statsmodels.discrete.discrete_model import NegativeBinomial
 from statsmodels.genmod import families
 
+import rrmstats
 from rrmstats import formula as constructors
 from rrmstats.cli.errors import CommandError, UsageError, short
 from rrmstats.cli.formulas import Formula, check_column, is_name
 
-MODELS = ("ols", "logit", "glm", "poisson", "pca", "cov")
+MODELS = ("ols", "logit", "glm", "poisson", "negative-binomial", "pca", "cov")
 ONE_SIDED = ("pca", "cov")
 FAMILIES = {
     "gaussian": families.Gaussian,
@@ -40,20 +42,24 @@ LINKS = {
 OPTIONS = {
     "family": ("glm",),
     "link": ("glm",),
-    "exposure": ("glm", "poisson"),
+    "exposure": ("glm", "poisson", "negative-binomial"),
     "n_components": ("pca",),
     "level": ("logit",),
 }
-# The least share of numbers in a column that makes its words look like mistakes.
-MOSTLY = 0.8
+# What kinds of standard errors need besides.
+COV_OPTIONS = {"cluster": "cluster", "HAC": "maxlags"}
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """Raise where an option is given that the model does not take."""
+    """Raise where an option is given that the model or the errors do not take."""
     for option, models in OPTIONS.items():
         if getattr(args, option) is not None and args.model not in models:
-            name = option.replace("_", "-")
-            raise UsageError(f"--{name} is for --model {' and '.join(models)}, not {args.model}")
+            name, known = option.replace("_", "-"), ", ".join(models[:-1])
+            known += f" and {models[-1]}" if known else models[-1]
+            raise UsageError(f"--{name} is for --model {known}, not {args.model}")
+    for kind, option in COV_OPTIONS.items():
+        if (args.cov_type == kind) != (getattr(args, option) is not None):
+            raise UsageError(f"--cov-type {kind} and --{option} go together; give both or none")
 
 
 def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | str) -> Any:
@@ -83,16 +89,31 @@ def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | s
     warn_of_groups(frame, formula)
     check_response(args, formula, frame)
     options = model_options(args, formula, frame)
+    make = getattr(constructors, args.model, None) or negative_binomial
+    data = frame.dropna(subset=used) if make is negative_binomial else frame
     try:
-        model = getattr(constructors, args.model)(
-            args.formula, frame, eps_bar, eval_env=formula.environment, **options
-        )
+        model = make(args.formula, data, eps_bar, eval_env=formula.environment, **options)
     except patsy.PatsyError as error:
         raise CommandError(f"cannot evaluate {short(args.formula)}: {error.message}") from None
     except SystemExit:
         raise CommandError(f"cannot evaluate {short(args.formula)}: it ends Python") from None
     note_left_out(frame[used], len(model.endog))
     return model
+
+
+def negative_binomial(
+    formula: str,
+    frame: pd.DataFrame,
+    eps_bar: float | str,
+    eval_env: patsy.EvalEnvironment,
+    groups: str | None = None,
+    exposure: pd.Series | None = None,
+) -> Any:
+    """Return a model of overdispersed counts; no row that it uses may lack a value."""
+    exposed = {} if exposure is None else {"exposure": exposure.loc[frame.index]}
+    counts = NegativeBinomial.from_formula(formula, frame, eval_env=eval_env, **exposed)
+    labels = None if groups is None else frame.loc[counts.data.row_labels, groups]
+    return rrmstats.robustify(counts, eps_bar, groups=labels)
 
 
 def check_rows(frame: pd.DataFrame, used: list[str]) -> None:
@@ -161,7 +182,7 @@ def _no_groups(column: pd.Series, otherwise: str, predictor: bool) -> str | None
         first = f"{short(words.iloc[0])} in row {words.index[0]}, counted from 0, is no number"
         if not _not_numbers(values.str.replace(",", ".")).any():
             return f"{first}; give --decimal , if its comma begins decimals"
-        if len(values) - len(words) >= MOSTLY * len(values):
+        if len(words) <= len(values) / 5:  # the words look like mistakes
             return f"{first}; fix it, or {otherwise}"
     if predictor and values.nunique() > len(column) / 2:
         found = f"it has {values.nunique()} different values in {len(column)} rows"

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import rrmstats
 from rrmstats.cli import commands
 from rrmstats.cli.errors import UsageError
-from rrmstats.cli.model import FAMILIES, LINKS, MODELS
+from rrmstats.cli.model import COV_OPTIONS, FAMILIES, LINKS, MODELS
 from rrmstats.cli.safe import ALLOWED
 from rrmstats.cli.summaries import SUMMARIES
 from rrmstats.cli.tables import DECIMALS, FORMATS, SUFFIXES
@@ -59,9 +59,10 @@ def make_parser() -> argparse.ArgumentParser:
     option("--eps-bar", type=_bound, default="auto", metavar="SHARE", help=BOUND)
     text = "of the summary (default: text)"
     option("--format", choices=SUMMARIES, default="text", help=text)
-    _add_file(option, "--out", "write the summary to a file, not to standard output")
     _add_file(option, "--report", "write tables and pictures as one HTML page")
-    _add_file(option, "--weights", "write the data with weight, outlier and residual beside it")
+    _add_file(
+        option, "--weights", "write the data with weight, prob_bad, outlier and residual beside it"
+    )
 
     text = "fit a model at all values of eps_bar, and report what changes"
     option = command("path", commands.run_path, text)
@@ -95,11 +96,17 @@ def _add_model(option: Callable[..., Any]) -> None:
     option("data", metavar="DATA", help=DATA)
     option("--model", choices=MODELS, default="ols", help="(default: ols)")
     option("--steps", type=int, choices=(1, 2), default=2, help="1 or 2 (default: 2)")
+    kinds = ("sandwich", *COV_OPTIONS, "bootstrap")
+    option("--cov-type", choices=kinds, help="of standard errors (default: sandwich)")
+    text = "for --cov-type cluster: rows of one group may depend on each other"
+    option("--cluster", metavar="COLUMN", help=text)
+    text = "for --cov-type HAC: rows so far apart, in the order of time, may depend on each other"
+    option("--maxlags", type=_count, metavar="N", help=text)
     option("--efficiency", type=_efficiency, help=argparse.SUPPRESS)
     option("--family", choices=FAMILIES, help="for glm (default: gaussian)")
     option("--link", choices=LINKS, help="for glm (default: that of the family)")
     option("--level", help="for logit: the value of the response that counts as 1")
-    option("--exposure", metavar="COLUMN", help="for poisson and glm with a log link")
+    option("--exposure", metavar="COLUMN", help="for counts, and glm with a log link")
     option("--groups", metavar="COLUMN", help="groups of rows that share a weight")
     text = "for pca: their number, or the share of the variance (default: 1)"
     option("--n-components", type=_components, metavar="K", help=text)
@@ -108,6 +115,7 @@ def _add_model(option: Callable[..., Any]) -> None:
     option("--sep", type=_sign, metavar="CHAR", help="between values of CSV (default: a comma)")
     text = "in numbers of CSV (default: .)"
     option("--decimal", choices=DECIMALS, default=DECIMALS[0], help=text)
+    _add_file(option, "--out", "write the summary to a file, not to standard output")
     option("--safe", action="store_true", help=f"allow only {ALLOWED} in formulas")
     option("--force", action="store_true", help=FORCE)
 

@@ -76,26 +76,27 @@ def json_summary(fit: Any, args: argparse.Namespace) -> str:
     ----------
     fit : results of any model
     args : argparse.Namespace
-        With `formula`, `model`, and the `warnings` so far.
+        With `formula`, `model`, the number of `rows`, and the `warnings` so far.
 
     Returns
     -------
     str
     """
-    stability = fit.stability
-    flags = fit.outliers()
+    stability, flags, explanations = fit.stability, fit.outliers(), fit.explanations
+    prob_bad = getattr(fit, "prob_bad", None)
     record = {
         "rrmstats": rrmstats.__version__,
         "model": args.model,
         "formula": args.formula,
         "nobs": int(fit.nobs),
-        "n_dropped": len(fit.model.data.frame) - int(fit.nobs),
+        "n_dropped": args.rows - int(fit.nobs),
         "eps_bar": fit.eps_bar,
         "eps_bar_chosen": fit.choice is not None,
         "eps_hat": fit.eps_hat,
         "eps_hat_se": fit.eps_hat_se,
         "steps": fit.steps,
         "explanation": fit.explanation,
+        "explanations": None if explanations is None else explanations.to_dict("records"),
         "params": fit.params,
         "bse": fit.bse,
         "pvalues": fit.pvalues,
@@ -107,6 +108,7 @@ def json_summary(fit: Any, args: argparse.Namespace) -> str:
         "n_eff": fit.n_eff,
         "n_kish": fit.n_kish,
         "outliers": flags.index[flags].to_numpy(),
+        "prob_bad": None if prob_bad is None else prob_bad.reindex(range(args.rows)).to_numpy(),
         "stable": None if stability.largest is None else stability.stable,
         "compared_eps_bar": stability.largest,
         "converged": fit.converged,

@@ -21,7 +21,10 @@ FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
         ([*FIT, "--format", "pdf"], "argument --format: invalid choice: 'pdf'"),
         ([*FIT, "--n-components", "0"], "must be a whole number, 1 or more, or a share in (0, 1)"),
         ([*FIT, "--family", "poisson"], "--family is for --model glm, not ols"),
-        ([*FIT, "--exposure", "log_te"], "--exposure is for --model glm and poisson, not ols"),
+        ([*FIT, "--exposure", "log_te"], "--exposure is for --model glm, poisson and negative"),
+        ([*FIT, "--cov-type", "HAC"], "--cov-type HAC and --maxlags go together; give both or"),
+        ([*FIT, "--cluster", "log_te"], "--cov-type cluster and --cluster go together"),
+        ([*FIT, "--cov-type", "cluster", "--cluster", "te"], "there is no column 'te'"),
         ([*FIT, "--groups", "log_t"], "there is no column 'log_t'; did you mean 'log_te'?"),
         ([*FIT, "--weights", "out.doc"], "out.doc does not say what it is: use one of .csv"),
         (

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 from undated import undated
 
 import rrmstats
@@ -22,6 +23,12 @@ def record(done):
         raise AssertionError(f"{name} is not JSON")
 
     return json.loads(done.out, parse_constant=refuse)
+
+
+def negative_binomial(data, groups=None, exposure="time"):
+    exposed = {} if exposure is None else {"exposure": data[exposure]}
+    counts = smf.negativebinomial("count ~ x", data, **exposed)
+    return rrmstats.robustify(counts, 0.1, groups=groups)
 
 
 def test_text_is_the_summary_in_python(stars, run):
@@ -53,6 +60,12 @@ def test_json_holds_the_numbers(rows, run):
     assert found["outliers"][:4] == [0, 1, 2, 3]
     assert found["converged"] is found["stable"] is True
     assert found["warnings"] == []
+    told = [value for value in found["prob_bad"] if value is not None]
+    assert told == pytest.approx(fit.prob_bad.tolist(), rel=1e-8)
+    assert [i for i, value in enumerate(found["prob_bad"]) if value is None] == [7, 9]
+    assert found["explanations"] == [
+        pytest.approx(row) if row["bic"] else row for row in fit.explanations.to_dict("records")
+    ]
 
 
 def test_json_of_a_classical_fit_has_no_infinity(stars, run):
@@ -81,6 +94,16 @@ def test_json_repeats_the_warnings(rows, run):
             "x",
         ),
         (
+            ["count ~ x", "--model", "negative-binomial", "--exposure", "time"],
+            lambda d: negative_binomial(d.dropna()),
+            "alpha",
+        ),
+        (
+            ["count ~ x", "--model", "negative-binomial", "--groups", "firm"],
+            lambda d: negative_binomial(d.dropna(), groups=d.dropna()["firm"], exposure=None),
+            "x",
+        ),
+        (
             ["time ~ x", "--groups", "firm"],
             lambda d: rrmstats.ols("time ~ x", d, 0.1, groups="firm"),
             "x",
@@ -101,6 +124,24 @@ def test_each_model(argv, model, term, rows, run):
     if "pca" in argv:
         loadings = record(done)["loadings"]["comp_1"]
         assert loadings == pytest.approx(fit.loadings["comp_1"].to_dict())
+
+
+@pytest.mark.parametrize(
+    ("options", "keywords"),
+    [
+        (("cluster", "--cluster", "firm"), lambda d: {"groups": d["firm"]}),
+        (("HAC", "--maxlags", "2"), lambda d: {"maxlags": 2}),
+        (("bootstrap",), lambda d: None),
+    ],
+)
+def test_kinds_of_standard_errors(options, keywords, rows, run):
+    argv = ("fit", "y ~ x", "rows.csv", "--eps-bar", "0.1", "--format", "json", "--cov-type")
+    found = record(run(*argv, *options))
+    model = rrmstats.ols("y ~ x", rows, 0.1)
+    fit = model.fit(cov_type=options[0], cov_kwds=keywords(rows))
+    assert found["cov_type"] == options[0]
+    assert found["bse"] == pytest.approx(fit.bse.to_dict(), rel=1e-8)
+    assert found["bse"] != pytest.approx(model.fit().bse.to_dict(), rel=1e-3)
 
 
 def test_family_and_link(rows, run):
@@ -264,6 +305,9 @@ def test_path_prints_its_summary_and_writes_files(stars, folder, run):
     pd.testing.assert_frame_equal(table, path.frame, check_exact=False, rtol=1e-8)
     assert (folder / "p.svg").read_bytes().startswith(b"<?xml")
     assert (folder / "p.html").read_text().startswith("<!DOCTYPE html>")
+    again = run("path", FIT[1], "stars.csv", "--out", "p.txt")
+    assert again.out == ""
+    assert (folder / "p.txt").read_text() == done.out
 
 
 def test_data_that_ship(stars, run):
