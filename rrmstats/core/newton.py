@@ -15,8 +15,8 @@ DECREASE_TOL = 1e-20
 # What rounding may add to a value, relative to it: near the end steps change it by less.
 VALUE_NOISE = 1e-14
 HALVINGS = 10
-# Size of a step to a root, relative to the last, from which steps are halved; the shortest part of
-# a step, and the factor by which parts grow again.
+# Size of a step to a root, relative to the last, from which steps that turn back are halved; the
+# shortest part of a step, and the factor by which parts grow again.
 STALLED, SHORTEST, LENGTHENED = 0.9, 0.05, 1.5
 
 #: Where a search for a root is.
@@ -78,7 +78,10 @@ def damped_root(
     tol: float,
     steps: int,
 ) -> tuple[Place, float]:
-    """Return where steps to a root end, and the size of the last; those that grow are halved.
+    """Return where steps to a root end, and the size of the last.
+
+    Steps that turn back and do not shrink are halved. Steps that go on in one direction are on
+    their way, however slowly they shrink.
 
     Parameters
     ----------
@@ -93,13 +96,12 @@ def damped_root(
     steps : int
         Number of steps at most.
     """
-    size, length = np.inf, 1.0
+    size, length, last = np.inf, 1.0, None
     for _ in range(steps):
         found, new = step(place)
-        length = (
-            max(0.5 * length, SHORTEST) if new > STALLED * size else min(1.0, LENGTHENED * length)
-        )
-        size = new
+        overshot = last is not None and new > STALLED * size and found @ last < 0
+        length = max(0.5 * length, SHORTEST) if overshot else min(1.0, LENGTHENED * length)
+        size, last = new, found
         if not size > tol:
             break
         place = move(place, length * found)

@@ -102,7 +102,8 @@ def test_a_sample_decides_and_few_passes_make_it_exact(monkeypatch, name, steps)
 def test_fits_agree_with_memory(frame, name, steps, count):
     parts = dd.from_pandas(frame, npartitions=count)
     expected = in_memory(name, steps)
-    found = MODELS[name](parts).fit(steps=steps)
+    found = MODELS[name](parts, persist=True).fit(steps=steps)
+    assert found.model._in_partitions
     assert_same_fit(found, expected)
     weights = found.weights.compute()
     assert list(weights.index) == list(expected.weights.index)
