@@ -96,10 +96,12 @@ def damped_root(
     steps : int
         Number of steps at most.
     """
-    size, length, last = np.inf, 1.0, None
+    size, length = np.inf, 1.0
+    last: Array | None = None
     for _ in range(steps):
         found, new = step(place)
-        overshot = last is not None and new > STALLED * size and found @ last < 0
+        turned = last is not None and float(found @ last) < 0
+        overshot = turned and new > STALLED * size
         length = max(0.5 * length, SHORTEST) if overshot else min(1.0, LENGTHENED * length)
         size, last = new, found
         if not size > tol:

@@ -193,8 +193,32 @@ def refitted_params(estimate: Estimate, counts: Array) -> Array:
         found = problem.consistent(_solution(first.solution, points, i, estimate.wnobs), setting)
         if estimate.first is not None:
             found = problem.second_step(found)
-        params.append(found.params)
+        params.append(chosen_params(found, estimate.explanation))
     return np.array(params)
+
+
+def chosen_params(found: Estimate, name: str | None) -> Array:
+    """Return the parameters of a resample, under the explanation of the data or a better one.
+
+    What chance added to the likelihood of the data is in a resample twice: once from the data,
+    once from the draws. A better explanation must therefore be so by half of its evidence.
+
+    Parameters
+    ----------
+    found : Estimate
+        The fit to the resample.
+    name : str or None
+        The explanation of the data.
+    """
+    told = found.explained
+    if told is None:
+        return found.params
+    for own in told.explanations:
+        known = found.params_of(own) if own.name == name != told.chosen.name else None
+        gain = told.chosen.log_likelihood - own.log_likelihood
+        if known is not None and gain < told.chosen.penalty - own.penalty:
+            return known
+    return found.params
 
 
 def _solution(first: Solution, points: Points, i: int, wnobs: float) -> Solution:

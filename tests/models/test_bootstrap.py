@@ -67,10 +67,7 @@ def test_intervals_of_a_mean_are_those_of_scipy(interval, method):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 2])
-def test_the_bootstrap_agrees_with_the_sandwich(weighted, steps, request):
-    if (weighted.name, steps) == ("logit", 2):
-        reason = "errors are conditional on the explanation, whose choice the bootstrap repeats"
-        request.applymarker(pytest.mark.xfail(reason=reason))
+def test_the_bootstrap_agrees_with_the_sandwich(weighted, steps):
     model, data = WEIGHTED[weighted.name](np.random.default_rng(5))
     if weighted.name == "logit":  # whose errors settle at larger samples
         data = logistic_labels(np.random.default_rng(5), 1000, (0.2, 1.0, -0.5))
