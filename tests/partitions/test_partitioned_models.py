@@ -103,7 +103,7 @@ def test_fits_agree_with_memory(frame, name, steps, count):
     parts = dd.from_pandas(frame, npartitions=count)
     expected = in_memory(name, steps)
     found = MODELS[name](parts, persist=True).fit(steps=steps)
-    assert found.model._in_partitions
+    assert found.model.in_partitions
     assert_same_fit(found, expected)
     weights = found.weights.compute()
     assert list(weights.index) == list(expected.weights.index)
