@@ -229,6 +229,14 @@ class Rows:
         parts = -(-count * self.data.size // CACHE)
         return np.array_split(np.arange(count), max(min(parts, count), 1))
 
+    def thinned(self, step: int) -> Rows:
+        """Return every so many-th row, in the frame of all; rows that are in no groups."""
+        if step == 1:
+            return self
+        counts = self.counts[::step]
+        frame = self.whole._replace(total=float(counts.sum()))
+        return Rows(self.data[::step], self.exog[::step], counts, frame)
+
     @cached_property
     def classical(self) -> tuple[Array, Array]:
         """The classical fit: coefficients (k, d) and scatter (d, d)."""
@@ -367,7 +375,10 @@ class Rows:
 
     def far(self, near: Array) -> np.ndarray:
         """Tell which rows are far in X from a neighborhood (p + 1, p), shape (n,)."""
-        length = near[0] + self.whole.varying(self.exog) @ near[1:]
+        frame, used = self.whole, np.isfinite(self.whole.spread)
+        slopes = np.zeros((self.n_coef, near.shape[1]))
+        slopes[used] = near[1:] / frame.spread[used, None]
+        length = self.exog @ slopes + (near[0] - frame.mean @ slopes)
         return np.asarray(np.einsum("ni,ni->n", length, length) > 1)
 
 
@@ -436,6 +447,18 @@ class Mixtures:
         """Return several batches as one."""
         names = [field.name for field in fields(Mixtures)]
         return Mixtures(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+    def thinned(self, step: int) -> Mixtures:
+        """Return the same of every so many-th row."""
+        return replace(self, far=self.far[:, ::step], good=self.good[:, ::step])
+
+    def on(self, rows: Rows) -> Mixtures:
+        """Return the same of more rows, which have not been seen yet."""
+        shape = len(self), len(rows.counts)
+        far = np.array([rows.far(near) for near in self.near], bool).reshape(shape)
+        bad = ~self.has(Part.NONE).all(axis=1)[:, None]
+        unknown = np.full(len(self), -np.inf)
+        return replace(self, far=far & bad, good=np.ones(shape), log_likelihood=unknown)
 
     def started_as(self, kinds: Sequence[Kind], **changed: Array) -> Mixtures:
         """Return the same of other kinds, whose likelihood is not known."""

@@ -39,6 +39,8 @@ from rrmstats.laws.gaussian_equations import Equations, polished
 # Steps of EM from every candidate, and one more for every two dimensions, after which the best of
 # each kind go on; steps in all.
 SCREEN_STEPS, MAXITER = 10, 300
+# Rows on which candidates are compared, and those for each coefficient, where there are more.
+SCREEN_ROWS, ROWS_PER_COEF = 1_000, 20
 # Fits of a kind that go on, and the difference of log-likelihoods that tells two of them apart.
 GO_ON, SAME = 2, 1e-3
 # Change of the log-likelihood, relative to the root of the number of rows, at which EM stops: far
@@ -207,7 +209,8 @@ def first_fits(
 ) -> Mixtures:
     """Return the best fits with bad rows, from all candidates, and those with Student noise.
 
-    The latter start from the lowest minimum and from the classical fit, the last candidate.
+    The latter start from the lowest minimum and from the classical fit, the last candidate. Of
+    many rows, candidates are compared on some of them.
     """
     lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
     shapes = rows.whole.overall is not None
@@ -217,13 +220,18 @@ def first_fits(
     heavy = started(rows, ends, [HEAVY] * len(DEGREES), eps_bar)
     heavy = replace(heavy, df=np.tile(DEGREES, len(ends)))
     starts = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
-    screened = []
-    for some in rows.portions(len(starts)):
+    step = max(len(rows.counts) // max(SCREEN_ROWS, ROWS_PER_COEF * rows.n_coef), 1)
+    if rows.dim > 1 or rows.groups is not None:
+        step = 1
+    few, starts, screened = rows.thinned(step), starts.thinned(step), []
+    for some in few.portions(len(starts)):
         screened.append(starts.take(some))
         for _ in range(SCREEN_STEPS + rows.dim // 2):
-            screened[-1] = em_step(rows, screened[-1], eps_bar)
-    mixtures = sound(rows, Mixtures.join(screened), eps_bar)
-    mixtures = mixtures.take(best_of_kinds(rows, mixtures))
+            screened[-1] = em_step(few, screened[-1], eps_bar)
+    mixtures = sound(few, Mixtures.join(screened), eps_bar)
+    mixtures = mixtures.take(best_of_kinds(few, mixtures))
+    if step > 1:
+        mixtures = mixtures.on(rows)
     return sound(rows, converged(rows, mixtures, eps_bar, rival), eps_bar)
 
 

@@ -277,8 +277,7 @@ class Equations:
 
     def leverage(self, inverse: Array) -> Array:
         """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""
-        reach = np.einsum("ni,ij,nj->n", self.rows.exog, inverse, self.rows.exog)
-        return np.minimum(self.pull * reach, MOST_LEVERAGE)
+        return np.minimum(self.pull * hat_values(self.rows.exog, inverse), MOST_LEVERAGE)
 
     @cached_property
     def gram(self) -> Array:
@@ -352,6 +351,11 @@ class Equations:
             white = np.linalg.solve(self.root, vectors.T)
             unit[self.place(name)] = np.linalg.norm(white, axis=0).max(initial=1.0)
         return float(np.abs(step / unit).max())
+
+
+def hat_values(exog: Array, inverse: Array) -> Array:
+    """Return ``x' A x`` of each row x of a design (n, k), for a matrix A (k, k), shape (n,)."""
+    return np.einsum("ni,ni->n", exog @ inverse, exog)
 
 
 def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:

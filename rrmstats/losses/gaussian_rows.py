@@ -6,15 +6,15 @@ memory or in blocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_map, row_sums, taken
-from rrmstats.core.blocks import decided_once, sample_places
+from rrmstats.core.block_array import aligned, in_blocks, row_map, row_sums, taken
+from rrmstats.core.blocks import added, decided_once, sample_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained, of_groups
@@ -24,12 +24,20 @@ from rrmstats.core.setting import Setting
 from rrmstats.laws.densities import Densities, residual_densities
 from rrmstats.laws.gaussian import Mixtures, Rows
 from rrmstats.laws.gaussian_choice import best_explanation
-from rrmstats.laws.gaussian_equations import MOST_EQUATIONS, POLISH_TOL, SETTLED, Equations
+from rrmstats.laws.gaussian_equations import (
+    MOST_EQUATIONS,
+    MOST_STEP,
+    POLISH_TOL,
+    SETTLED,
+    Equations,
+    hat_values,
+)
 
 # Rows on which an explanation is chosen: BIC tells explanations apart on far fewer than a million.
 DECIDING_ROWS = 5_000
-# Steps on all rows from a solution on some of them: each is as much nearer as the derivative of
-# the equations on these is near that on all.
+# Rows of an array that are looked at together.
+PORTION = 32_768
+# Steps on all rows from a solution on some of them.
 STEPS = 20
 #: Numbers of the groups of rows, shape (n,); None where rows are good or bad by themselves.
 Groups = np.ndarray | None
@@ -59,7 +67,9 @@ class FittedMixture:
         """Return the equations of some rows; the other methods take the same arguments."""
         frame = self.decided.rows.whole._replace(total=self.total)
         rows = Rows(data, exog, counts, frame, groups)
-        far = rows.far(self.mixture.near[0]) & self.decided.mixture.far.any()
+        far = np.zeros(len(counts), bool)
+        if self.decided.mixture.far.any():
+            far = rows.far(self.mixture.near[0])
         mixture = replace(self.mixture, far=far[None], good=np.ones((1, len(counts))))
         return Equations(rows, mixture, self.decided.eps_bar, like=self.decided)
 
@@ -100,11 +110,21 @@ class FittedMixture:
 
     def influence(self, *rows: Any, corrected: bool = True) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
-        found = self.equations(*rows)
         if corrected:
-            scores = found.scores(1 / (1 - found.leverage(self.inverse_gram)))
-            return found.solved(scores, self.growth * self.decided.bread)
+            scores = self.corrected_scores(*rows)
+            return self.decided.solved(scores, self.decided.bread)
+        found = self.equations(*rows)
         return found.solved(found.count_slopes(), self.growth * self.decided.jacobian)
+
+    def corrected_scores(self, *rows: Any) -> Array:
+        """Return what some rows add to the equations, corrected for leverage, shape (n, q)."""
+        found = self.equations(*rows)
+        return found.scores(1 / (1 - found.leverage(self.inverse_gram)))
+
+    def square(self, *rows: Any) -> Array:
+        """Return the sum of the squares of the corrected scores of some rows, shape (q, q)."""
+        scores = self.corrected_scores(*rows)
+        return scores.T @ (rows[2][:, None] * scores)
 
     def cutoffs(self, *rows: Any) -> Array:
         """Return the standard deviations of the residuals of good rows at each row, shape (n,).
@@ -113,23 +133,62 @@ class FittedMixture:
         none.
         """
         found = self.equations(*rows)
-        reach = np.einsum("ni,ij,nj->n", found.rows.exog, self.inverse_gram, found.rows.exog)
+        reach = hat_values(found.rows.exog, self.inverse_gram)
         variance = np.maximum(1 + (1 - 2 * found.good) * reach, np.finfo(float).eps)
         return np.asarray(found.size * np.sqrt(variance))
 
 
+def portions(n: int, groups: Groups) -> list[slice]:
+    """Return portions of rows that a processor's cache can hold; groups are not divided."""
+    size = max(n, 1) if groups is not None else PORTION
+    return [slice(i, i + size) for i in range(0, n, size)]
+
+
+def summed(
+    kernel: Callable[..., Any], data: Any, exog: Any, counts: Any, groups: Groups = None
+) -> Any:
+    """Return a sum over rows, in memory or in blocks."""
+    if in_blocks(data) is not None:
+        return row_sums(kernel, data, exog, counts, groups)
+    some = portions(len(data), groups)
+    return added([kernel(data[i], exog[i], counts[i], groups) for i in some])
+
+
+def mapped(
+    kernel: Callable[..., Any], data: Any, exog: Any, counts: Any, groups: Groups = None
+) -> Any:
+    """Return a function of each row, in memory or in blocks."""
+    if in_blocks(data) is not None:
+        return row_map(kernel, data, exog, counts, groups)
+    some = portions(len(data), groups)
+    return np.concatenate([kernel(data[i], exog[i], counts[i], groups) for i in some])
+
+
 def polished_on_all(fitted: FittedMixture, *rows: Any) -> tuple[FittedMixture, bool]:
-    """Return a mixture that solves its equations on all rows, and whether it does."""
-    last = np.inf
+    """Return a mixture that solves its equations on all rows, and whether it does.
+
+    By Broyden's method, from the derivative on the rows on which the mixture was decided.
+    """
+    last, value, step, inverse = np.inf, None, np.zeros(0), np.zeros((0, 0))
     for _ in range(STEPS):
-        value = row_sums(fitted.value, *rows)
-        step = -np.linalg.solve(fitted.growth * fitted.decided.jacobian, value)
+        before, value = value, summed(fitted.value, *rows)
+        if before is None:
+            inverse = np.linalg.inv(fitted.growth * fitted.decided.jacobian)
+        else:
+            found = inverse @ (value - before)
+            inverse = inverse + np.outer(step - found, step @ inverse) / (step @ found)
+        step = np.clip(-inverse @ value, -MOST_STEP, MOST_STEP)
         change = fitted.decided.change(step)
-        if not change < last:
+        if not (change < last or change > SETTLED):  # rounding
             break
         fitted, bound = fitted.moved(step)
-        last = np.inf if bound else change
-        if change < POLISH_TOL:
+        if bound:
+            last, value = np.inf, None
+            continue
+        # What is left, were the next step shorter by the same factor.
+        factor = change / last if np.isfinite(last) else 1.0
+        left, last = change * min(factor, 1.0), change
+        if left < POLISH_TOL:
             break
     return fitted, last < SETTLED
 
@@ -165,7 +224,7 @@ class ExplainedRows:
 
     def probabilities(self) -> tuple[Array, Array]:
         """Return the probability of each row to be good, and its pull on the fit, (n,) each."""
-        both = row_map(self.fitted.probabilities, *self.arrays)
+        both = mapped(self.fitted.probabilities, *self.arrays)
         return both[:, 0], both[:, 1]
 
     @cached_property
@@ -178,6 +237,12 @@ class ExplainedRows:
         tail = (len(self.fitted.decided.value),)
         return row_map(self.fitted.influence, *self.arrays, corrected=corrected, tail=tail)
 
+    def covariance(self) -> Array:
+        """Return the covariance of all parameters, rows being independent, shape (q, q)."""
+        square = summed(self.fitted.square, *self.arrays)
+        inverse = np.linalg.pinv(self.fitted.growth * self.fitted.decided.bread)
+        return inverse @ square @ inverse.T
+
     def cutoffs(self) -> Array:
         """Return standard deviations of residuals of good rows, in units of the noise, (n,)."""
         return row_map(self.fitted.cutoffs, *self.arrays)
@@ -185,7 +250,7 @@ class ExplainedRows:
     def share(self) -> tuple[float, float]:
         """Return the share of bad rows, and its standard error."""
         decided, total = self.fitted.decided, self.fitted.total
-        bad = float(row_sums(self.fitted.n_bad, *self.arrays))
+        bad = float(summed(self.fitted.n_bad, *self.arrays))
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         rows, spread = decided.rows, 0.0
         if decided.affordable:

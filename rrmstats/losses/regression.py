@@ -752,12 +752,19 @@ class ExplainedRegression(RegressionEstimate):
 
     def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of the parameters, shape (k, k); see `influence_covariance`."""
-        return self.covariance_of(self.influence(), dependence)
+        if dependence is not None and not dependence.none:
+            return self.covariance_of(self.influence(), dependence)
+        place = self.rows.fitted.decided.place("coef")
+        return self._square_in_units(self.rows.covariance()[place, place])
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
-        inverse = self.basis @ self.rows.fitted.inverse_gram @ self.basis.T
-        return self._back(self._back(inverse * self.noise.scale).T)
+        return self._square_in_units(self.rows.fitted.inverse_gram)
+
+    def _square_in_units(self, square: Array) -> Array:
+        """Return a covariance of the coefficients (k, k) in the units of the data."""
+        covariance = self.basis @ square @ self.basis.T * self.noise.scale
+        return self._back(self._back(covariance).T)
 
     def _in_units(self, influence: Array) -> Array:
         """Return the influence functions of the coefficients in the units of the data."""
