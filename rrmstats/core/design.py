@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,13 @@ GRAM_CONDITION = 1e8
 CONDITION_ROWS = 10_000
 # Sizes past which squares and their sums could overflow or vanish.
 EXTREME = 1e60
+# Columns from which products with the design are cheaper than its Gram matrix: one costs as much
+# as k of them. Few steps by gradients, conjugate ones in a weighted fit, then take the place of one
+# by a Gram matrix.
+WIDE = 50
+# Most steps of conjugate gradients, and the part of the right-hand side that may be left, or of
+# what a fit nearby leaves of it: fits that are repeated need no more to get ever nearer.
+CG_STEPS, CG_TOL, CG_NEARER = 60, 1e-10, 1e-2
 
 
 class Design:
@@ -143,6 +151,43 @@ def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
         solution = np.einsum("...ij,...j->...i", inverse, scaled) / diagonal
         condition = np.abs(inverse).sum(axis=-1).max(axis=-1)
     return solution, np.asarray(condition < GRAM_CONDITION) & np.isfinite(solution).all(axis=-1)
+
+
+def conjugate_gradients(
+    product: Callable[[Array], Array], right: Array, start: Array, inverse: Array
+) -> tuple[Array, np.ndarray]:
+    """Return the solutions of a batch of positive definite systems, and which of them are solved.
+
+    Parameters
+    ----------
+    product : callable
+        Multiplies a batch (b, k, d) by the matrices.
+    right, start : ndarray, shape (b, k, d)
+        Right-hand sides, and where to begin.
+    inverse : ndarray, shape (k, k)
+        About in proportion to the inverse of each matrix.
+    """
+
+    def squares(left: Array) -> tuple[Array, Array]:
+        turned = inverse @ left
+        return turned, np.einsum("bkd,bkd->b", left, turned)
+
+    tiny = np.finfo(float).tiny
+    found, left, most = start, right - product(start), CG_TOL**2 * squares(right)[1]
+    along, square = squares(left)
+    if start.any():
+        most = np.maximum(most, CG_NEARER**2 * square)
+    for _ in range(CG_STEPS):
+        if (square <= most).all():
+            break
+        image = product(along)
+        curve = np.maximum(np.einsum("bkd,bkd->b", along, image), tiny)
+        step = (square / curve)[:, None, None]
+        found, left = found + step * along, left - step * image
+        turned, new = squares(left)
+        along = turned + (new / np.maximum(square, tiny))[:, None, None] * along
+        square = new
+    return found, square <= most
 
 
 def exact_fit(exog: Array, target: Array) -> Array:

@@ -11,7 +11,14 @@ import numpy as np
 from rrmstats.core.block_array import aligned, blocked, row_sums, smallest, taken
 from rrmstats.core.blocks import sample_places
 from rrmstats.core.descent import newton_steps
-from rrmstats.core.design import Thinned, exact_fit, orthogonal_fit, solve_gram
+from rrmstats.core.design import (
+    WIDE,
+    Thinned,
+    conjugate_gradients,
+    exact_fit,
+    orthogonal_fit,
+    solve_gram,
+)
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import column_frame, independent_rows
@@ -27,9 +34,6 @@ FIT_STEPS = 50
 # Decrease of the weighted loss that a last step on rows in blocks expects, relative to one.
 FIT_TOL = 1e-20
 IMPROVING_STEPS = 2
-# Columns from which a Hessian costs more than all gradients of a descent: it costs as much as k
-# gradients, and a descent by gradients takes about a hundred steps where Newton's takes a few.
-WIDE = 50
 # Singular value, relative to the largest, below which rows do not reach a direction.
 INDEPENDENT = 1e-7
 
@@ -334,6 +338,25 @@ class LinearProblem(EstimableProblem):
             gram += rows.T @ (weights[..., i : i + CHUNK, None] * rows)
             moments += targets[..., i : i + CHUNK] @ rows
         return gram, moments
+
+    def nearer_least_squares(self, weights: Array, target: Array, theta: Array) -> Array:
+        """Return weighted least squares fits (b, k), or what is much nearer to them than `theta`.
+
+        The latter where there are many columns.
+        """
+        if self.n_params <= WIDE:
+            return self.weighted_least_squares(weights, target)
+        return conjugate_gradients(
+            lambda coef: ((weights * self.predictor(coef[:, :, 0])) @ self.exog)[:, :, None],
+            ((weights * target) @ self.exog)[:, :, None],
+            theta[:, :, None],
+            self._inverse_gram,
+        )[0][:, :, 0]
+
+    @cached_property
+    def _inverse_gram(self) -> Array:
+        """Inverse of the Gram matrix of rows of equal weight, shape (k, k)."""
+        return np.linalg.inv(self.exog.T @ self.exog / self.n_obs)
 
     def weighted_least_squares(self, weights: Array, target: Array) -> Array:
         """Return the weighted least squares fit to `target`, shape (..., k).

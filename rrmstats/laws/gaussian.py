@@ -14,7 +14,7 @@ bad together or good together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import cached_property
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri, digamma, fdtri, gammaln
 
+from rrmstats.core.design import WIDE, conjugate_gradients
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
 from rrmstats.core.frames import median_of
@@ -37,9 +38,6 @@ MOST_FEATURE = 4.0
 NO_MASS = 1e-9
 # Ridges, relative to the diagonal, that keep the normal equations of few rows solvable.
 RIDGE, LINE_RIDGE = 1e-12, 1e-9
-# Columns from which weighted fits are found by conjugate gradients: a step costs n k, a Gram
-# matrix n k^2 / 2. Most steps, and the part of the right-hand side that may be left.
-WIDE, CG_STEPS, CG_TOL = 50, 60, 1e-10
 # Degrees of freedom of Student noise, from tails as of a Cauchy distribution to Gaussian ones.
 LEAST_DF, MOST_DF = 1.0, 200.0
 # A row is far from the others in X, or from a fit, where one good row in so many is.
@@ -305,7 +303,8 @@ class Rows:
         """Return Gram matrices of the design under weights (b, n), shape (b, k, k)."""
         k = self.n_coef
         if k > WIDE:
-            gram = np.stack([(self.exog.T * each) @ self.exog for each in weights])
+            roots = (np.sqrt(each)[:, None] * self.exog for each in weights)
+            gram = np.stack([root.T @ root for root in roots])
         else:
             products, places = self._pairs
             gram = (weights @ products)[:, places]
@@ -551,41 +550,6 @@ class Seen(NamedTuple):
     square: Array
     probabilities: Array
     log_density: Array
-
-
-def conjugate_gradients(
-    product: Callable[[Array], Array], right: Array, start: Array, inverse: Array
-) -> tuple[Array, np.ndarray]:
-    """Return the solutions of a batch of positive definite systems, and which of them are solved.
-
-    Parameters
-    ----------
-    product : callable
-        Multiplies a batch (b, k, d) by the matrices.
-    right, start : ndarray, shape (b, k, d)
-        Right-hand sides, and where to begin.
-    inverse : ndarray, shape (k, k)
-        About in proportion to the inverse of each matrix.
-    """
-
-    def squares(left: Array) -> tuple[Array, Array]:
-        turned = inverse @ left
-        return turned, np.einsum("bkd,bkd->b", left, turned)
-
-    tiny = np.finfo(float).tiny
-    found, left, most = start, right - product(start), CG_TOL**2 * squares(right)[1]
-    along, square = squares(left)
-    for _ in range(CG_STEPS):
-        if (square <= most).all():
-            break
-        image = product(along)
-        curve = np.maximum(np.einsum("bkd,bkd->b", along, image), tiny)
-        step = (square / curve)[:, None, None]
-        found, left = found + step * along, left - step * image
-        turned, new = squares(left)
-        along = turned + (new / np.maximum(square, tiny))[:, None, None] * along
-        square = new
-    return found, square <= most
 
 
 def penalties(rows: Rows, mixtures: Mixtures) -> Array:

@@ -277,7 +277,7 @@ class Equations:
 
     def leverage(self, inverse: Array) -> Array:
         """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""
-        return np.minimum(self.pull * hat_values(self.rows.exog, inverse), MOST_LEVERAGE)
+        return np.minimum(self.pull * quadratic_forms(self.rows.exog, inverse), MOST_LEVERAGE)
 
     @cached_property
     def gram(self) -> Array:
@@ -353,7 +353,7 @@ class Equations:
         return float(np.abs(step / unit).max())
 
 
-def hat_values(exog: Array, inverse: Array) -> Array:
+def quadratic_forms(exog: Array, inverse: Array) -> Array:
     """Return ``x' A x`` of each row x of a design (n, k), for a matrix A (k, k), shape (n,)."""
     return np.einsum("ni,ni->n", exog @ inverse, exog)
 

@@ -30,7 +30,7 @@ from rrmstats.laws.gaussian_equations import (
     POLISH_TOL,
     SETTLED,
     Equations,
-    hat_values,
+    quadratic_forms,
 )
 
 # Rows on which an explanation is chosen: BIC tells explanations apart on far fewer than a million.
@@ -133,7 +133,7 @@ class FittedMixture:
         none.
         """
         found = self.equations(*rows)
-        reach = hat_values(found.rows.exog, self.inverse_gram)
+        reach = quadratic_forms(found.rows.exog, self.inverse_gram)
         variance = np.maximum(1 + (1 - 2 * found.good) * reach, np.finfo(float).eps)
         return np.asarray(found.size * np.sqrt(variance))
 

@@ -134,8 +134,8 @@ class SquaresProblem(LinearProblem):
         return self.weighted_least_squares(weights, self.endog)
 
     def improved(self, weights: Array, theta: Array) -> Array:
-        """Return the weighted least squares fit, shape (b, k)."""
-        return self.weighted_fit(weights)
+        """Return the weighted least squares fit, or parameters much nearer to it, shape (b, k)."""
+        return self.nearer_least_squares(weights, self.endog, theta)
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return exact fits to subsets of rows, shape (m, k); NaN where rows are dependent."""
