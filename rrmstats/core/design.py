@@ -17,9 +17,8 @@ GRAM_CONDITION = 1e8
 CONDITION_ROWS = 10_000
 # Sizes past which squares and their sums could overflow or vanish.
 EXTREME = 1e60
-# Columns from which products with the design are cheaper than its Gram matrix: one costs as much
-# as k of them. Few steps by gradients, conjugate ones in a weighted fit, then take the place of one
-# by a Gram matrix.
+# Columns from which steps by products with the design, of gradients or conjugate gradients, are
+# cheaper than one by its Gram matrix, which costs as much as k products.
 WIDE = 50
 # Most steps of conjugate gradients, and the part of the right-hand side that may be left, or of
 # what a fit nearby leaves of it: fits that are repeated need no more to get ever nearer.

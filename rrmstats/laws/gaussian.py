@@ -455,7 +455,7 @@ class Mixtures:
         """Return the same of more rows, which have not been seen yet."""
         shape = len(self), len(rows.counts)
         far = np.array([rows.far(near) for near in self.near], bool).reshape(shape)
-        bad = ~self.has(Part.NONE).all(axis=1)[:, None]
+        bad = (~self.has(Part.NONE)).any(axis=1, keepdims=True)
         unknown = np.full(len(self), -np.inf)
         return replace(self, far=far & bad, good=np.ones(shape), log_likelihood=unknown)
 

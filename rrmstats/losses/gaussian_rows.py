@@ -169,7 +169,8 @@ def polished_on_all(fitted: FittedMixture, *rows: Any) -> tuple[FittedMixture, b
 
     By Broyden's method, from the derivative on the rows on which the mixture was decided.
     """
-    last, value, step, inverse = np.inf, None, np.zeros(0), np.zeros((0, 0))
+    value: Array | None = None
+    last, step, inverse = np.inf, np.zeros(0), np.zeros((0, 0))
     for _ in range(STEPS):
         before, value = value, summed(fitted.value, *rows)
         if before is None:
