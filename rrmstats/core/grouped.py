@@ -13,7 +13,7 @@ from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.group_estimate import consistent_groups, explained_groups
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.core.subsets import affordable_starts
+from rrmstats.core.starts import affordable_starts
 
 # Entries of the arrays of rows that a batch works on.
 BATCH_SIZE = 4_000_000

@@ -23,7 +23,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import column_frame, independent_rows
 from rrmstats.core.newton import damped_newton
-from rrmstats.core.subsets import affordable_starts
+from rrmstats.core.starts import affordable_starts
 
 # Rows whose slice of the design stays in a core's cache.
 CHUNK = 4096

@@ -23,7 +23,7 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
+from rrmstats.core.starts import USUAL_STARTS, affordable_starts
 from rrmstats.laws.densities import Densities, distance_densities
 from rrmstats.laws.gaussian import Mixtures, seen
 from rrmstats.laws.gaussian_choice import best_polished

@@ -22,8 +22,8 @@ from rrmstats.core.points import evaluate
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.core.starts import USUAL_STARTS, affordable_starts
 from rrmstats.core.steps import take_steps
-from rrmstats.core.subsets import USUAL_STARTS, affordable_starts
 from rrmstats.laws.densities import Densities, distance_densities
 from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_equations import STEP

@@ -17,7 +17,7 @@ from rrmstats.core.newton import damped_newton
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.core.subsets import affordable_starts
+from rrmstats.core.starts import affordable_starts
 from rrmstats.losses.finite_differences import (
     differences,
     has_kinks,

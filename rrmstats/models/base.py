@@ -35,6 +35,7 @@ from rrmstats.core.steps import (
     steps_beyond,
     take_steps,
 )
+from rrmstats.core.tolerances import ROUNDING
 from rrmstats.interchange import as_pandas, as_values, is_dask, is_dask_frame, readable_frame
 from rrmstats.losses.covariance import ScatterProblem, tilted_order
 from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
@@ -90,8 +91,6 @@ MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 DRAWN_ROWS = 5_000
 # Rows per parameter, of those that eps_bar leaves, below which a fit warns.
 FEW_ROWS = 3.0
-# Variances of a design, in units of its spread, below which it counts as flat.
-FLAT_DESIGN = 1e-8
 #: Methods of statsmodels' models that would ignore `eps_bar`, and what to use instead.
 LIKELIHOOD = (
     "a likelihood counts bad rows like others; the losses are those of problem(), and "
@@ -870,7 +869,7 @@ class DesignedModel:
         problem = ScatterProblem(scaled)
         found = minimize(problem, self._bound, freq_weights=self.freq_weights)
         location, scatter = problem.split(found.theta)
-        if np.linalg.eigvalsh(scatter)[0] < FLAT_DESIGN:
+        if np.linalg.eigvalsh(scatter)[0] < ROUNDING:
             return None
         order = tilted_order(found.lambda_, self._bound, d)
         return mahalanobis(scaled, location, order * scatter)

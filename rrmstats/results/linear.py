@@ -23,10 +23,8 @@ from rrmstats.losses.gaussian_rows import regression_densities
 from rrmstats.losses.regression import ExplainedRegression, RegressionEstimate
 from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, refused, standardized, wrapper_of
 from rrmstats.results.explanations import ONE_SIDE, ExplainedDistances, Wording
-from rrmstats.results.inference import Inference
+from rrmstats.results.inference import LEVEL, Inference
 
-# Level at which residuals are calibrated for their tests.
-TEST_LEVEL = 0.975
 # Level of the test whose failure is told as curvature: one clean fit in so many.
 CURVED = 1e-3
 
@@ -406,7 +404,7 @@ class RRMOLSResults(RRMResults):
         if self.eps_bar == 0:  # as statsmodels has it, each in a fit without the row
             external = np.asarray(self.get_influence().resid_studentized_external)
             return outlier_frame(external, free - 1, method, alpha, labels)
-        unit = self._estimate.residual_cutoffs(TEST_LEVEL) / t.ppf((1 + TEST_LEVEL) / 2, free)
+        unit = self._estimate.residual_cutoffs(LEVEL) / t.ppf((1 + LEVEL) / 2, free)
         return outlier_frame(standardized(self.resid, unit**2), free, method, alpha, labels)
 
     def get_prediction(

@@ -21,9 +21,6 @@ NOT_CORRECTED = (
     "The parameters are those of least risk. On clean data the weights prefer rows of small loss, "
     "so that parameters of scale come out too small."
 )
-# Quantiles of the losses from which their middle and spread are taken: up to half of the rows may
-# be bad.
-LOWER, MIDDLE = 0.25, 0.5
 
 
 class RRMCustomResults(RRMResults):
@@ -92,8 +89,9 @@ def loss_scale(losses: Array, base: Array | None = None) -> tuple[float, float]:
     base : ndarray, shape (n,), optional
         Frequency weights that sum to one.
     """
-    low, middle = (_quantile(losses, level, base) for level in (LOWER, MIDDLE))
-    unit = 0.5 * float(chi2.ppf(MIDDLE, 1) - chi2.ppf(LOWER, 1))
+    # Up to half of the rows may be bad, so that only the lower half tells.
+    low, middle = (_quantile(losses, level, base) for level in (0.25, 0.5))
+    unit = 0.5 * float(chi2.ppf(0.5, 1) - chi2.ppf(0.25, 1))
     return middle, (middle - low) / unit
 
 
@@ -127,7 +125,7 @@ def loss_cutoff(losses: Array, level: float, base: Array | None = None) -> float
     True
     """
     middle, spread = loss_scale(losses, base)
-    return middle + spread * 0.5 * float(chi2.ppf(level, 1) - chi2.ppf(MIDDLE, 1))
+    return middle + spread * 0.5 * float(chi2.ppf(level, 1) - chi2.ppf(0.5, 1))
 
 
 def _quantile(values: Array, level: float, base: Array | None) -> float:

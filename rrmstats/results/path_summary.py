@@ -12,13 +12,6 @@ from statsmodels.iolib.tableformatting import fmt_base
 if TYPE_CHECKING:
     from rrmstats.results.path_results import RRMPath
 
-# Labels of terms or rows that a cell names.
-SHOWN = 3
-# Bounds whose fits the summary shows.
-SHOWN_FITS = 6
-# Sentences that the summary shows.
-SHOWN_SENTENCES = 12
-
 
 def make_path_summary(path: RRMPath) -> Summary:
     """Return the tables of `RRMPath.summary`."""
@@ -53,7 +46,7 @@ def _fits(path: RRMPath) -> SimpleTable:
     fits = path.frame.drop_duplicates("eps_bar").reset_index(drop=True)
     names = fits["explanation"]
     told = names.notna().any()
-    places = np.linspace(0, len(path) - 1, SHOWN_FITS).round().astype(int)
+    places = np.linspace(0, len(path) - 1, 6).round().astype(int)
     if told:
         places = np.r_[places, np.flatnonzero(names != names.shift())]
     fits = fits.iloc[np.unique(places)]
@@ -83,17 +76,17 @@ def _jumps(path: RRMPath) -> SimpleTable:
     return SimpleTable(cells, headers, stubs, "Jumps", txt_fmt=fmt_base)
 
 
-def listed(labels: Any) -> str:
+def listed(labels: Any, most: int = 3) -> str:
     """Return the first labels, and how many more there are."""
     names = [str(label) for label in labels]
-    more = [] if len(names) <= SHOWN else [f"+{len(names) - SHOWN} more"]
-    return ", ".join([*names[:SHOWN], *more]) or "-"
+    more = [] if len(names) <= most else [f"+{len(names) - most} more"]
+    return ", ".join([*names[:most], *more]) or "-"
 
 
 def _notes(path: RRMPath) -> list[str]:
     notes = [] if path.choice is None else [path.choice.reason]
     if not len(path.jumps):
         notes.append("No jump: the fit moves along the path by no more than chance allows.")
-    left = len(path.signs) - SHOWN_SENTENCES
-    notes += [f"{sentence}." for sentence in path.signs[:SHOWN_SENTENCES]]
-    return notes if left <= 0 else [*notes, f"{left} more changes of terms: see signs."]
+    shown, others = path.signs[:12], path.signs[12:]
+    notes += [f"{sentence}." for sentence in shown]
+    return [*notes, f"{len(others)} more changes of terms: see signs."] if others else notes

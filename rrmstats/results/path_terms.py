@@ -13,8 +13,6 @@ from scipy.stats import norm
 from rrmstats.core.changes import steady_runs
 from rrmstats.core.entropy import Array
 
-LEVEL = 0.95
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
@@ -58,13 +56,13 @@ def terms_of(results: Any) -> Terms:
         names,
         params,
         np.asarray(results.bse, dtype=float),
-        np.asarray(results.conf_int(1 - LEVEL), dtype=float),
+        np.asarray(results.conf_int(0.05), dtype=float),
     )
     if not hasattr(results, "loadings_bse"):
         return terms
     axes = np.asarray(results.loadings, dtype=float)
     estimates, errors = axes.ravel(), np.asarray(results.loadings_bse, dtype=float).ravel()
-    margin = norm.ppf((1 + LEVEL) / 2) * errors
+    margin = norm.ppf(0.975) * errors
     return Terms(
         [
             *terms.names,

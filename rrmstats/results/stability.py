@@ -9,9 +9,6 @@ from typing import Any
 
 from statsmodels.tools.sm_exceptions import ModelWarning
 
-# Terms and rows that a sentence names.
-NAMED = 8
-
 
 class UnstableWarning(ModelWarning):
     """A fit that a larger `eps_bar` changes by more than chance.
@@ -122,10 +119,10 @@ class Stability:
         return f"{unit} {listed(labels)}"
 
 
-def listed(names: Sequence[Any]) -> str:
+def listed(names: Sequence[Any], most: int = 8) -> str:
     """Return names as a list in a sentence, the first few of many."""
-    shown = ", ".join(str(name) for name in names[:NAMED])
-    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
+    shown = ", ".join(str(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 # Packages whose code stands between a user and a warning.

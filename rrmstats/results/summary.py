@@ -30,26 +30,24 @@ SLIM = (
     *("Choice of eps_bar:", "eps_bar:", "Bad rows:", "Bad groups:", "Risk:"),
     *("Effective size (entropy):", "Explanation:", "Stable up to eps_bar:"),
 )
-# Rows of a table that a notebook shows in LaTeX.
-LATEX_ROWS = 30
-# Rows and columns of a table of the summary.
+# Rows and columns of a table, the rows also of what a notebook shows in LaTeX.
 TABLE_ROWS, TABLE_COLUMNS = 30, 8
 
 
 class Table(pd.DataFrame):
-    """A data frame that notebooks can also show in LaTeX, cut to LATEX_ROWS rows."""
+    """A data frame that notebooks can also show in LaTeX, cut to TABLE_ROWS rows."""
 
     @property
     def _constructor(self) -> type[Table]:
         return Table
 
     def _repr_latex_(self) -> str:
-        shown = self.head(LATEX_ROWS)
+        shown = self.head(TABLE_ROWS)
         cells = [[_cell(value) for value in row] for row in shown.itertuples(index=False)]
         stubs = [str(label) for label in shown.index]
-        if len(self) > LATEX_ROWS:
+        if len(self) > TABLE_ROWS:
             cells.append(["..."] * self.shape[1])
-            stubs.append(f"(+{len(self) - LATEX_ROWS} more)")
+            stubs.append(f"(+{len(self) - TABLE_ROWS} more)")
         table = SimpleTable(cells, [str(name) for name in self.columns], stubs)
         return str(table.as_latex_tabular())
 

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 
 from rrmstats.core import minimize
 from rrmstats.core.points import Budget
-from rrmstats.core.subsets import affordable_starts, draw_keys, draw_subsets, random_fits
+from rrmstats.core.starts import affordable_starts, draw_keys, draw_subsets, random_fits
 from rrmstats.losses import LogisticProblem, SquaresProblem
 
 
