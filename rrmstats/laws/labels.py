@@ -371,7 +371,7 @@ class FlippedLabels:
         steps : int
             Number of steps at most.
         """
-        here = self.values(starts)
+        here = self.values(starts.copy())
         converged = np.zeros(len(starts), bool)
         active = np.isfinite(here.penalized)
         for _ in range(min(steps, self.steps)):

@@ -11,7 +11,6 @@ from sklearn.base import OutlierMixin
 from sklearn.metrics import accuracy_score
 
 from rrmstats.core.entropy import Array
-from rrmstats.results.covariance import RRMCovResults
 from rrmstats.sklearn.covariance import RRMCovariance
 from rrmstats.sklearn.fitting import frequency_weights
 
@@ -19,12 +18,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 AUTO = "auto"
-# Share of clean rows among those flagged, at most, that "auto" expects.
-FALSE_SHARE = 0.05
 # Scores that differ by no more, relative to their size, are the same up to rounding.
 TIED = 1e-9
-# Share of clean rows beyond the nearest cut-off that "auto" considers.
-MOST_TAIL = 0.025
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -37,9 +32,8 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
     Parameters
     ----------
     contamination : "auto" or float, default="auto"
-        Share of the rows of `fit` to flag, in (0, 0.5]. "auto" lets the fit tell: with the
-        share ``1 - eps_hat_`` of the rows being clean and Gaussian, as many are flagged as leave
-        at most one clean row expected in twenty that are, and the farthest row in any case.
+        Share of the rows of `fit` to flag, in (0, 0.5]. "auto" flags as many as are more likely
+        bad than good under the explanation of the fit, and the farthest row in any case.
     eps_bar : float or "auto", default="auto"
         Upper bound on the share of bad rows, in [0, 1). "auto" chooses it from the data.
     steps : {1, 2}, default=2
@@ -63,8 +57,8 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
     offset_ : float
         Rows with `score_samples` below it are outliers.
     location_, covariance_, precision_, support_, dist_, weights_, eps_hat_, eps_bar_, results_
-        As in `RRMCovariance`. `support_` is by the distance that of clean rows one in forty
-        has, `predict` by `offset_`.
+        As in `RRMCovariance`. `support_` tells which rows are more likely good than bad, `predict`
+        goes by their distances and `offset_`.
     n_iter_ : int
         Iterations of the best descent, 1 at least.
     n_features_in_ : int
@@ -119,13 +113,10 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         check_contamination(self.contamination)
         super().fit(X, y, sample_weight)
         counts = frequency_weights(sample_weight, self.dist_[:, None])
-        if self.contamination != AUTO:
-            self.offset_ = lower_quantile(-self.dist_, counts, float(self.contamination))
-        elif self.results_ is None:
-            self.offset_ = lower_quantile(-self.dist_, counts, 0.0)
-        else:
-            likely = -likely_cutoff(self.results_, self.dist_, counts)
-            self.offset_ = max(likely, lower_quantile(-self.dist_, counts, 0.0))
+        share = self.contamination
+        if isinstance(share, str):
+            share = counts[~self.support_].sum() / counts.sum()
+        self.offset_ = lower_quantile(-self.dist_, counts, float(share))
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -263,25 +254,3 @@ def lower_quantile(scores: Array, counts: Array, share: float) -> float:
         return float(last)
     middle = 0.5 * (last + others[0])
     return float(middle if np.isfinite(middle) else others[0])
-
-
-def likely_cutoff(results: RRMCovResults, squares: Array, counts: Array) -> float:
-    """Return the squared distance beyond which at most few rows are expected to be clean.
-
-    Benjamini and Hochberg's rule, with `eps_hat` for the share of rows that are not clean.
-
-    Parameters
-    ----------
-    results : RRMCovResults
-    squares, counts : ndarray, shape (n,)
-        Squared distances of the rows, and how often each counts.
-    """
-    clean = counts.sum() * (1 - results.eps_hat)
-    tail = MOST_TAIL
-    while True:
-        cutoff = results.cutoff(1 - tail) ** 2
-        flagged = counts[squares > cutoff].sum()
-        allowed = min(MOST_TAIL, FALSE_SHARE * max(flagged, 1.0) / clean)
-        if allowed >= tail:
-            return float(cutoff)
-        tail = allowed

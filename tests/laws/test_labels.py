@@ -167,7 +167,9 @@ def test_starts_climb_together_as_they_do_alone(flips):
     """With weights, and one start whose share exceeds the bound."""
     law = labels(flips, counts=1.0 + np.arange(200) % 3)
     starts = parameters(flips) * np.array([[1.0], [0.5], [0.0]])
+    given = starts.copy()
     together, converged = law.climb(starts, 50)
+    assert_allclose(starts, given, rtol=0)
     for i, start in enumerate(starts):
         alone, arrived = law.climb(start[None], 50)
         assert_allclose(together.z[i], alone.z[0], rtol=1e-9)

@@ -26,7 +26,7 @@ def test_planted_outliers_are_flagged_and_few_others(share):
         missed += (bad & ~flags).sum()
         wrong, flagged = wrong + (flags & ~bad).sum(), flagged + flags.sum()
     assert missed == 0
-    # At most one in twenty is promised: twice that is beyond chance.
+    # Rows more likely bad than good are this far apart from the others.
     assert wrong <= 0.1 * flagged
 
 
@@ -35,8 +35,16 @@ def test_of_clean_rows_the_farthest_is_flagged():
         np.sum(RRMOutlierDetector().fit_predict(planted(seed, 0.0)[0]) == -1) for seed in SEEDS
     ]
     assert min(flagged) == 1
-    # Ten samples with a chance of less than one in twenty each for more.
+    # A clean sample has now and then a row that is more likely bad than good.
     assert sum(count > 1 for count in flagged) <= 3
+
+
+def test_heavy_tails_are_not_outliers():
+    """As many are flagged as the fit calls bad, and the farthest row in any case."""
+    x = np.random.default_rng(0).standard_t(3, (500, 3))
+    model = RRMOutlierDetector().fit(x)
+    assert model.results_.explanation == "heavy tails"
+    assert np.sum(model.predict(x) == -1) == max(1, np.sum(~model.support_)) < 5
 
 
 @pytest.mark.parametrize("contamination", [0.05, 0.1, 0.37, 0.5])
