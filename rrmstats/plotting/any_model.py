@@ -37,20 +37,6 @@ if TYPE_CHECKING:
 GOOD: Style = {"color": BLUE, "linewidth": 1.8}
 BAD: Style = {"color": VERMILLION, "linewidth": 1.8, "linestyle": "--"}
 SUM: Style = {"color": "black", "linewidth": 0.9}
-# Points of a density, and how far it goes on beyond the histogram, relative to its length.
-CURVE, BEYOND = 400, 0.05
-MOST_BINS = 200
-# An axis is compressed where values are this many times as far out as those that it should show,
-# which are taken to be this far out at least.
-FAR_OUT, LEAST_WIDTH = 4.0, 3.0
-# Least distance of its ticks, relative to its length.
-LEAST_GAP = 0.08
-# Probabilities nearer to 0 or 1 are drawn there.
-NEAREST = 1e-4
-PROBABILITIES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
-# Room above and below a curve in units of its height, and the least height in units of its values.
-ROOM, LEAST_SPAN = 0.15, 2e-3
-TINY = 1e-300
 # Name and marker of each kind of step.
 STEPS = {
     "start": ("start", "s"),
@@ -134,13 +120,14 @@ def draw_explanation(ax: Axes, results: Results, level: float | None, label: int
         draw_histogram(ax, results, flagged_rows(shown, level))
         return DrawnRows(ax, results, NO_POINTS, flagged_rows(results), 0)
     labels = np.asarray(results.model.endog, dtype=float)
-    x = logit(np.clip(np.asarray(results.predict(), dtype=float), NEAREST, 1 - NEAREST))
+    x = logit(np.clip(np.asarray(results.predict(), dtype=float), 1e-4, 1 - 1e-4))
     # Labels of a kind are near one height; multiples of the golden ratio keep neighbors apart.
     y = labels + 0.5 * (np.arange(len(labels)) * (np.sqrt(5) - 1) / 2 % 1 - 0.5)
     settings: Style = {"xlabel": "predicted probability of 1", "ylim": (-0.4, 1.4)}
     drawn = draw_rows(ax, results, x, y, level, label, **settings)
     ax.set_yticks([0, 1], ["labeled 0", "labeled 1"])
-    ticks = [p for p in PROBABILITIES if x.min() <= logit(p) <= x.max()]
+    usual = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
+    ticks = [p for p in usual if x.min() <= logit(p) <= x.max()]
     ax.set_xticks([float(logit(p)) for p in ticks], [f"{p:g}" for p in ticks])
     return drawn
 
@@ -152,8 +139,8 @@ def draw_histogram(ax: Axes, results: Results, flagged: Flags) -> None:
     if weighed(results)[1] == "group" or counts is None:
         counts = np.ones(len(values))
     good = values[~flagged] if (~flagged).any() else values
-    width = max(float(np.abs(good).max()), LEAST_WIDTH)
-    width = width if np.abs(values).max() > FAR_OUT * width else np.inf
+    width = max(float(np.abs(good).max()), 3.0)
+    width = width if np.abs(values).max() > 4 * width else np.inf  # else nothing is compressed
     places = axis_places(values, width)
     edges = bin_edges(places, axis_places(good, width))
     ends = axis_places(edges, width, inverse=True)
@@ -166,9 +153,9 @@ def draw_histogram(ax: Axes, results: Results, flagged: Flags) -> None:
             ax.stairs(top, ends, baseline=heights, label=f"{name} ({rows.sum():,})", **style)
             heights = top
     if shown.densities is not None:
-        beyond = BEYOND * (edges[-1] - edges[0])
+        beyond = 0.05 * (edges[-1] - edges[0])
         low = edges[0] - beyond if edges[0] < 0 else max(edges[0] - beyond, 0.0)
-        at = axis_places(np.linspace(low, edges[-1] + beyond, CURVE), width, inverse=True)
+        at = axis_places(np.linspace(low, edges[-1] + beyond, 400), width, inverse=True)
         stretch = np.sqrt(1 + (at / width) ** 2)  # of the axis: areas remain shares
         of_good, of_bad = (stretch * each for each in shown.densities(at))
         ax.plot(at, of_good, **GOOD, label="density of good rows")
@@ -206,7 +193,7 @@ def compressed_ticks(low: float, high: float, width: float) -> Array:
         kept, last = [0.0], 0.0
         for value in side * np.outer(powers, (1.0, 2.0, 5.0)).ravel():
             place = float(axis_places(np.array(value), width))
-            if low <= value <= high and abs(place - last) >= LEAST_GAP * np.ptp(ends):
+            if low <= value <= high and abs(place - last) >= 0.08 * np.ptp(ends):
                 kept, last = [*kept, value], place
         sides.append(kept)
     ticks = np.unique(np.concatenate(sides))
@@ -222,7 +209,7 @@ def bin_edges(values: Array, good: Array) -> Array:
     """
     width = max(
         float(np.diff(np.histogram_bin_edges(good, "scott"))[0]),
-        float(np.ptp(values)) / MOST_BINS,
+        float(np.ptp(values)) / 200,  # bins at most
     )
     count = int(np.ptp(values) // width) + 1
     return values.min() + width * np.arange(count + 1)
@@ -359,5 +346,5 @@ def draw_column(ax: Axes, trace: pd.DataFrame, column: str, color: str) -> None:
 def value_limits(values: Array) -> tuple[float, float]:
     """Return limits with room around the finite values, and not so close that ticks look equal."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    room = max(ROOM * (high - low), LEAST_SPAN * max(abs(low), abs(high)) / 2, TINY)
+    room = max(0.15 * (high - low), 1e-3 * max(abs(low), abs(high)), np.finfo(float).tiny)
     return low - room, high + room

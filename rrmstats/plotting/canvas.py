@@ -34,12 +34,10 @@ PROBABILITY_COLORS: Style = {"cmap": "cividis", "vmin": 0.0, "vmax": 1.0}
 MANY_ROWS = 5000
 # Fraction of clean rows within the cutoffs that are drawn.
 LEVEL = 0.975
-# Size of letters of captions in points, and the width of a letter in units of it.
-CAPTION_SIZE, LETTER = 8.5, 0.52
+# Size of letters of captions in points.
+CAPTION_SIZE = 8.5
 # Distance of a legend from what it must not cover, in pixels.
 CLEARANCE = 6.0
-# A relative weight above this is large for a flagged row; weights nearer to each other are equal.
-LARGE_WEIGHT, EQUAL = 0.5, 1e-9
 
 FONT_SIZE = 8
 # Offsets of the nearest corner of a name from its point, in points.
@@ -56,15 +54,6 @@ PLACES = np.array(
 )
 # A name that is farther from its point than this is connected to it by a line.
 NEAR = 6
-# What a place costs: outside the axes, per name or legend covered, per point covered or nearly so
-# that is named or flagged, per other point, on the wrong side, and per point of distance.
-OUTSIDE, ON_NAME, ON_MARKER, ON_ROW, WRONG_SIDE, AWAY = 1e5, 1e4, 1e2, 2.0, 4.0, 0.05
-# Half the size of a marker, in points.
-MARKER = 3.0
-# So many points at most are compared with each place.
-MOST_POINTS = 2000
-# A longer name loses letters.
-LONGEST_NAME = 28
 # What is under a name shines through only a little.
 GROUND: Style = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.4}
 NO_POINTS = np.empty((0, 2))
@@ -305,7 +294,7 @@ def name_settled_rows(
     write_names(drawn.ax, points[rows], texts, markers, others, taken)
 
 
-def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
+def short_names(names: Sequence[str], longest: int = 28) -> list[str]:
     """Return names, long ones with fewer letters: without their middles, if they differ elsewhere.
 
     They are for matplotlib, which would take what is between two `$` for a formula.
@@ -360,9 +349,10 @@ def write_names(
     if legend is not None:
         boxes.append(np.array(legend.get_window_extent().extents))
     given, kwargs = len(boxes), {"fontsize": FONT_SIZE, **kwargs}
-    marked, rest = (
-        ax.transData.transform(some[:: 1 + len(some) // MOST_POINTS]) for some in (markers, others)
+    marked, rest = (  # thousands of points cover a place as some of them do
+        ax.transData.transform(some[:: 1 + len(some) // 2000]) for some in (markers, others)
     )
+    around = 3.0 * unit  # half the size of a marker
     for number, (point, name) in enumerate(zip(points, names, strict=True)):
         written = ax.text(0.0, 0.0, name, **kwargs)
         size = np.array(written.get_window_extent().size) + 1
@@ -378,13 +368,15 @@ def write_names(
             for some in (at[None], marked)
         )
         foreign = (away <= NEAR) & (nearest < own - 1)
+        # Worst is a place outside the axes, then on other names, on markers, on the wrong side, on
+        # other rows, and far away.
         costs = (
-            OUTSIDE * ((low < ax.bbox.p0) | (low + size > ax.bbox.p1)).any(axis=1)
-            + ON_NAME * covered(tried, np.array(boxes).reshape(-1, 4))
-            + ON_MARKER * (foreign + covered(tried, np.tile(marked, 2), MARKER * unit))
-            + ON_ROW * covered(tried, np.tile(rest, 2), MARKER * unit)
-            - WRONG_SIDE * np.sign(PLACES) @ (np.zeros(2) if sides is None else sides[number])
-            + AWAY * away
+            1e5 * ((low < ax.bbox.p0) | (low + size > ax.bbox.p1)).any(axis=1)
+            + 1e4 * covered(tried, np.array(boxes).reshape(-1, 4))
+            + 1e2 * (foreign + covered(tried, np.tile(marked, 2), around))
+            + 2.0 * covered(tried, np.tile(rest, 2), around)
+            - 4.0 * np.sign(PLACES) @ (np.zeros(2) if sides is None else sides[number])
+            + 0.05 * away
         )
         best = int(np.argmin(costs))
         boxes.append(tried[best])
@@ -408,8 +400,8 @@ def covered(boxes: Array, others: Array, margin: float = 0.0) -> Array:
 
 
 def wrapped(text: str, points: float) -> str:
-    """Return a text in lines of a given width."""
-    return fill(text, max(int(points / (LETTER * CAPTION_SIZE)), 20))
+    """Return a text in lines of a given width; letters are about half as wide as high."""
+    return fill(text, max(int(points / (0.52 * CAPTION_SIZE)), 20))
 
 
 def write_caption(ax: Axes, *sentences: str) -> None:
@@ -451,9 +443,9 @@ def large_weights_note(results: Results, level: float | None = None, unit: str =
     subspace of principal components are both.
     """
     relative = np.asarray(results.relative_weights)
-    kept = flagged_rows(results, level) & (relative > LARGE_WEIGHT)
+    kept = flagged_rows(results, level) & (relative > 0.5)
     inside = kept & score_outliers(results, level)
-    if np.ptp(relative) <= EQUAL:
+    if np.ptp(relative) <= 1e-9:
         inside, other = kept & False, f": all {unit}s have equal weights here."
     elif getattr(results, "group_view", None) is not None:
         other = ": rows share the weight of their group."

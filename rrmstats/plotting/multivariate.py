@@ -35,14 +35,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# A scree plot shows at most so many classical components that have no robust counterpart.
-MOST_COMPONENTS = 12
-# A smaller share of the variance is not written.
-LEAST_SHARE = 0.005
-# A biplot names at most so many arrows.
+# A scree plot shows at most so many classical components that have no robust counterpart, and a
+# biplot names at most so many arrows.
 MOST_NAMES = 12
-# Variances that differ by this factor are drawn on a logarithmic axis.
-LOG_RATIO = 100
 
 
 def plot_distances(
@@ -217,7 +212,7 @@ def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
     )
     around = cov if model.demean else cov + np.outer(mean, mean)
     classical = np.maximum(np.linalg.eigvalsh(around)[::-1], 0.0)
-    classical = classical[: max(len(robust), MOST_COMPONENTS)]
+    classical = classical[: max(len(robust), MOST_NAMES)]
     numbers = np.arange(1, len(classical) + 1)
     ax.plot(numbers, classical, **CLASSICAL, marker="s", mfc="none", label="classical")
     name = "robust, with its share of the variance"
@@ -225,7 +220,7 @@ def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
     ax.margins(x=0.1, y=0.15)
     ax.locator_params(axis="x", integer=True)
     ax.set(xlabel="component", ylabel="variance")
-    if classical.max() > LOG_RATIO * min(classical.min(), robust.min()) > 0:
+    if classical.max() > 100 * min(classical.min(), robust.min()) > 0:
         ax.set_yscale("log")
     else:
         ax.set_ylim(0, None)
@@ -234,7 +229,7 @@ def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
     )
     place_legends((ax, np.vstack([places, others])))
     shares = np.asarray(results.explained_variance_ratio)
-    named = np.flatnonzero(shares[:MOST_COMPONENTS] >= LEAST_SHARE)
+    named = np.flatnonzero(shares[:MOST_NAMES] >= 0.005)  # others are written as 0 %
     texts = [f"{share:.0%}" for share in shares[named]]
     write_names(ax, places[named], texts, np.vstack([places, others]))
     return fig

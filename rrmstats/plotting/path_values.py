@@ -12,18 +12,8 @@ from scipy.stats import chi2, norm
 from rrmstats.plotting.canvas import PROBABILITY_COLORS, WEIGHT_COLORS, Style
 from rrmstats.plotting.catalog import Array, FittedPath, Flags, Rows
 
-# A text names at most so many runs of rows, and calls the others "more".
-MOST_RUNS = 4
-# A run of at least so many rows is written as its first and last row.
-SHORTEST_RUN = 3
-# An explicit list of rows longer than this gives way to their number.
-LONGEST_TEXT = 24
-# Residuals this many times the cutoff are drawn on an axis that is logarithmic outside the band.
-FAR = 20.0
 # Values of eps_bar that differ by less are equal.
 TINY = 1e-9
-# A panel of a term has room for this share of the confidence limits, on either side.
-SHARE_OF_LIMITS = 0.9
 # Colors of explanations, those of Paul Tol's muted scheme; rows without bad ones are gray.
 COLORS = ("#332288", "#DDCC77", "#CC6677", "#44AA99", "#AA4499", "#88CCEE", "#999933", "#882255")
 NO_BAD_ROWS, NO_COLOR = "none", "#BBBBBB"
@@ -167,10 +157,10 @@ def rows_text(rows: Sequence[int] | Rows, names: Sequence[str], unit: str = "row
     every = np.asarray(rows, dtype=int)
     runs = []
     for run in np.split(every, np.flatnonzero(np.diff(every) != 1) + 1):
-        runs += [run] if len(run) >= SHORTEST_RUN else np.split(run, len(run))
-    shown = runs if len(runs) <= MOST_RUNS else runs[: MOST_RUNS - 1]
+        runs += [run] if len(run) > 2 else np.split(run, len(run))
+    shown = runs if len(runs) <= 4 else runs[:3]
     text = ", ".join("-".join(names[row] for row in sorted({run[0], run[-1]})) for run in shown)
-    if len(text) > LONGEST_TEXT and len(rows) > 1:
+    if len(text) > 24 and len(rows) > 1:
         return f"{len(rows)} {unit}s"
     left = len(rows) - sum(len(run) for run in shown)
     return f"{text} and {left} more" if left else text
@@ -202,10 +192,7 @@ def term_values(path: FittedPath, term: str) -> tuple[Array, Array, Array, tuple
     finite_low, finite_high = low[np.isfinite(low)], high[np.isfinite(high)]
     ends = [*y[np.isfinite(y)]]
     if len(finite_low) and len(finite_high):
-        ends += [
-            np.quantile(finite_low, 1 - SHARE_OF_LIMITS),
-            np.quantile(finite_high, SHARE_OF_LIMITS),
-        ]
+        ends += [np.quantile(finite_low, 0.1), np.quantile(finite_high, 0.9)]
     room = 0.05 * float(np.ptp(ends))
     return y, low, high, (float(min(ends)) - room, float(max(ends)) + room)
 
@@ -253,7 +240,7 @@ def path_residuals(path: FittedPath, level: float) -> Residuals:
     smallest = min(np.nanmin(values, initial=0.0), 0.0)
     # Distances begin at zero; a score of a group has no lower limit.
     low = np.full_like(high, smallest) if path.unit == "group" or smallest == 0 else -high
-    far = bool(np.nanmax(np.abs(values), initial=0.0) > FAR * high.max())
+    far = bool(np.nanmax(np.abs(values), initial=0.0) > 20 * high.max())
     return Residuals(values, name, low, high, (values > high) | (values < low), far)
 
 

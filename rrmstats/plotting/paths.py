@@ -54,23 +54,12 @@ CHOSEN: Style = {"color": "#009E73", "linestyle": "-", "linewidth": 1.8, "alpha"
 FLAGGED_SHARE: Style = {"color": "black", "linestyle": "-.", "linewidth": 1.0}
 INTERVAL: Style = {"color": SKY, "alpha": 0.35}
 MOST_TERMS = 12
-# Columns of the grid of panels: it can be divided by 1, 2, 3 and 4.
-COLUMNS = 12
-HEIGHT_OF_TERMS = 2.1
-# So many letters have room above the panels of a row.
-LETTERS_OF_TITLES = 88
-# Groups of more rows are drawn in thin lines, and at most so many groups are named.
-MANY_LINES, MOST_GROUPS = 30, 8
 # Of more rows that are never flagged, and of larger groups of others, only so many are drawn.
 MOST_LINES, MOST_OF_A_GROUP = 2000, 200
-# A heat map shows at most so many rows, and labels each of at most so many.
-MOST_ROWS, MOST_SINGLE_LABELS = 200, 60
-# Height of the band of explanations relative to its panel, and points between it and a title.
-BAND, ABOVE_BAND = 0.03, 4.0
-# Height of a line of text in points; width of a letter of a legend, and what is beside it.
-LINE, LETTER, BESIDE = 1.45 * FONT_SIZE, 5.6, 42.0
-# More places than this are first put together in cells of this share of a gap.
-MANY_PLACES, CELL = 500, 0.25
+# Height of the band of explanations relative to its panel.
+BAND = 0.03
+# Height of a line of text in points.
+LINE = 1.45 * FONT_SIZE
 
 
 def plot_path(
@@ -111,9 +100,10 @@ def plot_path(
     shown, known = shown_terms(path.frame, terms, MOST_TERMS), path.frame["term"].nunique()
     per_row = len(shown) if len(shown) <= 4 else 3 if len(shown) in (5, 6, 9) else 4
     rows = -(-len(shown) // per_row)
-    figure: Any = new_figure((wide, high + (rows - 1) * HEIGHT_OF_TERMS)) if fig is None else fig
-    grid = figure.add_gridspec(rows + 1, COLUMNS, height_ratios=[1.0] * rows + [1.35])
-    span, titles = COLUMNS // per_row, short_names(shown, LETTERS_OF_TITLES // per_row)
+    figure: Any = new_figure((wide, high + (rows - 1) * 2.1)) if fig is None else fig
+    columns = 12  # of the grid: it can be divided by 1, 2, 3 and 4
+    grid = figure.add_gridspec(rows + 1, columns, height_ratios=[1.0] * rows + [1.35])
+    span, titles = columns // per_row, short_names(shown, 88 // per_row)
     axes = []
     for number, (term, title) in enumerate(zip(shown, titles, strict=True)):
         row, column = divmod(number, per_row)
@@ -170,7 +160,7 @@ def draw_below(fig: Any, place: Any, path: FittedPath) -> list[Any]:
     drawn = draw_rows_in_gray(rows_ax, x, shown.values[~ever_flagged(path)])
     drawn += draw_flagged_rows(rows_ax, x, shown.values[flagged_that_stay(path)], **STAYS)
     for number, group in enumerate(leaving_groups(path)):
-        thin = len(group.rows) > MANY_LINES
+        thin = len(group.rows) > 30
         style: Style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
         style["color"] = group_color(number)
         drawn += draw_flagged_rows(rows_ax, x, shown.values[group.rows], **style)
@@ -192,7 +182,7 @@ def name_groups(ax: Axes, path: FittedPath) -> None:
     lay_out(ax)
     taken: list[Any] = []
     along = np.c_[np.tile(x, len(values)), values.ravel()]
-    for number, group in enumerate(leaving_groups(path)[:MOST_GROUPS]):
+    for number, group in enumerate(leaving_groups(path)[:8]):
         text, color = rows_text(group.rows, names, path.unit), group_color(number)
         point = np.array([[x[group.at], values[group.rows, group.at].mean()]])
         taken += write_names(ax, point, [text], point, along, taken, color=color)
@@ -256,14 +246,16 @@ def mark_places(
             ax.axvspan(run.left, run.right, 1.0, 1 + BAND, **band)
         ax.set_xlim(limits)
         if runs:
-            ax.set_title(ax.get_title(), pad=BAND * ax.bbox.height / pixels + ABOVE_BAND)
+            ax.set_title(ax.get_title(), pad=BAND * ax.bbox.height / pixels + 4)
     line = import_module("matplotlib.lines").Line2D
     patch = import_module("matplotlib.patches").Patch
     handles = [line([], [], **style, label=name) for name, style in lines]
     handles += [patch(color=colors[name], label=f"explanation: {name}") for name in colors]
     if handles:
         longest = max(len(handle.get_label()) for handle in handles)
-        room = int(where.bbox.width / pixels / (LETTER * longest + BESIDE))
+        room = int(
+            where.bbox.width / pixels / (5.6 * longest + 42)
+        )  # a letter, and the sample of a line
         below: Style = {"loc": "outside lower center"}
         if where in axes:  # four lines of text below the panel
             below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.0}
@@ -301,7 +293,7 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     """
     fig, ax = one_axes(ax, checked_picture("plot_path_weights", path).size)
     shown, at, total = row_values(path), leaving_positions(path), len(path.weights)
-    rows = most_suspicious(path, MOST_ROWS)
+    rows = most_suspicious(path, 200)
     rows = rows[np.lexsort((shown.kept.sum(axis=1)[rows], at[rows]))]
     x, y = value_edges(path.eps_bars), np.arange(len(rows) + 1) - 0.5
     image = ax.pcolormesh(x, y, shown.values[rows], **shown.colors, rasterized=True)
@@ -328,7 +320,7 @@ def label_heat_map(ax: Axes, path: FittedPath, rows: Rows) -> None:
         In the order in which they leave.
     """
     names = short_names(row_names(path))
-    if len(rows) <= MOST_SINGLE_LABELS:
+    if len(rows) <= 60:
         size = 8 if len(rows) <= 40 else 6.5
         ax.set_yticks(np.arange(len(rows)), [names[row] for row in rows], fontsize=size)
         return
@@ -359,8 +351,8 @@ def merged_places(values: Array, gap: float) -> list[Rows]:
     """
     order = np.argsort(values, kind="stable")
     groups = [np.array([i]) for i in order]
-    if len(values) > MANY_PLACES:
-        cell = np.floor(values[order] / (CELL * gap))
+    if len(values) > 500:  # they are first put together in cells of a quarter of a gap
+        cell = np.floor(values[order] / (0.25 * gap))
         groups = np.split(order, np.flatnonzero(np.diff(cell)) + 1)
     while True:
         distances = np.diff([values[group].mean() for group in groups])

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # Groups of similar probability.
 BINS = 10
-# Points of a curve of means.
-CURVE = 200
 
 
 def is_generalized(results: Results) -> bool:
@@ -220,8 +218,8 @@ def plot_fit(
     fig, ax = one_axes(ax, picture.size)
     words: Style = {"xlabel": plain(model.exog_names[column]), "ylabel": plain(name)}
     drawn = draw_rows(ax, results, x, y, label=label, colored=True, **words)
-    rows = np.repeat((np.asarray(results.weights) @ model.exog)[None], CURVE, axis=0)
-    rows[:, column] = np.linspace(x.min(), x.max(), CURVE)
+    rows = np.repeat((np.asarray(results.weights) @ model.exog)[None], 200, axis=0)
+    rows[:, column] = np.linspace(x.min(), x.max(), len(rows))
     for params, style, text in (
         (np.asarray(results.params), ROBUST, "robust"),
         (classical_params(results), CLASSICAL, classical),

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 # The summary has a short table whose heading begins so, which the report replaces by a longer one.
 OWN_SECTIONS = ("Smallest weights", "Most likely bad rows")
-# Dots per inch of the parts of a picture that are drawn as an image.
-IMAGE_DPI = 150
 
 
 def write_report(results: Results, path: str | os.PathLike[str], title: str | None = None) -> Path:
@@ -191,7 +189,7 @@ def svg_text(fig: Figure, prefix: str, name: str) -> str:
     """
     buffer, options = StringIO(), {"svg.hashsalt": "rrmstats", "svg.fonttype": "path"}
     with import_module("matplotlib").rc_context(options):
-        fig.savefig(buffer, format="svg", dpi=IMAGE_DPI)
+        fig.savefig(buffer, format="svg", dpi=150)  # of the parts that are drawn as an image
     text = buffer.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)

@@ -50,11 +50,6 @@ GROUP_NOTE = (
     "standard normal score of good groups."
 )
 SKY, LIGHT, GREEN = "rgba(86, 180, 233, 0.3)", "#CFCFCF", "#009E73"
-# Panels of coefficients: how many in a row, letters of their titles (hovering tells all), the
-# space between them as a share of the width and of a row's height, and pixels of a row's height.
-TERMS_PER_ROW, LONGEST_TITLE, BETWEEN, UNDER, ROW_HEIGHT = 4, 28, 0.05, 0.3, 230
-# The page draws at most so many rows, and hovering shows at most so many of their variables.
-MOST_ROWS, MOST_VARIABLES, LONGEST_VALUE = 300, 15, 60
 
 
 class ShownRow(NamedTuple):
@@ -228,7 +223,7 @@ def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     return note + table_text(head, body, kind="words")
 
 
-def shown_rows(path: FittedPath, most: int = MOST_ROWS) -> list[ShownRow]:
+def shown_rows(path: FittedPath, most: int = 300) -> list[ShownRow]:
     """Return the rows to show in the order of the data: at most `most`, flagged ones first."""
     rows = np.sort(most_suspicious(path, most))
     names, frame = row_names(path), row_data(path.model, len(path.model.endog))
@@ -241,7 +236,7 @@ def shown_rows(path: FittedPath, most: int = MOST_ROWS) -> list[ShownRow]:
     shown = []
     for row, values in zip(rows, frame.iloc[rows].itertuples(index=False), strict=True):
         texts = [value_text(value) for value in values]
-        texts = [t if len(t) <= LONGEST_VALUE else t[: LONGEST_VALUE - 3] + "..." for t in texts]
+        texts = [t if len(t) <= 60 else f"{t[:57]}..." for t in texts]
         leaves = None if np.isnan(below[row]) else float(below[row])
         pairs = list(zip(columns, texts, strict=True))
         shown.append(ShownRow(int(row), names[row], leaves, pairs))
@@ -274,7 +269,7 @@ def plotly_text(text: str) -> str:
 
 def hover_text(row: ShownRow, unit: str = "row") -> str:
     """Return what hovering over the line of a row or group shows, in the markup of plotly."""
-    some, more = row.values[:MOST_VARIABLES], len(row.values) - MOST_VARIABLES
+    some, more = row.values[:15], len(row.values) - 15
     lines = [f"<b>{unit} {plotly_text(row.name)}</b>"]
     lines += [f"{plotly_text(name)} = {plotly_text(value)}" for name, value in some]
     return "<br>".join([*lines, f"and {more} more variables"] if more > 0 else lines)
@@ -330,8 +325,8 @@ def subplots(titles: Sequence[str], per_row: int = 1) -> Any:
         per_row,
         specs=[[{} if cell < len(titles) else None for cell in line] for line in cells],
         subplot_titles=[f"<b>{plotly_text(title)}</b>" for title in titles],
-        horizontal_spacing=BETWEEN,
-        vertical_spacing=UNDER / (rows + UNDER * (rows - 1)),
+        horizontal_spacing=0.05,
+        vertical_spacing=0.3 / (rows + 0.3 * (rows - 1)),  # of the height of a row
     )
 
 
@@ -406,8 +401,8 @@ def row_lines(
 def coefficients_panel(path: FittedPath) -> Json:
     """Return the coefficients with their intervals, one pair of axes each."""
     terms = shown_terms(path.frame, None, MOST_TERMS)
-    per_row = min(len(terms), TERMS_PER_ROW)
-    fig = subplots(short_names(terms, LONGEST_TITLE), per_row)
+    per_row = min(len(terms), 4)
+    fig = subplots(short_names(terms), per_row)
     told = (
         "<b>%{meta}</b><br>eps_bar = %{x}<br>estimate = %{y:.4g}<br>95 % interval: "
         "%{customdata[0]:.4g} to %{customdata[1]:.4g}<extra></extra>"
@@ -423,7 +418,7 @@ def coefficients_panel(path: FittedPath) -> Json:
         estimate = {"customdata": between, "meta": plotly_text(term), "hovertemplate": told}
         fig.add_trace({**line(path.eps_bars, y, BLUE), **estimate}, **place)
         fig.update_yaxes(range=list(limits), **place)
-    return finished(fig, path, 80 + ROW_HEIGHT * -(-len(terms) // per_row))
+    return finished(fig, path, 80 + 230 * -(-len(terms) // per_row))
 
 
 def fit_panel(path: FittedPath) -> Json:
