@@ -19,9 +19,9 @@ from rrmstats.core.blocks import decided_once, sample_places
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, Explanation, best_of_each, of_groups
+from rrmstats.core.tolerances import TINY
 from rrmstats.laws.mixture import (
     NO_BAD_ROWS,
-    TINY,
     BadRows,
     GoodRows,
     Laws,
@@ -47,18 +47,14 @@ START_ENOUGH, START_STEPS = 0.3, 20
 # Multiple of the gain still to be expected, were steps to shrink as the last two did, within which
 # a fit that is worth while must come.
 HOPE = 5.0
-# Largest change of a predictor in one step, in the root mean square over the good rows.
-LONGEST_STEP = 1.0
 # Change of a predictor over which derivatives are differences, relative to its size.
 DELTA = 1e-5
-# Sizes of predictors and of parameters of a mixture from which changes of them are relative.
-ONE, SMALL = 1.0, 1e-3
-# Size of the last step in standard errors, and the steps that there may be.
-STEP_TOL, MOST_STEPS = 1e-9, 30
+# Size of a parameter of a mixture from which changes of it are relative; of predictors it is one.
+SMALL = 1e-3
+# Size of the last step in standard errors.
+STEP_TOL = 1e-9
 # Largest relative change of a parameter of the mixture in one step.
 LONGEST = 0.7
-# Steps of EM where Newton's method leads nowhere, and how often both are tried.
-STEPS_BETWEEN, MOST_ROUNDS = 30, 4
 # Size of a step, relative to the last, up to which the derivatives of that one serve for it.
 CONTRACTED = 0.1
 # Rows on which an explanation is chosen; it is then solved on all of them.
@@ -69,13 +65,12 @@ SAMPLE_TOL = 1e-3
 START_ROWS = 4_000
 # Steps of EM after which candidates are compared, and how many of them go on.
 TRIAL_STEPS, MOST_CANDIDATES = 8, 2
-# How far below rows without bad ones an explanation may end that is fitted to its end: a
-# difference of 2 in BIC, from which explanations differ (Kass and Raftery, 1995).
+#: How far below rows without bad ones an explanation may end that is fitted to its end. Derived:
+#: half the difference of 2 in BIC from which explanations differ (Kass and Raftery, 1995).
 CLOSE = 1.0
-# The same below the best one, where no other explanation has it as a part: a difference of 10.
+#: The same below the best one, where no other explanation has it as a part. Derived: half the
+#: difference of 10 that is very strong evidence (Kass and Raftery, 1995).
 FAR_BEHIND = 5.0
-# Steps of EM towards the fit to counts above zero, from which others start.
-TRUNCATED_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +156,10 @@ class Fit:
         return replace(new, mixture=mixture, good=found.rows if same else None)
 
     def _theta_step(self, mass: Array) -> Array:
-        """Return a step towards the weighted fit, at most as long as is safe."""
+        """Return a step towards the weighted fit.
+
+        It changes predictors by at most one, in the root mean square over the good rows.
+        """
         good, designs = self.found.rows, self.rows.designs
         slopes = np.where(mass > 0, mass * good.slopes, 0.0)
         information = np.where(mass > 0, mass * good.information, 0.0)
@@ -177,7 +175,7 @@ class Fit:
         step = np.linalg.lstsq(bread, pull, rcond=None)[0]
         change = self.rows.predictors(step) - self.rows.predictors(0.0 * step)
         longest = np.sqrt((change**2 @ mass).max() / max(mass.sum(), TINY))
-        return step * min(1.0, LONGEST_STEP / max(float(longest), TINY))
+        return step / max(float(longest), 1.0)
 
 
 def fitted(
@@ -253,7 +251,7 @@ def _sums(
     n_good, n = q + len(mixture.good.bounds[0]), len(mass)
     by_params, by_share = [], []
     for j, design in enumerate(designs):
-        size = np.maximum(np.abs(predictors[j]), ONE if j < q else SMALL)
+        size = np.maximum(np.abs(predictors[j]), 1.0 if j < q else SMALL)
         # Each row by itself, or where rows have a part in the equations of others each column.
         along: list[tuple[Any, Array, Array]] = [(DELTA * size, np.ones(n), design)]
         if mixture.together.groups is not None:
@@ -339,7 +337,7 @@ def polished(
         Size of the last step, in standard errors.
     """
     last, start, k = np.inf, fit, len(fit.theta)
-    for _ in range(MOST_STEPS):
+    for _ in range(30):  # they converge in a few, or never
         now = stacked(fit, near)
         step = now.inverse @ np.where(now.free, now.pull, 0.0)
         unit = np.abs(fit.others) + SMALL
@@ -364,11 +362,11 @@ def polished(
 
 def rooted(fit: Fit, near: Stack | None = None, tol: float = STEP_TOL) -> tuple[Fit, Stack | None]:
     """Return the root of the equations that steps of EM lead to; see `polished`."""
-    for _ in range(MOST_ROUNDS):
+    for _ in range(4):
         root, now = polished(fit, near, tol)
         if now is not None or fit.rows.in_blocks:  # where steps of EM are not taken
             return root, now
-        fit = fitted(fit, STEPS_BETWEEN, 0.0)
+        fit = fitted(fit, 30, 0.0)
     return fit, None
 
 
@@ -521,7 +519,7 @@ def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[
     endog = np.where(np.arange(2 * len(some)) < len(some), part.seen.endog, 0.0)
     part = replace(part, seen=part.seen._replace(endog=endog))
     fit = fits_of(part, laws.mixture(part, 0.0, NO_BAD_ROWS), candidates[:1], laws.lower)[0]
-    for _ in range(TRUNCATED_STEPS):
+    for _ in range(20):  # towards a start
         zero = np.exp(fit.found.rows.log_density[len(some) :])
         mass = part.mass[: len(some)] * np.stack([np.ones(len(some)), zero / (1.0 - zero)])
         fit = replace(fit, rows=replace(part, mass=mass.ravel())).stepped()

@@ -20,6 +20,7 @@ from scipy.stats import binom, gamma, invgauss, nbinom, poisson
 
 from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
+from rrmstats.core.tolerances import BLOCK_ENTRIES, ROUNDING
 
 # Means are kept within this factor of the smallest and the largest response.
 MEAN_REACH = 1e8
@@ -33,23 +34,12 @@ FAINT = 36.0
 LEAST_PROBABILITY = 1e-10
 # Counts that are summed one by one; a longer range is integrated at N_NODES nodes.
 ONE_BY_ONE, N_NODES = 64, 96
-# Entries of the arrays that a block of rows works on.
-BLOCK = 400_000
 # Rows of one size from which expectations are interpolated.
 MANY_ROWS = 1500
-# Distance of the points between which they are, and points more on both sides, so that a spline
-# does not see the end.
-STEP, MARGIN = 0.02, 24
-# Deviances that differ by this fraction are ties.
-TIES = 1e-9
 # Nodes of the integral over positive responses.
 COMPOUND_NODES = 48
 # Size from which Stirling's series is exact to rounding.
 LARGE = 50.0
-# Jumps expected from which weights merely change the size, as they do for a gamma law.
-MANY_JUMPS = 50.0
-# Standard deviations, and jumps more, within which a sum over jumps runs.
-JUMP_REACH, MORE_JUMPS = 6.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,10 +364,11 @@ class Counts(Family):
         or of the odds.
         """
         at, found = self.coordinate(mu), np.empty((len(mu), 4))
+        step, margin = 0.02, 24  # beyond both ends, so that a spline does not see these
         for value in np.unique(size):
             rows = size == value
-            first, last = np.floor(at[rows].min() / STEP), np.ceil(at[rows].max() / STEP)
-            knots = STEP * np.arange(first - MARGIN, last + MARGIN + 1)
+            first, last = np.floor(at[rows].min() / step), np.ceil(at[rows].max() / step)
+            knots = step * np.arange(first - margin, last + margin + 1)
             means = self.from_coordinate(knots)
             sums = self.summed(means, np.full_like(means, value), order)
             unit = np.sqrt(self.variance(means) / value)
@@ -395,7 +386,7 @@ class Counts(Family):
         """
         low, high = self.count_range(size * mu, size)
         width = int(min((high - low).max() + 1, ONE_BY_ONE + N_NODES))
-        step = max(1, BLOCK // width)
+        step = max(1, BLOCK_ENTRIES // width)
         for i in range(0, len(mu), step):
             rows = slice(i, i + step)
             nodes, steps = count_nodes(low[rows], high[rows])
@@ -409,7 +400,7 @@ class Counts(Family):
     def _tail(self, y: Array, mu: Array, size: Array) -> Array:
         parts = []
         for rows, nodes, mass, m, _ in self.laws(mu, size):
-            least = self.deviance(y[rows, None], m) * (1.0 - TIES)
+            least = self.deviance(y[rows, None], m) * (1.0 - ROUNDING)  # ties count
             parts.append(np.sum(mass * (self.deviance(nodes, m) >= least), axis=-1))
         return np.minimum(np.concatenate(parts), 1.0)
 
@@ -601,11 +592,11 @@ class Tweedie(Family):
         """Return expectations under weights of an order: the atom, and an integral."""
         jumps = self.jumps(mu, size)
         found = super().moments(mu, size, order)
-        few = np.flatnonzero(jumps < MANY_JUMPS)
+        few = np.flatnonzero(jumps < 50.0)  # with many, the law is nearly a gamma law
         if len(few):
             top = float(jumps[few].max())
-            most = int(top + JUMP_REACH * np.sqrt(top) + MORE_JUMPS)
-            step = max(1, BLOCK // (COMPOUND_NODES * most))
+            most = int(top + 6.0 * np.sqrt(top) + 10.0)  # more jumps have no probability
+            step = max(1, BLOCK_ENTRIES // (COMPOUND_NODES * most))
             blocks = [few[i : i + step] for i in range(0, len(few), step)]
             parts = joined([self._integrals(mu[b], size[b], order, most) for b in blocks])
             for column, part in zip(found, parts, strict=True):

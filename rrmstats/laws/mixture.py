@@ -20,6 +20,7 @@ from scipy.special import expit, log_expit, logit
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
+from rrmstats.core.tolerances import TINY
 from rrmstats.laws.rows import Responses, Rows
 from rrmstats.laws.together import BY_THEMSELVES, Together
 
@@ -37,7 +38,6 @@ PRIOR_SD = 5.0
 LONGEST = float(np.log(3.0))
 # Change over which second derivatives are differences.
 DELTA = 1e-4
-TINY = float(np.finfo(float).tiny)
 
 
 #: Equations of no parameters.
@@ -271,7 +271,7 @@ class Mixture:
         """Return what the odds to be bad may depend on, shape (n,)."""
         if self.bad.share is Share.FAR:
             return seen.far
-        return np.log(np.maximum(rows.center, np.finfo(float).tiny)) - self.middle
+        return np.log(np.maximum(rows.center, TINY)) - self.middle
 
     def _odds(self, parts: list[Part], seen: Responses, rows: GoodRows) -> Array:
         """Return the log-odds of rows to be bad of each kind, shape (c, n)."""

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln
+from scipy.special import betaln, chdtri, digamma, gammaln
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
+from rrmstats.core.tolerances import TINY
 from rrmstats.laws.explain import Fit
 from rrmstats.laws.families import (
     Binomial,
@@ -36,33 +37,19 @@ from rrmstats.laws.rows import Responses, Rows, design_gram, design_rows
 
 # Overdispersion, as a correlation or as what alpha adds to the variance, that counts as none.
 LEAST_DISPERSION = 1e-4
-MOST_CORRELATION = 0.99
-# Largest alpha of bad counts around one mean; beyond they are wide.
+#: Largest alpha of bad counts around one mean. Derived: beyond 1 the mode of a negative binomial
+#: distribution is zero, and there is no cluster.
 MOST_ALPHA = 1.0
-# Standard deviations from which counts are far when a fit starts.
-FAR_COUNTS = 3.0
-# Least median of wide counts: with less they would be zeros.
+#: Least median s of wide counts. Derived: zeros have probability 1 / (1 + s), half at most.
 LEAST_MEDIAN = 1.0
 # Bounds of the shapes of wide shares.
 SHAPES = (1e-2, 1e1)
-# Share of flipped labels in bad groups from which a fit starts.
-START_FLIPPED = 0.9
-TINY = float(np.finfo(float).tiny)
-# Median of the square of a standard normal variable.
-MEDIAN_SQUARE = 0.4549364
 # Squared distances from which rows are far when a fit starts: mean and four standard deviations
 # of those of good rows.
 FAR = 1.0 + 4.0 * 2.0**0.5
-LOG_PI, LOG_2PI = float(np.log(np.pi)), float(np.log(2.0 * np.pi))
 # Change of a predictor over which second derivatives are differences, relative to its size and to
 # a small one: the cube root of the rounding error.
 DELTA, SMALL = float(np.finfo(float).eps ** (1 / 3)), 1e-2
-# Steps of EM of a Cauchy distribution, each of which halves the distance or more.
-CAUCHY_STEPS = 50
-# Share of the rows, those of the groups that are farthest off, from which a fit starts.
-FARTHEST = 0.1
-# Steps of scoring towards that fit.
-START_STEPS = 10
 # Least dispersion around another line, relative to that of all responses around their mean: one
 # per cent of their standard deviation, which rounded responses have.
 LEAST_OTHER = 1e-4
@@ -134,7 +121,7 @@ class OverdispersedShares(GoodLaw):
 
     mean: MeanFunction
     kind = Good.OVERDISPERSED
-    bounds = (np.array([LEAST_DISPERSION]), np.array([MOST_CORRELATION]))
+    bounds = (np.array([LEAST_DISPERSION]), np.array([0.99]))
 
     def start(self, seen: Responses, predictors: Array) -> Array:
         """Return a small correlation."""
@@ -182,7 +169,7 @@ class WideCounts(BadLaw):
 
 def _far_median(seen: Responses, rows: GoodRows, otherwise: float) -> float:
     """Return the median of counts that are far, or a multiple of the mean where none is."""
-    far = seen.endog[np.abs(seen.endog - rows.center) > FAR_COUNTS * rows.spread]
+    far = seen.endog[np.abs(seen.endog - rows.center) > 3.0 * rows.spread]
     middle = float(np.median(far)) if len(far) else otherwise * float(np.mean(rows.center))
     return max(middle, LEAST_MEDIAN)
 
@@ -218,7 +205,7 @@ class OftenFlipped(BadLaw):
 
     def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return a large share of flipped labels."""
-        return np.array([START_FLIPPED])
+        return np.array([0.9])
 
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
@@ -329,7 +316,7 @@ class Dispersed(GoodLaw):
         """Return the dispersion of the middle of the squared residuals."""
         mu = self.mean.mean_and_slope(predictors[0])[0]
         squares = seen.size * (seen.endog - mu) ** 2 / self.family.variance(mu)
-        found = float(np.median(squares)) / MEDIAN_SQUARE
+        found = float(np.median(squares)) / float(chdtri(1.0, 0.5))
         return np.array([found if found > 0 else max(float(np.mean(squares)), 1e-300)])
 
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
@@ -399,7 +386,7 @@ class WideAround(_Around):
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows."""
         off, log_slope = self.distances(seen.endog, rows)
-        found = log_slope - LOG_PI - 0.5 * np.log(own[0]) - np.log1p(off**2 / own[0])
+        found = log_slope - np.log(np.pi) - 0.5 * np.log(own[0]) - np.log1p(off**2 / own[0])
         if not self.zeros:
             return found
         return np.where(seen.endog == 0, np.log(own[1]), found + np.log1p(-own[1]))
@@ -436,7 +423,7 @@ class Cluster(_Around):
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows; zeros are in no cluster of a log scale."""
         off, log_slope = self.distances(seen.endog, rows)
-        found = log_slope - 0.5 * (LOG_2PI + np.log(own[1]) + (off - own[0]) ** 2 / own[1])
+        found = log_slope - 0.5 * (np.log(2.0 * np.pi * own[1]) + (off - own[0]) ** 2 / own[1])
         return np.where(seen.endog > 0, found, -np.inf) if self.log_scale else found
 
     def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
@@ -556,7 +543,7 @@ class Unpredicted(BadLaw):
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-densities of the rows."""
         at, log_slope = _on_line(seen.endog, self.support)
-        return log_slope - LOG_PI - np.log(own[1]) - np.log1p(((at - own[0]) / own[1]) ** 2)
+        return log_slope - np.log(np.pi) - np.log(own[1]) - np.log1p(((at - own[0]) / own[1]) ** 2)
 
     def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return their derivatives in center and scale."""
@@ -587,7 +574,7 @@ def unpredicted(endog: Array, mass: Array) -> Unpredicted:
     at = _on_line(endog, support)[0]
     center = float(np.median(at))
     scale = float(np.median(np.abs(at - center))) or float(np.std(at)) or 1.0
-    for _ in range(CAUCHY_STEPS):
+    for _ in range(50):  # each step of EM halves the distance or more
         weights = mass / (1.0 + ((at - center) / scale) ** 2)
         center = float(weights @ at / weights.sum())
         squares = (at - center) ** 2
@@ -638,7 +625,7 @@ class OtherLine(BadLaw):
             return self.good.rows(data.seen, np.array(predictors), rest)
 
     def start(self, seen: Responses, rows: GoodRows) -> Array:
-        """Return the fit to the groups that are farthest from the line of the others."""
+        """Return the fit to the tenth of the rows whose groups are farthest from the line."""
         data = self.data
         scores = data.together.sums(design_rows(data.designs, rows.slopes).T)
         bread = design_gram(data.designs, data.mass * rows.information)
@@ -646,10 +633,10 @@ class OtherLine(BadLaw):
         far = np.einsum("kn,kj,jn->n", scores, inverse, scores) / data.together.sizes
         order = np.argsort(-far, kind="stable")
         before = np.cumsum(data.mass[order]) - data.mass[order]
-        cut = far[order[np.searchsorted(before, FARTHEST * data.total) - 1]]
+        cut = far[order[np.searchsorted(before, 0.1 * data.total) - 1]]
         mass, predictors = data.mass * (far >= cut), data.predictors(self.first)
         own = np.append(self.first, self.good.start(seen, predictors))
-        for _ in range(START_STEPS):
+        for _ in range(10):
             own = self.updated(own, mass, seen, rows)
         return own
 

@@ -10,10 +10,8 @@ import numpy as np
 from rrmstats.core.block_array import aligned, in_blocks, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import LinearProblem
+from rrmstats.core.tolerances import ROUNDING
 from rrmstats.laws.families import Family, MeanFunction
-
-# Least eigenvalue of a matrix of unit diagonal that counts as positive definite.
-LEAST_EIGENVALUE = 1e-8
 
 
 class DevianceProblem(LinearProblem):
@@ -160,4 +158,4 @@ def positive_definite(matrices: Array) -> np.ndarray:
     scaled = matrices / (unit[:, :, None] * unit[:, None, :])
     sound = (diagonal > 0).all(axis=-1) & np.isfinite(scaled).all(axis=(-1, -2))
     scaled[~sound] = 0.0
-    return sound & (np.linalg.eigvalsh(scaled)[:, 0] > LEAST_EIGENVALUE)
+    return sound & (np.linalg.eigvalsh(scaled)[:, 0] > ROUNDING)

@@ -8,17 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.tolerances import SUM_ROUNDING
 
 # Step of a central difference, in units of the parameter: the cube root of the rounding error.
 STEP = float(np.finfo(float).eps ** (1 / 3))
-# Step of a second difference of values, which has a fourth root.
-SECOND_STEP = float(np.finfo(float).eps ** (1 / 4))
-# Unit of a parameter at zero, where its own size tells nothing.
-LEAST_UNIT = 0.1
 # Step over which losses are looked at for kinks, in units of the parameter; share of the second
-# differences that are not those of a smooth function from which there are some; curvature of the
-# losses relative to their size that is rounding.
-KINK_STEP, KINKED, NO_CURVATURE = 0.05, 0.2, 1e-12
+# differences that are not those of a smooth function from which there are some.
+KINK_STEP, KINKED = 0.05, 0.2
 
 
 def differences(function: Callable[[Array], Array], theta: Array, unit: Array) -> Array:
@@ -84,7 +80,7 @@ def second_differences(function: Callable[[Array], float], theta: Array, unit: A
            [6., 0.]])
     """
     k = len(theta)
-    step = np.diag(SECOND_STEP * unit)
+    step = np.diag(float(np.finfo(float).eps ** (1 / 4)) * unit)
     found = np.empty((k, k))
     with np.errstate(all="ignore"):
         for i in range(k):
@@ -108,7 +104,7 @@ def parameter_units(curvature: Callable[[Array, Array], Array], theta: Array) ->
         Takes theta (k,) and units (k,) and returns the second derivatives of the mean loss (k,).
     theta : ndarray, shape (k,)
     """
-    unit = np.maximum(np.abs(theta), LEAST_UNIT)
+    unit = np.maximum(np.abs(theta), 0.1)  # at zero its own size tells nothing
     for _ in range(2):
         bend = curvature(theta, unit)
         known = np.isfinite(bend) & (bend > 0)
@@ -162,4 +158,4 @@ def has_kinks(losses: Callable[[Array], Array], theta: Array, unit: Array, weigh
         for whole, half in pairwise(found):
             off += float(weights @ np.abs(whole - half))
             bent += float(weights @ (np.abs(whole) + np.abs(half)))
-    return bent <= NO_CURVATURE * size or off > KINKED * bent
+    return bent <= SUM_ROUNDING * size or off > KINKED * bent

@@ -49,8 +49,6 @@ from rrmstats.losses.tilted_rows import (
 HAS_WEIGHT = 0.1
 # A row is far from the others in X where one good row in so many is.
 FAR = 1e-3
-# Variance of a column of X, relative to the largest, that is none.
-FLAT = 1e-10
 
 
 class GeneralizedProblem(DevianceProblem):
@@ -248,7 +246,7 @@ class GeneralizedProblem(DevianceProblem):
         """
         (gram,), (mean,), (squares,) = self.products([weights], [weights], [weights**2])
         values, axes = np.linalg.eigh(gram - np.outer(mean, mean))
-        varying = values > FLAT * values[-1]
+        varying = values > 1e-10 * values[-1]  # constant columns vary by rounding
         n, p = 1.0 / squares, int(varying.sum())
         if not n > p + 1 > 1:
             return 0.0 * weights

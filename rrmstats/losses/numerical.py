@@ -35,15 +35,8 @@ Hessian = Callable[[Array, Array], Array]
 #: Parameters (k,) of least weighted loss under weights (n,).
 WeightedFit = Callable[[Array], Array]
 
-# Rows of a random subset: so many for each parameter, and a few more, because a likelihood has no
-# maximum on rows that it fits exactly.
-ROWS_PER_PARAM, MORE_ROWS = 2, 2
-# Random subsets at most: each is fitted on its own.
-MOST_SUBSETS = 60
 # Newton steps of a weighted fit, of a fit to a subset, and of one that only improves a start.
 FIT_STEPS, SUBSET_STEPS, IMPROVING_STEPS = 60, 15, 2
-# Least curvature of a direction, relative to the largest, where some curvature is negative.
-LEAST_CURVATURE = 1e-3
 # What an infinite loss counts as: a step to where all are is then no error, but no step either.
 BEYOND = 1e100
 
@@ -151,12 +144,12 @@ class FunctionLoss(Problem):
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
-        return affordable_starts(self.subset_size, eps_bar, MOST_SUBSETS)
+        return affordable_starts(self.subset_size, eps_bar, 60)  # each is fitted on its own
 
     @property
     def subset_size(self) -> int:
-        """Rows of a random subset."""
-        return min(ROWS_PER_PARAM * self.n_params + MORE_ROWS, self.n_obs)
+        """Rows of a random subset: no likelihood has a maximum on rows that it fits exactly."""
+        return min(2 * self.n_params + 2, self.n_obs)
 
     def take(self, rows: np.ndarray) -> Problem:
         """Return the problem restricted to some rows, at the cost of the whole."""
@@ -250,7 +243,7 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
 
         At a lower bound they are those a step inside, since there is nothing beyond it.
         """
-        step = SECOND_UNITS * unit
+        step = 1e-3 * unit
         theta = np.maximum(theta, self.lower + step)
         weights = np.full(self.n_obs, 1.0 / self.n_obs)
         here = self.value(theta, weights)
@@ -343,10 +336,6 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         return EstimableProblem.consistent(self, with_infinite_losses(solution), setting)
 
 
-# Step of the second differences from which units are found, in units of the parameter.
-SECOND_UNITS = 1e-3
-
-
 def without_held(gradient: Array, hessian: Array, held: np.ndarray) -> tuple[Array, Array]:
     """Return gradients (..., k) and Hessians in which some parameters are held at their bounds."""
     if not held.any():
@@ -366,7 +355,7 @@ def curbed(hessian: Array) -> Array:
     size = np.sqrt(np.abs(np.diag(hessian)))
     size[size == 0] = 1.0
     values, vectors = np.linalg.eigh(hessian / np.outer(size, size))
-    least = LEAST_CURVATURE if values[0] < 0 else float(np.finfo(float).eps) * len(size)
+    least = 1e-3 if values[0] < 0 else float(np.finfo(float).eps) * len(size)
     most = float(np.abs(values).max())
     values = np.maximum(np.abs(values), least * (most if most > 0 else 1.0 / least))
     return (vectors * values) @ vectors.T * np.outer(size, size)

@@ -29,8 +29,15 @@ from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_root
 from rrmstats.core.setting import Setting
-from rrmstats.core.tolerances import BLOCK_ENTRIES, HALVINGS, MAX_STEPS, SUM_ROUNDING, TINY
-from rrmstats.laws.families import TIES, Family, Moments
+from rrmstats.core.tolerances import (
+    BLOCK_ENTRIES,
+    HALVINGS,
+    MAX_STEPS,
+    ROUNDING,
+    SUM_ROUNDING,
+    TINY,
+)
+from rrmstats.laws.families import Family, Moments
 from rrmstats.laws.rows import (
     LEVERAGE_MAX,
     design_gram,
@@ -779,7 +786,7 @@ class LawRows(TiltedRows):
     def tail(self) -> Array:
         """Return the probability of a loss at least as large as each row's, shape (n,)."""
         found = np.zeros(len(self.losses))
-        least = self.losses - TIES * (1.0 + np.abs(self.losses))
+        least = self.losses - ROUNDING * (1.0 + np.abs(self.losses))
         for some in self.nodes.blocks(len(found)):
             with np.errstate(all="ignore"):
                 density = self.sample.law.log_density(self.theta, some.y)

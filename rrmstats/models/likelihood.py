@@ -38,9 +38,6 @@ from rrmstats.results.likelihood import RRMLikelihoodResults, RRMLikelihoodResul
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Random subsets, tolerance and steps of the fit whose dispersion the largest log-likelihoods have.
-ASIDE_STARTS, ASIDE_TOL, ASIDE_STEPS = 20, 1e-4, 50
-
 
 def robustify(
     model: Any,
@@ -210,9 +207,9 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         setting = Setting(
             bound,
             freq_weights=self.freq_weights,
-            n_starts=ASIDE_STARTS,
-            tol=ASIDE_TOL,
-            maxiter=ASIDE_STEPS,
+            n_starts=20,
+            tol=1e-4,
+            maxiter=50,
         )
         return self._problem_aside(take_steps(first, setting, steps=1).params)
 

@@ -60,12 +60,6 @@ from rrmstats.losses.likelihood_laws import (
 Largest = Callable[[Array], Array]
 
 GENERALIZED = (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)
-# Difference of a function from what it must equal, relative to its size, that is no rounding.
-DIFFERENT = 1e-3
-# Difference of two ways to compute a likelihood that rounding may make.
-SAME = 1e-5
-# Accuracy of the fit to start from: statsmodels' own tolerances are left as they are.
-PILOT_STEPS = 500
 # Fits that are tried until one converges; the best serves where none does.
 OPTIMIZERS: tuple[dict[str, Any], ...] = (
     *({}, {"method": "newton"}, {"method": "bfgs"}, {"method": "nm"}),
@@ -80,8 +74,6 @@ START_ALPHA, START_INFLATION = 0.1, -1.0
 POWERS = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}
 # Models whose predictions are the probabilities of classes, numbered from zero.
 CLASSES = (MNLogit, OrderedModel)
-# Classes, and counts above zero, are kinds that a fit must keep some of, up to so many.
-MOST_KINDS = 20
 
 
 class ModelFunctions:
@@ -187,7 +179,7 @@ def _own_fit(model: Any, options: dict[str, Any]) -> tuple[Array, bool]:
     with warnings.catch_warnings(), quiet():
         warnings.simplefilter("ignore")
         try:
-            found = detached(model).fit(disp=0, maxiter=PILOT_STEPS, **options)
+            found = detached(model).fit(disp=0, maxiter=500, **options)
             theta = np.asarray(found.params, dtype=float).ravel(order="F")
         except Exception:  # statsmodels raises many kinds of errors where a fit fails
             return np.empty(0), False
@@ -303,7 +295,7 @@ def checked_form(functions: ModelFunctions) -> ClosedLaw | None:
         return None
     theta = rough_start(found)
     values, wanted = found.log_likelihood(theta), functions.log_likelihood(theta)
-    same = values.shape == wanted.shape and np.allclose(values, wanted, rtol=SAME, atol=SAME)
+    same = values.shape == wanted.shape and np.allclose(values, wanted, rtol=1e-5, atol=1e-5)
     return found if same else None
 
 
@@ -327,7 +319,7 @@ def _agree(functions: ModelFunctions, at: Array, scores: Callable[[Array], Array
     wanted = differences(functions.log_likelihood, at, np.maximum(np.abs(at), 0.1)).T
     if found.shape != wanted.shape:
         return False
-    return bool(np.allclose(found, wanted, rtol=DIFFERENT, atol=DIFFERENT * np.abs(wanted).max()))
+    return bool(np.allclose(found, wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max()))
 
 
 def closed_form(model: Any) -> ClosedLaw | None:
@@ -619,5 +611,5 @@ def kinds_of(model: Any, endog: Array) -> tuple[np.ndarray, ...]:
         return (endog > 0,) if (endog > 0).any() else ()
     if isinstance(model, (*CLASSES, BinaryModel)):
         levels = np.unique(endog)
-        return tuple(endog == level for level in levels) if len(levels) <= MOST_KINDS else ()
+        return tuple(endog == level for level in levels) if len(levels) <= 20 else ()
     return ()

@@ -102,7 +102,7 @@ def test_counts_are_sums(mean, order):
 def test_rows_in_blocks_are_rows_in_one(monkeypatch):
     mu, size = np.linspace(0.1, 50, 40), np.ones(40)
     whole = Poisson().moments(mu, size, 2.0)
-    monkeypatch.setattr("rrmstats.laws.families.BLOCK", 500)
+    monkeypatch.setattr("rrmstats.laws.families.BLOCK_ENTRIES", 500)
     for one, other in zip(Poisson().moments(mu, size, 2.0), whole, strict=True):
         assert_allclose(one, other, rtol=1e-10)
 
