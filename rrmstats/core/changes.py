@@ -8,13 +8,10 @@ import numpy as np
 
 from rrmstats.core.entropy import Array
 
-# Relative weights between which a row leaves a fit at one step of the path.
-INSIDE, OUTSIDE = 0.5, 0.1
-
 
 def leaving_rows(before: Array, after: Array) -> np.ndarray:
-    """Return the rows whose relative weight falls from above INSIDE to below OUTSIDE."""
-    return np.flatnonzero((before > INSIDE) & (after < OUTSIDE))
+    """Return the rows whose relative weight falls from above a half to below a tenth."""
+    return np.flatnonzero((before > 0.5) & (after < 0.1))
 
 
 def left_for_good(relative: Array, threshold: float) -> np.ndarray:

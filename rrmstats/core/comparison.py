@@ -15,7 +15,7 @@ from scipy.stats import t
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 
-# P-value below which two fits disagree. Clean data have one best explanation at all bounds.
+#: P-value below which two fits disagree. Derived: chance makes one pair in a hundred differ.
 LEVEL = 0.01
 
 

@@ -9,13 +9,6 @@ from rrmstats.core.entropy import Array
 
 # Factor at most by which a variance is enlarged for the weights that made it smaller.
 MOST_ENLARGED = 10.0
-# Most parameters per good row that the corrections are made for; beyond it nothing is known.
-MOST_PARAMS = 0.75
-# Largest logarithm of a correction, up or down; orders that explode would overflow.
-MOST_LOG = 50.0
-# The robust order is that at which eps_bar of the rows, DISTANCE standard deviations off on one
-# side, move a fit by no more than 40 % of them do at order 2: 0.0064 standard deviations.
-DISTANCE, BIAS = 5.0, 5.0 / 1.5 * np.exp(-6.25)
 
 
 def second_moment_ratio(eps_bar: float, dim: float = 1) -> float:
@@ -185,14 +178,16 @@ def untilted_variance(variance: float, weights: Array, rates: Array) -> float:
 
 
 def robust_order(eps_bar: float) -> float:
-    """Return an order that bad rows at DISTANCE hardly move.
+    """Return an order that bad rows five standard deviations off hardly move.
 
     A share eps of rows d standard deviations off biases a location of order a by
-    ``eps / (1 - eps) * d * exp(-d^2 / 2 * (1 - 1 / a))`` standard deviations.
+    ``eps / (1 - eps) * d * exp(-d^2 / 2 * (1 - 1 / a))`` standard deviations. Here it is what
+    40 % of the rows, whose odds are 1 / 1.5, do at order 2: 0.0064 standard deviations.
     """
-    odds = eps_bar / (1 - eps_bar)
-    reach = 2 * np.log(max(odds * DISTANCE / BIAS, 1.0)) / DISTANCE**2
-    return float(1 / (1 - reach))
+    if eps_bar == 0:
+        return 1.0
+    reach = 0.5 + 2 * np.log(1.5 * eps_bar / (1 - eps_bar)) / 5.0**2
+    return float(1 / (1 - max(reach, 0.0)))
 
 
 def scale_shortfall(order: float, fitted: float) -> float:
@@ -243,7 +238,7 @@ def scale_factor(params_per_row: float, order: float, fitted: float) -> float:
 def share_factor(params_per_row: float, order: float, fitted: float) -> float:
     """Return the factor by which fitting overstates the share of good rows."""
     exponent = -share_excess(order, fitted) * np.log(_left(params_per_row))
-    return float(np.exp(np.clip(exponent, -MOST_LOG, MOST_LOG)))
+    return float(np.exp(np.clip(exponent, -50.0, 50.0)))  # orders that explode would overflow
 
 
 def residual_factor(params_per_row: float, order: float) -> float:
@@ -268,8 +263,11 @@ def scale_variance(order: float) -> float:
 
 
 def _left(params_per_row: float) -> float:
-    """Return the share of the rows' freedom that a fit leaves."""
-    return 1 - min(params_per_row, MOST_PARAMS)
+    """Return the share of the rows' freedom that a fit leaves, a quarter at least.
+
+    Corrections for more parameters than three in four rows are not known.
+    """
+    return max(1 - params_per_row, 0.25)
 
 
 def bad_share(ratio: float, params: int, total: float, order: float, eps_bar: float) -> float:

@@ -10,9 +10,8 @@ import numpy as np
 from rrmstats.core.block_array import blocked, row_reduce
 from rrmstats.core.blocks import sample_places
 from rrmstats.core.entropy import Array
+from rrmstats.core.tolerances import ROUNDING, SUM_ROUNDING
 
-# Squared condition number past which normal equations lose the eighth digit.
-GRAM_CONDITION = 1e8
 # Rows enough to tell the condition of a design; the loop notices the rare worse one.
 CONDITION_ROWS = 10_000
 # Sizes past which squares and their sums could overflow or vanish.
@@ -134,7 +133,10 @@ def power_of_two(values: Array, axis: int | None = None) -> Array:
 
 
 def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
-    """Solve positive semi-definite systems of shape (..., k, k), and say which are sound."""
+    """Solve positive semi-definite systems of shape (..., k, k), and say which are sound.
+
+    Past a condition of 1 / ROUNDING the eighth digit of normal equations is lost.
+    """
     diagonal = np.sqrt(np.einsum("...ii->...i", gram))
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = gram / (diagonal[..., :, None] * diagonal[..., None, :])
@@ -149,7 +151,7 @@ def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         solution = np.einsum("...ij,...j->...i", inverse, scaled) / diagonal
         condition = np.abs(inverse).sum(axis=-1).max(axis=-1)
-    return solution, np.asarray(condition < GRAM_CONDITION) & np.isfinite(solution).all(axis=-1)
+    return solution, np.asarray(condition < 1 / ROUNDING) & np.isfinite(solution).all(axis=-1)
 
 
 def conjugate_gradients(
@@ -267,7 +269,7 @@ def standardizing(exog: Array) -> Array:
     """
     k, mean = exog.shape[1], exog.mean(axis=0)
     spread = exog.std(axis=0)
-    constant = np.flatnonzero((spread <= 1e-12 * np.abs(mean)) & (mean != 0))
+    constant = np.flatnonzero((spread <= SUM_ROUNDING * np.abs(mean)) & (mean != 0))
     found = np.eye(k)
     if len(constant):
         others = np.arange(k) != constant[0]

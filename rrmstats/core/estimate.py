@@ -16,9 +16,7 @@ from rrmstats.core.sandwich import (
 )
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-
-# Differences of parameters, relative to the largest, that are rounding: at exact fits all of them.
-ROUNDING = 1e-8
+from rrmstats.core.tolerances import ROUNDING
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,7 +142,10 @@ class Estimate:
 
 
 def standardized_departures(other: Array, own: Array, error: Array) -> Array:
-    """Return ``other - own`` in units of the errors of `own`; 0 where they differ by rounding."""
+    """Return ``other - own`` in units of the errors of `own`; 0 where they differ by rounding.
+
+    At exact fits all of them do.
+    """
     same = np.abs(other - own) <= ROUNDING * np.abs(own).max(initial=0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(same, 0.0, (other - own) / error)

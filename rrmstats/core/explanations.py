@@ -11,7 +11,7 @@ import numpy as np
 
 from rrmstats.core.entropy import Array
 
-# Rows more likely bad than good are flagged.
+#: Rows more likely bad than good are flagged. Derived: both errors cost the same.
 FLAGGED = 0.5
 
 

@@ -6,11 +6,6 @@ import numpy as np
 
 from rrmstats.core.entropy import Array
 
-# Differences that an extrapolation combines: more help little and cost memory.
-MEMORY = 3
-# Part of the largest singular value, squared, below which directions of the history are noise.
-NOISE = 1e-10
-
 
 class Anderson:
     """Extrapolates one descent.
@@ -25,8 +20,9 @@ class Anderson:
 
     def record(self, given: Array, found: Array) -> None:
         """Keep a step: the losses behind the weights, and those of the fit, both (n,)."""
-        self._given = [*self._given[-MEMORY:], given]
-        self._found = [*self._found[-MEMORY:], found]
+        # Three differences: more help little and cost memory.
+        self._given = [*self._given[-3:], given]
+        self._found = [*self._found[-3:], found]
 
     def forget(self) -> None:
         """Start anew from the last point."""
@@ -47,7 +43,8 @@ class Anderson:
             gram, right = turns @ weighted.T, weighted @ change[-1]
             if not (np.isfinite(gram).all() and np.isfinite(right).all()):
                 return None
-            proposed = found[-1] - (np.linalg.pinv(gram, NOISE, hermitian=True) @ right) @ steps
+            inverse = np.linalg.pinv(gram, 1e-10, hermitian=True)  # the rest is noise
+            proposed = found[-1] - (inverse @ right) @ steps
         return proposed if np.isfinite(proposed).all() else None
 
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.tolerances import ROUNDING, SUM_ROUNDING
 
-# Standard deviation of a normal distribution whose median distance from zero is one.
+#: Standard deviation of a normal distribution whose median distance from zero is one. Derived:
+#: 1 / z(3/4).
 MAD_UNIT = 1.4826
-# Values count for no further out than this many typical distances.
+#: Values count for no further out than this many typical distances. Derived: 5 z(3/4) = 3.4
+#: standard deviations of a normal column, whose variance then loses 0.2 % of itself.
 CLIP = 5.0
-# What is left of a row that depends on others, relative to the row: rounding leaves 1e-14.
-DEPENDENT = 1e-7
-# Rows, evenly spaced among all, from which the spread of a column is taken.
-SPREAD_ROWS = 50_000
-# Rows looked at together for the next independent one.
-BLOCK = 256
-# Shares of the weight, below and above one half, between which a median lies.
-HALVES = 0.5 - 1e-12, 0.5 + 1e-12
 
 
 def column_frame(columns: Array) -> Array:
@@ -78,7 +73,7 @@ def clipped_spread(exog: Array, counts: Array | None = None) -> Array:
     counts : ndarray, shape (n,), optional
         How often each row counts; by default once.
     """
-    step = max(1, len(exog) // SPREAD_ROWS)
+    step = max(1, len(exog) // 50_000)
     exog, some = exog[::step], None if counts is None else counts[::step]
     middle = median_of(exog, some)
     typical = positive_median(np.abs(exog - middle), some)
@@ -99,7 +94,7 @@ def median_under(values: Array, weights: Array) -> Array:
     order = np.argsort(values, axis=0, kind="stable")
     reached, total = np.take_along_axis(weights, order, axis=0).cumsum(axis=0), weights.sum(axis=0)
     found = []
-    for half in HALVES:
+    for half in (0.5 - SUM_ROUNDING, 0.5 + SUM_ROUNDING):
         place = (reached < half * total).sum(axis=0)[None]
         rows = np.take_along_axis(order, np.minimum(place, len(values) - 1), axis=0)
         found.append(np.take_along_axis(values, rows, axis=0)[0])
@@ -122,17 +117,18 @@ def independent_rows(rows: Array) -> np.ndarray:
     n, k = rows.shape
     unit = np.abs(rows).max(axis=0)
     scaled = rows / np.where(unit > 0, unit, 1.0)
-    least = DEPENDENT * np.linalg.norm(scaled, axis=1)
+    least = ROUNDING * np.linalg.norm(scaled, axis=1)
     head = scaled[:k]
     left = np.abs(np.diag(np.linalg.qr(head.T, mode="r")))
     chosen = [int(i) for i in np.flatnonzero(left > least[: len(left)])]
     free = np.linalg.qr(head[chosen].T, mode="complete")[0][:, len(chosen) :]
-    for start in range(0, n, BLOCK):
+    block = 256  # rows looked at together for the next independent one
+    for start in range(0, n, block):
         if not free.shape[1]:
             break
-        part, place = scaled[start : start + BLOCK] @ free, 0
+        part, place = scaled[start : start + block] @ free, 0
         while free.shape[1]:
-            new = np.abs(part[place:]).max(axis=1) > least[start + place : start + BLOCK]
+            new = np.abs(part[place:]).max(axis=1) > least[start + place : start + block]
             if not new.any():
                 break
             place += int(new.argmax())

@@ -18,7 +18,6 @@ from scipy.stats import norm
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate, Untilted
 from rrmstats.core.group_law import GroupLaw
-from rrmstats.core.group_rows import row_influence
 from rrmstats.core.sandwich import (
     Dependence,
     influence_covariance,
@@ -31,10 +30,9 @@ from rrmstats.core.setting import Setting
 if TYPE_CHECKING:
     from rrmstats.core.grouped import GroupedProblem
 
-# Fraction of good groups that are not counted as bad in the first step.
+#: Fraction of good groups that are not counted as bad in the first step. Derived: the normal score
+#: beyond which a good group lies once in a thousand.
 COUNTED_LEVEL = 0.999
-# Second steps that look for the design effect.
-ROUNDS = 5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,7 +142,7 @@ class TiltedGroups(GroupedEstimate):
         They account for the weights of the groups being estimated, and have the residuals as
         they are.
         """
-        return row_influence(self, super().deletion_influence())
+        return self.row_influence(super().deletion_influence())
 
     def _of_rows(self, by_row: Array) -> Array:
         found = self.group_influence(by_row.reshape(len(by_row), -1))
@@ -180,24 +178,91 @@ class TiltedGroups(GroupedEstimate):
         -------
         ndarray, shape (g, m)
         """
-        found, grouped = self.found, self.problem
-        phi = grouped.groups.means(by_row)
+        found = self.found
+        phi = self.problem.groups.means(by_row)
         phi = phi - found.weights @ phi
         moved = relative_weights(found.weights, self.base)[:, None] * phi
         if not 0 < found.lambda_ < np.inf:
             return moved
-        of_theta, of_log_lambda = self._search_influence
-        spread = np.where(found.weights > 0, found.losses, 0.0) / found.lambda_
-        gradients = grouped.gradients(found.theta)
-        gradients[found.weights == 0] = 0.0
-        weighted = found.weights[:, None] * phi
-        moved -= of_theta @ (gradients.T @ weighted) / found.lambda_
-        moved += np.outer(of_log_lambda, spread @ weighted)
+        return moved + self._by_search(phi, *self._search_influence, by_theta, by_log_lambda)
+
+    def _by_search(
+        self,
+        phi: Array,
+        of_theta: Array,
+        of_log_lambda: Array,
+        by_theta: Array | None,
+        by_log_lambda: Array | None,
+    ) -> Array:
+        """Return how an estimate moves with theta and ln(lambda), and with the weights by them.
+
+        `phi`, shape (g, m), is centered; `of_theta` (..., k) and `of_log_lambda` (...,) are the
+        moves of theta and ln(lambda).
+        """
+        found, used = self.found, self.found.weights > 0
+        weighted = found.weights[:, None] * phi / found.lambda_
+        gradients = np.where(used[:, None], self.problem.gradients(found.theta), 0.0)
+        to_theta = -gradients.T @ weighted
+        to_log_lambda = np.where(used, found.losses, 0.0) @ weighted
         if by_theta is not None:
-            moved += of_theta @ by_theta
+            to_theta = to_theta + by_theta
         if by_log_lambda is not None:
-            moved += np.outer(of_log_lambda, by_log_lambda)
-        return moved
+            to_log_lambda = to_log_lambda + by_log_lambda
+        return of_theta @ to_theta + np.outer(of_log_lambda, to_log_lambda)
+
+    def row_influence(self, by_row: Array) -> Array:
+        r"""Return the influence functions of the rows, the weights of their groups estimated.
+
+        A row is a part of its group in three ways: of the mass of the group, of the rows over
+        which the estimate is made, and of the mean loss, which decides the weight of all its rows.
+        With :math:`\omega` the relative weight of a group, :math:`\ell` its mean loss and
+        :math:`\phi` the mean of `by_row`, a row adds to the influence of its group
+        :math:`\omega (\phi_i - \phi)`, and what follows from a mean loss that is higher by
+        :math:`\omega (\ell_i - \ell)`.
+
+        Parameters
+        ----------
+        by_row : ndarray, shape (n, m)
+            Influence functions of the rows, their weights taken as known.
+
+        Returns
+        -------
+        ndarray, shape (n, m)
+        """
+        found, told, codes = self.found, self.untilted, self.problem.groups.codes
+        phi = self.problem.groups.means(by_row)
+        omega = relative_weights(found.weights, self.base)
+        moved = omega[codes, None] * (by_row - phi[codes])
+        moved += self.group_influence(by_row, told.by_theta, told.by_log_lambda)[codes]
+        if not 0 < found.lambda_ < np.inf:
+            return moved
+        of_theta, of_log_lambda, raised = self._loss_moves(omega)
+        phi = phi - found.weights @ phi
+        moved -= raised[:, None] * phi[codes] / found.lambda_
+        return moved + self._by_search(
+            phi, of_theta, of_log_lambda, told.by_theta, told.by_log_lambda
+        )
+
+    def _loss_moves(self, omega: Array) -> tuple[Array, Array, Array]:
+        """Return how theta (n, k) and ln(lambda) (n,) move with the mean losses that rows raise.
+
+        The third answer is by how much they raise them, in relative weights, shape (n,).
+        """
+        found, grouped = self.found, self.problem
+        groups, rows, codes = grouped.groups, grouped.problem, grouped.groups.codes
+        here = found.theta, found.losses, found.weights, np.array(found.lambda_)
+        _, (hessian,), (drift,) = grouped.concentrated(*(each[None] for each in here))
+        off = found.losses - found.weights @ found.losses
+        spread = float(found.weights @ off**2)
+        far = off / spread if spread > 0 else np.zeros_like(off)
+        gradients = rows.gradients(found.theta)
+        means = groups.means(gradients)
+        raised = omega[codes] * (rows.losses(found.theta) - found.losses[codes])
+        pull = means - np.outer(far, spread * drift)
+        scores = omega[codes, None] * (gradients - means[codes])
+        scores -= (raised / found.lambda_)[:, None] * pull[codes]
+        of_theta = -scores @ np.linalg.pinv(hessian, hermitian=True)
+        return of_theta, of_theta @ drift + raised * far[codes], raised
 
     @cached_property
     def _search_influence(self) -> tuple[Array, Array]:
@@ -246,7 +311,7 @@ def explained_groups(problem: GroupedProblem, first: Estimate) -> Estimate:
     """
     assert isinstance(first, TiltedGroups)
     effect = design_effect(problem, first.found)
-    for _ in range(ROUNDS):
+    for _ in range(5):  # mostly one or two
         second = _explained(problem, first, effect)
         if second.explained is None:
             break

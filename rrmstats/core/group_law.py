@@ -6,16 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rrmstats.core.consistency import untilted_variance
 from rrmstats.core.entropy import Array
-
-# Fixed-point steps of the two parameters, and the change at which they end.
-MAXITER, TOL = 200, 1e-10
-# The mean loss of good groups is at most this many times the weighted one.
-MOST_INFLATION = 5.0
-# Largest variance of a row's loss over its squared mean: where groups that are wrong keep weight,
-# the moments fit no gamma distribution, the variance would grow without end, and no group is
-# told from the others.
-MOST_SPREAD = 1e6
+from rrmstats.core.tolerances import MAX_STEPS, ROUNDING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,15 +69,15 @@ class GroupLaw:
         beta = 0.0 if lambda_ == np.inf else mean / lambda_
         above = above / mean
         level, spread = 1.0, 0.0  # the mean before the tilt, and size / shape
-        for _ in range(MAXITER):
+        for _ in range(MAX_STEPS):
             tilted = level / (1 + level * beta * spread / m)
-            new = float(w @ (m * (above / tilted - 1) ** 2))
-            if new > MOST_SPREAD:
-                return cls(MOST_INFLATION * mean, np.zeros(len(sizes)), floor)
-            change = abs(new - spread)
-            spread = new
-            level = _untilted_level(w, beta * spread / m)
-            if change <= TOL * spread:
+            last, spread = spread, float(w @ (m * (above / tilted - 1) ** 2))
+            if ROUNDING * spread > 1:
+                # Groups that are wrong keep weight: the moments fit no gamma distribution, and no
+                # group is told from the others.
+                return cls(mean, np.zeros(len(sizes)), floor)
+            level = untilted_variance(1.0, w, 0.5 * beta * spread / m)
+            if abs(spread - last) <= ROUNDING * spread:
                 break
         shapes = sizes / spread if spread > 0 else np.full(len(sizes), np.inf)
         return cls(level * mean, shapes, floor)
@@ -101,20 +94,3 @@ class GroupLaw:
             variance = 1 / (9 * self.shapes)
             scores = (root - 1 + variance) / np.sqrt(variance)
         return np.where(np.isnan(scores), 0.0, scores)
-
-
-def _untilted_level(weights: Array, rates: Array) -> float:
-    """Return the mean whose gamma distributions, tilted, have the weighted mean one.
-
-    Tilted, a mean x becomes x / (1 + x rate); bisection, because the mean is bounded.
-    """
-    if weights @ (MOST_INFLATION / (1 + MOST_INFLATION * rates)) <= 1:
-        return MOST_INFLATION
-    low, high = 1.0, MOST_INFLATION
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if weights @ (middle / (1 + middle * rates)) < 1:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)

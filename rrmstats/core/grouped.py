@@ -14,13 +14,7 @@ from rrmstats.core.group_estimate import consistent_groups, explained_groups
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.starts import affordable_starts
-
-# Entries of the arrays of rows that a batch works on.
-BATCH_SIZE = 4_000_000
-# Entries up to which all random subsets are fitted at once, as weights of all rows.
-AT_ONCE = 40_000
-# Draws that must all determine a fit, for subsets of so many groups to be the starts.
-DRAWS = 8
+from rrmstats.core.tolerances import BLOCK_ENTRIES, SUM_ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +120,7 @@ class GroupedProblem(EstimableProblem):
         return np.vstack(parts).reshape(*theta.shape[:-1], self.n_obs)
 
     def _batches(self, values: Array) -> list[Array]:
-        size = max(1, BATCH_SIZE // self.problem.n_obs)
+        size = max(1, BLOCK_ENTRIES // self.problem.n_obs)
         return [values[i : i + size] for i in range(0, len(values), size)]
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
@@ -188,7 +182,7 @@ class GroupedProblem(EstimableProblem):
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return the fits to all rows of subsets of groups, shape (m, k)."""
-        if len(subsets) * self.problem.n_obs > AT_ONCE:
+        if len(subsets) * self.problem.n_obs > BLOCK_ENTRIES:
             return np.array([self._fit_to(drawn) for drawn in subsets])
         weights = np.zeros((len(subsets), self.n_obs))
         sizes = self.groups.sizes[subsets]
@@ -227,7 +221,7 @@ class GroupedProblem(EstimableProblem):
         rng = np.random.default_rng(0)
         used = np.flatnonzero(self.groups.sizes)
         most = min(self.problem.subset_size, len(used))
-        orders = [rng.permutation(used) for _ in range(DRAWS)]
+        orders = [rng.permutation(used) for _ in range(8)]  # all of which must determine a fit
         for size in range(1, most):
             if all(self.determines(order[:size]) for order in orders):
                 return size
@@ -245,7 +239,7 @@ class GroupedProblem(EstimableProblem):
     def check_left(self, eps_bar: float, wnobs: float, used: int) -> None:
         """Raise where a bound leaves fewer groups than determine a fit, or fewer than two."""
         left, needed = (1 - eps_bar) * used, self.least_units
-        if left < needed * (1 - 1e-12):
+        if left < needed * (1 - SUM_ROUNDING):
             raise ValueError(
                 f"eps_bar={eps_bar:g} leaves (1 - eps_bar) * groups = {left:.4g} of {used} "
                 f"groups, but {needed} are needed; lower eps_bar or use smaller groups"

@@ -9,15 +9,7 @@ import numpy as np
 
 from rrmstats.core.design import solve_gram
 from rrmstats.core.entropy import Array
-
-# Predicted decrease, relative to the value, at which the method stops.
-DECREASE_TOL = 1e-20
-# What rounding may add to a value, relative to it: near the end steps change it by less.
-VALUE_NOISE = 1e-14
-HALVINGS = 10
-# Size of a step to a root, relative to the last, from which steps that turn back are halved; the
-# shortest part of a step, and the factor by which parts grow again.
-STALLED, SHORTEST, LENGTHENED = 0.9, 0.05, 1.5
+from rrmstats.core.tolerances import HALVINGS, TINY
 
 #: Where a search for a root is.
 Place = TypeVar("Place")
@@ -55,13 +47,14 @@ def damped_newton(
         step = -solve_gram(hessian, gradient)[0]
         step[~np.isfinite(step).all(axis=-1)] = 0.0
         decrease = -np.einsum("bk,bk->b", gradient, step)
-        if (decrease <= DECREASE_TOL * np.maximum(np.abs(here), 1e-300)).all():
+        # The square of what rounding leaves of the value: the last step is taken in full.
+        if (decrease <= 1e-20 * np.maximum(np.abs(here), TINY)).all():
             break
         fraction = 1.0
         for _ in range(HALVINGS):
             trial = retract(theta, fraction * step)
             new = value(trial)
-            lower = new <= here + VALUE_NOISE * np.abs(here)
+            lower = new <= here + 1e-14 * np.abs(here)  # near the end rounding may raise it
             theta = np.where(lower[:, None], trial, theta)
             here = np.where(lower, new, here)
             step[lower] = 0.0
@@ -101,8 +94,8 @@ def damped_root(
     for _ in range(steps):
         found, new = step(place)
         turned = last is not None and float(found @ last) < 0
-        overshot = turned and new > STALLED * size
-        length = max(0.5 * length, SHORTEST) if overshot else min(1.0, LENGTHENED * length)
+        overshot = turned and new > 0.9 * size
+        length = max(0.5 * length, 0.05) if overshot else min(1.0, 1.5 * length)
         size, last = new, found
         if not size > tol:
             break

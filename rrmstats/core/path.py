@@ -34,16 +34,8 @@ from rrmstats.core.search import (
 from rrmstats.core.setting import Setting
 from rrmstats.core.starts import SAME_RISK, Starts, distinct
 
-# Values from one global search to the next; between them minima are only followed. With few rows
-# there is a search at each: another minimum can be the lowest at a single value.
-FEW_ROWS, SEARCH_EVERY = 1000, 24
-# Rows on which minima of larger data are followed, and at least 20 per parameter.
-FOLLOW_ROWS = 4000
 # Local minima that are followed from each value to the next.
 MOST_BRANCHES = 4
-# Values next to a change of the lowest minimum, as a part of the rows shows it, at which all rows
-# are asked which of the two it is.
-UNSURE = 2
 
 
 class SolutionPath(NamedTuple):
@@ -109,8 +101,7 @@ def solution_path(
     rng = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
     budgets, part, rows = [each.budget(problem.n_obs) for each in robust], problem, None
     if problem.n_obs > COMPARE_ROWS:
-        size = max(FOLLOW_ROWS, 20 * problem.n_params)
-        rows = drawn_rows(problem, budgets[0], rng, min(size, COMPARE_ROWS))
+        rows = drawn_rows(problem, budgets[0], rng, max(4000, 20 * problem.n_params))
         part = problem.take(rows)
     branches = Branches(
         part, [budget if rows is None else budget.take(rows) for budget in budgets], setting
@@ -157,7 +148,8 @@ class Branches:
         the first of these bounds on: there is another search.
         """
         last = len(self.budgets) - 1
-        every = 1 if self.problem.n_obs <= FEW_ROWS else SEARCH_EVERY
+        # With few rows another minimum can be the lowest at a single bound.
+        every = 1 if self.problem.n_obs <= 1000 else 24
         for i in shown(sorted({*range(last, -1, -every), 0})):
             self._search(i)
         self._carry(0, 1)
@@ -259,7 +251,7 @@ def _solutions(
         rivals = ends[ends.risk - ends.risk[0] <= COMPARE_MARGIN * ends.excess[0]]
         theta, lambda_ = rivals.theta, rivals.lambda_
         if i > 0:
-            near = any(switched[max(i - UNSURE, 0) : i + UNSURE + 1])
+            near = any(switched[max(i - 2, 0) : i + 3])  # where a part of the rows may be off
             theta = np.vstack([found[-1].theta, theta[: near * len(theta)]])
             lambda_ = np.r_[found[-1].lambda_, lambda_[: near * len(lambda_)]]
         found.append(_solution(problem, setting, theta, lambda_))

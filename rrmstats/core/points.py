@@ -8,9 +8,7 @@ import numpy as np
 
 from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, tilt
 from rrmstats.core.problem import Problem
-
-# Standard errors by which the share of bad rows may be larger in a part of the data.
-SAMPLING_ERRORS = 3.0
+from rrmstats.core.tolerances import SUM_ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +36,12 @@ class Budget:
     def take(self, rows: np.ndarray) -> Budget:
         """Return the budget of some rows, drawn at random.
 
-        It is larger by what chance may add to the share of bad ones; otherwise a
-        good fit could look worse on these rows than a bad one.
+        It is larger by what chance may add to the share of bad ones, three standard errors;
+        otherwise a good fit could look worse on these rows than a bad one.
         """
         n = self.wnobs if self.base is None else len(self.base)
         variance = self.eps_bar * (1 - self.eps_bar) * (1 / len(rows) - 1 / n)
-        most = self.eps_bar + SAMPLING_ERRORS * float(np.sqrt(max(variance, 0.0)))
+        most = self.eps_bar + 3 * float(np.sqrt(max(variance, 0.0)))
         eps_bar = min(most, 0.5 * (1 + self.eps_bar))
         if self.base is None:
             return Budget(eps_bar, None, len(rows))
@@ -115,6 +113,6 @@ def has_weights(losses: Array, budget: Budget) -> np.ndarray:
     for i in np.flatnonzero(~sound):
         finite = np.isfinite(losses[i])
         base = budget.of(np.array([i])).uniform(len(finite)).reshape(-1)
-        room = base[finite].sum() >= (1 - budget.eps_bar) * (1 - 1e-12)
+        room = base[finite].sum() >= (1 - budget.eps_bar) * (1 - SUM_ROUNDING)
         sound[i] = room and not np.isnan(losses[i]).any() and losses[i].min() > -np.inf
     return sound

@@ -19,14 +19,11 @@ from rrmstats.core.descent import Step, newton_steps
 from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget
 from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.tolerances import TINY
 
 # Size of the last step, in the metric of the risk, and gap of the divergence, relative to the
-# budget; and most steps.
-LAST_STEP, LAST_GAP, MOST_STEPS = 1e-10, 1e-10, 30
-# Least size of a curvature, relative to the largest.
-LEAST_CURVATURE = 1e-6
-# Largest change of ln(lambda) in a step.
-FARTHEST_STEP = 1.0
+# budget.
+LAST_STEP = 1e-10
 
 
 class Sums(NamedTuple):
@@ -61,10 +58,10 @@ class Sums(NamedTuple):
         (step,), (convex,) = newton_steps(residual[None], hessian[None])
         if not convex:  # directions without curvature, as of tied variances, hardly move
             values, axes = np.linalg.eigh(hessian)
-            size = np.maximum(np.abs(values), LEAST_CURVATURE * np.abs(values).max())
+            size = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
             step = -axes @ ((axes.T @ residual) / size)
         change = gap * lambda_**2 / variance + float(drift @ step) if tempered else 0.0
-        size = np.sqrt(abs(float(residual @ step)) / max(mean, np.finfo(float).tiny))
+        size = np.sqrt(abs(float(residual @ step)) / max(mean, TINY))
         return NewtonStep(step, change, float(size), gap, divergence, mean)
 
 
@@ -111,18 +108,18 @@ def polished(problem: SmoothProblem, budget: Budget, found: Any, hessian: Array 
     target, converged = -float(np.log1p(-budget.eps_bar)), False
     # Of an exact fit, and where the sample is all rows, there is nothing to polish.
     known = lambda_ == 0 or len(found.losses) == problem.n_obs
-    for _ in range(MOST_STEPS):
+    for _ in range(30):
         kernel = partial(_sums, problem.with_rows, theta, lambda_, origin, hessian is None)
         sums = Sums(*row_sums(kernel, base, *problem.row_arrays))
         if known:
             converged = found.converged
             break
         step = sums.step(lambda_, target, hessian)
-        if step.size <= LAST_STEP and abs(step.gap) <= LAST_GAP * max(target, LAST_GAP):
+        if step.size <= LAST_STEP and abs(step.gap) <= LAST_STEP * max(target, LAST_STEP):
             converged = found.converged
             break
         theta = problem.retract(theta, step.theta)
-        lambda_ *= float(np.exp(np.clip(step.log_lambda, -FARTHEST_STEP, FARTHEST_STEP)))
+        lambda_ *= float(np.exp(np.clip(step.log_lambda, -1.0, 1.0)))
     if known:
         divergence, risk = found.divergence, found.risk
     else:

@@ -9,6 +9,7 @@ import numpy as np
 from rrmstats.core.block_array import in_blocks, taken
 from rrmstats.core.blocks import Blocks
 from rrmstats.core.entropy import Array
+from rrmstats.core.tolerances import SUM_ROUNDING
 
 # Share of its rows that a kind, such as the labels of a class, keeps at least under the weights.
 KEPT_FRACTION = 0.1
@@ -132,7 +133,7 @@ class Problem:
         The rows stand for `wnobs` observations, and `used` of them count.
         """
         left = (1 - eps_bar) * wnobs
-        if left < self.n_params * (1 - 1e-12):
+        if left < self.n_params * (1 - SUM_ROUNDING):
             if eps_bar == 0:
                 raise ValueError(
                     f"there are {left:.4g} observations for {self.n_params} parameters; drop "

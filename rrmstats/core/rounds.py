@@ -18,14 +18,12 @@ import numpy as np
 
 from rrmstats.core.blocks import Blocks, Leaves, Reduction, added, chunks, evaluated, sample_places
 from rrmstats.core.entropy import Array
+from rrmstats.core.tolerances import TINY
 
 T = TypeVar("T")
 
-# Relative change of the parameters to expect of a further round that is not worth a pass, what
-# that of standard errors counts for beside it, and most rounds.
-SETTLED, OF_ERRORS, MOST_ROUNDS = 6e-9, 0.1, 12
-# Sums of one place, as a loop has them, that are one where they differ by less, and most others.
-NEAR, MOST_ASKED = 0.01, 3
+# Relative change of the parameters to expect of a further round that is not worth a pass.
+SETTLED = 6e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +70,7 @@ class Asked(NamedTuple):
     def distance(self, other: Asked) -> float:
         """Return how far apart the sums over the sample are, relative to them."""
         one, two = _flat(self.of_sample), _flat(other.of_sample)
-        return float(np.linalg.norm(one - two)) / max(float(np.linalg.norm(one)), 1e-300)
+        return float(np.linalg.norm(one - two)) / max(float(np.linalg.norm(one)), TINY)
 
 
 class Rounds:
@@ -99,8 +97,9 @@ class Rounds:
         assert total is not None
         now = Asked(task, _each(lambda value: self.factor * value, total[0]))
         place = _place_in_code(), len(_flat(now.of_sample))
-        others = [one for one in self._asked.get(place, []) if now.distance(one) > NEAR]
-        self._asked[place] = [*others[-MOST_ASKED:], now]
+        # A loop asks for a sum many times: those within 1 % are one, and the last few are kept.
+        others = [one for one in self._asked.get(place, []) if now.distance(one) > 0.01]
+        self._asked[place] = [*others[-3:], now]
         if place not in self._read:
             return _each(np.copy, now.of_sample)  # the caller may write on it
         nearest = min(self._read[place], key=now.distance)
@@ -143,15 +142,14 @@ def in_rounds(
     blocks.rounds = rounds = Rounds(blocks)
     last, change = None, np.nan
     try:
-        for _ in range(MOST_ROUNDS):
+        for _ in range(12):
             found = run()
             if rounds.factor == 1:
                 return found
             now, before = numbers(found), change
             if last is not None:
                 params, errors = map(_relative_change, last, now)
-                change = max(params, OF_ERRORS * errors)
-
+                change = max(params, 0.1 * errors)  # a digit less of the errors will do
                 if change * np.fmin(change / before, 1.0) <= SETTLED:
                     break
             last = now
@@ -166,7 +164,7 @@ def in_rounds(
 
 def _relative_change(before: Array, after: Array) -> float:
     """Return the largest change of numbers relative to the largest of them."""
-    size = np.abs(after).max(initial=np.finfo(float).tiny)
+    size = np.abs(after).max(initial=TINY)
     return float(np.abs(after - before).max(initial=0.0) / size)
 
 

@@ -52,15 +52,6 @@ def scaled_spread(losses: Array, weights: Array, lambda_: float) -> Array:
     return finite - weights @ finite
 
 
-def temperature_scores(losses: Array, weights: Array, lambda_: float, relative: Array) -> Array:
-    """Return how ln(beta) moves with the mass of each observation at fixed theta, shape (n,).
-
-    The derivative of the constraint on the divergence.
-    """
-    spread = scaled_spread(losses, weights, lambda_)
-    return (relative * spread + relative - 1.0) / (weights @ spread**2)
-
-
 def scores(
     problem: SmoothProblem,
     theta: Array,
@@ -72,22 +63,18 @@ def scores(
     r"""Return the scores of theta (n, k) and of ln(beta) (n,), at a minimum of the risk.
 
     With :math:`\omega_i` the relative weight, :math:`c = \mathrm{Cov}(\ell,
-    \nabla\ell)` and :math:`b_i` the score of ln(beta), the score of theta is
+    \nabla\ell)` and :math:`b_i` the score of ln(beta), the derivative of the constraint on the
+    divergence at fixed theta, the score of theta is
     :math:`\omega_i \nabla\ell_i - (c / \lambda) b_i`.
     """
     relative = relative_weights(weights, base)
-    found = problem.gradients(theta)
-    out = weights == 0
-    if out.any():
-        found[out] = 0.0
+    gradients = np.where(weights[:, None] > 0, problem.gradients(theta), 0.0)
+    found = relative[:, None] * gradients
     if not 0 < lambda_ < np.inf:
-        found *= relative[:, None]
         return found, np.zeros(len(losses))
-    log_beta = temperature_scores(losses, weights, lambda_, relative)
-    cross = (weights * scaled_spread(losses, weights, lambda_)) @ found
-    found *= relative[:, None]
-    found -= np.outer(log_beta, cross)
-    return found, log_beta
+    spread = scaled_spread(losses, weights, lambda_)
+    log_beta = (relative * spread + relative - 1.0) / (weights @ spread**2)
+    return found - np.outer(log_beta, (weights * spread) @ gradients), log_beta
 
 
 def minimum_influence(

@@ -14,8 +14,8 @@ from rrmstats.core.points import Budget
 #: Refit under given weights (n,), from parameters (k,) near its minimum.
 ThetaStep = Callable[[Array, Array], Array]
 
-TOL = 1e-10
-MAXITER = 1000
+#: Defaults of `tol` and `maxiter`.
+TOL, MAXITER = 1e-10, 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,9 +21,9 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.search import SAME_END, Solution, global_minimum
 from rrmstats.core.setting import Setting
 
-# Smaller bounds, relative to the largest, at which minima are sought too.
+#: Smaller bounds, relative to the largest, at which minima are sought too. Derived: 2^-1, 2^-2.
 FRACTIONS = (0.5, 0.25)
-# Distance of the bounds of a path.
+#: Distance of the bounds of a path. Derived: 25 bounds up to one half.
 GRID = 0.02
 # Rows beyond which bounds are compared on a sample of them.
 MOST_ROWS = 20_000

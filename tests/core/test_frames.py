@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from rrmstats.core.frames import (
-    BLOCK,
     clipped_spread,
     column_frame,
     independent_rows,
@@ -54,9 +53,9 @@ def test_rows_in_general_position_are_taken_as_they_come():
 
 
 def test_the_one_row_that_is_needed_is_found_in_any_block():
-    rows = np.column_stack([np.ones(5 * BLOCK), np.zeros(5 * BLOCK)])
-    rows[4 * BLOCK + 3, 1] = 1.0
-    assert independent_rows(rows).tolist() == [0, 4 * BLOCK + 3]
+    rows = np.column_stack([np.ones(5 * 256), np.zeros(5 * 256)])
+    rows[4 * 256 + 3, 1] = 1.0
+    assert independent_rows(rows).tolist() == [0, 4 * 256 + 3]
 
 
 def test_a_dependent_column_adds_no_row():

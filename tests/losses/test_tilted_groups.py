@@ -67,5 +67,5 @@ def test_starts_of_large_samples_are_those_of_small_ones(monkeypatch):
     grouped = GroupedProblem(problem, Groups(np.arange(80) // 8, 10, rng.uniform(1, 2, 80)))
     subsets = np.array([[0, 3], [7, 2], [9, 1]])
     whole = grouped.subset_fits(subsets)
-    monkeypatch.setattr("rrmstats.core.grouped.AT_ONCE", 0)
+    monkeypatch.setattr("rrmstats.core.grouped.BLOCK_ENTRIES", 0)
     np.testing.assert_allclose(grouped.subset_fits(subsets), whole, rtol=1e-8)
