@@ -396,7 +396,8 @@ def moves(fit: Fit) -> Moves:
     now, rows, k = stacked(fit), fit.rows, len(fit.theta)
     root, inverse = inverse_root(now.information), now.inverse
     kernel = partial(_row_moves, fit.mixture, root.T @ root)
-    found, share = rows.map(kernel, fit.params, (len(inverse) + 1,)), now.share / rows.total
+    found = rows.map(kernel, fit.params, (len(inverse) + 1,))
+    share = min(now.share / rows.total, fit.mixture.eps_bar)  # rounding may leave more
     by_theta = np.column_stack([inverse[:k], np.zeros(k)])
     eps = found @ np.append(now.share_slopes @ inverse, 1.0) - share
     if fit.mixture.full:  # the share is its bound, whatever the rows are
