@@ -20,7 +20,7 @@ import numpy as np
 import statsmodels.api as sm
 
 from replication.samples import one_sided_outliers, random_flips, shifted_cluster
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
 
 Data = tuple[np.ndarray, ...]
 Fit = Callable[..., Any]
@@ -43,6 +43,45 @@ def points(n: int, d: int) -> Data:
     spread = np.r_[10.0, 5.0, np.ones(d)][:d]
     shift = 50 * rng.standard_normal(d)
     return (shifted_cluster(rng, n, np.diag(spread**2), share=0.1, shift=shift),)
+
+
+def counts(n: int, k: int) -> Data:
+    """Return Poisson counts, a tenth of them far too large."""
+    rng = np.random.default_rng(0)
+    exog = sm.add_constant(rng.standard_normal((n, k - 1)))
+    endog = rng.poisson(np.exp(exog @ np.r_[1.0, np.full(k - 1, 0.2)])).astype(float)
+    bad = rng.random(n) < 0.1
+    endog[bad] = 5 * endog[bad] + 30
+    return endog, exog
+
+
+def wide_regression(share: float, rng: np.random.Generator) -> tuple[Data, np.ndarray, Data]:
+    """Return data with the shape and the bad responses of TERM's, which are bad, and test data.
+
+    3,268 rows of 409 columns, whose singular values fall as j^-0.75; bad responses are N(5, 5^2)
+    (Li, Beirami, Sanjabi and Smith, 2021).
+    """
+    n, k, n_test = 3268, 409, 800
+    turn = np.linalg.qr(rng.standard_normal((k - 1, k - 1)))[0]
+    exog = rng.standard_normal((n + n_test, k - 1)) * np.arange(1, k) ** -0.75 @ turn
+    exog = sm.add_constant(exog / exog.std(axis=0))
+    mean = exog @ np.r_[1.0, rng.standard_normal(k - 1) / np.sqrt(k)]
+    endog = mean / mean.std() + 0.7 * rng.standard_normal(n + n_test)
+    bad = rng.random(n) < share
+    dirty = np.where(bad, rng.normal(5.0, 5.0, n), endog[:n])
+    return (dirty, exog[:n]), bad, (endog[n:], exog[n:])
+
+
+def py_lmrob(endog: np.ndarray, exog: np.ndarray) -> Any:
+    from pylmrob import LmRob
+
+    return LmRob().fit(exog[:, 1:], endog)  # it adds the constant, and has standard errors
+
+
+def robustat(endog: np.ndarray, exog: np.ndarray) -> Any:
+    from robustat_py import MMEstimator
+
+    return MMEstimator(seed=1).fit(exog, endog)
 
 
 def det_smm(endog: np.ndarray, exog: np.ndarray) -> Any:
@@ -75,23 +114,32 @@ def two_steps(endog: np.ndarray, exog: np.ndarray) -> np.ndarray:
 
 PYTHON: dict[str, Fit] = {
     "RRMOLS": lambda endog, exog: RRMOLS(endog, exog, 0.2).fit(steps=1),
-    "RRMOLS, 95 %, bse": two_steps,
+    "RRMOLS, two steps": two_steps,
+    "RRMOLS, auto": lambda endog, exog: RRMOLS(endog, exog).fit().bse,
     "OLS": lambda endog, exog: sm.OLS(endog, exog).fit().bse,
-    "RLM": lambda endog, exog: sm.RLM(endog, exog).fit(),
+    "RLM": lambda endog, exog: sm.RLM(endog, exog).fit().bse,
+    "pylmrob": py_lmrob,
+    "robustat-py": robustat,
     "RLMDetSMM": det_smm,
     "HuberRegressor": huber,
     "RRMLogit": lambda endog, exog: RRMLogit(endog, exog, 0.1).fit(steps=1),
-    "Logit": lambda endog, exog: sm.Logit(endog, exog).fit(disp=0),
+    "RRMLogit, two steps": lambda endog, exog: RRMLogit(endog, exog, 0.1).fit().bse,
+    "Logit": lambda endog, exog: sm.Logit(endog, exog).fit(disp=0).bse,
+    "RRMPoisson, two steps": lambda endog, exog: RRMPoisson(endog, exog, 0.2).fit().bse,
+    "Poisson": lambda endog, exog: sm.Poisson(endog, exog).fit(disp=0).bse,
     "RRMCov": lambda data: RRMCov(data, 0.2).fit(steps=1),
     "MinCovDet": min_cov_det,
     "CovDetMCD": cov_det_mcd,
     "RRMPCA": lambda data: RRMPCA(data, 2, 0.2).fit(steps=1),
+    "RRMPCA, two steps": lambda data: RRMPCA(data, 2, 0.2).fit(),
     "eigh(cov)": lambda data: np.linalg.eigh(np.cov(data.T)),
 }
 R = ("lmrob", "ltsReg", "glmrob", "covMcd", "CovMMest", "PcaHubert")
 # Modules without which a method is left out.
 NEEDS = {
     "HuberRegressor": "sklearn",
+    "pylmrob": "pylmrob",
+    "robustat-py": "robustat_py",
     "MinCovDet": "sklearn",
     "RLMDetSMM": "statsmodels.robust.resistant_linear_model",
     "CovDetMCD": "statsmodels.robust.resistant_linear_model",
@@ -101,8 +149,8 @@ FAMILIES: dict[str, tuple[Callable[[int, int], Data], tuple[str, ...]]] = {
     "regression": (
         regression,
         (
-            *("RRMOLS", "RRMOLS, 95 %, bse", "OLS", "RLM", "RLMDetSMM", "HuberRegressor"),
-            *("lmrob", "ltsReg"),
+            *("RRMOLS", "RRMOLS, two steps", "OLS", "RLM", "RLMDetSMM", "HuberRegressor"),
+            *("pylmrob", "robustat-py", "lmrob", "ltsReg"),
         ),
     ),
     "classification": (labels, ("RRMLogit", "Logit", "glmrob")),

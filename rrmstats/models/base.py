@@ -434,7 +434,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             As `fit` takes them.
         progress : bool, optional
             Show a progress bar, through tqdm, where the path takes more than two seconds; by
-            default on a terminal where tqdm is installed.
+            default on terminals and in notebooks where tqdm is installed.
         efficiency : float or None, optional
             Deprecated; see `fit`.
 

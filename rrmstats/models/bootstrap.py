@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +14,15 @@ from rrmstats.core.group_estimate import GroupedEstimate
 from rrmstats.core.points import Budget, Points, evaluate
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
-from rrmstats.optional import require
+from rrmstats.optional import require, with_progress
 from rrmstats.results.inference import Replicates, skewness
 
 # Accuracy and number of steps of a refit, which starts near its end.
 REFIT_TOL, REFIT_MAXITER = 1e-6, 100
 # Entries of the arrays that a batch of refits works on.
 BATCH_SIZE = 200_000
+# Samples of a batch whose second steps are taken one after the other.
+BATCH_DRAWS = 20
 
 
 class Bootstrap:
@@ -41,7 +42,8 @@ class Bootstrap:
     n_jobs : int, optional
         Processes to run in, through joblib; -1 for all cores.
     progress : bool, optional
-        Show a progress bar, through tqdm.
+        Show a progress bar, through tqdm, where the bootstrap takes more than two seconds; by
+        default on terminals and in notebooks where tqdm is installed.
 
     Examples
     --------
@@ -61,7 +63,7 @@ class Bootstrap:
         interval: str = "bca",
         rng: int | np.random.Generator | None = None,
         n_jobs: int = 1,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         if not (isinstance(n_boot, int | np.integer) and n_boot >= 2):
             raise ValueError(f"n_boot must be a whole number, 2 or more, got {n_boot!r}")
@@ -87,6 +89,8 @@ class Bootstrap:
         else:
             counts = draw_counts(n, self.n_boot, rng, sizes, strata)
         size = max(1, BATCH_SIZE // n)
+        if estimate.first is not None:
+            size = min(size, BATCH_DRAWS)
         batches = [counts[i : i + size] for i in range(0, self.n_boot, size)]
         return Replicates(
             np.vstack(self._refits(estimate, batches)),
@@ -96,9 +100,7 @@ class Bootstrap:
         )
 
     def _refits(self, estimate: Estimate, batches: list[Array]) -> list[Array]:
-        shown: Iterable[Array] = batches
-        if self.progress:
-            shown = require("tqdm", "parallel").tqdm(batches, desc="bootstrap", unit="batch")
+        shown = with_progress(batches, self.progress, "bootstrap", "batches")
         if self.n_jobs == 1:
             return [refitted_params(estimate, batch) for batch in shown]
         joblib = require("joblib", "parallel")

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,12 @@ from rrmstats.core.path import solution_path
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import GRID, compared_beyond, largest_bound, second_step_of
 from rrmstats.models.bootstrap import Bootstrap
-from rrmstats.optional import require
+from rrmstats.optional import with_progress
 from rrmstats.results.inference import Inference
 from rrmstats.results.path_results import RRMPath
 
 # A bound above zero, whose losses are those at all such bounds.
 LARGEST = 0.5
-# Seconds before a progress bar appears.
-BAR_DELAY = 2.0
 
 
 def check_grid(eps_bar: ArrayLike) -> Array:
@@ -65,7 +62,8 @@ def fit_path(
         parts.insert(0, (model.with_eps_bar(0.0)._search_problem(), grid[:1]))
     found, switched = [], []
     for problem, values in parts:
-        path = solution_path(problem, setting, values, partial(_shown, progress, "searches"))
+        shown = partial(with_progress, progress=progress, name="path", unit="searches")
+        path = solution_path(problem, setting, values, shown)
         found += [(problem, solution) for solution in path.solutions]
         switched += path.switched
     firsts = [
@@ -74,21 +72,12 @@ def fit_path(
     ]
     beyond = compared_beyond(firsts[-1]) if steps == 2 else None
     estimates, inferences = [], []
-    for first in _shown(progress, "fits", firsts):
+    for first in with_progress(firsts, progress, "path", "fits"):
         estimates.append(second_step_of(first, beyond) if steps == 2 else first)
         replicates = None if bootstrap is None else bootstrap.run(estimates[-1])
         inferences.append(replace(inference, replicates=replicates))
     warn_once(model, estimates)
     return RRMPath(model, grid, estimates, inferences, np.array(switched))
-
-
-def _shown(progress: bool | None, unit: str, values: Any) -> Any:
-    """Return values with a progress bar; without being asked for, on a terminal that has tqdm."""
-    if progress is False or (progress is None and find_spec("tqdm") is None):
-        return values
-    tqdm = require("tqdm", "parallel").tqdm
-    quiet = None if progress is None else False  # None: only on a terminal
-    return tqdm(values, desc="path", unit=f" {unit}", delay=BAR_DELAY, disable=quiet)
 
 
 def warn_once(model: Any, estimates: Sequence[Estimate]) -> None:

@@ -28,6 +28,7 @@ def test_the_bootstrap_in_two_processes_and_batches(monkeypatch, capsys):
     model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
     whole = bootstrapped(model)
     monkeypatch.setattr("rrmstats.models.bootstrap.BATCH_SIZE", 15 * 60)
+    monkeypatch.setattr("rrmstats.optional.BAR_DELAY", 0.0)
     in_parts = bootstrapped(model, progress=True)
     assert_allclose(in_parts.bootstrap.replicates, whole.bootstrap.replicates, rtol=1e-6)
     assert "4/4" in capsys.readouterr().err

@@ -113,6 +113,6 @@ def test_warnings_are_given_once_with_the_bounds():
 def test_a_progress_bar_appears_only_where_it_takes_long(monkeypatch, capsys):
     small().path([0.1, 0.2], progress=True, steps=1)
     assert "path" not in capsys.readouterr().err
-    monkeypatch.setattr("rrmstats.models.paths.BAR_DELAY", 0.0)
+    monkeypatch.setattr("rrmstats.optional.BAR_DELAY", 0.0)
     small().path([0.1, 0.2], progress=True, steps=1)
     assert "path: 100%" in capsys.readouterr().err
