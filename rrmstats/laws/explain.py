@@ -31,8 +31,8 @@ from rrmstats.laws.mixture import (
 )
 from rrmstats.laws.rows import (
     LEVERAGE_MAX,
+    PredictorRows,
     Responses,
-    Rows,
     design_gram,
     design_leverage,
     design_rows,
@@ -79,7 +79,7 @@ class Fit:
 
     Attributes
     ----------
-    rows : Rows
+    rows : PredictorRows
     mixture : Mixture
     params : ndarray, shape (k + m,)
         Theta, then the parameters of the mixture.
@@ -89,7 +89,7 @@ class Fit:
         The rows were they good, where they are known at these parameters.
     """
 
-    rows: Rows
+    rows: PredictorRows
     mixture: Mixture
     params: Array
     lower: Array | None = None
@@ -421,7 +421,7 @@ def _row_moves(
 
 
 @dataclass(frozen=True, eq=False)
-class ExplainedRows:
+class ExplainedResponses:
     """The explanation that is reported.
 
     Attributes
@@ -449,13 +449,13 @@ class ExplainedRows:
 
 
 def explained_rows(
-    rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float
-) -> ExplainedRows:
+    rows: PredictorRows, laws: Laws, candidates: Sequence[Array], eps_bar: float
+) -> ExplainedResponses:
     """Return the best explanation of rows, in memory or in blocks.
 
     Parameters
     ----------
-    rows : Rows
+    rows : PredictorRows
     laws : Laws
     candidates : sequence of ndarray, shape (k,)
         Parameters to start from, those of maximum likelihood first.
@@ -480,7 +480,7 @@ def explained_rows(
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)
-    return ExplainedRows(best, now is not None, replace(told, chosen=chosen), good, moved)
+    return ExplainedResponses(best, now is not None, replace(told, chosen=chosen), good, moved)
 
 
 def _best(fits: Sequence[Fit], tol: float) -> tuple[Fit, Stack | None]:
@@ -506,7 +506,7 @@ def _explained(best: Fit, fits: Sequence[Fit], n_plain: int) -> Explained:
     return Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
 
 
-def _without_zeros(rows: Rows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:
+def _without_zeros(rows: PredictorRows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:
     """Return the fit to counts above zero, whatever made zeros of others, where these may lie.
 
     It is that of a distribution without zeros: as many are added to each count as it stands for.
@@ -536,7 +536,7 @@ def _squares(mass: Array, values: Array) -> float:
 
 
 def fits_of(
-    rows: Rows,
+    rows: PredictorRows,
     mixture: Mixture,
     candidates: Sequence[Array],
     lower: Array | None = None,
@@ -568,12 +568,14 @@ def fits_of(
     return sorted(fits, key=lambda fit: -fit.log_likelihood)
 
 
-def all_fits(rows: Rows, laws: Laws, candidates: Sequence[Array], eps_bar: float) -> list[Fit]:
+def all_fits(
+    rows: PredictorRows, laws: Laws, candidates: Sequence[Array], eps_bar: float
+) -> list[Fit]:
     """Return the fits of all explanations, that which Schwarz's criterion prefers first.
 
     Parameters
     ----------
-    rows : Rows
+    rows : PredictorRows
         In memory.
     laws : Laws
     candidates : sequence of ndarray, shape (k,)

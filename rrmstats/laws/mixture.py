@@ -21,7 +21,7 @@ from scipy.special import expit, log_expit, logit
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
 from rrmstats.core.tolerances import TINY
-from rrmstats.laws.rows import Responses, Rows
+from rrmstats.laws.rows import PredictorRows, Responses
 from rrmstats.laws.together import BY_THEMSELVES, Together
 
 # Least share of bad rows; none is another explanation.
@@ -136,7 +136,7 @@ class BadLaw:
         return newton_step(partial(self.scores, seen, rows), own, mass, self.bounds)
 
 
-class Part(NamedTuple):
+class MixturePart(NamedTuple):
     """Parameters of bad rows of one kind, shape (m,) each, or (m, n) where they are those of rows.
 
     Attributes
@@ -165,7 +165,7 @@ class Probabilities(NamedTuple):
     z : ndarray, shape (c, n)
         The same before it is known, given that the row is of no kind before.
     rows : GoodRows
-    at : list of Part
+    at : list of MixturePart
     """
 
     log_density: Array
@@ -173,7 +173,7 @@ class Probabilities(NamedTuple):
     bad: Array
     z: Array
     rows: GoodRows
-    at: list[Part]
+    at: list[MixturePart]
 
     @property
     def bad_share(self) -> Array:
@@ -261,11 +261,11 @@ class Mixture:
         low, high = zip(*self._bounds, strict=True)
         return np.concatenate(low), np.concatenate(high)
 
-    def parted(self, values: Array) -> tuple[Array, list[Part]]:
+    def parted(self, values: Array) -> tuple[Array, list[MixturePart]]:
         """Return parameters (m,) or (m, n): of the good rows, and of each kind of bad ones."""
         ends = np.cumsum([len(low) for low, _ in self._bounds])[:-1]
         good, *rest = np.split(values, ends)
-        return good, [Part(*rest[j : j + 2]) for j in range(0, len(rest), 2)]
+        return good, [MixturePart(*rest[j : j + 2]) for j in range(0, len(rest), 2)]
 
     def _place(self, seen: Responses, rows: GoodRows) -> Array:
         """Return what the odds to be bad may depend on, shape (n,)."""
@@ -273,7 +273,7 @@ class Mixture:
             return seen.far
         return np.log(np.maximum(rows.center, TINY)) - self.middle
 
-    def _odds(self, parts: list[Part], seen: Responses, rows: GoodRows) -> Array:
+    def _odds(self, parts: list[MixturePart], seen: Responses, rows: GoodRows) -> Array:
         """Return the log-odds of rows to be bad of each kind, shape (c, n)."""
         found = np.zeros((len(parts), len(seen.endog)))
         for one, part in zip(found, parts, strict=True):
@@ -407,7 +407,9 @@ class Laws:
     lower: Array | None = None
     divisible: bool = True
 
-    def mixture(self, rows: Rows, eps_bar: float, bad: BadRows, wider: bool = False) -> Mixture:
+    def mixture(
+        self, rows: PredictorRows, eps_bar: float, bad: BadRows, wider: bool = False
+    ) -> Mixture:
         """Return an explanation of rows."""
         good = self.wider if wider and self.wider is not None else self.good
         middle = float(np.log(max(float(np.mean(rows.seen.counts)), TINY)))

@@ -33,7 +33,7 @@ from rrmstats.laws.mixture import (
     Mixture,
     Share,
 )
-from rrmstats.laws.rows import Responses, Rows, design_gram, design_rows
+from rrmstats.laws.rows import PredictorRows, Responses, design_gram, design_rows
 
 # Overdispersion, as a correlation or as what alpha adds to the variance, that counts as none.
 LEAST_DISPERSION = 1e-4
@@ -599,7 +599,7 @@ class OtherLine(BadLaw):
     ----------
     good : GoodLaw
         The distribution of a response, given its predictors.
-    data : Rows
+    data : PredictorRows
         All rows, in groups.
     first : ndarray, shape (k,)
         Parameters of the designs from which a fit starts.
@@ -608,7 +608,7 @@ class OtherLine(BadLaw):
     """
 
     good: GoodLaw
-    data: Rows
+    data: PredictorRows
     first: Array
     least: float = 0.0
 
@@ -664,7 +664,7 @@ class OtherLine(BadLaw):
         return np.concatenate([-free, np.maximum(low, self.least)]), np.concatenate([free, high])
 
 
-def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
+def laws_of_family(family: Family, mean: MeanFunction, rows: PredictorRows) -> Laws:
     """Return what rows of a family may look like."""
     if isinstance(family, Counts) and not family.dispersed:
         good = PlainCounts(family, mean)
@@ -693,7 +693,9 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: Rows) -> Laws:
     )
 
 
-def other_lines(good: GoodLaw, rows: Rows, start: Array | None = None) -> tuple[BadRows, ...]:
+def other_lines(
+    good: GoodLaw, rows: PredictorRows, start: Array | None = None
+) -> tuple[BadRows, ...]:
     """Return groups that follow another regression; none where rows are by themselves.
 
     A fit starts from given parameters of the designs, or from zero.
@@ -708,7 +710,7 @@ def other_lines(good: GoodLaw, rows: Rows, start: Array | None = None) -> tuple[
     return (BadRows(Bad.OTHER_LINE, (OtherLine(good, rows, first, least),)),)
 
 
-def bad_labels(rows: Rows) -> tuple[BadRows, ...]:
+def bad_labels(rows: PredictorRows) -> tuple[BadRows, ...]:
     """Return what bad labels may look like."""
     if rows.groups is None:
         return (BadRows(Bad.WIDE, (EitherLabel(),)),)

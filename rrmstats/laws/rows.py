@@ -48,7 +48,7 @@ class Responses(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PredictorRows:
     """Responses and designs of rows, in memory or in blocks.
 
     Attributes
@@ -88,11 +88,11 @@ class Rows:
     def _arrays(self) -> tuple[Array, ...]:
         return (self.mass, *self.seen, *self.designs, *self.offsets)
 
-    def take(self, places: np.ndarray) -> Rows:
+    def take(self, places: np.ndarray) -> PredictorRows:
         """Return some of the rows, in memory and each by itself, which stand for all."""
         mass, *rest = taken(places, *self._arrays)
         mass = mass * (self.total / mass.sum())
-        return Rows(mass, self.total, *_split(len(self.designs), rest))
+        return PredictorRows(mass, self.total, *_split(len(self.designs), rest))
 
     @property
     def in_blocks(self) -> bool:

@@ -18,7 +18,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.families import Binomial, Link, MeanFunction
 from rrmstats.laws.responses import laws_of_family
-from rrmstats.laws.rows import Responses, Rows
+from rrmstats.laws.rows import PredictorRows, Responses
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
 
@@ -105,7 +105,7 @@ class ClassificationProblem(LogisticProblem):
         zero, family = np.zeros(n), Binomial()
         seen = Responses(self.endog, np.ones(n), zero)
         mass, total = np.array(setting.counts(n)), setting.wnobs(n)
-        rows = Rows(mass, total, seen, (self.plain.exog,), (zero,), setting.groups)
+        rows = PredictorRows(mass, total, seen, (self.plain.exog,), (zero,), setting.groups)
         mean = MeanFunction.between(Link.logit(), *family.mean_bounds(self.endog))
         starts = [self.plain.weighted_fit(setting.spread(n)), first.theta]
         laws = laws_of_family(family, mean, rows)

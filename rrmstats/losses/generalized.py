@@ -30,7 +30,7 @@ from rrmstats.laws.families import (
     count_nodes,
 )
 from rrmstats.laws.responses import laws_of_family
-from rrmstats.laws.rows import Responses, Rows
+from rrmstats.laws.rows import PredictorRows, Responses
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.likelihood_laws import Likelihood, PredictorLikelihood
@@ -230,14 +230,14 @@ class GeneralizedProblem(DevianceProblem):
             moves=first.wnobs * found.moves,
         )
 
-    def law_rows(self, first: Estimate) -> Rows:
+    def law_rows(self, first: Estimate) -> PredictorRows:
         """Return the rows as laws take them."""
         setting = first.setting
         mass = aligned(setting.counts(self.n_obs), self.blocks)
         far = self.far(first.solution.weights)
         seen = Responses(self.endog, self.var_weights, far)
         total, groups = setting.wnobs(self.n_obs), setting.groups
-        return Rows(mass, total, seen, (self.exog,), (self.offset,), groups)
+        return PredictorRows(mass, total, seen, (self.exog,), (self.offset,), groups)
 
     def far(self, weights: Array) -> Array:
         """Tell which rows are far in X from those with weight, as one in 1 / FAR is, (n,).

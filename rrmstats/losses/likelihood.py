@@ -29,7 +29,7 @@ from rrmstats.laws.responses import (
     other_lines,
     unpredicted,
 )
-from rrmstats.laws.rows import Responses, Rows, design_gram
+from rrmstats.laws.rows import PredictorRows, Responses, design_gram
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.likelihood_laws import (
@@ -355,7 +355,7 @@ class LikelihoodEstimate(Estimate):
         return None if self.rows is None else self.rows.tail()
 
 
-def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:
+def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> PredictorRows:
     """Return the rows of a likelihood as laws take them."""
     n, form = likelihood.n_obs, likelihood.closed
     ones = np.ones(n)
@@ -365,17 +365,17 @@ def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> Rows:
     if form is not None:
         offsets = tuple(np.broadcast_to(np.asarray(off, float), (n,)) for off in form.offsets)
     seen = Responses(likelihood.endog, ones, 0.0 * ones)
-    return Rows(mass, setting.wnobs(n), seen, designs, offsets, setting.groups)
+    return PredictorRows(mass, setting.wnobs(n), seen, designs, offsets, setting.groups)
 
 
-def laws_of_likelihood(likelihood: Likelihood, rows: Rows, unit: Array) -> Laws:
+def laws_of_likelihood(likelihood: Likelihood, rows: PredictorRows, unit: Array) -> Laws:
     """Return what the rows of a likelihood may look like.
 
     Parameters
     ----------
     likelihood : Likelihood
         With a law.
-    rows : Rows
+    rows : PredictorRows
     unit : ndarray, shape (k,)
         Units of the parameters, for differences.
     """

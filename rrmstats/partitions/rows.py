@@ -222,7 +222,7 @@ class PartitionedRows:
             cuts = np.cumsum(self.blocks.lengths)[:-1]
             parts = [delayed(_as_frame)(*piece, columns) for piece in self._pieces(values, cuts)]
         else:
-            step = delayed(RowValues(values.node, columns, self.has_labels), pure=False)
+            step = delayed(BlockValues(values.node, columns, self.has_labels), pure=False)
             parts = [step(part) for part in self.blocks.parts]
         if self.divisions is None:
             array = require("dask.array", "dask")
@@ -240,7 +240,7 @@ class PartitionedRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowValues:
+class BlockValues:
     """A task that gives the values of an expression for all rows of a block, with labels."""
 
     node: Any

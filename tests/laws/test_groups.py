@@ -15,8 +15,7 @@ from rrmstats.laws.gaussian import KINDS, Kind, Rows, em_step, seen, started
 from rrmstats.laws.gaussian_choice import converged
 from rrmstats.laws.gaussian_equations import Equations, polished
 from rrmstats.laws.responses import OftenFlipped, WideCounts, laws_of_family
-from rrmstats.laws.rows import Responses
-from rrmstats.laws.rows import Rows as PredictorRows
+from rrmstats.laws.rows import PredictorRows, Responses
 from rrmstats.laws.together import Together
 
 EPS_BAR = 0.3
