@@ -4,6 +4,7 @@ from rrmstats import datasets
 from rrmstats.formula import cov, glm, logit, ols, pca, poisson
 from rrmstats.models import (
     RRMGLM,
+    RRMNLS,
     RRMOLS,
     RRMPCA,
     RRMCov,
@@ -11,7 +12,9 @@ from rrmstats.models import (
     RRMLikelihood,
     RRMLogit,
     RRMPoisson,
+    curve_fit,
     custom,
+    nls,
     robust_weights,
     robustify,
 )
@@ -21,6 +24,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "RRMGLM",
+    "RRMNLS",
     "RRMOLS",
     "RRMPCA",
     "RRMCov",
@@ -31,10 +35,12 @@ __all__ = [
     "UnstableWarning",
     "__version__",
     "cov",
+    "curve_fit",
     "custom",
     "datasets",
     "glm",
     "logit",
+    "nls",
     "ols",
     "pca",
     "poisson",

@@ -529,12 +529,18 @@ class RegressionProblem(SquaresProblem):
             self.exog @ basis,
             [(np.linalg.solve(basis, coef), s) for coef, s in self._candidates(first)],
         )
+        return self.explained_by(first, rows, basis)
+
+    def explained_by(
+        self, first: RegressionEstimate, rows: ExplainedRows, basis: Array
+    ) -> ExplainedRegression:
+        """Return the estimate of an explanation of the rows, with predictors ``exog @ basis``."""
         mixture = rows.fitted.mixture
         theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
         share, error = rows.share()
         found = continued(self, first, theta, rows.probabilities()[1], rows.converged)
         return ExplainedRegression(
-            **self._fields(found, setting, Noise(theta, 1.0, scale, share)),
+            **self._fields(found, first.setting, Noise(theta, 1.0, scale, share)),
             first=first,
             explained=rows.explained,
             eps_hat_se=error,

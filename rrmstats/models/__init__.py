@@ -4,6 +4,7 @@ from rrmstats.models.base import RRMModel
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.components import RRMPCA
 from rrmstats.models.covariance import RRMCov
+from rrmstats.models.curves import RRMNLS, curve_fit, nls
 from rrmstats.models.generalized import RRMGLM, RRMPoisson
 from rrmstats.models.likelihood import RRMLikelihood, robustify
 from rrmstats.models.linear import RRMOLS
@@ -12,6 +13,7 @@ from rrmstats.models.own_loss import RRMCustom, custom, robust_weights
 
 __all__ = [
     "RRMGLM",
+    "RRMNLS",
     "RRMOLS",
     "RRMPCA",
     "Bootstrap",
@@ -21,7 +23,9 @@ __all__ = [
     "RRMLogit",
     "RRMModel",
     "RRMPoisson",
+    "curve_fit",
     "custom",
+    "nls",
     "robust_weights",
     "robustify",
 ]

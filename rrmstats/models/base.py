@@ -375,7 +375,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         setting = replace(setting, eps_bar=model._bound)
 
         def run() -> tuple[Estimate, ResultsT]:
-            problem = model._search_problem() if robust is None else robust.problem
+            problem = model._search_problem()
             rows: ProblemT = row_problem(problem)
             theta_step = None
             if not accelerate and not self.in_partitions:

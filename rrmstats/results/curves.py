@@ -1,0 +1,131 @@
+"""Results of a nonlinear regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from statsmodels.regression._prediction import PredictionResults
+
+from rrmstats.core.entropy import Array
+from rrmstats.results.base import standardized
+from rrmstats.results.labels import labeled
+from rrmstats.results.linear import RRMOLSResults
+from rrmstats.results.wrapper import wrapper_of
+
+
+class RRMNLSResults(RRMOLSResults):
+    """Results of a nonlinear regression; see `RRMResults` for what all models share.
+
+    Standard errors, leverages and influence are those of a linear regression on the derivatives of
+    the curve at its parameters, which `model.exog` holds.
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats
+    >>> x = np.linspace(0, 4, 60)
+    >>> y = 3 * np.exp(-x) + 0.05 * np.random.default_rng(0).standard_normal(60)
+    >>> res = rrmstats.RRMNLS(lambda x, a, b: a * np.exp(-b * x), x, y).fit()
+    >>> res.predict(np.array([0.0])).round(1)
+    array([3.])
+    """
+
+    _title = "Robust Risk Minimization: Nonlinear Regression"
+
+    @property
+    def fittedvalues(self) -> Array:
+        """Predictions of all rows, shape (n,)."""
+        return self.model.predict(self.params)
+
+    @property
+    def resid_pearson(self) -> Array:
+        """Residuals in standard deviations of the noise of their rows, shape (n,)."""
+        return standardized(self._scaled_resid, self.scale)
+
+    sresid = resid_scaled = resid_pearson
+
+    @property
+    def _scaled_resid(self) -> Array:
+        """Residuals in units of `sigma`, shape (n,)."""
+        sigma = self.model.sigma
+        return self.resid if sigma is None else self.resid / sigma
+
+    def _flags(self, level: float) -> np.ndarray:
+        return np.abs(self._scaled_resid) > self._estimate.residual_cutoffs(level)
+
+    @property
+    def rsquared(self) -> float:
+        """Share of the variance of the good responses that the curve explains.
+
+        Of rows by their weights; at eps_bar = 0 one less the ratio of the sums of squares.
+        """
+        weights, endog = np.asarray(self.weights), self.model.endog
+        spread = float(weights @ (endog - weights @ endog) ** 2)
+        left = float(weights @ np.asarray(self.resid) ** 2)
+        return 1 - left / spread if spread > 0 else 0.0
+
+    def predict(self, exog: Any = None, transform: bool = True) -> Any:
+        """Return predictions for other `x`, or for the rows of the fit.
+
+        Parameters
+        ----------
+        exog : array_like, DataFrame or mapping, optional
+            What the function of the model takes; by default that of the fit.
+        transform : bool, optional
+            Of no effect: columns pass through the formula in any case.
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats
+        >>> x = np.linspace(0, 4, 30)
+        >>> res = rrmstats.RRMNLS(lambda x, a: np.exp(-a * x), x, np.exp(-x), eps_bar=0).fit()
+        >>> res.predict(np.array([0.0, 1.0])).round(2)
+        array([1.  , 0.37])
+        """
+        found = self.model.predict(self.params, exog)
+        return labeled(found, self._index_of(exog))
+
+    def _index_of(self, exog: Any) -> pd.Index | None:
+        if exog is None:
+            labels: pd.Index | None = self.model.data.row_labels
+            return labels
+        return exog.index if isinstance(exog, pd.DataFrame | pd.Series) else None
+
+    def get_prediction(self, exog: Any = None, transform: bool = True) -> PredictionResults:
+        """Predict with confidence and prediction intervals, by the delta method.
+
+        Parameters
+        ----------
+        exog : array_like, DataFrame or mapping, optional
+            What the function of the model takes; by default that of the fit.
+        transform : bool, optional
+            Of no effect: columns pass through the formula in any case.
+
+        Returns
+        -------
+        statsmodels PredictionResults
+            Prediction intervals are those of rows that are not bad, whose `sigma` is one.
+
+        Examples
+        --------
+        >>> import numpy as np, rrmstats
+        >>> x = np.linspace(0, 4, 60)
+        >>> y = 3 * np.exp(-x) + 0.05 * np.random.default_rng(0).standard_normal(60)
+        >>> res = rrmstats.RRMNLS(lambda x, a, b: a * np.exp(-b * x), x, y).fit()
+        >>> res.get_prediction(np.array([1.0])).summary_frame().round(1)["mean"].tolist()
+        [1.1]
+        """
+        slopes = self.model.slopes(np.asarray(self.params), exog)
+        variance = np.einsum("ni,ij,nj->n", slopes, self.cov_params_default, slopes)
+        return PredictionResults(
+            np.asarray(self.predict(exog)),
+            variance,
+            self.scale,
+            df=self.df_resid_inference,
+            dist="t" if self.use_t else "norm",
+            row_labels=self._index_of(exog),
+        )
+
+
+RRMNLSResultsWrapper = wrapper_of(RRMNLSResults)
