@@ -155,6 +155,29 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
             None if self.jac is None else slopes,
         )
 
+    @property
+    def axis(self) -> tuple[str, Array] | None:
+        """Name and values (n,) of the variable of the curve; None where there are several."""
+        if isinstance(self.x, pd.DataFrame):
+            if self.x.shape[1] != 1:
+                return None
+            return str(self.x.columns[0]), np.asarray(self.x.iloc[:, 0], dtype=float)
+        values = np.asarray(self.x)
+        if values.shape != self.endog.shape or values.dtype.kind not in "fiu":
+            return None
+        return str(getattr(self.x, "name", None) or "x"), values.astype(float)
+
+    def at_axis(self, grid: Array) -> Any:
+        """Return values (m,) of the variable of the curve as its function takes them."""
+        if isinstance(self.x, pd.DataFrame):
+            return pd.DataFrame({self.x.columns[0]: grid})
+        return grid
+
+    def classical_params(self) -> Array:
+        """Return the parameters of least squares, shape (k,)."""
+        counts = np.ones(len(self.endog)) if self.freq_weights is None else self.freq_weights
+        return self.problem().weighted_fit(counts / counts.sum())
+
     def predict(self, params: ArrayLike, x: Any = None) -> Array:
         """Return predictions at parameters (k,), for the rows of the data or for others."""
         at = self.x if x is None else x
@@ -255,8 +278,11 @@ def nls(
             )
         function: Any = expression(right, list(p0), EvalEnvironment.capture(1))
         used = frame[[name for name in frame if mentions(formula, name)]]
-        frame = frame.loc[used.notna().all(axis=1)]
-        values = expression(left, [], EvalEnvironment.capture(1))(frame)
+        kept = used.notna().all(axis=1)
+        values = expression(left, [], EvalEnvironment.capture(1))(frame.loc[kept])
+        sigma = frame[sigma] if isinstance(sigma, str) else sigma
+        sigma = None if sigma is None else np.asarray(as_values(sigma))[kept]
+        frame = frame.loc[kept, [name for name in frame if mentions(right, name)]]
         given = pd.Series(np.asarray(values, float), index=frame.index, name=left)
     else:
         if endog is None:

@@ -71,7 +71,9 @@ def varying_columns(exog: Array) -> Rows:
 
 
 def has_one_predictor(results: Results) -> bool:
-    """Return whether one column of the design varies."""
+    """Return whether one column of the design varies, or a curve has one variable."""
+    if hasattr(results.model, "axis"):
+        return results.model.axis is not None
     return len(varying_columns(results.model.exog)) == 1
 
 

@@ -206,6 +206,8 @@ def plot_fit(
     ('log_te', 'log_light')
     """
     picture, model = checked_picture("plot_fit", results), results.model
+    if hasattr(model, "axis"):
+        return plot_curve(results, ax, label, picture.size)
     column = predictor_column(model.exog, model.exog_names, exog_idx)
     x, y, name = model.exog[:, column], model.endog, model.endog_names
     classical = "least squares"
@@ -229,6 +231,32 @@ def plot_fit(
     alone = len(varying_columns(model.exog)) == 1
     lines = "" if alone else "The lines have the other predictors at their weighted means."
     write_caption(ax, lines, flags_note(results))
+    name_rows(drawn)
+    return fig
+
+
+def plot_curve(results: Results, ax: Axes | None, label: int, size: tuple[float, float]) -> Figure:
+    """Plot a nonlinear regression on one variable, with its bands, beside least squares."""
+    model = results.model
+    if model.axis is None:
+        raise ValueError("plot_fit needs a curve of one variable; use plot_diagnostics")
+    name, x = model.axis
+    fig, ax = one_axes(ax, size)
+    words: Style = {"xlabel": plain(name), "ylabel": plain(model.endog_names)}
+    drawn = draw_rows(ax, results, x, model.endog, label=label, colored=True, **words)
+    grid = np.linspace(x.min(), x.max(), CURVE)
+    band = results.get_prediction(model.at_axis(grid)).summary_frame()
+    for ends, shade in (("mean_ci", 0.35), ("obs_ci", 0.12)):
+        low, high = band[f"{ends}_lower"], band[f"{ends}_upper"]
+        ax.fill_between(grid, low, high, color=ROBUST["color"], alpha=shade, lw=0, zorder=1)
+    fits = (np.asarray(results.params), ROBUST, "robust"), (
+        model.classical_params(), CLASSICAL, "least squares",
+    )  # fmt: skip
+    for params, style, text in fits:
+        means = model.predict(params, model.at_axis(grid))
+        ax.plot(grid, means, **style, **outline(len(x)), zorder=4, label=text)
+    bands = "Bands: 95 % confidence of the curve, and prediction of good rows."
+    write_caption(ax, bands, flags_note(results))
     name_rows(drawn)
     return fig
 
