@@ -69,6 +69,11 @@ class Design:
         """Return the parameters of the basis."""
         return params if self.back is None else self._forth @ params
 
+    def place(self, places: Array) -> None:
+        """Let the parameters be those at some places among more, the others zero: (m, k)."""
+        forth = np.eye(places.shape[1]) if self.back is None else self._forth
+        self.back, self._forth = places @ self.to_params(np.eye(forth.shape[0])), forth @ places.T
+
 
 def thin_svd(rows: Array) -> tuple[Array, Array, Array]:
     """Return the singular value decomposition of many rows, (n, k), (k,) and (k, k)."""

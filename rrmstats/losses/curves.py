@@ -19,9 +19,11 @@ from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.core.subsets import affordable_starts
+from rrmstats.core.tolerances import HALVINGS, SUM_ROUNDING
 from rrmstats.laws.gaussian_choice import explanation
 from rrmstats.laws.gaussian_equations import Equations, polished
 from rrmstats.losses.finite_differences import STEP
+from rrmstats.losses.gaussian_rows import ExplainedRows
 from rrmstats.losses.regression import (
     ExplainedRegression,
     RegressionEstimate,
@@ -172,7 +174,7 @@ class CurveProblem(EstimableProblem):
         return self._fits(equal, self.starts, SUBSET_STEPS)
 
     def _fits(self, weights: Array, theta: Array, steps: int) -> Array:
-        """Return fits under weights (b, n) from parameters (b, k), by damped Gauss-Newton steps."""
+        """Return fits under weights (b, n) from parameters (b, k): damped Gauss-Newton steps."""
         resid = self.residuals(theta)
         value = np.einsum("bn,bn->b", weights, resid**2)
         damping = np.full(len(theta), 1e-3)
@@ -181,9 +183,7 @@ class CurveProblem(EstimableProblem):
             weighted = weights[:, :, None] * slopes
             gradient = np.einsum("bnk,bn->bk", weighted, resid)
             gram = weighted.swapaxes(1, 2) @ slopes
-            held = ((theta <= self.bounds[0]) & (gradient < 0)) | (
-                (theta >= self.bounds[1]) & (gradient > 0)
-            )
+            held = self._held(theta, gradient)
             gradient = np.where(held, 0.0, gradient)
             gram = np.where(held[:, :, None] | held[:, None, :], 0.0, gram)
             size = np.einsum("bii->bi", gram)
@@ -213,13 +213,23 @@ class CurveProblem(EstimableProblem):
         """Rows of a random subset: twice as many as parameters, so that noise counts less."""
         return min(2 * self.n_params, self.n_obs)
 
-    def tangent(self, params: Array) -> TangentProblem:
-        """Return the linear regression that takes the place of the curve at parameters (k,)."""
-        return TangentProblem(self, params)
+    def tangent(self, params: Array, weights: Array) -> TangentProblem:
+        """Return the linear regression that takes the place of the curve at parameters (k,).
+
+        Parameters at a bound beyond which the fit under weights (n,) would go are held there.
+        """
+        slopes = self.jacobian(params)
+        held = self._held(params, (weights * self.residuals(params)) @ slopes)
+        return TangentProblem(self, params, slopes, held)
+
+    def _held(self, theta: Array, descent: Array) -> np.ndarray:
+        """Tell which parameters are at a bound that a descent would cross, shape (..., k)."""
+        lower, upper = self.bounds
+        return ((theta <= lower) & (descent < 0)) | ((theta >= upper) & (descent > 0))
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
         """Return the estimate of the first step, as that of the tangent at the minimum."""
-        problem = self.tangent(solution.theta)
+        problem = self.tangent(solution.theta, solution.weights)
         theta = problem.from_params(solution.theta)
         there = global_minimum(problem, replace(setting, n_starts=0), theta)
         ends, elsewhere = solution.ends, solution.elsewhere
@@ -263,17 +273,22 @@ class TangentProblem(RegressionProblem):
     whole : CurveProblem
     at : ndarray, shape (k,)
         Parameters at which the curve is taken to be straight.
+    slopes : ndarray, shape (n, k)
+        Derivatives of the curve there.
+    held : ndarray of bool, shape (k,)
+        Parameters that stay where they are.
     """
 
-    def __init__(self, whole: CurveProblem, at: Array) -> None:
-        self.whole, self.at = whole, at
-        slopes = whole.jacobian(at)
-        super().__init__(whole.residuals(at) + slopes @ at, slopes)
+    def __init__(self, whole: CurveProblem, at: Array, slopes: Array, held: np.ndarray) -> None:
+        self.whole, self.at, self.slopes, self.held = whole, at, slopes, held
+        free = slopes[:, ~held]
+        super().__init__(whole.residuals(at) + free @ at[~held], free)
+        if held.any():
+            self.design.place(np.eye(len(at))[:, ~held])
 
-    @property
-    def design_columns(self) -> Array:
-        """Derivatives of the curve in units of the data, shape (n, k)."""
-        return self.whole.jacobian(self.at)
+    def to_params(self, theta: Array) -> Array:
+        """Return all parameters in the units of the data."""
+        return super().to_params(theta) + np.where(self.held, self.at, 0.0)
 
     def second_step(self, first: Estimate) -> Estimate:
         """Return the best explanation of the rows, on the tangent at its own parameters.
@@ -281,7 +296,7 @@ class TangentProblem(RegressionProblem):
         It is chosen on this tangent, and again on that at its end where the curve departs from
         the first by more than the noise.
         """
-        found, chosen_on = super().second_step(first), self
+        found, chosen_on = super().second_step(self._own_minima(first)), self
         for _ in range(TANGENTS):
             if not isinstance(found, ExplainedRegression):
                 break
@@ -289,15 +304,41 @@ class TangentProblem(RegressionProblem):
             there = found.problem
             if chosen_on.departs(found.params, there) <= np.sqrt(found.scale):
                 break
-            theta, chosen_on = there.from_params(found.params), there
-            alone = replace(
-                found.solution, theta=theta, ends=theta[None], elsewhere=None,
-                final_risks=np.array([found.solution.risk]),
-            )  # fmt: skip
-            at = replace(first, problem=there, solution=alone)
-            found = super(TangentProblem, there).second_step(at)
-            found = replace(found, first=first)
+            found, chosen_on = there.chosen_anew(found), there
         return found
+
+    def _own_minima(self, first: Estimate) -> Estimate:
+        """Return a first step without minima of tangents that have other coordinates."""
+        there = first.solution.elsewhere
+        if there is None or there.shape[1] == self.n_params:
+            return first
+        return replace(first, solution=replace(first.solution, elsewhere=None))
+
+    def explained_by(
+        self, first: RegressionEstimate, rows: ExplainedRows, basis: Array
+    ) -> ExplainedRegression:
+        """Return the estimate of an explanation of the rows, whose only minimum is its own."""
+        found = super().explained_by(first, rows, basis)
+        return replace(found, solution=alone(found.solution, found.solution.theta))
+
+    def chosen_anew(self, found: ExplainedRegression) -> ExplainedRegression:
+        """Return the best explanation of the rows on this tangent, from another one."""
+        there = alone(found.solution, self.from_params(found.params))
+        at = replace(found.first, problem=self, solution=there)
+        return replace(super().second_step(at), first=found.first)
+
+    def toward(self, params: Array, weights: Array) -> Array:
+        """Return parameters (k,), or those part of the way to them, where the curve is no worse.
+
+        By its squared residuals under weights (n,).
+        """
+        here = self.whole.losses(self.at) @ weights
+        for _ in range(HALVINGS):
+            params = self.whole.within(params)
+            if self.whole.losses(params) @ weights <= here * (1 + SUM_ROUNDING):
+                return params
+            params = 0.5 * (params + self.at)
+        return self.at
 
     def departs(self, params: Array, other: TangentProblem) -> float:
         """Return how far two tangents are apart at parameters (k,)."""
@@ -307,20 +348,35 @@ class TangentProblem(RegressionProblem):
         return float(np.abs(own - others).max())
 
 
+def alone(found: Solution, theta: Array) -> Solution:
+    """Return a solution that met no other minimum than parameters (k,)."""
+    risks = np.array([found.risk])
+    return replace(found, theta=theta, ends=theta[None], final_risks=risks, elsewhere=None)
+
+
 def followed(found: ExplainedRegression) -> ExplainedRegression:
     """Return an explanation on the tangent at its own parameters."""
     errors = np.sqrt(np.diag(found.covariance()))
     for _ in range(TANGENTS):
-        params = found.problem.whole.within(found.params)
+        params = found.problem.toward(found.params, found.solution.weights)
         if (np.abs(params - found.problem.at) <= SETTLED * errors).all():
             break
         found = moved_to(found, params)
+        errors = np.sqrt(np.diag(found.covariance()))
     return found
 
 
 def moved_to(found: ExplainedRegression, params: Array) -> ExplainedRegression:
-    """Return the same explanation on the tangent at other parameters."""
-    problem, rows, eps_bar = found.problem.whole.tangent(params), found.rows, found.setting.eps_bar
+    """Return the same explanation on the tangent at other parameters.
+
+    Where columns are dependent, or the rows are too many to look at all of them at once, it is
+    chosen anew.
+    """
+    problem = found.problem.whole.tangent(params, found.solution.weights)
+    rows, eps_bar = found.rows, found.setting.eps_bar
+    dependent = any(each.design.back is not None for each in (problem, found.problem))
+    if dependent or len(rows.fitted.decided.rows.data) < problem.n_obs:
+        return problem.chosen_anew(found)
     decided = rows.fitted.decided
     some = replace(decided.rows, data=problem.endog[:, None], exog=problem.exog @ found.basis)
     mixture, settled = polished(some, rows.fitted.mixture, eps_bar)

@@ -42,8 +42,8 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
     endog : array_like, shape (n,)
         Responses.
     eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1); by default chosen from the data. 0 is least
-        squares.
+        Upper bound on the share of bad rows, in [0, 1); by default chosen from the data. 0 is
+        least squares.
     p0 : array_like, shape (k,), or dict, optional
         Parameters to start from; a dictionary names them. By default all are one, and the
         signature of the function has their names.
@@ -101,8 +101,9 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
         if self.endog.ndim != 1:
             raise ValueError(f"endog must be one number per row, got shape {self.endog.shape}")
         check_finite("endog", self.endog)
-        names, self.p0 = named_params(function, p0)
-        self.bounds = checked_bounds(bounds, names, self.p0)
+        names = param_names(function, p0)
+        self.bounds = checked_bounds(bounds, names)
+        self.p0 = checked_start(p0, names, self.bounds)
         self.function = expression(function, names) if isinstance(function, str) else function
         self.jac, self.sigma = jac, checked_sigma(sigma, len(self.endog))
         check_predictions(self._predicted_at(self.p0), len(self.endog), self.p0)
@@ -210,7 +211,7 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
         """Return results of a model whose design is the tangent of the curve at its end."""
         assert isinstance(estimate.problem, TangentProblem)
         return RRMModel._wrapped(
-            self._with_design(estimate.problem.design_columns), estimate, inference, first_step
+            self._with_design(estimate.problem.slopes), estimate, inference, first_step
         )
 
     def _with_design(self, exog: Array) -> Self:
@@ -381,22 +382,37 @@ def curve_fit(
     return popt, pcov, infodict, mesg, 1 if res.converged else 5
 
 
-def named_params(function: Any, p0: Params | None) -> tuple[list[str], Array]:
-    """Return names and values of the parameters to start from."""
+def param_names(function: Any, p0: Params | None) -> list[str]:
+    """Return the names of the parameters: keys of `p0`, or arguments of the function."""
     if isinstance(p0, Mapping):
-        names, values = [str(name) for name in p0], list(p0.values())
-    else:
-        names, values = argument_names(function), p0
-        if values is None:
-            if not names:
-                raise ValueError("p0 is needed: the function does not tell how many parameters")
-            values = np.ones(len(names))
-        values = np.atleast_1d(as_values(values))
-        names = names if len(names) == len(values) else [f"p{i}" for i in range(len(values))]
-    found = np.asarray(values, dtype=float)
+        return [str(name) for name in p0]
+    names = argument_names(function)
+    if p0 is None and not names:
+        raise ValueError("p0 is needed: the function does not tell how many parameters it has")
+    size = len(names) if p0 is None else np.size(as_values(p0))
+    return names if len(names) == size else [f"p{i}" for i in range(size)]
+
+
+def checked_start(p0: Params | None, names: Sequence[str], bounds: tuple[Array, Array]) -> Array:
+    """Return the parameters to start from, shape (k,); by default as scipy chooses them."""
+    lower, upper = bounds
+    if p0 is None:
+        low, high = np.isfinite(lower), np.isfinite(upper)
+        with np.errstate(invalid="ignore"):
+            choices = [0.5 * (lower + upper), lower + 1, upper - 1]
+        return np.select([low & high, low, high], choices, 1.0)
+    found = np.asarray(list(p0.values()) if isinstance(p0, Mapping) else as_values(p0), float)
+    found = np.atleast_1d(found)
     if found.ndim != 1 or not found.size or not np.isfinite(found).all():
         raise ValueError(f"p0 must be finite numbers, one per parameter, got {p0!r}")
-    return names, found
+    outside = (found < lower) | (found > upper)
+    if outside.any():
+        place = int(np.flatnonzero(outside)[0])
+        raise ValueError(
+            f"p0 of {names[place]} is {found[place]:g}, outside of its bounds {lower[place]:g} "
+            f"and {upper[place]:g}; start within them"
+        )
+    return found
 
 
 def argument_names(function: Any) -> list[str]:
@@ -410,7 +426,7 @@ def argument_names(function: Any) -> list[str]:
     return [each.name for each in kinds][1:]
 
 
-def checked_bounds(bounds: Any, names: Sequence[str], p0: Array) -> tuple[Array, Array]:
+def checked_bounds(bounds: Any, names: Sequence[str]) -> tuple[Array, Array]:
     """Return the least and the largest values of the parameters, shapes (k,)."""
     k = len(names)
     lower, upper = np.full(k, -np.inf), np.full(k, np.inf)
@@ -432,13 +448,6 @@ def checked_bounds(bounds: Any, names: Sequence[str], p0: Array) -> tuple[Array,
         raise ValueError(
             f"the bounds of {names[place]} are {lower[place]:g} and {upper[place]:g}; the first "
             "must be smaller"
-        )
-    outside = (p0 < lower) | (p0 > upper)
-    if outside.any():
-        place = int(np.flatnonzero(outside)[0])
-        raise ValueError(
-            f"p0 of {names[place]} is {p0[place]:g}, outside of its bounds {lower[place]:g} and "
-            f"{upper[place]:g}; start within them"
         )
     return lower, upper
 
@@ -530,10 +539,10 @@ def expression(text: str, params: list[str], names: Any = None) -> Callable[...,
                 found[name] = values[params.index(name)]
             elif name in x:
                 found[name] = np.asarray(x[name])
-            elif hasattr(np, name):
-                found[name] = getattr(np, name)
             elif names is not None and name in names.namespace:
                 found[name] = names.namespace[name]
+            elif hasattr(np, name):
+                found[name] = getattr(np, name)
         try:
             return eval(code, {"np": np}, found)
         except NameError as error:

@@ -65,6 +65,14 @@ class RRMNLSResults(RRMOLSResults):
         left = float(weights @ np.asarray(self.resid) ** 2)
         return 1 - left / spread if spread > 0 else 0.0
 
+    def _notes(self) -> list[str]:
+        held = self._estimate.problem.held
+        names = [name for name, fixed in zip(self.model.exog_names, held, strict=True) if fixed]
+        if not names:
+            return super()._notes()
+        said = f"{', '.join(names)}: at a bound, so that there is no standard error."
+        return [*super()._notes(), said]
+
     def predict(self, exog: Any = None, transform: bool = True) -> Any:
         """Return predictions for other `x`, or for the rows of the fit.
 
