@@ -296,12 +296,13 @@ class TangentProblem(RegressionProblem):
         It is chosen on this tangent, and again on that at its end where the curve departs from
         the first by more than the noise.
         """
-        found, chosen_on = super().second_step(self._own_minima(first)), self
+        found = super().second_step(self._own_minima(first))
+        if not isinstance(found, ExplainedRegression):
+            return found
+        chosen_on = self
         for _ in range(TANGENTS):
-            if not isinstance(found, ExplainedRegression):
-                break
             found = followed(found)
-            there = found.problem
+            there = tangent_of(found)
             if chosen_on.departs(found.params, there) <= np.sqrt(found.scale):
                 break
             found, chosen_on = there.chosen_anew(found), there
@@ -324,8 +325,11 @@ class TangentProblem(RegressionProblem):
     def chosen_anew(self, found: ExplainedRegression) -> ExplainedRegression:
         """Return the best explanation of the rows on this tangent, from another one."""
         there = alone(found.solution, self.from_params(found.params))
-        at = replace(found.first, problem=self, solution=there)
-        return replace(super().second_step(at), first=found.first)
+        first = found.first
+        assert first is not None
+        anew = super().second_step(replace(first, problem=self, solution=there))
+        assert isinstance(anew, ExplainedRegression)
+        return replace(anew, first=first)
 
     def toward(self, params: Array, weights: Array) -> Array:
         """Return parameters (k,), or those part of the way to them, where the curve is no worse.
@@ -354,12 +358,19 @@ def alone(found: Solution, theta: Array) -> Solution:
     return replace(found, theta=theta, ends=theta[None], final_risks=risks, elsewhere=None)
 
 
+def tangent_of(found: ExplainedRegression) -> TangentProblem:
+    """Return the tangent on which an estimate was made."""
+    assert isinstance(found.problem, TangentProblem)
+    return found.problem
+
+
 def followed(found: ExplainedRegression) -> ExplainedRegression:
     """Return an explanation on the tangent at its own parameters."""
     errors = np.sqrt(np.diag(found.covariance()))
     for _ in range(TANGENTS):
-        params = found.problem.toward(found.params, found.solution.weights)
-        if (np.abs(params - found.problem.at) <= SETTLED * errors).all():
+        tangent = tangent_of(found)
+        params = tangent.toward(found.params, found.solution.weights)
+        if (np.abs(params - tangent.at) <= SETTLED * errors).all():
             break
         found = moved_to(found, params)
         errors = np.sqrt(np.diag(found.covariance()))
@@ -372,7 +383,7 @@ def moved_to(found: ExplainedRegression, params: Array) -> ExplainedRegression:
     Where columns are dependent, or the rows are too many to look at all of them at once, it is
     chosen anew.
     """
-    problem = found.problem.whole.tangent(params, found.solution.weights)
+    problem = tangent_of(found).whole.tangent(params, found.solution.weights)
     rows, eps_bar = found.rows, found.setting.eps_bar
     dependent = any(each.design.back is not None for each in (problem, found.problem))
     if dependent or len(rows.fitted.decided.rows.data) < problem.n_obs:

@@ -74,6 +74,7 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
     """
 
     exog: Any = None
+    formula: str
     #: What statsmodels' code asks of a design: a curve has no constant.
     k_constant = 0
     _cov_types = ("sandwich", "nonrobust", "cluster", "HAC", "bootstrap")
@@ -169,23 +170,59 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
         return str(getattr(self.x, "name", None) or "x"), values.astype(float)
 
     def at_axis(self, grid: Array) -> Any:
-        """Return values (m,) of the variable of the curve as its function takes them."""
+        """Return values (m,) of the variable of the curve as its function takes them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rrmstats import RRMNLS
+        >>> model = RRMNLS(lambda x, a: a * x**2, np.arange(4.0), np.arange(4.0), 0.2)
+        >>> model.at_axis(np.array([0.5]))
+        array([0.5])
+        """
         if isinstance(self.x, pd.DataFrame):
             return pd.DataFrame({self.x.columns[0]: grid})
         return grid
 
     def classical_params(self) -> Array:
-        """Return the parameters of least squares, shape (k,)."""
+        """Return the parameters of least squares, shape (k,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rrmstats import RRMNLS
+        >>> model = RRMNLS(lambda x, a: a * x**2, np.arange(4.0), np.arange(4.0), 0.2)
+        >>> model.classical_params().round(3)
+        array([0.367])
+        """
         counts = np.ones(len(self.endog)) if self.freq_weights is None else self.freq_weights
         return self.problem().weighted_fit(counts / counts.sum())
 
     def predict(self, params: ArrayLike, x: Any = None) -> Array:
-        """Return predictions at parameters (k,), for the rows of the data or for others."""
+        """Return predictions at parameters (k,), for the rows of the data or for others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rrmstats import RRMNLS
+        >>> model = RRMNLS(lambda x, a: a * x**2, np.arange(4.0), np.arange(4.0), 0.2)
+        >>> model.predict([2.0])
+        array([ 0.,  2.,  8., 18.])
+        """
         at = self.x if x is None else x
         return np.asarray(self.function(at, *np.asarray(params, dtype=float)), dtype=float)
 
     def slopes(self, params: Array, x: Any = None) -> Array:
-        """Return the derivatives of the predictions with respect to parameters, shape (m, k)."""
+        """Return the derivatives of the predictions with respect to parameters, shape (m, k).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rrmstats import RRMNLS
+        >>> model = RRMNLS(lambda x, a: a * x**2, np.arange(4.0), np.arange(4.0), 0.2)
+        >>> model.slopes(np.array([2.0])).round(6).ravel()
+        array([0., 1., 4., 9.])
+        """
         if self.jac is not None:
             return np.asarray(self.jac(self.x if x is None else x, *params), dtype=float)
         batch = batched(lambda at: self.predict(at, x), params, len(self.predict(params, x)))
@@ -264,7 +301,7 @@ def nls(
     >>> rng = np.random.default_rng(0)
     >>> frame = pd.DataFrame({"dose": np.linspace(0.1, 10, 60)})
     >>> frame["rate"] = 8 * frame.dose / (2 + frame.dose) + 0.1 * rng.standard_normal(60)
-    >>> frame.loc[::8, "rate"] = 0.0
+    >>> frame.loc[::8, "rate"] = 30.0
     >>> model = rrmstats.nls("rate ~ top * dose / (half + dose)", frame, p0={"top": 5, "half": 1})
     >>> model.fit().params.round(1).to_dict()
     {'top': 8.0, 'half': 2.0}
@@ -288,7 +325,8 @@ def nls(
     else:
         if endog is None:
             raise ValueError("endog must name the response where the formula is a function")
-        function, given = formula, frame[endog] if isinstance(endog, str) else endog
+        function = formula
+        given = frame[endog] if isinstance(endog, str) else pd.Series(np.asarray(endog))
     if isinstance(sigma, str):
         sigma = frame[sigma]
     model = RRMNLS(
@@ -440,8 +478,7 @@ def checked_bounds(bounds: Any, names: Sequence[str]) -> tuple[Array, Array]:
             upper[place] = np.inf if high is None else high
     elif bounds is not None:
         lower, upper = (
-            np.broadcast_to(np.asarray(end, dtype=float), (k,)).copy()
-            for end in getattr_pair(bounds)
+            np.broadcast_to(np.asarray(end, dtype=float), (k,)).copy() for end in ends_of(bounds)
         )
     if not (lower < upper).all():
         place = int(np.flatnonzero(~(lower < upper))[0])
@@ -452,7 +489,7 @@ def checked_bounds(bounds: Any, names: Sequence[str]) -> tuple[Array, Array]:
     return lower, upper
 
 
-def getattr_pair(bounds: Any) -> tuple[Any, Any]:
+def ends_of(bounds: Any) -> tuple[Any, Any]:
     """Return the two ends of bounds: a pair, or scipy's `Bounds`."""
     return (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else tuple(bounds)
 

@@ -9,10 +9,10 @@ import pandas as pd
 from statsmodels.regression._prediction import PredictionResults
 
 from rrmstats.core.entropy import Array
-from rrmstats.results.base import standardized
+from rrmstats.losses.curves import TangentProblem
+from rrmstats.results.base import standardized, wrapper_of
 from rrmstats.results.labels import labeled
 from rrmstats.results.linear import RRMOLSResults
-from rrmstats.results.wrapper import wrapper_of
 
 
 class RRMNLSResults(RRMOLSResults):
@@ -66,8 +66,11 @@ class RRMNLSResults(RRMOLSResults):
         return 1 - left / spread if spread > 0 else 0.0
 
     def _notes(self) -> list[str]:
-        held = self._estimate.problem.held
-        names = [name for name, fixed in zip(self.model.exog_names, held, strict=True) if fixed]
+        problem = self._estimate.problem
+        assert isinstance(problem, TangentProblem)
+        names = [
+            name for name, fixed in zip(self.model.exog_names, problem.held, strict=True) if fixed
+        ]
         if not names:
             return super()._notes()
         said = f"{', '.join(names)}: at a bound, so that there is no standard error."
