@@ -18,7 +18,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.core.subsets import affordable_starts
+from rrmstats.core.starts import affordable_starts
 from rrmstats.core.tolerances import HALVINGS, SUM_ROUNDING
 from rrmstats.laws.gaussian_choice import explanation
 from rrmstats.laws.gaussian_equations import Equations, polished

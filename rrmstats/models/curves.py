@@ -304,7 +304,7 @@ def nls(
     >>> frame.loc[::8, "rate"] = 30.0
     >>> model = rrmstats.nls("rate ~ top * dose / (half + dose)", frame, p0={"top": 5, "half": 1})
     >>> model.fit().params.round(1).to_dict()
-    {'top': 8.0, 'half': 2.0}
+    {'top': 8.1, 'half': 2.1}
     """
     frame = pd.DataFrame(as_pandas(data))
     if isinstance(formula, str):

@@ -244,7 +244,7 @@ def plot_curve(results: Results, ax: Axes | None, label: int, size: tuple[float,
     fig, ax = one_axes(ax, size)
     words: Style = {"xlabel": plain(name), "ylabel": plain(model.endog_names)}
     drawn = draw_rows(ax, results, x, model.endog, label=label, colored=True, **words)
-    grid = np.linspace(x.min(), x.max(), CURVE)
+    grid = np.linspace(x.min(), x.max(), 200)
     band = results.get_prediction(model.at_axis(grid)).summary_frame()
     for ends, shade in (("mean_ci", 0.35), ("obs_ci", 0.12)):
         low, high = band[f"{ends}_lower"], band[f"{ends}_upper"]
