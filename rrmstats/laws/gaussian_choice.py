@@ -62,6 +62,9 @@ STRONG = 6.0
 SPANNED = 1e-6
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
+# The same where there is but a mean and a variance to find, which a share of the good rows taken
+# for a cluster makes much smaller.
+DIVIDING_VALUES = (*DIVIDING, Bad.CLUSTER, Bad.WIDE_AND_CLUSTER)
 
 
 #: Takes a mixture of rows, a batch of one, to its maximum, and tells whether it did.
@@ -331,7 +334,9 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
 
 
 def in_order(
-    explanations: Sequence[GaussianExplanation], curve: float = np.inf
+    explanations: Sequence[GaussianExplanation],
+    curve: float = np.inf,
+    dividing: Sequence[Bad] = DIVIDING,
 ) -> list[GaussianExplanation]:
     """Return explanations in the order in which they are to be believed.
 
@@ -347,10 +352,12 @@ def in_order(
     explanations : sequence of GaussianExplanation
     curve : float, optional
         BIC of a curve through all rows; see `curved`.
+    dividing : sequence of Bad, optional
+        Bad rows that may divide the good ones.
     """
     ranked = sorted(explanations, key=lambda each: (not each.consistent, each.bic))
     best = ranked[0]
-    rival = next((each for each in ranked if each.bad not in DIVIDING), best)
+    rival = next((each for each in ranked if each.bad not in dividing), best)
     weak = best.bic > min(rival.bic, curve) - STRONG
     unsure = rival.bad is not Bad.NONE and rival.icl < best.icl
     if weak or unsure:
@@ -413,7 +420,8 @@ def best_polished(
         curve = plain[0] - float(gain) if plain else np.inf
     tried: list[tuple[GaussianExplanation, GaussianExplanation, bool]] = []
     margin = STRONG if rows.dim == 1 else np.inf
-    for each in in_order(ranked, curve):
+    values = rows.dim == 1 and not len(rows.whole.middle)
+    for each in in_order(ranked, curve, DIVIDING_VALUES if values else DIVIDING):
         if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
         mixture, settled = polish(rows, each.mixture, eps_bar)

@@ -201,3 +201,12 @@ def test_many_rows_far_out_along_one_axis_are_bad(distance):
     assert np.asarray(res.outliers())[:80][bad].all()
     assert np.asarray(res.outliers())[80:].mean() < 0.05
     assert_allclose(res.cov, np.cov(data[80:].T), atol=0.25 * 9)
+
+
+def test_a_third_of_clean_values_is_no_cluster():
+    """By chance two normal distributions fit these values better than one, but not by much."""
+    rng = np.random.default_rng([5001, 49])
+    data = rng.normal(size=(200, 4)) * [2.0, 1.0, 1.0, 1.0]
+    res = RRMPCA(data, 1).fit()
+    assert res.eps_hat < 0.05
+    assert_allclose(res.eigenvals, np.linalg.eigvalsh(np.cov(data.T))[-1:], rtol=0.02)
