@@ -25,18 +25,13 @@ from scipy.special import expit, log_expit
 
 from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
+from rrmstats.core.tolerances import MAX_STEPS, ROUNDING, SUM_ROUNDING, TINY
 
-# Smallest probability and curvature that anything is divided by.
-TINY = 1e-300
-# Expected gain of a step, in units of the log-likelihood, at which a fit has converged; and the
-# one below which rounding may hide it.
-CONVERGED, HIDDEN = 1e-12, 1e-7
-# Newton's steps from the maximum of a sample.
-POLISH_STEPS = 20
-# Smallest curvature, relative to that of the parameters one by one, that a step relies on.
-FLAT = 1e-8
-# Scale of the Cauchy prior of a slope whose predictor has standard deviation one: the default of
-# Gelman, Jakulin, Pittau and Su (2008), which is 2.5 for a standard deviation of one half.
+# Expected gain of a step, in units of the log-likelihood, below which rounding may hide it.
+HIDDEN = 1e-7
+#: Scale of the Cauchy prior of a slope whose predictor has standard deviation one: the default of
+#: Gelman, Jakulin, Pittau and Su (2008), which is 2.5 for a standard deviation of one half.
+#: Derived: 2.5 / 2.
 PRIOR_SCALE = 1.25
 # Leverage past which the influence of a row is not raised further.
 LEVERAGE_MAX = 0.99
@@ -352,11 +347,11 @@ class FlippedLabels:
     def polished(self, start: Array) -> LabelFit:
         """Return the maximum near that of a sample, by Newton's steps as they are."""
         here = self.values(start[None])
-        for _ in range(POLISH_STEPS):
+        for _ in range(MAX_STEPS):
             step = uphill(here.gradient, here.hessian)
             gain = float(here.gradient[0] @ step[0])
             here = self.values(here.z + step)
-            if gain <= CONVERGED:
+            if gain <= SUM_ROUNDING:
                 return LabelFit(self, here.at(0), True)
         return self.fit(start)
 
@@ -382,7 +377,7 @@ class FlippedLabels:
             gain = np.einsum("bk,bk->b", here.gradient[going], step)
             while len(going):
                 ahead = self.values(here.z[going] + step)
-                arrived = gain <= CONVERGED
+                arrived = gain <= SUM_ROUNDING
                 taken = (ahead.penalized > here.penalized[going]) | arrived
                 for part, new in zip(here, ahead, strict=True):
                     part[going[taken]] = new[taken]
@@ -416,11 +411,11 @@ def log_priors(slopes: Array) -> tuple[Array, Array, Array]:
 def uphill(gradient: Array, hessian: Array) -> Array:
     """Return Newton's steps to maxima (b, k), with the sizes of all curvatures.
 
-    They are those of parameters in units of their own curvature, and FLAT at least.
+    They are those of parameters in units of their own curvature, and ROUNDING at least.
     """
     unit = np.sqrt(np.maximum(np.abs(np.einsum("bii->bi", hessian)), TINY))
     curvatures, axes = np.linalg.eigh(hessian / (unit[:, :, None] * unit[:, None]))
-    size = np.maximum(np.abs(curvatures), FLAT)
+    size = np.maximum(np.abs(curvatures), ROUNDING)
     along = np.einsum("bji,bj->bi", axes, gradient / unit) / size
     return np.einsum("bij,bj->bi", axes, along) / unit
 

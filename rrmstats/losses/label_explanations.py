@@ -33,10 +33,11 @@ from rrmstats.losses.logistic import LogisticProblem, separable
 # Rows on which starts take their first steps, and those to which explanations are then fitted and
 # on which they are compared; the best is fitted to all.
 TRIAL_ROWS, DECIDING_ROWS = 2_000, 20_000
-# Share of clean samples in which label noise may be chosen, and the bound on what this choice may
-# add to the variance of their coefficients; see `noise_price`. `python benchmarks/dirty_labels.py
-# --calibrate` prints the errors at several costs: at this one no clean sample is called noisy, at
-# the next some are, and half as much raises the error of labels flipped at random by a sixth.
+#: Share of clean samples in which label noise may be chosen, and the bound on what this choice may
+#: add to the variance of their coefficients; see `noise_price`. `--calibrate` prints the errors at
+#: several costs: at this one no clean sample is called noisy, at the next some are, and half as
+#: much raises the error of labels flipped at random by a sixth.
+#: Calibrated: benchmarks/dirty_labels.py.
 LEVEL, COST = 0.05, 0.2
 # Steepness of flips where the model is sure: the first one tried, and the range in which it is
 # doubled or halved as long as the likelihood rises. Below 1 sure labels are no more likely to be
