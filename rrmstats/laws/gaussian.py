@@ -681,13 +681,19 @@ def fitted_unit(fitted: Array, mass: Array) -> Array:
     return np.column_stack([mean, np.where(varies, spread, np.inf)])
 
 
-def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
-    """Return mixtures after one step of EM, with the log-likelihood before it."""
+def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float, by_noise: bool = False) -> Mixtures:
+    """Return mixtures after one step of EM, with the log-likelihood before it.
+
+    `by_noise` says whether rows with less noise count for more in the fit where its size changes.
+    Explanations are compared without: few rows that fit well could else take the fit to
+    themselves, and rows far out in X pass for noisy ones.
+    """
     view, d = seen(rows, mixtures), rows.freedom
     mass = view.probabilities * rows.counts
     good, bad = mass[0], mass[1:]
     pull = good * mixtures.pulls(view.square, d)
-    coef = rows.coefficients(pull, rows.data, near=mixtures.coef)
+    precision = np.exp(-2 * view.log_size) if by_noise else 1.0
+    coef = rows.coefficients(pull * precision, rows.data, near=mixtures.coef)
     fitted = rows.fitted(coef)
     resid = rows.data - fitted
     free = np.maximum(good.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)

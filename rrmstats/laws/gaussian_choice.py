@@ -426,13 +426,22 @@ def best_polished(
             break
         mixture, settled = polish(rows, each.mixture, eps_bar)
         last = each, explanation(rows, mixture), settled
-        if len(sound(rows, mixture, eps_bar)) and last[1].consistent:
+        if keeps_flags(each, last[1]) and len(sound(rows, mixture, eps_bar)):
             tried.append(last)
     tried = tried or [last]
     best, chosen, settled = next((found for found in tried if found[2]), tried[0])
     others = [each for each in ranked if each is not best]
     explained = Explained(explanations=(chosen, *others), chosen=chosen)
     return explained, chosen.mixture, settled
+
+
+def keeps_flags(before: GaussianExplanation, after: GaussianExplanation) -> bool:
+    """Tell whether a polish keeps more of the flagged rows than it changes.
+
+    Else it has left the explanation for another one. Where there are bad rows, one is flagged.
+    """
+    old, new = (each.prob_bad > FLAGGED for each in (before, after))
+    return after.consistent and int((old ^ new).sum()) <= int((old & new).sum())
 
 
 def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]:

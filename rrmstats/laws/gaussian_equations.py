@@ -85,7 +85,7 @@ def all_blocks(
     inverse = np.linalg.inv(np.linalg.cholesky(mixtures.scatter))
     white = view.resid @ np.swapaxes(inverse, 1, 2)
     pull, upper = good * mixtures.pulls(view.square, d), np.triu_indices(d)
-    yield Block("coef", (pull * np.exp(view.log_size))[:, :, None] * white, rows.exog)
+    yield Block("coef", (pull * np.exp(-view.log_size))[:, :, None] * white, rows.exog)
     outer = pull[:, :, None] * white[:, :, upper[0]] * white[:, :, upper[1]]
     outer[:, :, upper[0] == upper[1]] -= (good - rows.n_coef / rows.total)[:, :, None]
     yield Block("scatter", outer, one)
@@ -141,7 +141,7 @@ class Equations:
         self.view = seen(rows, mixture)
         self.good = self.view.probabilities[0, 0]
         self.size = np.broadcast_to(np.exp(self.view.log_size[0]), self.good.shape)
-        self.pull = self.good * mixture.pulls(self.view.square, rows.dim)[0]
+        self.pull = self.good * mixture.pulls(self.view.square, rows.dim)[0] / self.size**2
         self.root = np.linalg.cholesky(mixture.scatter[0])
         self.masses: Array = np.stack([~mixture.far[0], mixture.far[0]]) @ rows.counts
         self.free_shares: np.ndarray = self._free_shares()
@@ -374,7 +374,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
             continue
         before, last = replace(mixture, good=equations.good[None]), np.inf
         for _ in range(EM_STEPS):
-            mixture = em_step(rows, mixture, eps_bar)
+            mixture = em_step(rows, mixture, eps_bar, by_noise=True)
         if step is None and relative_change(before, mixture) < POLISH_TOL:
             last = 0.0
             break

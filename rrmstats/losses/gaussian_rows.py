@@ -133,9 +133,9 @@ class FittedMixture:
         none.
         """
         found = self.equations(*rows)
-        reach = quadratic_forms(found.rows.exog, self.inverse_gram)
-        variance = np.maximum(1 + (1 - 2 * found.good) * reach, np.finfo(float).eps)
-        return np.asarray(found.size * np.sqrt(variance))
+        reach = np.einsum("ni,ij,nj->n", found.rows.exog, self.inverse_gram, found.rows.exog)
+        relative = (1 - 2 * found.good) * reach / found.size**2
+        return np.asarray(found.size * np.sqrt(np.maximum(1 + relative, np.finfo(float).eps)))
 
 
 def portions(n: int, groups: Groups) -> list[slice]:
