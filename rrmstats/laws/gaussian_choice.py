@@ -198,13 +198,14 @@ def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
 
 
 def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures:
-    """Return fits with Student noise, with the likelihood of tails that fit better.
+    """Return fits with Student noise, with the mean likelihood of two families of tails.
 
-    Laplace noise has a peak that Student's distribution lacks; its fits serve both.
+    Laplace noise has a peak that Student's distribution lacks; its fits serve both. Neither family
+    is more likely than the other before the rows are seen.
     """
     tails = np.array([tail_gain(rows, coef, plain, HEAVY_SHAPES) for coef in heavy.coef])
-    found = np.maximum(plain.log_likelihood[0] + tails, heavy.log_likelihood)
-    return replace(heavy, gain=found - heavy.log_likelihood, log_likelihood=found)
+    both = np.logaddexp(plain.log_likelihood[0] + tails, heavy.log_likelihood) - np.log(2)
+    return replace(heavy, gain=both - heavy.log_likelihood, log_likelihood=both)
 
 
 def first_fits(
