@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, digamma, fdtri, gammaln
+from scipy.special import chdtri, digamma, fdtri, gammaln, xlogy
 
 from rrmstats.core.design import WIDE, conjugate_gradients
 from rrmstats.core.entropy import Array
@@ -506,23 +506,41 @@ class Mixtures:
     def costs(self, rows: Rows) -> Array:
         """Return what parameters besides coefficients and S cost on the scale of BIC, shape (b,).
 
-        ln n for each that is at no bound. BIC is the logarithm of a Bayes factor with a prior that
-        knows as much as one row. For a parameter that goes one way only from normal noise, that of
-        tails, or share and size of bad rows around the others, it is twice as dense, which is
-        worth 2 ln 2.
+        ln n for each that is at no bound, and `share_costs`. BIC is the logarithm of a Bayes
+        factor with a prior that knows as much as one row. For a parameter that goes one way only
+        from normal noise, that of tails, or the size of bad rows around the others, it is twice as
+        dense, which is worth 2 ln 2.
         """
-        bad, larger = ~self.has(Part.NONE), self.size[:, 1] > 1
-        wide, scattered = self.has(Part.WIDE)[:, 0], self.has(Part.SCATTERED)[:, 1]
+        larger, around = self.size[:, 1] > 1, self.has(Part.SCATTERED)[:, 1]
+        wide, places = self.has(Part.WIDE)[:, 0], self.has(Part.CLUSTER).sum(axis=1)
         tails = 1 * (self.noise(Good.SHORT_TAILS) | self.noise(Good.HEAVY_TAILS))
         sizes = self.noise(Good.GROWING_NOISE) + rows.distances.shape[1] * self.noise(
             Good.CHANGING_NOISE
         )
-        shares = bad.sum(axis=1) + (bad.any(axis=1) & self.far.any(axis=1))
-        places = rows.freedom * self.has(Part.CLUSTER).sum(axis=1)
         shape = self.has(Part.SHAPED)[:, 1] * (rows.dim * (rows.dim + 1) // 2 - 1)
-        count = tails + sizes + shares + places + shape + wide + larger
-        one_sided = tails + 2 * wide + scattered * (1 + larger)
-        return np.asarray(np.log(rows.total) * count - 2 * np.log(2) * one_sided)
+        count = tails + sizes + rows.freedom * places + shape + wide + larger
+        one_sided = tails + wide + (around & larger)
+        known = np.log(rows.total) * count - 2 * np.log(2) * one_sided
+        return np.asarray(known + self.share_costs(rows))
+
+    def share_costs(self, rows: Rows) -> Array:
+        """Return what the shares of bad rows cost on the scale of BIC, shape (b,).
+
+        The likelihood of m shares, were it known which rows are bad, is integrated over them: with
+        a uniform prior on shares of less than a half in all, of less than one among rows that are
+        far from the others in X.
+        """
+        parts = (~self.has(Part.NONE)).sum(axis=1)
+        found = np.zeros(len(self))
+        for place, (here, most) in enumerate(((~self.far, 0.5), (self.far, 1.0))):
+            total = here @ rows.together.decisions
+            shares = self.share[:, :, place]
+            shares = np.column_stack([shares, np.maximum(1 - shares.sum(axis=1), 0.0)])
+            bad = shares * total[:, None]
+            volume = parts * np.log(most) - gammaln(parts + 1)
+            mean = gammaln(bad + 1).sum(axis=1) - gammaln(total + parts + 1) - volume
+            found += 2 * (xlogy(bad, shares).sum(axis=1) - mean)
+        return np.where(parts > 0, found, 0.0)
 
 
 class Seen(NamedTuple):
