@@ -509,18 +509,18 @@ class Mixtures:
         ln n for each that is at no bound, and `share_costs`. BIC is the logarithm of a Bayes
         factor with a prior that knows as much as one row. For a parameter that goes one way only
         from normal noise, that of tails, or the size of bad rows around the others, it is twice as
-        dense, which is worth 2 ln 2.
+        dense, which is worth 2 ln 2. Noise that grows and noise that changes share one prior, which
+        costs each as much.
         """
         larger, around = self.size[:, 1] > 1, self.has(Part.SCATTERED)[:, 1]
         wide, places = self.has(Part.WIDE)[:, 0], self.has(Part.CLUSTER).sum(axis=1)
         tails = 1 * (self.noise(Good.SHORT_TAILS) | self.noise(Good.HEAVY_TAILS))
-        sizes = self.noise(Good.GROWING_NOISE) + rows.distances.shape[1] * self.noise(
-            Good.CHANGING_NOISE
-        )
+        growing, changing = map(self.noise, (Good.GROWING_NOISE, Good.CHANGING_NOISE))
+        sizes = growing + rows.distances.shape[1] * changing
         shape = self.has(Part.SHAPED)[:, 1] * (rows.dim * (rows.dim + 1) // 2 - 1)
         count = tails + sizes + rows.freedom * places + shape + wide + larger
-        one_sided = tails + wide + (around & larger)
-        known = np.log(rows.total) * count - 2 * np.log(2) * one_sided
+        likelier = tails + wide + (around & larger) - 1 * (growing | changing)
+        known = np.log(rows.total) * count - 2 * np.log(2) * likelier
         return np.asarray(known + self.share_costs(rows))
 
     def share_costs(self, rows: Rows) -> Array:
