@@ -187,7 +187,10 @@ def test_the_check_and_the_path_agree(name):
         if jumps is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ModelWarning)
-                jumps = res.model.path().jumps["eps_bar_to"]
+                found = res.model.path().jumps
+            # From least squares, at 0, to a fit that allows for noise that changes.
+            weighed = (found["eps_bar_from"] == 0) & (res.eps_hat == 0)
+            jumps = found.loc[~weighed, "eps_bar_to"]
         later = jumps[jumps > res.eps_bar + 1e-9]
         found = res.stability.differs_at
         assert found == (pytest.approx(later.min()) if len(later) else None)

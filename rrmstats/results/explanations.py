@@ -28,13 +28,13 @@ GOOD_ROWS = {
         "have lighter tails."
     ),
     Good.GROWING_NOISE: (
-        "No bad {unit}; the size of the noise changes with the fitted values. The standard "
-        "errors allow for it; the logarithm of the response, or a family of glm such as Gamma "
+        "No bad {unit}; the size of the noise changes with the fitted values. Rows with less "
+        "noise count for more; the logarithm of the response, or a family of glm such as Gamma "
         "or Poisson, may fit better."
     ),
     Good.CHANGING_NOISE: (
-        "No bad {unit}; the size of the noise changes with the predictors. The standard errors "
-        "allow for it; where groups of rows differ, use cov_type='cluster'."
+        "No bad {unit}; the size of the noise changes with the predictors. Rows with less noise "
+        "count for more; where groups of rows differ, use cov_type='cluster'."
     ),
     Good.OVERDISPERSED: (
         "The responses vary more than the distribution of the model allows; use one with a "
