@@ -133,7 +133,7 @@ class FittedMixture:
         none.
         """
         found = self.equations(*rows)
-        reach = np.einsum("ni,ij,nj->n", found.rows.exog, self.inverse_gram, found.rows.exog)
+        reach = quadratic_forms(found.rows.exog, self.inverse_gram)
         relative = (1 - 2 * found.good) * reach / found.size**2
         return np.asarray(found.size * np.sqrt(np.maximum(1 + relative, np.finfo(float).eps)))
 
