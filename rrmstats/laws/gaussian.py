@@ -509,8 +509,8 @@ class Mixtures:
         ln n for each that is at no bound, and `share_costs`. BIC is the logarithm of a Bayes
         factor with a prior that knows as much as one row. For a parameter that goes one way only
         from normal noise, that of tails, or the size of bad rows around the others, it is twice as
-        dense, which is worth 2 ln 2. Noise that grows and noise that changes share one prior, which
-        costs each as much.
+        dense, which is worth 2 ln 2. Noise that grows and noise that changes share one prior,
+        which costs each as much.
         """
         larger, around = self.size[:, 1] > 1, self.has(Part.SCATTERED)[:, 1]
         wide, places = self.has(Part.WIDE)[:, 0], self.has(Part.CLUSTER).sum(axis=1)
