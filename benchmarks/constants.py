@@ -35,7 +35,7 @@ FOLDERS = ("core", "laws", "losses", "models", "results")
 FACTORS = (1.4, 0.7)
 MOVED = 1e-5
 #: Seconds after which a fit with a changed constant is given up; that counts as moved.
-PATIENCE = 120
+PATIENCE = 600
 #: Models and samples that are fitted with an automatic bound, too.
 AUTOMATIC = (
     ("ols", "clean"),

@@ -792,7 +792,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
 
     def on_sample(self, estimate: Estimate) -> tuple[Any, Estimate]:
         """Return the model and an estimate as seen on a random sample of the rows."""
-        assert self.partitioned_rows is not None
+        if self.partitioned_rows is None:
+            raise ValueError("on_sample is for rows in partitions; these are in memory as a whole")
         n = len(self.partitioned_rows)
         count = min(n, DRAWN_ROWS)
         rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, count, replace=False))

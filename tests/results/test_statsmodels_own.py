@@ -1,0 +1,69 @@
+"""statsmodels' own generic tests, run on our models: the tests come from the installed package."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from statsmodels.base.tests.test_generic_methods import CheckGenericMixin
+from statsmodels.base.tests.test_shrink_pickle import RemoveDataPickle
+
+from rrmstats import RRMGLM, RRMOLS, RRMLogit, RRMPoisson, robustify
+
+MODELS = {"ols": RRMOLS, "glm": RRMGLM, "logit": RRMLogit, "poisson": RRMPoisson}
+
+
+def sample(name, exog):
+    """Return the responses that statsmodels' tests draw for its twin of a model."""
+    rs = np.random.RandomState(987689)
+    total = exog.sum(axis=1)
+    if name == "poisson":
+        return rs.poisson(np.exp(total - exog.mean()))
+    if name == "logit":
+        return (rs.rand(len(exog)) < 1.0 / (1 + np.exp(total - exog.mean()))).astype(int)
+    return total + rs.randn(len(exog))
+
+
+class Generic(CheckGenericMixin):
+    def setup_method(self):
+        super().setup_method()
+        self.results = MODELS[self.name](sample(self.name, self.exog), self.exog).fit()
+
+
+class TestGenericOLS(Generic):
+    name = "ols"
+
+
+class TestGenericGLM(Generic):
+    name = "glm"
+
+
+class TestGenericLogit(Generic):
+    name = "logit"
+
+
+class TestGenericPoisson(Generic):
+    name = "poisson"
+
+
+class Shrinks(RemoveDataPickle):
+    def setup_method(self):
+        super().setup_method()
+        self.model_class = MODELS[self.name]
+        self.model_args = (sample(self.name, self.exog), self.exog)
+        self.results = self.estimate_model()
+
+
+class TestShrinksOLS(Shrinks):
+    name = "ols"
+
+
+class TestShrinksGLM(Shrinks):
+    name = "glm"
+
+
+class TestShrinksLogit(Shrinks):
+    name = "logit"
+
+
+class TestShrinksPoisson(Shrinks):
+    name = "poisson"
