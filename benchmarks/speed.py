@@ -40,7 +40,7 @@ from rrmstats.datasets import breast_cancer
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 N_OF_D, D_OF_N = 2000, 10
 SIZES = {"n": (40, 400, 4000, 40_000, 200_000, 1_000_000), "d": (2, 5, 10, 20, 40, 60, 100)}
-QUICK = {"n": (40, 400, 4000), "d": (2, 5, 10)}
+QUICK = {"n": (40, 400, 4000), "d": (5, 10, 20)}
 LARGE = 5_000_000
 # A peer that took longer is not asked for the next size of its curve.
 PATIENCE = 1.0
@@ -331,10 +331,11 @@ TEXT = """# Speed
 Ratios of times on one thread, measured in turn in one run, so that they can be compared across
 machines although times cannot. A ratio below one means that rrmstats is faster. All methods have
 their default settings and see the same data, of which 10 % of the rows are bad (5 % of the
-labels); `eps_bar` is twice that, or automatic where the row says so. Fits in two steps have
-standard errors. The data with 409 columns have the shape of those of TERM (Li et al., 2021) and
-singular values that fall as j^-0.75, with 20 or 40 % of the responses replaced; the data 39 x 226
-have 15 % of the rows in another subspace.
+labels); `eps_bar` is twice that, or automatic where the row says so. Fits in two steps and
+automatic ones have standard errors, other fits have one step and none. The data with 409 columns
+have the shape and the bad responses (20 or 40 %) of those of TERM (Li et al., 2021), but simulated:
+their singular values fall as j^-0.75, an assumption. The data 39 x 226 have 15 % of the rows in
+another subspace.
 
 Made by `{command}`. {notes}
 
