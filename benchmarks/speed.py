@@ -333,9 +333,9 @@ machines although times cannot. A ratio below one means that rrmstats is faster.
 their default settings and see the same data, of which 10 % of the rows are bad (5 % of the
 labels); `eps_bar` is twice that, or automatic where the row says so. Fits in two steps and
 automatic ones have standard errors, other fits have one step and none. The data with 409 columns
-have the shape and the bad responses (20 or 40 %) of those of TERM (Li et al., 2021), but simulated:
-their singular values fall as j^-0.75, an assumption. The data 39 x 226 have 15 % of the rows in
-another subspace.
+have the shape and the bad responses (20 or 40 %) of those of TERM (Li et al., 2021), but are
+simulated: their singular values fall as j^-0.75, an assumption. The data 39 x 226 have 15 % of the
+rows in another subspace.
 
 Made by `{command}`. {notes}
 
