@@ -1,8 +1,8 @@
 """Run the code of a page as a reader would, and compare what it prints with what the page says.
 
 Usage: python run_page.py PAGE. Shell blocks run in the current directory, Python blocks in one
-session, in the order of the page. A text block right after a Python block is its output. Blocks
-below the heading "Development" need a checkout, and are left out.
+session, in the order of the page. A text block right after a Python block is its output. The line
+that runs the tests is left out.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ PYTHON = ("python", "{code-cell}")
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     """Return the language and the text of each block."""
-    text = page.read_text(encoding="utf-8").partition("\n## Development")[0]
-    return BLOCK.findall(text)
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [(language, text) for language, text in found if "-m pytest" not in text]
 
 
 def same(printed: str, said: str) -> bool:

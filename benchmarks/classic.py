@@ -1,6 +1,6 @@
 """Fit the classic data sets by rrmstats, statsmodels, scikit-learn and R, and compare.
 
-Writes the tables of docs/coming_from.md; needs scikit-learn, and R with robustbase and rrcov.
+Writes the tables of docs/coming_from/robustbase.md; needs scikit-learn, and R with robustbase and rrcov.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from sklearn.linear_model import HuberRegressor, RANSACRegressor, TheilSenRegres
 import rrmstats
 
 FOLDER = Path(__file__).resolve().parent
-PAGE = FOLDER.parent / "docs" / "coming_from.md"
+PAGE = FOLDER.parent / "docs" / "coming_from" / "robustbase.md"
 FAR = 2.5  # Standard deviations past which a residual is counted as far out.
 LEVEL = 0.975
 HBK_BAD, HBK_OUT = 10, 14  # The first rows: bad leverage points, then four good ones.

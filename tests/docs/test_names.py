@@ -12,7 +12,7 @@ from rrmstats.results.summary import top_entries
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(path for path in sorted(ROOT.glob("*.md")) if path.name != "CHANGELOG.md"),  # has old names
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").glob("**/*.md")),
     *sorted((ROOT / "docs").glob("**/*.rst")),
 ]
 REFERENCE = sorted((ROOT / "docs" / "api").glob("*.rst"))
