@@ -1,6 +1,7 @@
 """Fit the classic data sets by rrmstats, statsmodels, scikit-learn and R, and compare.
 
-Writes the tables of docs/coming_from/robustbase.md; needs scikit-learn, and R with robustbase and rrcov.
+Writes the tables of docs/coming_from/robustbase.md; needs scikit-learn, and R with robustbase and
+rrcov.
 """
 
 import argparse

@@ -275,78 +275,11 @@ def heavy_tails(samples: int, seed: int) -> float:
     return float(np.mean(missed))
 
 
+START, END = "<!-- minimum -->", "<!-- end of minimum -->"
 HEAD = ["design", "samples", "missed", "error", "clean", "ratio", "usable"]
 WIDTHS = (31, 9, 8, 8, 8, 7, 7)
 
-TEXT = """# How the minimum is found
-
-The risk that a fit minimizes has many local minima: bad rows that agree with each other make one
-of their own. Algorithm 1 of the paper descends to the nearest one. `fit()` therefore descends from
-many starts and returns the lowest end.
-
-**The uniform start** gives every row the same weight: it is the classical fit.
-
-**Random subsets** are fits to as few rows as determine the parameters. If one of them has no bad
-row, the fit is near the minimum. Where rows that were drawn depend on each other, as they do with
-the dummies of a factor, they are passed over for the next ones until the subset has full rank; so
-every subset gives a fit. A share 0.15 of bad rows leaves 20 % of the subsets of 10 rows clean, but
-only 3 in 10,000 of those of 50: from 30 to 40 dimensions on, subsets alone do not find the
-minimum.
-
-**Spectral starts** do not depend on luck. Bad rows can move a fit far only if they pull it
-together. The pulls of all rows (the gradients of their losses, with each predictor in units of a
-spread that bad rows cannot inflate; for covariances and components the observations themselves)
-then have one direction in which they vary most. The rows that are furthest out in it are dropped
-and the rest is fitted again, six times, until a share `eps_bar` of the rows is gone; each of the
-fits is a start. This is the filter of SEVER (Diakonikolas et al., 2019), used to start a descent
-and not as the estimate, so that a row which it drops by mistake comes back. Covariances and
-components also start from the directions of the rows, which do not depend on how far out they are.
-
-The starts are compared on a part of the rows, the better ones take a few steps, and the best go on
-until they converge. A step is Newton's where its matrix is small. Otherwise it is the refit of
-Algorithm 1 from extrapolated losses (Anderson's method), and the plain refit wherever that would
-raise the risk. The risk never rises along a descent. A start whose losses overflow has an infinite
-risk and does no harm.
-
-`results.starts` lists the starts with their kinds and risks, `results.final_risks` the ends;
-`results.n_reached` says how many descents reached the lowest, and `results.n_best` how many starts
-with different weights lead to it. `summary()` has a note where no two of them agree; a larger
-`n_starts=` is then a check.
-
-## What it misses
-
-In simulated data the clean rows are known, and a descent from the fit to them is a reference that
-no user has. The table gives the share of samples in which that descent has a lower risk, by more
-than 1 % of the excess of the risk over the smallest loss (*missed*); the error after two steps
-and that of the classical fit to the clean rows, root mean squares over
-the samples, and their *ratio*; and the share of the starts that gave a fit (*usable*). The aims
-are 0, {at_most:g} and 1. In a sample all is as a user has it who knows nothing: the starts, their
-number and `rng` are the defaults.
-
-The regressions have 15 % bad rows and `eps_bar=0.3`. With factors, n = 900 and the bad rows are
-leverage points in x, whose slope is judged. The two attacks have n = max(500, 10 d): every
-predictor shifted by 10, or one repeated row that cancels the gradient of the others; the error is
-relative to the length of the coefficients. SEVER's own design has 5,000 clean rows, 500 bad ones
-and noise 0.1. The others have n = 1,000. Labels: d = 30, 10 % wrong where the linear predictor,
-whose standard deviation is given, is most extreme, or far out along one of the predictors;
-`eps_bar=0.2`. Components: d = 50, q = 3, 20 % of the rows in another subspace. Covariance: d = 40,
-20 % of the rows shifted by 5 in every variable, 32 standard deviations away where the variables
-are independent (*far*) and 7 where their correlations are 0.5 (*near*). The error of a subspace is
-the norm of the difference of projections, that of a covariance and its mean the sum of two norms
-in the true metric. The samples are those of the seeds from {seed} on, none of which was used to
-develop the search.
-
-"""
-
-LAST = """
-Where nothing is missed and the ratio is above the aim, the search is not what fails: the descent
-from the clean fit ends in the same place, or at a higher risk. The minimum itself then keeps the
-bad rows, as it does with a cluster 7 standard deviations away in 40 dimensions, or with labels
-that one slope of 29 can make right. Wrong labels at the extremes have no weight in
-the first step; but the second, which leaves out the labels of probability below 0.003 and no
-others, takes them back where the spread is small, and where it is large leaves out a few right
-ones too.
-
+MADE = """
 On the paper's regression with heavy-tailed noise (n = 40, k = 10, `eps_bar=0.4`), {total} samples,
 the least known risk, from searches with {many:,} subsets and two other generators, was missed in
 {missed:.1%}.
@@ -355,13 +288,14 @@ Made by `python benchmarks/minimum.py --samples {samples} --seed {seed} --out do
 """
 
 
-def page(table: list[list[str]], missed: float, samples: int, seed: int) -> str:
+def measurements(table: list[list[str]], missed: float, samples: int, seed: int) -> str:
+    """Return the table, and the sentences below it."""
     lines = [HEAD, ["---", *["---:"] * (len(HEAD) - 1)], *table]
     rows = "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-    text = TEXT.format(at_most=AT_MOST, seed=seed)
     total = MORE_SAMPLES * samples
-    end = LAST.format(total=total, many=MANY_STARTS, missed=missed, samples=samples, seed=seed)
-    return text + rows + end
+    return rows + MADE.format(
+        total=total, many=MANY_STARTS, missed=missed, samples=samples, seed=seed
+    )
 
 
 def table(only: str, samples: int, seed: int) -> Iterator[tuple[list[str], bool]]:
@@ -392,7 +326,10 @@ def main() -> int:
     missed = heavy_tails(MORE_SAMPLES * args.samples, args.seed)
     print(f"heavy tails: least known risk missed in {missed:.1%}")
     if args.out:
-        args.out.write_text(page(lines, missed, args.samples, args.seed), encoding="utf-8")
+        before, _, rest = args.out.read_text(encoding="utf-8").partition(START)
+        made = measurements(lines, missed, args.samples, args.seed)
+        text = f"{before}{START}\n{made}{END}{rest.partition(END)[2]}"
+        args.out.write_text(text, encoding="utf-8")
     return 1 if failed or missed > MISSED_AT_MOST else 0
 
 
