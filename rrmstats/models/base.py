@@ -307,6 +307,10 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         cov_kwds: Mapping[str, Any] | None = None,
         use_t: bool | None = None,
         stability: bool = True,
+        method: str | None = None,
+        disp: bool | int = False,
+        full_output: bool = True,
+        callback: Callable[[Array], Any] | None = None,
         efficiency: float | str | None = DEPRECATED,
     ) -> ResultsT:
         """Minimize the robust risk over parameters and weights together.
@@ -337,16 +341,21 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         cov_type : {"sandwich", "cluster", "HAC", "bootstrap"}, optional
             How standard errors are found: "sandwich" by default, "cluster" by the groups of a
             model that has `groups`. `RRMOLS` also has "nonrobust", for noise that does not change
-            with the predictors. All account for the weights being estimated.
+            with the predictors. All account for the weights being estimated. statsmodels' "HC0",
+            "HC1", "HC2", "HC3" and "robust" all are "sandwich". With ``eps_bar=0`` it is "HC3" of
+            linear and generalized linear models, and "HC0" of labels.
         cov_kwds : dict, optional
-            For "cluster" `groups`, an array or Series of labels; for "HAC" `maxlags`, the number
-            of rows, in the order of time, over which they depend; for "bootstrap" what
-            `rrmstats.models.Bootstrap` takes.
+            For "cluster" `groups`, an array or Series of labels, or a column of the data of a
+            formula; for "HAC" `maxlags`, the number of rows, in the order of time, over which they
+            depend; for "bootstrap" what `rrmstats.models.Bootstrap` takes.
         use_t : bool, optional
             Whether tests use Student's t distribution; by default for linear regression.
         stability : bool, optional
             Whether the fit is compared with fits that have a larger `eps_bar`; of more than
             20,000 rows this takes a fit to a sample of them.
+        method, disp, full_output, callback : optional
+            Options of statsmodels' optimizers, which play no part here: they are accepted so that
+            code written for statsmodels runs.
         efficiency : float or None, optional
             Deprecated: None is ``steps=1``, a number ``steps=2``.
 
@@ -471,6 +480,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         self, cov_type: str | None, cov_kwds: Mapping[str, Any], use_t: bool | None
     ) -> Inference:
         """Return how standard errors are found; the bootstrap has yet to run."""
+        if isinstance(cov_kwds.get("groups"), str):
+            cov_kwds = {**cov_kwds, "groups": self._labels_of(cov_kwds["groups"])}
         cov_type = chosen_cov_type(cov_type, cov_kwds, self.weighs_groups)
         self._check_inference(cov_type)
         if self.weighs_groups and cov_type == "cluster":
@@ -478,6 +489,25 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
         dependence = row_dependence(cov_type, cov_kwds, len(self.endog), self.data.row_labels)
         return Inference(cov_type, cov_kwds, use_t, dependence)
+
+    def with_inference(
+        self,
+        estimate: Estimate,
+        cov_type: str | None,
+        cov_kwds: Mapping[str, Any],
+        use_t: bool | None,
+    ) -> ResultsT:
+        """Return results of an estimate with another kind of standard errors."""
+        inference = self._inference(cov_type, cov_kwds, use_t)
+        if cov_type == "bootstrap":
+            inference = replace(inference, replicates=Bootstrap(**cov_kwds).run(estimate))
+        return self.results_of(estimate, inference)
+
+    def _labels_of(self, column: str) -> np.ndarray:
+        """Return a column of the data of the formula, of the rows that the model has."""
+        frame, dropped = (getattr(self.data, key, None) for key in ("frame", "missing_row_idx"))
+        labels = label_array(column if frame is None else column_labels(column, frame))
+        return labels if dropped is None else np.delete(labels, np.asarray(dropped, dtype=int))
 
     def _warn(self, estimate: Estimate) -> None:
         """Warn where a step did not converge."""

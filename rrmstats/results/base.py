@@ -383,6 +383,38 @@ class RRMResults(LikelihoodModelResults):
             return self.bootstrap.intervals(np.asarray(self.params), alpha)
         return reaching(super().conf_int(alpha), np.asarray(self.bse), self._alternatives)
 
+    def get_robustcov_results(
+        self, cov_type: str | None = "HC1", use_t: bool | None = None, **kwds: Any
+    ) -> RRMResults:
+        """Return the same fit with another kind of standard errors.
+
+        Parameters
+        ----------
+        cov_type : str, optional
+            As `fit` takes it; "HC1" is "sandwich".
+        use_t : bool, optional
+            Whether tests use Student's t distribution; by default as in this fit.
+        **kwds
+            What `cov_kwds` of `fit` holds, such as ``groups="column"``.
+
+        Returns
+        -------
+        RRMResults
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> res.get_robustcov_results("HAC", maxlags=2).cov_type
+        'HAC'
+        """
+        found: RRMResults = self.model.with_inference(
+            self._estimate, cov_type, kwds, self.use_t if use_t is None else use_t
+        )
+        getattr(found, "_results", found).stability = self.stability
+        return found
+
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed.
 

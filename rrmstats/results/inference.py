@@ -16,6 +16,8 @@ from rrmstats.core.sandwich import Dependence
 from rrmstats.interchange import as_values
 
 COV_TYPES = ("sandwich", "cluster", "HAC", "bootstrap")
+#: statsmodels' names of covariances for noise of any variance: the sandwich here.
+AS_SANDWICH = ("HC0", "HC1", "HC2", "HC3", "robust")
 
 
 # Fraction of clean rows that are not flagged, where flags go by distances.
@@ -204,6 +206,8 @@ def chosen_cov_type(cov_type: str | None, cov_kwds: Mapping[str, Any], grouped: 
     """Return the kind of standard errors: the one asked for, or the default of a model."""
     if cov_type is None:
         return "cluster" if grouped or "groups" in cov_kwds else "sandwich"
+    if cov_type in AS_SANDWICH:
+        cov_type = "sandwich"
     if grouped and cov_type not in ("cluster", "bootstrap"):
         raise ValueError(
             f"cov_type={cov_type!r} takes rows as they are, but with groups= whole groups have "

@@ -10,10 +10,13 @@ import statsmodels.api as sm
 from inference_cases import NUDGE, WEIGHTED, cloud, nudged, regression
 from numpy.testing import assert_allclose, assert_array_equal
 
+import rrmstats
 from replication.samples import (
     logistic_labels,
 )
-from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
+from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMPoisson
+
+from .fits import DATA, FITS
 
 # Models whose standard errors are those of exact influence functions, and how to refit them.
 EXACT = {
@@ -64,6 +67,61 @@ def test_least_squares_has_the_errors_of_hc3():
     endog, exog = regression(np.random.default_rng(0))
     res, reference = RRMOLS(endog, exog, 0.0).fit(steps=1), sm.OLS(endog, exog).fit(cov_type="HC3")
     assert_allclose(res.cov_params(), reference.cov_params(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("cov_type", ["HC0", "HC1", "HC2", "HC3", "robust"])
+def test_names_of_statsmodels_are_the_sandwich(cov_type):
+    model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
+    res = model.fit(steps=1, cov_type=cov_type)
+    assert res.cov_type == "sandwich"
+    assert_array_equal(res.bse, model.fit(steps=1).bse)
+
+
+def test_counts_have_the_errors_of_hc3():
+    rng = np.random.default_rng(0)
+    exog = sm.add_constant(rng.standard_normal((40, 2)))
+    count = rng.poisson(np.exp(exog @ [0.5, 0.4, -0.2]))
+    res = RRMPoisson(count, exog, 0.0).fit(steps=1, cov_type="HC3")
+    mu = res.fittedvalues
+    bread = np.linalg.inv(exog.T @ (mu[:, None] * exog))
+    hat = mu * np.einsum("ni,ij,nj->n", exog, bread, exog)
+    scores = exog * ((count - mu) / (1 - hat))[:, None]
+    assert_allclose(res.cov_params(), bread @ scores.T @ scores @ bread, rtol=1e-8)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_clusters_by_a_column_of_the_formula(steps):
+    data = DATA.assign(town=np.arange(len(DATA)) % 7)
+    data.loc[data.index[[3, 50]], "x1"] = np.nan
+    model = rrmstats.ols("y ~ x1", data, 0.1)
+    res = model.fit(steps=steps, cov_type="cluster", cov_kwds={"groups": "town"})
+    labels = np.delete(data.town.to_numpy(), [3, 50])
+    expected = model.fit(steps=steps, cov_type="cluster", cov_kwds={"groups": labels})
+    assert_array_equal(res.bse, expected.bse)
+    assert_array_equal(
+        model.fit(steps=steps).get_robustcov_results("cluster", groups="town").bse, res.bse
+    )
+    with pytest.raises(ValueError, match="'tawn' is not a column of the data; did you mean 'town'"):
+        model.fit(steps=steps, cov_kwds={"groups": "tawn"})
+
+
+def test_other_errors_of_the_same_fit():
+    model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
+    res = model.fit()
+    for cov_type, kwds in (("HAC", {"maxlags": 2}), ("bootstrap", {"n_boot": 20})):
+        found = res.get_robustcov_results(cov_type, **kwds)
+        expected = model.fit(cov_type=cov_type, cov_kwds=kwds)
+        assert_array_equal(found.cov_params(), expected.cov_params())
+        assert str(found.summary()) == str(expected.summary())
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_options_of_statsmodels_optimizers_change_nothing(name):
+    res = FITS[name]()
+    same = res.model.fit(
+        steps=res.steps, method="newton", disp=0, full_output=1, callback=None, maxiter=300
+    )
+    assert_array_equal(same.params, res.params)
 
 
 def test_maximum_likelihood_has_the_errors_of_hc0():
@@ -136,8 +194,10 @@ def test_clusters_widen_the_errors_of_what_they_share():
 @pytest.mark.parametrize(
     ("cov_type", "kwds", "error", "message"),
     [
-        ("HC1", {}, ValueError, "one of sandwich, nonrobust, cluster, HAC, bootstrap, got 'HC1'"),
-        ("HC3", {}, ValueError, "weights as known is not offered"),
+        ("HC4", {}, ValueError, "one of sandwich, nonrobust, cluster, HAC, bootstrap, got 'HC4'"),
+        ("hac-panel", {}, ValueError, "weights as known is not offered"),
+        ("HC1", {"maxlags": 1}, TypeError, "takes no cov_kwds, got .'maxlags'."),
+        ("cluster", {"groups": "town"}, TypeError, "names a column, but arrays have none"),
         ("nonrobust", {"maxlags": 1}, TypeError, "takes no cov_kwds, got .'maxlags'."),
         ("HAC", {}, TypeError, "'HAC' takes cov_kwds={'maxlags': number}, got"),
         ("HAC", {"maxlags": 1.5}, ValueError, "whole number from 0 to .*, got 1.5"),
