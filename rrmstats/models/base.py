@@ -492,16 +492,18 @@ class RRMModel(Generic[ProblemT, ResultsT]):
 
     def with_inference(
         self,
-        estimate: Estimate,
+        results: RRMResults,
         cov_type: str | None,
         cov_kwds: Mapping[str, Any],
         use_t: bool | None,
     ) -> ResultsT:
-        """Return results of an estimate with another kind of standard errors."""
-        inference = self._inference(cov_type, cov_kwds, use_t)
+        """Return results of the same fit with another kind of standard errors."""
+        estimate, inference = results._estimate, self._inference(cov_type, cov_kwds, use_t)
         if cov_type == "bootstrap":
             inference = replace(inference, replicates=Bootstrap(**cov_kwds).run(estimate))
-        return self.results_of(estimate, inference)
+        found = self.results_of(estimate, inference)
+        found._results.stability = results.stability
+        return found
 
     def _labels_of(self, column: str) -> np.ndarray:
         """Return a column of the data of the formula, of the rows that the model has."""

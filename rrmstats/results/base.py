@@ -409,10 +409,8 @@ class RRMResults(LikelihoodModelResults):
         >>> res.get_robustcov_results("HAC", maxlags=2).cov_type
         'HAC'
         """
-        found: RRMResults = self.model.with_inference(
-            self._estimate, cov_type, kwds, self.use_t if use_t is None else use_t
-        )
-        getattr(found, "_results", found).stability = self.stability
+        use_t = self.use_t if use_t is None else use_t
+        found: RRMResults = self.model.with_inference(self, cov_type, kwds, use_t)
         return found
 
     def remove_data(self) -> None:
