@@ -49,7 +49,7 @@ class Bootstrap:
     --------
     >>> import rrmstats
     >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-    >>> model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2)
+    >>> model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.1)
     >>> res = model.fit(cov_type="bootstrap", cov_kwds={"n_boot": 50})
     >>> res.bootstrap.replicates.shape
     (50, 2)

@@ -43,7 +43,7 @@ class Replicates:
     --------
     >>> import rrmstats
     >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+    >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.1).fit(
     ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
     >>> res.bootstrap.n_boot, res.bootstrap.scheme
     (50, 'pairs')
@@ -66,7 +66,7 @@ class Replicates:
         --------
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.1).fit(
         ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
         >>> bool(abs(res.bootstrap.covariance() - res.cov_params()).max(axis=None) < 1e-12)
         True
@@ -82,7 +82,7 @@ class Replicates:
         --------
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.1).fit(
         ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
         >>> res.bootstrap.intervals(res.params.to_numpy(), alpha=0.1).shape
         (2, 2)
@@ -104,7 +104,7 @@ class Replicates:
         --------
         >>> import rrmstats
         >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit(
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.1).fit(
         ...     cov_type="bootstrap", cov_kwds={"n_boot": 50})
         >>> res.bootstrap.describe()
         'pairs bootstrap, 50 samples, BCa intervals'

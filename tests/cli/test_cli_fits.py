@@ -131,7 +131,6 @@ def test_each_model(argv, model, term, rows, run):
     [
         (("cluster", "--cluster", "firm"), lambda d: {"groups": d["firm"]}),
         (("HAC", "--maxlags", "2"), lambda d: {"maxlags": 2}),
-        (("nonrobust",), lambda d: None),
     ],
 )
 def test_kinds_of_standard_errors(options, keywords, rows, run):

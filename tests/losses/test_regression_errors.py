@@ -113,9 +113,10 @@ def test_variances_under_weights_are_found(order):
 
 
 def test_errors_do_not_depend_on_units_and_coordinates():
+    """Noise that changes does so with the columns of the second step, in any units of these."""
     endog, exog = changing_noise(np.random.default_rng(1), 100)
-    turn = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 1.0], [0.0, 0.0, -2.0]])
-    for steps in (1, 2):
+    turned = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 1.0], [0.0, 0.0, -2.0]])
+    for steps, turn in ((1, turned), (2, np.diag([1.0, 3.0, -2.0]))):
         plain = RRMOLS(endog, exog, 0.2).fit(steps=steps)
         other = RRMOLS(1e3 * endog, exog @ turn, 0.2).fit(steps=steps)
         back = 1e-3 * turn

@@ -80,6 +80,7 @@ def test_the_bootstrap_agrees_with_the_sandwich(weighted, steps):
     assert_allclose(np.log(boot / fit().bse), 0, atol=tolerance)
 
 
+@pytest.mark.filterwarnings("ignore:The fit changes with eps_bar")
 @pytest.mark.parametrize("steps", [1, 2])
 def test_replicates_are_fits_to_the_samples(weighted, steps):
     """Each is what the model finds on rows counted as often as they were drawn."""
