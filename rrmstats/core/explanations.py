@@ -61,6 +61,8 @@ class Explanation:
         Probability of each row, or of each group, to be bad.
     theta : ndarray, shape (k,), or None
         Its parameters in the coordinates of the problem, where they are kept.
+    n_params : int
+        Number of its parameters besides those of plain good rows.
     """
 
     good: Good
@@ -70,6 +72,7 @@ class Explanation:
     eps: float
     prob_bad: Array
     theta: Array | None = None
+    n_params: int = 0
 
     @property
     def name(self) -> str:

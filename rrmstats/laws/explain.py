@@ -132,6 +132,7 @@ class Fit:
             eps=float(self.rows.mass @ self.found.bad_share) / self.rows.total,
             prob_bad=of_groups(1.0 - self.found.good, self.rows.groups),
             theta=self.theta,
+            n_params=len(self.others) - n_plain,
         )
 
     @cached_property

@@ -513,15 +513,29 @@ class Mixtures:
         which costs each as much.
         """
         larger, around = self.size[:, 1] > 1, self.has(Part.SCATTERED)[:, 1]
+        changing = self.noise(Good.GROWING_NOISE) | self.noise(Good.CHANGING_NOISE)
+        likelier = self._tails + self.has(Part.WIDE)[:, 0] + (around & larger) - 1 * changing
+        known = np.log(rows.total) * self._counts(rows) - 2 * np.log(2) * likelier
+        return np.asarray(known + self.share_costs(rows))
+
+    @property
+    def _tails(self) -> np.ndarray:
+        return 1 * (self.noise(Good.SHORT_TAILS) | self.noise(Good.HEAVY_TAILS))
+
+    def _counts(self, rows: Rows) -> np.ndarray:
+        """Return the numbers of parameters besides coefficients, S and shares, shape (b,)."""
         wide, places = self.has(Part.WIDE)[:, 0], self.has(Part.CLUSTER).sum(axis=1)
-        tails = 1 * (self.noise(Good.SHORT_TAILS) | self.noise(Good.HEAVY_TAILS))
         growing, changing = map(self.noise, (Good.GROWING_NOISE, Good.CHANGING_NOISE))
         sizes = growing + rows.distances.shape[1] * changing
         shape = self.has(Part.SHAPED)[:, 1] * (rows.dim * (rows.dim + 1) // 2 - 1)
-        count = tails + sizes + rows.freedom * places + shape + wide + larger
-        likelier = tails + wide + (around & larger) - 1 * (growing | changing)
-        known = np.log(rows.total) * count - 2 * np.log(2) * likelier
-        return np.asarray(known + self.share_costs(rows))
+        larger = self.size[:, 1] > 1
+        return np.asarray(self._tails + sizes + rows.freedom * places + shape + wide + larger)
+
+    def n_params(self, rows: Rows) -> np.ndarray:
+        """Return the numbers of parameters besides coefficients of good rows and S, shape (b,)."""
+        lines = self.has(Part.LINE).any(axis=1) * rows.n_coef * rows.freedom
+        shares = (~self.has(Part.NONE)).sum(axis=1) * (1 + self.far.any(axis=1))
+        return np.asarray(self._counts(rows) + lines + shares)
 
     def share_costs(self, rows: Rows) -> Array:
         """Return what the shares of bad rows cost on the scale of BIC, shape (b,).

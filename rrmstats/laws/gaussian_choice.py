@@ -448,6 +448,7 @@ def keeps_flags(before: GaussianExplanation, after: GaussianExplanation) -> bool
 def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]:
     """Return mixtures as explanations."""
     bad, costs = 1 - mixtures.good, penalties(rows, mixtures)
+    numbers = mixtures.n_params(rows)
     eps = mixtures.row_shares().sum(axis=0) @ rows.counts / rows.total
     entropy = (entr(bad) + entr(1 - bad)) @ rows.together.decisions
     return [
@@ -458,6 +459,7 @@ def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]
             penalty=float(costs[i]),
             eps=float(eps[i]),
             prob_bad=of_groups(bad[i], rows.groups),
+            n_params=int(numbers[i]),
             mixture=mixtures.take([i]),
             entropy=float(entropy[i]),
         )

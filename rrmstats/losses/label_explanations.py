@@ -250,6 +250,7 @@ def explain_labels(
             eps=fit.eps,
             prob_bad=fit.prob_bad(),
             theta=fit.theta,
+            n_params=fit.law.flips.n_params,
             flips=fit.law.flips,
             z=fit.value.z,
         )

@@ -88,6 +88,10 @@ REASONS = {
     "likelihood": (
         "the risk is not a likelihood of all rows; compare models with compare() or wald_test()"
     ),
+    "ratio": (
+        "twice the difference of llf does not follow a chi-squared distribution where bad rows "
+        "are modeled; use compare(), which is Wald's test"
+    ),
     "f_test": (
         "sums of squares do not follow an F distribution under estimated weights; use compare(), "
         "which is Wald's test"
@@ -101,10 +105,6 @@ REASONS = {
     ),
     "empirical": "empirical likelihood counts bad rows like others; use conf_int()",
     "elsewhere": "see condition_number, wald_test, trace and the arguments of fit",
-    "pseudo": (
-        "llf is a pseudo-likelihood, without the distribution of a likelihood ratio; use "
-        "compare() and wald_test()"
-    ),
     "optimizer": "the fit is not statsmodels'; see trace, converged and n_iter",
     "variables": "variables have no response; use wald_test() for tests of the parameters",
     "no_influence": "see weight_table() for the weights and distances of the rows",
@@ -259,6 +259,8 @@ class RRMResults(LikelihoodModelResults):
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
+        if name in ("llf", "aic", "bic"):
+            raise Meaningless(f"{name} {self._why_no_likelihood}")
         if name == "prob_bad":
             raise AttributeError(f"prob_bad {ONE_STEP}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -276,6 +278,16 @@ class RRMResults(LikelihoodModelResults):
     def llf(self) -> float:
         """Refuse statsmodels' likelihood, which counts bad rows like others."""
         return float(self.__getattr__("llf"))
+
+    @cached_property
+    def _log_likelihood(self) -> float:
+        """Log-likelihood of all rows; NaN where the model has none."""
+        return np.nan
+
+    @cached_property
+    def _extra_params(self) -> int:
+        """Number of parameters of the explanation besides those of good rows."""
+        return 0
 
     def _repr_html_(self) -> str:
         return str(self.summary().as_html())
@@ -428,6 +440,7 @@ class RRMResults(LikelihoodModelResults):
         _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
         _ = self.explanation, self.explanations, self._bad_of_all, self.rival, self._rival_note
         _ = self.model.endog_names, self.model.data.row_labels
+        _ = self._log_likelihood, self._extra_params
         if self.first_step is not None:
             self.first_step.remove_data()
         super().remove_data()

@@ -9,15 +9,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from statsmodels.discrete.discrete_margins import DiscreteMargins
-from statsmodels.genmod.families import Binomial
+from statsmodels.genmod.families import Binomial, Gaussian
 
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values, is_dask
+from rrmstats.losses.gaussian_rows import DECIDING_ROWS
 from rrmstats.losses.generalized import GeneralizedEstimate
 from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, refused, standardized, wrapper_of
+from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import (
     AT_BOUND,
     BY_FAMILY,
@@ -32,7 +34,7 @@ from rrmstats.results.means import MeanPrediction
 ALL_SPENT = 0.99
 
 
-class RRMGLMResults(RRMResults):
+class RRMGLMResults(Criteria, RRMResults):
     """Results of a generalized linear model; see `RRMResults` for what all models share.
 
     Attributes
@@ -67,10 +69,8 @@ class RRMGLMResults(RRMResults):
         *("resid_anscombe", "resid_working", "resid_scaled", "resid_quantile"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
-        likelihood=(
-            *("llf", "llnull", "llf_scaled", "aic", "bic", "bic_llf", "bic_deviance"),
-            *("info_criteria", "pseudo_rsquared", "score_test"),
-        ),
+        ratio=("score_test", "llr", "llr_pvalue", "im_ratio"),
+        likelihood=("llnull", "llf_scaled", "bic_deviance"),
         squares=("deviance", "null_deviance", "null", "pearson_chi2"),
         optimizer=("fit_history", "method", "fit_options"),
         no_influence=("get_influence", "get_hat_matrix_diag"),
@@ -87,11 +87,33 @@ class RRMGLMResults(RRMResults):
         super().__init__(model, estimate, inference, first_step)
         self.scale = estimate.scale
         self.family = model.family
+        if isinstance(self.family, Gaussian):
+            self._decided_rows = DECIDING_ROWS
         self.rank = estimate.problem.n_params
         self._has_errors = estimate.identified
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
     plot_fit = drawn(plotting.plot_fit)
+
+    def _weighted_llf(self, mu: Array, weights: Array | float, scale: float) -> float:
+        model = self.model
+        rows = _log_densities(
+            model.endog, mu, model.var_weights, model.n_trials, self.family, scale
+        )
+        return float(np.sum(weights * rows))
+
+    @property
+    def _classical_llf(self) -> float:
+        """Log-likelihood of the rows under their weights, times their number."""
+        scale = self.scale
+        if isinstance(self.family, Gaussian):  # the variance of maximum likelihood
+            scale = float(self.weights @ (self.model.var_weights * self._off**2))
+        return self._weighted_llf(self.fittedvalues, self.wnobs * self.weights, scale)
+
+    @property
+    def bic_llf(self) -> float:
+        """The same as `bic`."""
+        return self.bic
 
     @property
     def n_kish_clean(self) -> float:
@@ -367,6 +389,15 @@ class RRMGLMResults(RRMResults):
                 "parameters of smallest norm."
             )
         return notes
+
+
+def _log_densities(
+    endog: Array, mu: Array, var_weights: Array, trials: Array, family: Any, scale: float
+) -> Array:
+    if isinstance(family, Binomial):  # it keeps the numbers of trials
+        family = copy.copy(family)
+        family.n = trials
+    return np.asarray(family.loglike_obs(endog, mu, var_weights=var_weights, scale=scale))
 
 
 def _anscombe(

