@@ -25,8 +25,8 @@ from rrmstats.core.setting import Setting
 FRACTIONS = (0.5, 0.25)
 #: Distance of the bounds of a path. Derived: 25 bounds up to one half.
 GRID = 0.02
-# Rows beyond which bounds are compared on a sample of them.
-MOST_ROWS = 20_000
+# Rows beyond which bounds are compared on a sample of them, and the rows of that sample.
+MOST_ROWS, SAMPLED_ROWS = 20_000, 5_000
 
 
 def take_steps(

@@ -30,6 +30,7 @@ from rrmstats.core.search import DEFAULT_SEED, minimize
 from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
 from rrmstats.core.steps import (
     MOST_ROWS,
+    SAMPLED_ROWS,
     largest_bound,
     robust_estimate,
     steps_beyond,
@@ -382,6 +383,10 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         )  # fmt: skip
         model, robust = self._with_choice(setting)
         setting = replace(setting, eps_bar=model._bound)
+        # The same number, given, has the same fit: others do not begin at the largest bound.
+        if robust is not None and not robust.problem.seeks_minima:
+            robust = None
+        of_all = robust is not None and robust.problem.n_obs == len(self.endog)
 
         def run() -> tuple[Estimate, ResultsT]:
             problem = model._search_problem()
@@ -391,7 +396,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
                 theta_step = grouped_step(model._theta_step(rows), problem)
             start = None if start_params is None else model._start_theta(rows, start_params)
             asked = replace(setting, theta_step=theta_step)
-            estimate = take_steps(problem, asked, start, steps, robust)
+            estimate = take_steps(problem, asked, start, steps, robust if of_all else None)
             replicates = None if bootstrap is None else bootstrap.run(estimate)
             return estimate, model.results_of(estimate, replace(inference, replicates=replicates))
 
@@ -402,7 +407,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             estimate, results = in_rounds(rows.blocks, run, _numbers)
         warn_of_bound(estimate.problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
-        found = model._stability(estimate)
+        found = model._stability(estimate, robust)
         if not found.stable:
             warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
         results._results.stability = found
@@ -587,19 +592,14 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         return part
 
     def _with_choice(self, setting: Setting) -> tuple[Self, Estimate | None]:
-        """Return the model, with the bound chosen where it is automatic, and what chose it.
-
-        None where the fit at that bound does not begin there: the same number, given, has the
-        same fit.
-        """
+        """Return the model, with the bound chosen where it is automatic, and what chose it."""
         if self.eps_bar != AUTO:
             return self, None
         robust = self._robust_fit(setting)
         choice = chosen(robust, self.eps_bar_max)
         model = self.with_eps_bar(choice.eps_bar)
         model.choice = choice
-        serves = robust.problem.seeks_minima and robust.problem.n_obs == len(self.endog)
-        return model, robust if serves else None
+        return model, robust
 
     @property
     def incomparable(self) -> str:
@@ -627,7 +627,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         return chosen(self._robust_fit(setting), self.eps_bar_max)
 
     def _sampled(self) -> tuple[Self, np.ndarray]:
-        """Return the model of about MOST_ROWS random rows or of all where these are fewer.
+        """Return the model of about SAMPLED_ROWS random rows, or of all where there are few.
 
         With the places of the rows. Groups are drawn as a whole.
         """
@@ -636,20 +636,24 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             rows = np.arange(n)
             return self._part(rows) if self.in_partitions else self, rows
         rng = np.random.default_rng(DEFAULT_SEED)
-        drawn = self._sampled_groups(MOST_ROWS, rng)
+        size = min(MOST_ROWS, SAMPLED_ROWS)
+        drawn = self._sampled_groups(size, rng)
         if drawn is None:
-            drawn = np.sort(rng.choice(sample_places(n), MOST_ROWS, replace=False))
+            drawn = np.sort(rng.choice(sample_places(n), size, replace=False))
         rows = drawn
         return self._part(rows), rows
 
-    def _stability(self, estimate: Estimate) -> Stability:
-        """Tell whether a larger eps_bar changes a fit; many rows are fitted again on a sample."""
+    def _stability(self, estimate: Estimate, robust: Estimate | None = None) -> Stability:
+        """Tell whether a larger eps_bar changes a fit; many rows are fitted again on a sample.
+
+        `robust` is the second step of that sample at the largest bound, where it is known.
+        """
         eps_bar, why = estimate.setting.eps_bar, self._why_not_compared(estimate)
         own, (part, rows) = estimate, (self, np.arange(len(self.endog)))
         if not why and np.isnan(own.largest):
             part, rows = self._sampled()
             setting = replace(estimate.setting, freq_weights=part._search_counts)
-            own = take_steps(part._search_problem(), setting)
+            own = take_steps(part._search_problem(), setting, robust=robust)
         if not why and own.largest < eps_bar + STEP:
             why = "the data have too few rows for a larger eps_bar"
         if why:
