@@ -4,9 +4,10 @@
 
 A constant at the level of a module counts as statistical if a multiple of it moves a parameter, a
 standard error, a share or a probability of a stored fit (tests/reference) by more than `MOVED` of
-its largest value. It then needs a formula or a calibration, which its comment names after
-`Derived:` or `Calibrated:`. All others are numbers of the computer. The fits cannot see constants
-that act on other data only, so that a comment with such a mark counts as well.
+its largest value. It then needs a formula, a calibration or a convention, which its comment
+names after `Derived:`, `Calibrated:` or `Convention:`. All others are numbers of the computer. The
+fits cannot see constants that act on other data only, so that a comment with such a mark counts as
+well.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ AUTOMATIC = (
     ("pca", "shifted"),
 )
 Fit = dict[str, Any]
-MARK = re.compile(r"(Derived|Calibrated): (.+)", re.S)
+MARK = re.compile(r"(Derived|Calibrated|Convention): (.+)", re.S)
 
 
 @dataclass(frozen=True)

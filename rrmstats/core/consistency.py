@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from rrmstats.core.entropy import Array
 
 # Factor at most by which a variance is enlarged for the weights that made it smaller.
+# Convention: beyond, the weights tell nothing of a variance.
 MOST_ENLARGED = 10.0
 
 

@@ -12,6 +12,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.tolerances import SUM_ROUNDING
 
 # Share of its rows that a kind, such as the labels of a class, keeps at least under the weights.
+# Convention: a tenth, so that a rare class cannot be left out.
 KEPT_FRACTION = 0.1
 
 

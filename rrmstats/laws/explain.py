@@ -16,6 +16,7 @@ import numpy as np
 
 from rrmstats.core.block_array import in_blocks, row_sums
 from rrmstats.core.blocks import decided_once, sample_places
+from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Explained, Explanation, best_of_each, of_groups
@@ -30,7 +31,6 @@ from rrmstats.laws.mixture import (
     Share,
 )
 from rrmstats.laws.rows import (
-    LEVERAGE_MAX,
     PredictorRows,
     Responses,
     design_gram,
@@ -417,7 +417,7 @@ def _row_moves(
     here, found = _functions(mixture, seen, predictors)
     weights, q = _information(found), len(found.rows.slopes)
     leverage = design_leverage(designs[:q], inverse, weights)
-    here[:q] /= 1.0 - np.clip(leverage, 0.0, LEVERAGE_MAX)
+    here[:q] /= 1.0 - np.clip(leverage, 0.0, MOST_LEVERAGE)
     return np.column_stack([design_rows(designs, here[:-1]), here[-1]])
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri, digamma, fdtri, gammaln, xlogy
 
+from rrmstats.core.conventions import FAR
 from rrmstats.core.design import WIDE, conjugate_gradients
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
@@ -33,15 +34,15 @@ LOG_2PI = float(np.log(2 * np.pi))
 # Most that a step changes the log size of the noise per unit of a feature, and most in all.
 GROWTH_STEP, MOST_GROWTH = 0.5, 3.0
 # Standard deviations beyond which the noise does not change any more.
+# Convention: beyond, few rows tell how noise changes.
 MOST_FEATURE = 4.0
 # Mass of bad rows below which their parameters stay as they are.
 NO_MASS = 1e-9
 # Ridges, relative to the diagonal, that keep the normal equations of few rows solvable.
 RIDGE, LINE_RIDGE = 1e-12, 1e-9
 # Degrees of freedom of Student noise, from tails as of a Cauchy distribution to Gaussian ones.
+# Derived: a Cauchy distribution has 1, and 200 are normal for any sample.
 LEAST_DF, MOST_DF = 1.0, 200.0
-# A row is far from the others in X, or from a fit, where one good row in so many is.
-FAR = 1e-3
 # Numbers of the data that mixtures look at together.
 CACHE = 50_000
 # Squared distance beyond which rows are as far as can be told.
@@ -49,6 +50,7 @@ FARTHEST = 1e300
 # Variance, relative to the squared median distance of all rows, below which it is one of few rows.
 # It is 0.19 or more where half of the rows are good and normal: at the worst the median distance
 # is their 98 % quantile.
+# Derived: a twentieth of 0.19.
 COLLAPSED = 0.01
 # Variance of a regression, relative to that of least squares, below which its rows fit exactly.
 EXACT = 1e-10

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln
 
+from rrmstats.core.conventions import STRONG
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import (
     FLAGGED,
@@ -52,12 +53,12 @@ SIDE_STEPS = 3
 DEGREES = (1.5, 4.0, 12.0)
 # Shapes of generalized normal noise: tails shorter than normal ones, up to nearly uniform noise,
 # and heavier ones, up to Laplace noise.
+# Derived: Laplace has 1, normal noise 2, uniform noise infinity.
 SHORT_SHAPES, HEAVY_SHAPES = (2.0, 40.0), (1.0, 2.0)
 # Rows in several dimensions: a likelihood without bound is that of a fit to few rows, which keeps
 # less than this part of the rows that must be good; see also `Rows.refuses`.
+# Convention: a part of the rows that the bound leaves.
 LEAST_GOOD = 0.75
-# Difference in BIC that is strong evidence (Kass and Raftery, 1995).
-STRONG = 6.0
 # Least singular value, relative to the largest, of columns that do not span each other.
 SPANNED = 1e-6
 # Bad rows that may divide the good ones.

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
 from rrmstats.laws.gaussian import (
@@ -40,8 +41,6 @@ SETTLED = 1e-6
 EM_STEPS = 20
 # Equations beyond which EM is cheaper than Newton's steps.
 MOST_EQUATIONS = 80
-# Largest weighted hat value that the correction for leverage is made for.
-MOST_LEVERAGE = 0.99
 # Shares this close to eps_bar, relative to it, and log sizes this close to 0 stay there.
 AT_END = 1e-9
 # Probability to be good, or bad, below which a group is sure to be the other.

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from rrmstats.core.block_array import row_map, row_sums
+from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.entropy import Array
 from rrmstats.core.tolerances import MAX_STEPS, ROUNDING, SUM_ROUNDING, TINY
 
@@ -33,8 +34,6 @@ HIDDEN = 1e-7
 #: Gelman, Jakulin, Pittau and Su (2008), which is 2.5 for a standard deviation of one half.
 #: Derived: 2.5 / 2.
 PRIOR_SCALE = 1.25
-# Leverage past which the influence of a row is not raised further.
-LEVERAGE_MAX = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +468,7 @@ def _influence(
     scores = np.column_stack([first[0][:, None] * exog, first[1:].T])
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
     other = np.maximum(-np.expm1(log_density), TINY)
-    leverage = np.minimum(information * np.exp(log_density) / other, LEVERAGE_MAX)
+    leverage = np.minimum(information * np.exp(log_density) / other, MOST_LEVERAGE)
     moved = (scores / (1.0 - leverage)[:, None]) @ moves
     moved[:, -1] += (at.value[0, 1:].sum(axis=0) - eps) / total
     return moved

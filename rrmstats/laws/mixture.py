@@ -33,6 +33,7 @@ STEEPEST, FARTHEST = 20.0, 30.0
 # Standard deviation of a normal prior of the slope, which keeps it finite where centers tell rows
 # apart from others without error. By `benchmarks/glm.py --part zeros` errors with 30 % of false
 # zeros are 1.08 times those of the good rows with 2.5 or 5, 1.18 with 10, 1.36 without it.
+# Convention: odds change by at most a factor of exp(5) or so.
 PRIOR_SD = 5.0
 # Largest change of a parameter in one step: of its logarithm, or relative to its size.
 LONGEST = float(np.log(3.0))

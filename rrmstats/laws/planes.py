@@ -15,11 +15,11 @@ import numpy as np
 from scipy.special import chdtr, pdtrc
 from scipy.stats import chi2
 
+from rrmstats.core.conventions import FAR
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import median_of
 from rrmstats.laws.gaussian import (
     COLLAPSED,
-    FAR,
     RIDGE,
     Mixtures,
     Rows,
@@ -32,6 +32,7 @@ from rrmstats.laws.gaussian_equations import relative_change
 # Steps of EM at the end, and the change of probabilities and variances at which they stop.
 MAXITER, TOL = 1000, 1e-9
 # Rows per axis that can tell its variance from others.
+# Convention: five rows per parameter.
 ROWS_PER_AXIS = 5
 
 

@@ -36,6 +36,7 @@ from rrmstats.laws.mixture import (
 from rrmstats.laws.rows import PredictorRows, Responses, design_gram, design_rows
 
 # Overdispersion, as a correlation or as what alpha adds to the variance, that counts as none.
+# Convention: a dispersion that no sample shows.
 LEAST_DISPERSION = 1e-4
 #: Largest alpha of bad counts around one mean. Derived: beyond 1 the mode of a negative binomial
 #: distribution is zero, and there is no cluster.
@@ -43,6 +44,7 @@ MOST_ALPHA = 1.0
 #: Least median s of wide counts. Derived: zeros have probability 1 / (1 + s), half at most.
 LEAST_MEDIAN = 1.0
 # Bounds of the shapes of wide shares.
+# Derived: of beta distributions, from two points at the ends to nearly normal ones.
 SHAPES = (1e-2, 1e1)
 # Squared distances from which rows are far when a fit starts: mean and four standard deviations
 # of those of good rows.
@@ -52,6 +54,7 @@ FAR = 1.0 + 4.0 * 2.0**0.5
 DELTA, SMALL = float(np.finfo(float).eps ** (1 / 3)), 1e-2
 # Least dispersion around another line, relative to that of all responses around their mean: one
 # per cent of their standard deviation, which rounded responses have.
+# Convention: one per cent of a standard deviation.
 LEAST_OTHER = 1e-4
 
 

@@ -16,9 +16,6 @@ from rrmstats.core.block_array import blocked, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
 from rrmstats.laws.together import Together
 
-# Leverage past which a row's influence is not raised further.
-LEVERAGE_MAX = 0.9
-
 
 class Responses(NamedTuple):
     """What rows have beside their predictors, each of shape (n,).

@@ -57,10 +57,13 @@ from rrmstats.losses.matrices import check_range, thinned, weighted_scatter
 # hundreds of steps where no direction has a variance of its own.
 NEWTON_MAX = 60
 # Probability that the true subspace is refused because of its risk.
+# Convention: one sample in a thousand.
 CHANCE = 1e-3
 # Least part of the rows that a subspace is taken to rest on.
+# Convention: a tenth.
 LEAST_BREAD = 0.1
 # Rows per variable from which the errors of loadings can be relied on.
+# Convention: five rows per parameter.
 ROWS_PER_VARIABLE = 5
 # Size of rows in partitions up to which they come to memory for the second step.
 MOST_GIGABYTES = 1.0

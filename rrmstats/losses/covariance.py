@@ -47,6 +47,7 @@ from rrmstats.losses.matrices import (
 # Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1.
 NEWTON_MAX = 20
 # Degrees of freedom that an estimate has, however few its rows.
+# Convention: six rows.
 LEAST_FREEDOM = 6.0
 #: A location (1, d), or none (0, d) where it is known to be zero, and a scatter (d, d).
 Candidate = tuple[Array, Array]

@@ -12,6 +12,7 @@ from scipy.stats import f as f_distribution
 
 from rrmstats.core.block_array import aligned
 from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
+from rrmstats.core.conventions import FAR
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
@@ -46,9 +47,8 @@ from rrmstats.losses.tilted_rows import (
 )
 
 # Weight, relative to equal ones, from which a row with a mean at the boundary counts.
+# Convention: a tenth.
 HAS_WEIGHT = 0.1
-# A row is far from the others in X where one good row in so many is.
-FAR = 1e-3
 
 
 class GeneralizedProblem(DevianceProblem):

@@ -12,6 +12,7 @@ from scipy.special import chdtri, expit
 
 from rrmstats.core.block_array import aligned, blocked, taken
 from rrmstats.core.blocks import decided_once, sample_places
+from rrmstats.core.conventions import VERY_STRONG
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
@@ -42,13 +43,14 @@ LEVEL, COST = 0.05, 0.2
 # Steepness of flips where the model is sure: the first one tried, and the range in which it is
 # doubled or halved as long as the likelihood rises. Below 1 sure labels are no more likely to be
 # both flipped and seen than others; past the largest a flip is a matter of a threshold.
+# Convention: powers of two around one.
 STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
 # Shares of flips at which fits start, in units of eps_bar.
+# Convention: starts, of which the best is taken.
 START_SHARES = (0.5, 0.1)
 # Shares of the rows, the most central ones, whose fits are starts.
+# Convention: starts, of which the best is taken.
 CENTRAL_SHARES = (0.25, 0.5, 0.75)
-# Difference in BIC that is very strong evidence (Kass and Raftery, 1995).
-VERY_STRONG = 10.0
 # Newton steps that show which start leads highest, and a difference that is rounding.
 TRIAL_STEPS, TIED = 3, 1e-6
 # Variants of label noise, and the ends at which the model is sure.

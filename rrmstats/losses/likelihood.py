@@ -50,6 +50,7 @@ from rrmstats.losses.numerical import (
 from rrmstats.losses.tilted_rows import LawRows, LawSample, tilted_fit
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
+# Derived: corrected parameters are 1 - 1 / lambda of the raw ones, here five per cent.
 LEAST_LAMBDA = 1.05
 
 

@@ -20,6 +20,7 @@ from rrmstats.core.sandwich import mean_and_error
 
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.
+# Derived: exp(-40) is rounding beside one.
 MIDDLE_MAX = 40.0
 # Rows from which the middle, and the spread of predictors, are taken.
 MIDDLE_ROWS = 20_000

@@ -34,6 +34,7 @@ from rrmstats.core.consistency import (
     share_factor,
     untilted_variance,
 )
+from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.design import (
     CONDITION_ROWS,
     Design,
@@ -54,11 +55,14 @@ from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 
 # Order of the weights under which the variances of the noise are fitted: 95 % efficient.
+# Derived: efficiency (2a - 1)^1.5 / a^3 = 0.95.
 WIDE_ORDER = efficient_order(0.95)
 # Rows' worth of evidence for a constant variance that is added to the data.
+# Derived: a prior that knows as much as one row.
 PRIOR_ROWS = 1.0
 # Standard deviation, before the data are seen, of the observed bread relative to the computed one
 # (noise that is not Gaussian), and the least that their ratio may be.
+# Convention: noise with tails from Laplace to uniform changes the bread by a fifth.
 PRIOR_SHAPE, LEAST_SHAPE = 0.2, 0.3
 # Fit of the variances: largest change of a log variance at convergence and in a step, largest log
 # variance relative to the scale, steps.
@@ -67,8 +71,6 @@ TOL, FARTHEST_STEP, FARTHEST, MAXITER = 1e-3, 2.0, 10.0, 20
 CONSTANT = 1e-3
 # Rows that the variances are fitted to at most, and the ratio of the two breads is taken over.
 VARIANCE_ROWS = 20_000
-# Largest weighted hat value that the correction for leverage is made for.
-MOST_LEVERAGE = 0.9
 
 
 class SquaresProblem(LinearProblem):

@@ -25,6 +25,7 @@ from scipy.optimize import brentq
 
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.consistency import bad_share, scale_factor, share_factor
+from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_root
@@ -39,7 +40,6 @@ from rrmstats.core.tolerances import (
 )
 from rrmstats.laws.families import Family, Moments
 from rrmstats.laws.rows import (
-    LEVERAGE_MAX,
     design_gram,
     design_leverage,
     design_rows,
@@ -51,6 +51,7 @@ from rrmstats.losses.likelihood_laws import Law, Likelihood
 from rrmstats.losses.numerical import without_held
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
+# Convention: within a factor of two.
 BREAD = (0.5, 2.0)
 # Size of a last step, in standard errors, that has converged for all purposes, and change of a log
 # dispersion.
@@ -168,7 +169,7 @@ class TiltedRows:
         """Influence functions of theta, with HC3's factors, shape (n, k): it moves by the sum."""
         designs = self.sample.designs
         leverage = design_leverage(designs, self.inverse, self.spread) * self.weights
-        longer = 1.0 / (1.0 - np.clip(leverage, 0.0, LEVERAGE_MAX))
+        longer = 1.0 / (1.0 - np.clip(leverage, 0.0, MOST_LEVERAGE))
         ends = np.cumsum([design.shape[1] for design in designs])[:-1]
         parts = np.split(self.inverse, ends)
         moved = [

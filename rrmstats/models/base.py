@@ -91,6 +91,7 @@ MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 # Rows that pictures draw where rows lie in partitions.
 DRAWN_ROWS = 5_000
 # Rows per parameter, of those that eps_bar leaves, below which a fit warns.
+# Convention: three rows per parameter.
 FEW_ROWS = 3.0
 #: Methods of statsmodels' models that would ignore `eps_bar`, and what to use instead.
 LIKELIHOOD = (

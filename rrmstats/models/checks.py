@@ -28,6 +28,7 @@ FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
 DEPRECATED = "deprecated"
 AUTO = "auto"
 # The largest value of an automatic choice.
+# Derived: no equivariant fit resists more (n - p) / 2n.
 EPS_BAR_MAX = 0.5
 
 

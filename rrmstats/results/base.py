@@ -20,6 +20,7 @@ from statsmodels.stats.contrast import ContrastResults
 from rrmstats import plotting
 from rrmstats.core.block_array import row_map, row_sums, smallest, taken
 from rrmstats.core.choice import Choice
+from rrmstats.core.conventions import CLOSE
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Explanation
@@ -60,9 +61,8 @@ if TYPE_CHECKING:
 ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step (steps=2) wins them back."
-# Difference in BIC below which two explanations are about as good (Kass and Raftery, 1995), and
-# the level at which terms are significant.
-CLOSE, SIGNIFICANT = 2.0, 0.05
+# Level at which terms are significant. Convention: five per cent.
+SIGNIFICANT = 0.05
 CONDITIONAL = "Intervals are conditional on this and on eps_bar; see explanations for others."
 ONE_OF_SEVERAL = "this fit belongs to another one, or to a path, whose jumps tell"
 

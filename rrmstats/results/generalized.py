@@ -31,6 +31,7 @@ from rrmstats.results.inference import Inference, check_order
 from rrmstats.results.means import MeanPrediction
 
 # Share of eps_bar from which the estimated share of bad rows counts as all of it.
+# Convention: 95 per cent.
 ALL_SPENT = 0.99
 
 

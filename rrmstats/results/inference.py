@@ -21,6 +21,7 @@ AS_SANDWICH = ("HC0", "HC1", "HC2", "HC3", "robust")
 
 
 # Fraction of clean rows that are not flagged, where flags go by distances.
+# Convention: as robustbase and rrcov flag rows.
 LEVEL = 0.975
 
 

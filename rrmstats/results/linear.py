@@ -27,6 +27,7 @@ from rrmstats.results.explanations import ONE_SIDE, ExplainedDistances, Wording
 from rrmstats.results.inference import LEVEL, Inference
 
 # Level of the test whose failure is told as curvature: one clean fit in so many.
+# Convention: one clean fit in a thousand.
 CURVED = 1e-3
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Rows in the table of those that are most likely bad.
 SMALLEST = 5
 # Probability to be bad from which on a row is listed.
+# Convention: one per cent.
 LIKELY = 0.01
 #: Names and values of one column at the top of a summary; statsmodels fills in None.
 Entries = list[tuple[str, list[str] | None]]
