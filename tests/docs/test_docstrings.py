@@ -35,7 +35,7 @@ USED = (RRMModel, RRMResults, RRMPath, BaseEstimator)
 # What models offer to their results and to the search, which users do not call.
 INNER = {
     *("problem", "chosen", "second_step", "whiten", "shaped", "fitted_copy"),
-    *("on_sample", "design_in_partitions", "predicted", "column_unit"),
+    *("on_sample", "design_in_partitions", "predicted", "column_unit", "with_inference"),
 }
 
 
