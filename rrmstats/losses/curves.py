@@ -128,9 +128,14 @@ class CurveProblem(EstimableProblem):
         return -2.0 * self.residuals(theta)[:, None] * self.jacobian(theta)
 
     def hessian(self, theta: Array, weights: Array) -> Array:
-        """Return the weighted sum of their Hessians as if the curve were straight, (k, k)."""
+        """Return the weighted sum of their Hessians as if the curve were straight, (k, k).
+
+        Where a parameter does not matter, a ridge within rounding keeps it where it is.
+        """
         slopes = self.jacobian(theta)
-        return 2.0 * slopes.T @ (weights[:, None] * slopes)
+        gram = slopes.T @ (weights[:, None] * slopes)
+        ridge = SUM_ROUNDING * float(np.diag(gram) @ self.unit**2) / self.unit**2
+        return 2.0 * (gram + np.diag(ridge))
 
     def retract(self, theta: Array, step: Array) -> Array:
         """Return the parameters a step away, within the bounds, shape (..., k)."""
