@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from patsy import DesignInfo
 from scipy.stats import t
 from statsmodels.base.model import LikelihoodModelResults, LikelihoodResultsWrapper
 from statsmodels.base.wrapper import populate_wrapper
@@ -44,8 +45,10 @@ from rrmstats.results.explanations import (
 from rrmstats.results.grouping import GroupView
 from rrmstats.results.inference import (
     Inference,
+    ReachingContrast,
     Replicates,
     checked_level,
+    contrast_alternatives,
     nested_restriction,
     reaching,
 )
@@ -107,6 +110,11 @@ REASONS = {
     "elsewhere": "see condition_number, wald_test, trace and the arguments of fit",
     "optimizer": "the fit is not statsmodels'; see trace, converged and n_iter",
     "variables": "variables have no response; use wald_test() for tests of the parameters",
+    "deviances": (
+        "it counts bad rows like others; see scale, resid_deviance and prsquared, and test terms "
+        "with compare() or wald_test_terms()"
+    ),
+    "pictures": "it would draw bad rows like others; use plot_diagnostics() and plot_fit()",
     "no_influence": "see weight_table() for the weights and distances of the rows",
 }
 #: Attributes that statsmodels' code reads itself, so that only users are refused them.
@@ -255,6 +263,7 @@ class RRMResults(LikelihoodModelResults):
         self.cov_type, self.cov_kwds = inference.cov_type, inference.cov_kwds
         self.use_t = self._default_use_t if inference.use_t is None else inference.use_t
         self._data_attr.extend(["weights", "losses", "prob_bad"])
+        self._cache: dict[str, Any] = {}  # as all results of statsmodels have
 
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._meaningless:
@@ -394,6 +403,37 @@ class RRMResults(LikelihoodModelResults):
         if self.bootstrap is not None and self._has_errors:
             return self.bootstrap.intervals(np.asarray(self.params), alpha)
         return reaching(super().conf_int(alpha), np.asarray(self.bse), self._alternatives)
+
+    def t_test(self, r_matrix: Any, cov_p: Any = None, use_t: bool | None = None) -> Any:
+        """Test linear combinations of the parameters one by one; see statsmodels' `t_test`.
+
+        Parameters
+        ----------
+        r_matrix : str, array_like or tuple
+            Such as ``"x1 = 0, x2 - x3 = 1"``.
+        cov_p : array_like, optional
+            Covariance of the parameters; by default that of the fit.
+        use_t : bool, optional
+            Whether tests use Student's t distribution; by default as in this fit.
+
+        Returns
+        -------
+        statsmodels ContrastResults
+            Its intervals agree with those of `conf_int`.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> bool((res.t_test("log_te = 0").conf_int() == res.conf_int()[1:].to_numpy()).all())
+        True
+        """
+        found = super().t_test(r_matrix, cov_p=cov_p, use_t=use_t)
+        if not self._alternatives or cov_p is not None:
+            return found
+        contrasts = DesignInfo(self.model.data.cov_names).linear_constraint(r_matrix).coefs
+        return ReachingContrast(found, contrast_alternatives(self._alternatives, contrasts))
 
     def get_robustcov_results(
         self, cov_type: str | None = "HC1", use_t: bool | None = None, **kwds: Any

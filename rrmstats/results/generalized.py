@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 from statsmodels.genmod.families import Binomial, Gaussian
+from statsmodels.genmod.generalized_linear_model import GLM
 
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
@@ -28,7 +30,8 @@ from rrmstats.results.explanations import (
     separated_note,
 )
 from rrmstats.results.inference import Inference, check_order
-from rrmstats.results.means import MeanPrediction
+from rrmstats.results.influence import MeanInfluence
+from rrmstats.results.means import IDENTITY, MeanPrediction, predicts_mean
 
 # Share of eps_bar from which the estimated share of bad rows counts as all of it.
 # Convention: 95 per cent.
@@ -67,15 +70,18 @@ class RRMGLMResults(Criteria, RRMResults):
     _row_attrs = (
         *RRMResults._row_attrs,
         *("fittedvalues", "mu", "resid_response", "resid_pearson", "resid_deviance"),
-        *("resid_anscombe", "resid_working", "resid_scaled", "resid_quantile"),
+        *("resid_anscombe", "resid_anscombe_scaled", "resid_anscombe_unscaled"),
+        *("resid", "resid_working", "resid_scaled", "resid_quantile"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
         ratio=("score_test", "llr", "llr_pvalue", "im_ratio"),
         likelihood=("llnull", "llf_scaled", "bic_deviance"),
-        squares=("deviance", "null_deviance", "null", "pearson_chi2"),
-        optimizer=("fit_history", "method", "fit_options"),
-        no_influence=("get_influence", "get_hat_matrix_diag"),
-        elsewhere=("plot_added_variable", "plot_partial_residuals", "plot_ceres_residuals"),
+        deviances=("deviance", "null_deviance", "null", "pearson_chi2"),
+        optimizer=("fit_history", "method", "fit_options", "mle_retvals", "mle_settings"),
+        pictures=(
+            *("plot_added_variable", "plot_partial_residuals", "plot_ceres_residuals"),
+            "get_diagnostic",
+        ),
     )
 
     def __init__(
@@ -111,6 +117,158 @@ class RRMGLMResults(Criteria, RRMResults):
             scale = float(self.weights @ (self.model.var_weights * self._off**2))
         return self._weighted_llf(self.fittedvalues, self.wnobs * self.weights, scale)
 
+    @cached_property
+    def _null_llf(self) -> float:
+        """Log-likelihood of an intercept alone, under the weights of the rows."""
+        self.model.refuse_partitions("prsquared", "fit a sample of the rows")
+        model, mass = self.model, self.wnobs * np.asarray(self.weights)
+        counts = np.column_stack(
+            [model.endog * model.n_trials, (1 - model.endog) * model.n_trials]
+        )
+        null = GLM(
+            counts if isinstance(self.family, Binomial) else model.endog,
+            np.ones(int(self.nobs)),
+            family=self.family,
+            offset=np.asarray(model._offset_exposure, float) + np.zeros(int(self.nobs)),
+            freq_weights=mass,
+            var_weights=model.var_weights,
+        ).fit()
+        return self._weighted_llf(null.fittedvalues, mass, self.scale)
+
+    @property
+    def prsquared(self) -> float:
+        """McFadden's pseudo-R-squared of the rows under their weights: of the good ones."""
+        return self.pseudo_rsquared("mcf")
+
+    def pseudo_rsquared(self, kind: str = "cs") -> float:
+        """Return a pseudo-R-squared of the rows under their weights: of the good ones.
+
+        Parameters
+        ----------
+        kind : {"cs", "mcf"}, optional
+            That of Cox and Snell, or that of McFadden.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> bool(0 < res.pseudo_rsquared("mcf") < res.pseudo_rsquared("cs") < 1)
+        True
+        """
+        if kind not in ("cs", "mcf"):
+            raise ValueError(f"kind must be 'cs' or 'mcf', got {kind!r}")
+        own, null = self._classical_llf, self._null_llf
+        if kind == "mcf":
+            return 1 - own / null
+        return float(1 - np.exp(2 * (null - own) / self.wnobs))
+
+    def get_distribution(
+        self,
+        exog: pd.DataFrame | ArrayLike | None = None,
+        transform: bool = True,
+        **given: Any,
+    ) -> Any:
+        """Return the distributions of good responses, as scipy's frozen distributions.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        **given
+            `exposure`, `offset`, `var_weights` and `n_trials` of statsmodels.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> bool(res.get_distribution().sf(98)[6] < 1e-6)
+        True
+        """
+        self.model.refuse_partitions("get_distribution", "give rows to a fit of a sample")
+        rows = None if exog is None else self._rows_to_predict(as_pandas(exog), transform)[0]
+        return self.model.get_distribution(self.params, self.scale, exog=rows, **given)
+
+    def predict_prob(
+        self,
+        n: ArrayLike | None = None,
+        exog: pd.DataFrame | ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        transform: bool = True,
+    ) -> Array:
+        """Return the probabilities of counts of good rows.
+
+        Parameters
+        ----------
+        n : array_like, optional
+            The counts; by default 0 to the largest of the data.
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit.
+        exposure, offset : array_like, optional
+            Those of the rows to predict.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+
+        Returns
+        -------
+        ndarray, shape (m, c)
+            A row for each row, a column for each count.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> res.predict_prob([0, 1]).shape
+        (10, 2)
+        """
+        law = self.get_distribution(exog, transform, exposure=exposure, offset=offset)
+        if not hasattr(law, "pmf"):
+            raise NotImplementedError(
+                "predict_prob needs counts, and the family has densities; use "
+                "get_distribution().cdf"
+            )
+        counts = np.arange(np.max(self.model.endog) + 1) if n is None else np.atleast_1d(n)
+        return np.asarray(law.pmf(np.asarray(counts)[:, None])).T
+
+    def get_influence(self) -> MeanInfluence:
+        """Return leverages, studentized residuals, Cook's distances and deletion effects.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> res.get_influence().hat_matrix_diag.shape
+        (10,)
+        """
+        self.model.refuse_partitions("get_influence", "use weight_table() and outliers()")
+        mu, family = np.asarray(self.fittedvalues), self.family
+        curvature = self.model.row_sizes / (family.link.deriv(mu) ** 2 * family.variance(mu))
+        return MeanInfluence(self, curvature, self._estimate.influence(), corrected=True)
+
+    def get_hat_matrix_diag(self, observed: bool = True) -> Array:
+        """Return the weighted hat values of expected information, shape (n,).
+
+        Parameters
+        ----------
+        observed : bool, optional
+            Accepted as in statsmodels, and not used.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> round(float(res.get_hat_matrix_diag().sum()), 6)
+        2.0
+        """
+        return self.get_influence().hat_matrix_diag
+
     @property
     def bic_llf(self) -> float:
         """The same as `bic`."""
@@ -138,6 +296,8 @@ class RRMGLMResults(Criteria, RRMResults):
     def resid_response(self) -> Array:
         """Responses less means, of binomial counts in successes, shape (n,)."""
         return self.model.n_trials * self._off
+
+    resid = resid_response
 
     @property
     def resid_pearson(self) -> Array:
@@ -169,6 +329,13 @@ class RRMGLMResults(Criteria, RRMResults):
             scale=self.scale,
             tail=(),
         )
+
+    resid_anscombe_scaled = resid_anscombe
+
+    @property
+    def resid_anscombe_unscaled(self) -> Array:
+        """Anscombe residuals at dispersion one, shape (n,)."""
+        return self.resid_anscombe * np.sqrt(self.scale)
 
     @property
     def resid_scaled(self) -> Array:
@@ -276,10 +443,11 @@ class RRMGLMResults(Criteria, RRMResults):
         exog: pd.DataFrame | ArrayLike | None = None,
         transform: bool = True,
         *,
+        which: str = "mean",
         offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> MeanPrediction:
-        """Predict means with confidence intervals.
+        """Predict means, or linear predictors, with confidence intervals.
 
         Parameters
         ----------
@@ -287,6 +455,8 @@ class RRMGLMResults(Criteria, RRMResults):
             Rows to predict; by default those of the fit, with their offset and exposure.
         transform : bool, optional
             Whether data frames pass through the formula.
+        which : {"mean", "linear"}, optional
+            What to predict.
         offset, exposure : array_like, optional
             Those of the rows to predict; by default 0 and 1.
 
@@ -313,7 +483,7 @@ class RRMGLMResults(Criteria, RRMResults):
             which="linear",
         )
         variance = np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows)
-        link = self.family.link
+        link = self.family.link if predicts_mean(which) else IDENTITY
         free = self.df_resid if self.use_t else np.inf
         return MeanPrediction(
             linear if blocked(linear) else np.asarray(linear),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
+from statsmodels.stats.contrast import ContrastResults
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
@@ -293,6 +294,45 @@ def reaching(ends: Array, errors: Array, alternatives: Sequence[Array]) -> Array
             ]
         )
     return ends
+
+
+class ReachingContrast(ContrastResults):
+    """A t test whose intervals reach as far from zero as under other explanations.
+
+    Parameters
+    ----------
+    found : ContrastResults
+    alternatives : sequence of ndarray, shape (2, m)
+        As `reaching` takes them.
+    """
+
+    def __init__(self, found: ContrastResults, alternatives: Sequence[Array]) -> None:
+        self.__dict__.update(vars(found))
+        self._alternatives = alternatives
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Return confidence intervals of the contrasts, shape (m, 2).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+        >>> res.t_test("clump_thickness = 0").conf_int().shape
+        (1, 2)
+        """
+        return reaching(super().conf_int(alpha), np.ravel(self.sd), self._alternatives)
+
+
+def contrast_alternatives(alternatives: Sequence[Array], contrasts: Array) -> list[Array]:
+    """Return what `reaching` takes for contrasts (m, k), from what it takes for parameters.
+
+    How the added variances go together is not known: standard deviations add up at most.
+    """
+    return [
+        np.array([contrasts @ shift, (np.abs(contrasts) @ np.sqrt(added)) ** 2])
+        for shift, added in alternatives
+    ]
 
 
 def skewness(influence: Array) -> Array:

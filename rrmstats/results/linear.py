@@ -416,8 +416,9 @@ class RRMOLSResults(Criteria, RRMResults):
         self.model.refuse_partitions("outlier_test", "use outliers(level) for flags")
         labels, free = self.model.data.row_labels, self._estimate.scale_freedom()
         if self.eps_bar == 0:  # as statsmodels has it, each in a fit without the row
-            external = np.asarray(self.get_influence().resid_studentized_external)
-            return outlier_frame(external, free - 1, method, alpha, labels)
+            influence = self.get_influence()
+            external = np.asarray(influence.resid_studentized_external)
+            return outlier_frame(external, influence._df_resid - 1, method, alpha, labels)
         unit = self._estimate.residual_cutoffs(LEVEL) / t.ppf((1 + LEVEL) / 2, free)
         return outlier_frame(standardized(self.resid, unit**2), free, method, alpha, labels)
 

@@ -23,6 +23,7 @@ from rrmstats.results.base import RRMResults, drawn, refused, wrapper_of
 from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import LABELS, Wording, separated_note
 from rrmstats.results.inference import Inference
+from rrmstats.results.influence import MeanInfluence
 from rrmstats.results.prediction import ProbabilityPrediction
 
 PRIORS = (
@@ -70,12 +71,11 @@ class RRMLogitResults(Criteria, RRMResults):
     _title = "Robust Risk Minimization: Logistic Regression"
     _row_attrs = (
         *RRMResults._row_attrs,
-        *("resid_response", "resid_generalized", "resid_pearson", "resid_dev"),
+        *("resid", "resid_response", "resid_generalized", "resid_pearson", "resid_dev"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
         ratio=("llr", "llr_pvalue", "score_test", "im_ratio"),
         optimizer=("mle_retvals", "mle_settings", "method", "set_null_options"),
-        no_influence=("get_influence",),
     )
 
     def __init__(
@@ -164,7 +164,9 @@ class RRMLogitResults(Criteria, RRMResults):
         """Labels less probabilities, shape (n,)."""
         return self.model.endog - expit(self.fittedvalues)
 
-    resid_generalized = resid_response
+    resid = resid_generalized = resid_response
+    #: Dispersion of labels.
+    scale = 1.0
 
     @property
     def resid_pearson(self) -> Array:
@@ -183,10 +185,30 @@ class RRMLogitResults(Criteria, RRMResults):
     def _flags(self, level: float) -> np.ndarray:
         return expit(self._signs * self.fittedvalues) < 1 - level
 
+    def get_influence(self) -> MeanInfluence:
+        """Return leverages, studentized residuals, Cook's distances and deletion effects.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+        >>> res.get_influence().summary_frame().shape
+        (699, 7)
+        """
+        self.model.refuse_partitions("get_influence", "use weight_table() and outliers()")
+        probability = expit(self.fittedvalues)
+        curvature = probability * (1 - probability)
+        return MeanInfluence(self, curvature, self._estimate.influence(), corrected=False)
+
     def get_prediction(
-        self, exog: pd.DataFrame | ArrayLike | None = None, transform: bool = True
+        self,
+        exog: pd.DataFrame | ArrayLike | None = None,
+        transform: bool = True,
+        *,
+        which: str = "mean",
     ) -> ProbabilityPrediction:
-        """Predict probabilities with confidence intervals.
+        """Predict probabilities, or linear predictors, with confidence intervals.
 
         Parameters
         ----------
@@ -194,6 +216,8 @@ class RRMLogitResults(Criteria, RRMResults):
             Rows to predict; by default those of the fit.
         transform : bool, optional
             Whether data frames pass through the formula.
+        which : {"mean", "linear"}, optional
+            What to predict.
 
         Returns
         -------
@@ -209,7 +233,7 @@ class RRMLogitResults(Criteria, RRMResults):
         ['predicted', 'se', 'ci_lower', 'ci_upper']
         """
         rows, labels = self._rows_to_predict(exog, transform)
-        return ProbabilityPrediction(rows, self.params, self.cov_params_default, labels)
+        return ProbabilityPrediction(rows, self.params, self.cov_params_default, labels, which)
 
     def get_margeff(
         self, at: str = "overall", method: str = "dydx", **kwargs: Any

@@ -7,10 +7,21 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
+from statsmodels.genmod.families.links import Identity
 
 from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
 from rrmstats.results.labels import prediction_frame, side_by_side
+
+#: The link of linear predictors that are predicted themselves.
+IDENTITY = Identity()
+
+
+def predicts_mean(which: str) -> bool:
+    """Tell whether means are predicted, and not linear predictors."""
+    if which not in ("mean", "linear"):
+        raise ValueError(f"which must be 'mean' or 'linear', got {which!r}")
+    return which == "mean"
 
 
 class MeanPrediction:

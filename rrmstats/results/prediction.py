@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from rrmstats.core.entropy import Array
 from rrmstats.results.labels import prediction_frame, side_by_side
+from rrmstats.results.means import predicts_mean
 
 
 class ProbabilityPrediction:
@@ -22,11 +23,13 @@ class ProbabilityPrediction:
     cov_params : ndarray, shape (k, k)
     index : Index or None
         Labels of the rows.
+    which : {"mean", "linear"}, optional
+        Probabilities, or linear predictors.
 
     Attributes
     ----------
     predicted : ndarray, shape (m,)
-        Probabilities.
+        Probabilities, or linear predictors.
     se : ndarray, shape (m,)
         Their standard errors.
 
@@ -41,16 +44,24 @@ class ProbabilityPrediction:
     """
 
     def __init__(
-        self, exog: Array, params: Array, cov_params: Array, index: pd.Index | None
+        self,
+        exog: Array,
+        params: Array,
+        cov_params: Array,
+        index: pd.Index | None,
+        which: str = "mean",
     ) -> None:
+        self._mean = predicts_mean(which)
         self._linear = exog @ params
         self._linear_se = np.sqrt(np.einsum("ni,ij,nj->n", exog, cov_params, exog))
         self._index = index
-        self.predicted = expit(self._linear)
-        self.se = self.predicted * (1 - self.predicted) * self._linear_se
+        self.predicted, self.se = self._linear, self._linear_se
+        if self._mean:
+            self.predicted = expit(self._linear)
+            self.se = self.predicted * (1 - self.predicted) * self._linear_se
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return intervals within (0, 1), shape (m, 2).
+        """Return intervals, those of probabilities within (0, 1), shape (m, 2).
 
         Examples
         --------
@@ -61,7 +72,8 @@ class ProbabilityPrediction:
         (3, 2)
         """
         reach = norm.ppf(1 - alpha / 2) * self._linear_se
-        return expit(side_by_side(self._linear - reach, self._linear + reach))
+        ends = side_by_side(self._linear - reach, self._linear + reach)
+        return expit(ends) if self._mean else ends
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return predictions, standard errors and intervals as a data frame.
