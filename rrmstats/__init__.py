@@ -1,7 +1,7 @@
 """Robust risk minimization in the manner of statsmodels."""
 
 from rrmstats import datasets
-from rrmstats.formula import cov, glm, logit, ols, pca, poisson, wls
+from rrmstats.formula import cov, glm, logit, ols, pca, poisson
 from rrmstats.models import (
     RRMGLM,
     RRMNLS,
@@ -14,6 +14,7 @@ from rrmstats.models import (
     RRMPoisson,
     curve_fit,
     custom,
+    few_rows,
     nls,
     robust_weights,
     robustify,
@@ -38,6 +39,7 @@ __all__ = [
     "curve_fit",
     "custom",
     "datasets",
+    "few_rows",
     "glm",
     "logit",
     "nls",
@@ -46,5 +48,4 @@ __all__ = [
     "poisson",
     "robust_weights",
     "robustify",
-    "wls",
 ]

@@ -10,6 +10,7 @@ from rrmstats.models.likelihood import RRMLikelihood, robustify
 from rrmstats.models.linear import RRMOLS
 from rrmstats.models.logistic import RRMLogit
 from rrmstats.models.own_loss import RRMCustom, custom, robust_weights
+from rrmstats.models.removal import few_rows
 
 __all__ = [
     "RRMGLM",
@@ -25,6 +26,7 @@ __all__ = [
     "RRMPoisson",
     "curve_fit",
     "custom",
+    "few_rows",
     "nls",
     "robust_weights",
     "robustify",

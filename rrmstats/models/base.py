@@ -65,6 +65,7 @@ from rrmstats.models.partitioned import (
     held_formula,
 )
 from rrmstats.models.paths import fit_path
+from rrmstats.models.removal import RobustRefits, found_rows
 from rrmstats.partitions.formulas import FormulaDesign
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.partitions.sources import array_rows, predictor_rows
@@ -80,6 +81,7 @@ from rrmstats.results.inference import (
     row_dependence,
 )
 from rrmstats.results.path_results import RRMPath
+from rrmstats.results.removal import FewRows
 from rrmstats.results.stability import Stability, UnstableWarning, caller_level
 
 if TYPE_CHECKING:
@@ -477,6 +479,25 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         return fit_path(
             self._path_model(), eps_bar, steps, setting, inference, bootstrap, progress
         )
+
+    def _few_rows(self, results: ResultsT, term: str, what: str, alpha: float) -> FewRows:
+        """Return the rows whose removal changes a conclusion of results of this model."""
+        self.refuse_partitions("few_rows", "fit a sample of the rows, data.sample(frac=...)")
+        if self.weighs_groups:
+            raise NotImplementedError(
+                "few_rows removes single rows, but these are good or bad by whole groups; fit "
+                "without groups=, with cov_type='cluster' where rows of a group depend on each "
+                "other"
+            )
+        if what == "significance" and results.bootstrap is not None:
+            raise NotImplementedError(
+                "few_rows would run a bootstrap of each refit; fit with cov_type='sandwich'"
+            )
+        return found_rows(RobustRefits(results, term), what, alpha)
+
+    def _of_rows(self, rows: np.ndarray) -> Self:
+        """Return the model of some rows, to be fitted by itself."""
+        return self._part(rows)
 
     def _path_model(self) -> Self:
         """Return the model whose parameters are the same at all bounds."""

@@ -233,6 +233,19 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
         """Return predictions of the rows at parameters (k,), or at a batch (k, b, 1)."""
         return np.asarray(self.function(self.x, *params), dtype=float)
 
+    def _part(self, rows: np.ndarray) -> Self:
+        """Return the model of some rows."""
+        part = super()._part(rows)
+        part.x = rows_of(self.x, rows, len(self.endog))
+        whole = np.broadcast_to(self._predicted_at(self.p0), self.endog.shape)
+        found = np.broadcast_to(part._predicted_at(self.p0), rows.shape)
+        if not np.allclose(found, whole[rows], equal_nan=True):
+            raise NotImplementedError(
+                "the function predicts otherwise where it is given some of the rows, which "
+                "few_rows and fits to many rows need; it must predict each row by itself"
+            )
+        return part
+
     def _start_theta(self, problem: CurveProblem, start_params: ArrayLike) -> Array:
         params = np.asarray(start_params, dtype=float)
         if params.shape != self.p0.shape:
@@ -589,3 +602,20 @@ def expression(text: str, params: list[str], names: Any = None) -> Callable[...,
             ) from None
 
     return function
+
+
+def rows_of(x: Any, rows: np.ndarray, n: int) -> Any:
+    """Return what a function takes, for some of its n rows: frames, arrays or several of them.
+
+    Arrays have the rows along their last axis, as scipy's, or along their first.
+    """
+    if isinstance(x, pd.DataFrame | pd.Series):
+        return x.iloc[rows]
+    if isinstance(x, Mapping):
+        return {name: rows_of(values, rows, n) for name, values in x.items()}
+    if isinstance(x, tuple | list) and len(x) != n:
+        return type(x)(rows_of(values, rows, n) for values in x)
+    values = np.asarray(x)
+    if values.ndim > 0 and values.shape[-1] == n:
+        return values[..., rows]
+    return values[rows] if values.ndim > 0 and len(values) == n else x

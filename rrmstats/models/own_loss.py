@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -250,6 +251,14 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
                 f"start_params must be {len(self.start)} numbers, as theta0 has, got {params.size}"
             )
         return params
+
+    def _of_rows(self, rows: np.ndarray) -> Self:
+        """Return the model in which the other rows do not count: losses are those of all rows."""
+        part = copy(self)
+        counts = np.ones(len(self.endog)) if self.freq_weights is None else self.freq_weights
+        part.freq_weights = np.zeros(len(self.endog))
+        part.freq_weights[rows] = counts[rows]
+        return part
 
     def _with_choice(self, setting: Setting) -> tuple[Self, None]:
         return self, None

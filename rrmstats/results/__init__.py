@@ -14,10 +14,13 @@ from rrmstats.results.means import MeanPrediction
 from rrmstats.results.own_loss import RRMCustomResults
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.prediction import ProbabilityPrediction
+from rrmstats.results.removal import FewRows, FittedTerm
 from rrmstats.results.stability import Stability, UnstableWarning
 
 __all__ = [
     "ChosenExplanation",
+    "FewRows",
+    "FittedTerm",
     "Hyperplane",
     "MeanPrediction",
     "ProbabilityPrediction",

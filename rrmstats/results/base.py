@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rrmstats.results.path_results import RRMPath
+    from rrmstats.results.removal import FewRows
 
 ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
@@ -1284,6 +1285,36 @@ class RRMResults(LikelihoodModelResults):
             use_t=inference.use_t,
             progress=progress,
         )
+        return found
+
+    def few_rows(self, term: str, what: str = "sign", alpha: float = 0.05) -> FewRows:
+        """Return the fewest rows whose removal changes the sign or the significance of a term.
+
+        Influence functions tell the rows; fits without them, at the bound of this fit, prove it.
+
+        Parameters
+        ----------
+        term : str
+            Name of a parameter.
+        what : {"sign", "significance"}, optional
+            What is to change.
+        alpha : float, optional
+            Level of significance, in (0, 1): terms with a smaller p-value are significant.
+
+        Returns
+        -------
+        rrmstats.results.FewRows
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk).fit()
+        >>> few = res.few_rows("x1")
+        >>> few.confirmed, few.before.estimate * few.after.estimate < 0
+        (True, True)
+        """
+        found: FewRows = self.model._few_rows(self, term, what, alpha)
         return found
 
 

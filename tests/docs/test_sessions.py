@@ -9,7 +9,9 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize(("name", "least"), [("own_loss.md", 30), ("curves.md", 15)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("own_loss.md", 30), ("curves.md", 15), ("few_rows.md", 10)]
+)
 def test_the_page_prints_what_it_says(name, least):
     page = DOCS / name
     text = page.read_text(encoding="utf-8")

@@ -217,6 +217,9 @@ REFUSED = {
     "order": lambda data: (
         rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(steps=1).order_by_weight()
     ),
+    "few_rows": lambda data: (
+        rrmstats.ols(FORMULA, data, 0.2, persist=False).fit(steps=1).few_rows("x1")
+    ),
 }
 
 
