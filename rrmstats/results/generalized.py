@@ -102,12 +102,20 @@ class RRMGLMResults(Criteria, RRMResults):
     plot_diagnostics = drawn(plotting.plot_diagnostics)
     plot_fit = drawn(plotting.plot_fit)
 
-    def _weighted_llf(self, mu: Array, weights: Array | float, scale: float) -> float:
+    def _weighted_llf(self, mu: Array, mass: Array, scale: float) -> float:
+        """Return the log-likelihood of rows that count as often as a mass (n,) says."""
         model = self.model
-        rows = _log_densities(
-            model.endog, mu, model.var_weights, model.n_trials, self.family, scale
+        rows = row_map(
+            _log_densities,
+            model.endog,
+            mu,
+            model.var_weights,
+            model.n_trials,
+            family=self.family,
+            scale=scale,
+            tail=(),
         )
-        return float(np.sum(weights * rows))
+        return float(mass @ rows)
 
     @property
     def _classical_llf(self) -> float:
@@ -563,7 +571,7 @@ class RRMGLMResults(Criteria, RRMResults):
 
 
 def _log_densities(
-    endog: Array, mu: Array, var_weights: Array, trials: Array, family: Any, scale: float
+    endog: Array, mu: Array, var_weights: Array, trials: Array, *, family: Any, scale: float
 ) -> Array:
     if isinstance(family, Binomial):  # it keeps the numbers of trials
         family = copy.copy(family)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from statsmodels.tools.sm_exceptions import MissingDataError
 
 import rrmstats
-from rrmstats import RRMOLS
+from rrmstats import RRMOLS, RRMLogit
 
 from .small_fit import ENDOG, EXOG, N, fit, replaced
 
@@ -203,3 +203,8 @@ BAD_ROWS = {
 def test_errors_say_what_is_wrong(kwargs, message):
     with pytest.raises((ValueError, MissingDataError), match=message):
         fit(**kwargs)
+
+
+def test_an_offset_of_labels_is_one_of_a_family():
+    with pytest.raises(TypeError, match=r"offset; .* use glm\(\) or RRMGLM with family"):
+        RRMLogit((ENDOG > 0).astype(float), EXOG, 0.1, offset=ENDOG)
