@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rrmstats.core.entropy import Array
+from rrmstats.plotting.removal import plot_few_rows
 
 
 class FittedTerm(NamedTuple):
@@ -83,6 +84,8 @@ class FewRows:
     n_predicted: int | None
     moves: Array = field(repr=False)
     refits: pd.DataFrame = field(repr=False)
+
+    plot = plot_few_rows
 
     @property
     def n_rows(self) -> int:
