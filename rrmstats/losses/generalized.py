@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logit
 from scipy.stats import f as f_distribution
 
-from rrmstats.core.block_array import aligned
+from rrmstats.core.block_array import aligned, in_blocks
 from rrmstats.core.consistency import robust_order, second_moment_ratio, untilted_variance
 from rrmstats.core.conventions import FAR
 from rrmstats.core.design import Design
@@ -190,20 +190,34 @@ class GeneralizedProblem(DevianceProblem):
         problem = RegressionProblem(root * (self.endog - self.offset), root[:, None] * self.exog)
         second = take_steps(problem, first.setting)
         assert isinstance(second, RegressionEstimate) and second.explained is not None
-        told = second.explained
-        each = [replace(other, theta=second.params_of(other)) for other in told.explanations]
+        told, shift = second.explained, self._log_density_shift(second)
+        each = [
+            replace(
+                other, theta=second.params_of(other), log_likelihood=other.log_likelihood + shift
+            )
+            for other in told.explanations
+        ]
+        chosen = each[told.explanations.index(told.chosen)]
         theta = problem.to_params(second.solution.theta)
         return self._second(
             first,
             Sample(self, first.setting).at(theta, second.scale, 1.0),
             second.solution.weights,
             second.solution.converged,
-            explained=replace(told, explanations=tuple(each)),
+            explained=replace(told, explanations=tuple(each), chosen=chosen),
             eps_hat=second.eps_hat,
             eps_hat_se=second.eps_hat_se,
             moves=second.influence(),
             freedom=second.inference_freedom,
         )
+
+    def _log_density_shift(self, second: RegressionEstimate) -> float:
+        """Return what takes log-likelihoods of rows in other units to those of the data."""
+        if in_blocks(self.endog) is not None:  # explained on a sample, which has no likelihood
+            return 0.0
+        spread = second.setting.spread(self.n_obs)
+        log_units = np.log(self.var_weights) - np.log(second.loss_unit)
+        return 0.5 * second.wnobs * float(spread @ log_units)
 
     @property
     def _is_labels(self) -> bool:

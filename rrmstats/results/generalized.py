@@ -20,6 +20,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.losses.gaussian_rows import DECIDING_ROWS
 from rrmstats.losses.generalized import GeneralizedEstimate
+from rrmstats.losses.label_explanations import DECIDING_ROWS as DECIDING_LABELS
 from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, refused, standardized, wrapper_of
 from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import (
@@ -96,6 +97,8 @@ class RRMGLMResults(Criteria, RRMResults):
         self.family = model.family
         if isinstance(self.family, Gaussian):
             self._decided_rows = DECIDING_ROWS
+        elif isinstance(self.family, Binomial) and (model.row_sizes == 1).all():
+            self._decided_rows = DECIDING_LABELS
         self.rank = estimate.problem.n_params
         self._has_errors = estimate.identified
 

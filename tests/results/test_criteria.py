@@ -80,11 +80,27 @@ def test_likelihood_of_a_mixture_by_hand():
     assert res.llf > norm.logpdf(y, 1 + 2 * x, 0.5).sum()
 
 
+@pytest.mark.parametrize("make", [rrmstats.ols, rrmstats.glm])
 @pytest.mark.parametrize("factor", [1e-3, 1e6, 1e100])
-def test_units_change_likelihoods_by_what_they_must(factor):
+def test_units_change_likelihoods_by_what_they_must(factor, make):
     frame = DIRTY.assign(y=factor * DIRTY.y)
-    before, after = (rrmstats.ols("y ~ x1", each, 0.2).fit() for each in (DIRTY, frame))
+    before, after = (make("y ~ x1", each, 0.2).fit() for each in (DIRTY, frame))
     assert_allclose(after.llf, before.llf - len(DIRTY) * np.log(factor), rtol=1e-6)
+
+
+def test_variance_weights_are_part_of_the_likelihood():
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"x": rng.standard_normal(200), "w": rng.choice([0.25, 1, 4.0], 200)})
+    data["y"] = 1 + 2 * data.x + rng.standard_normal(200) / np.sqrt(data.w)
+    expected = smf.wls("y ~ x", data, weights=data.w).fit()
+    classical, robust = (
+        rrmstats.glm("y ~ x", data, eps_bar, var_weights=data.w).fit() for eps_bar in (0, 0.1)
+    )
+    assert robust.explanation.name == "none"
+    assert_allclose(classical.llf, expected.llf, rtol=1e-8)
+    # the variance is per degree of freedom, and not that of maximum likelihood
+    assert_allclose(robust.llf, expected.llf, atol=0.01)
+    assert_allclose(robust.params, expected.params)
 
 
 @pytest.mark.parametrize("name", MODELS)
