@@ -1,7 +1,7 @@
 """Robust risk minimization in the manner of statsmodels."""
 
 from rrmstats import datasets
-from rrmstats.formula import cov, glm, logit, ols, pca, poisson
+from rrmstats.formula import cov, glm, logit, ols, pca, poisson, wls
 from rrmstats.models import (
     RRMGLM,
     RRMNLS,
@@ -48,4 +48,5 @@ __all__ = [
     "poisson",
     "robust_weights",
     "robustify",
+    "wls",
 ]

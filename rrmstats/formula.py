@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMModel, RRMPoisson
 from rrmstats.models.checks import EPS_BAR_MAX, names_of_caller
 
-__all__ = ["cov", "glm", "logit", "ols", "pca", "poisson"]
+__all__ = ["cov", "glm", "logit", "ols", "pca", "poisson", "wls"]
 
 #: A DataFrame of pandas, polars or Dask, a Table of pyarrow, or a mapping of columns.
 Frame = Any
@@ -74,6 +74,70 @@ def ols(
     (True, 2)
     """
     return _model(RRMOLS, **locals())
+
+
+def wls(
+    formula: str,
+    data: Frame,
+    eps_bar: float | str = "auto",
+    *,
+    weights: ArrayLike,
+    eps_bar_max: float = EPS_BAR_MAX,
+    freq_weights: ArrayLike | None = None,
+    groups: str | ArrayLike | None = None,
+    subset: ArrayLike | None = None,
+    drop_cols: list[str] | None = None,
+    missing: str = "drop",
+    persist: bool | str = "auto",
+    eval_env: Any = 0,
+) -> RRMGLM:
+    """Return a linear regression of rows with different noise; call its `fit`.
+
+    It is `glm` of the Gaussian family with the weights as `var_weights`.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"y ~ x1 + C(group)"``.
+    data : DataFrame or mapping
+        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
+    weights : array_like, shape (n,)
+        Positive, as statsmodels' `WLS` takes them: a row of weight 2 has half the variance.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    groups : str or array_like, shape (n,), optional
+        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
+    subset : array_like, optional
+        Rows of `data` to use, as labels or a mask.
+    drop_cols : list of str, optional
+        Columns to drop from the design.
+    missing : {"drop", "raise"}, optional
+        What to do with rows that have missing values.
+    persist : bool or "auto", optional
+        For Dask frames: whether partitions are computed once and kept in the memory of the
+        workers; by default where they fit.
+    eval_env : int or patsy.EvalEnvironment, optional
+        Where functions in the formula are looked up, as in statsmodels.
+
+    Returns
+    -------
+    RRMGLM
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> size = [1.0, 2.0, 3.0] * 25
+    >>> res = rrmstats.wls("y ~ x1 + x2 + x3", hbk, weights=size).fit()
+    >>> int(res.outliers()[:10].sum())
+    10
+    """
+    given = dict(locals())
+    return _model(RRMGLM, var_weights=given.pop("weights"), **given)
 
 
 def logit(

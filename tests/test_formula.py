@@ -3,6 +3,7 @@
 import numpy as np
 import patsy
 import pytest
+import statsmodels.formula.api as smf
 from model_table import MODELS, frame
 from numpy.testing import assert_allclose
 
@@ -122,3 +123,19 @@ def test_a_column_with_the_name_of_a_keyword(case):
     assert len(function(quoted, data, 0.2, **kwargs).endog) == len(data)
     with pytest.raises(SyntaxError, match="invalid syntax"):
         function(bare, frame(), 0.2, **kwargs)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_weights_of_the_variance(steps):
+    def local(values):
+        return np.exp(values)
+
+    data = frame()
+    weights = np.linspace(0.5, 3.0, len(data))
+    expected = smf.wls("y ~ local(x)", data, weights=weights).fit(cov_type="HC3")
+    res = rrmstats.wls("y ~ local(x)", data, 0, weights=weights).fit(steps=steps)
+    assert_allclose(res.params, expected.params, rtol=1e-9)
+    assert_allclose(res.bse, expected.bse, rtol=1e-9)
+    assert_allclose([res.llf, res.scale], [expected.llf, expected.scale], rtol=1e-9)
+    with pytest.raises(TypeError, match=r"use wls\(\) or var_weights= of glm\(\)"):
+        RRMOLS.from_formula("y ~ x", data, weights=weights)

@@ -92,12 +92,18 @@ def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:
     """Raise on keywords that no statsmodels interface passes."""
     if "weights" in kwargs:
         raise TypeError(
-            f"{name} got weights=, which is now called freq_weights=; the weights of the results "
-            "are those that the fit finds"
+            f"{name} got weights=, which is now called freq_weights=; for weights of the "
+            "variance, as statsmodels' WLS has them, use wls() or var_weights= of glm(). The "
+            "weights of the results are those that the fit finds"
         )
     unknown = sorted(set(kwargs) - FORMULA_KEYS)
     if unknown:
-        raise TypeError(f"{name} got unknown keywords: {', '.join(unknown)}")
+        advice = (
+            "; for an offset use glm() or RRMGLM with family=sm.families.Binomial()"
+            if name == "RRMLogit" and "offset" in unknown
+            else ""
+        )
+        raise TypeError(f"{name} got unknown keywords: {', '.join(unknown)}{advice}")
 
 
 def check_frame(data: Any) -> None:
