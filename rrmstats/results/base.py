@@ -269,7 +269,7 @@ class RRMResults(LikelihoodModelResults):
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
-        if name in ("llf", "aic", "bic"):
+        if name in ("llf", "aic", "bic", "bic_llf"):
             raise Meaningless(f"{name} {self._why_no_likelihood}")
         if name == "prob_bad":
             raise AttributeError(f"prob_bad {ONE_STEP}")

@@ -92,7 +92,7 @@ def test_kinds_of_standard_errors_reach_the_results():
     assert_allclose(path.at(0.2).bse, fit.bse, rtol=1e-6)
     assert_allclose(path.at(0.2).conf_int(), fit.conf_int(), rtol=1e-6)
     with pytest.raises(ValueError, match="cov_type must be one of"):
-        small().path([0.1], cov_type="HC3", steps=1)
+        small().path([0.1], cov_type="HC4", steps=1)
 
 
 def test_the_bootstrap_runs_at_each_bound():
