@@ -199,7 +199,7 @@ def prepare() -> None:
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     signal.signal(signal.SIGALRM, give_up)
     import pandas  # noqa: F401, imported once for all fits
-    import statsmodels.api  # noqa: F401
+    import statsmodels.api  # noqa: F401, likewise
 
 
 def main() -> None:
