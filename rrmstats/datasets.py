@@ -39,6 +39,11 @@ def _read(filename: str) -> bytes:
     raise FileNotFoundError(f"{filename} is not in {looked}; install rrmstats again")
 
 
+def _told(heading: str, doc: str) -> property:
+    """Return what the ``.md`` file of a data set says under a heading."""
+    return property(lambda data: data._sections()[heading], doc=doc)
+
+
 @dataclass(frozen=True)
 class ShippedData:
     """A data set that ships with the package.
@@ -149,25 +154,10 @@ class ShippedData:
         """What it is, in a sentence."""
         return self._sections()[""].partition("\n")[2].strip()
 
-    @property
-    def DESCRLONG(self) -> str:
-        """What it is, at length."""
-        return self._sections()["Description"]
-
-    @property
-    def SOURCE(self) -> str:
-        """Where it comes from."""
-        return self._sections()["Source"]
-
-    @property
-    def COPYRIGHT(self) -> str:
-        """Its license."""
-        return self._sections()["License"]
-
-    @property
-    def NOTE(self) -> str:
-        """Its variables."""
-        return self._sections()["Variables"]
+    DESCRLONG = _told("Description", "What it is, at length.")
+    SOURCE = _told("Source", "Where it comes from.")
+    COPYRIGHT = _told("License", "Its license.")
+    NOTE = _told("Variables", "Its variables.")
 
 
 breast_cancer = ShippedData("breast_cancer", response="diagnosis", success="malignant")

@@ -2,35 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from numpy.typing import ArrayLike
 
 from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMModel, RRMPoisson
-from rrmstats.models.checks import EPS_BAR_MAX, names_of_caller
+from rrmstats.models.checks import names_of_caller
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["cov", "glm", "logit", "ols", "pca", "poisson", "wls"]
 
 #: A DataFrame of pandas, polars or Dask, a Table of pyarrow, or a mapping of columns.
 Frame = Any
-ModelT = TypeVar("ModelT", bound=RRMModel[Any, Any])
+ModelT = TypeVar("ModelT", bound=RRMModel[Any, Any], covariant=True)
 
 
-def ols(
-    formula: str,
-    data: Frame,
-    eps_bar: float | str = "auto",
-    *,
-    eps_bar_max: float = EPS_BAR_MAX,
-    freq_weights: ArrayLike | None = None,
-    groups: str | ArrayLike | None = None,
-    subset: ArrayLike | None = None,
-    drop_cols: list[str] | None = None,
-    missing: str = "drop",
-    hasconst: bool | None = None,
-    persist: bool | str = "auto",
-    eval_env: Any = 0,
-) -> RRMOLS:
+class Options(TypedDict, total=False):
+    """What editors and mypy know of the options; each class takes some of them."""
+
+    eps_bar_max: float
+    freq_weights: ArrayLike | None
+    groups: str | ArrayLike | None
+    subset: ArrayLike | None
+    drop_cols: list[str] | None
+    missing: str
+    hasconst: bool | None
+    alpha: float | None
+    penalty: str | None
+    level: object
+    family: Any
+    offset: str | ArrayLike | None
+    exposure: str | ArrayLike | None
+    var_weights: str | ArrayLike | None
+    n_components: float
+    demean: bool
+    standardize: bool
+    persist: bool | str
+    eval_env: Any
+
+
+class FormulaFunction(Protocol[ModelT]):
+    """A function that makes a model from a formula."""
+
+    def __call__(
+        self, formula: str, data: Frame, eps_bar: float | str = "auto", **options: Unpack[Options]
+    ) -> ModelT:
+        """Return the model."""
+
+
+def of_formula(named: Callable[[], type[ModelT]]) -> FormulaFunction[ModelT]:
+    """Return a function that makes the model that another names, with the options of its class."""
+    kind = named()
+
+    def make(
+        formula: str,
+        data: Frame,
+        eps_bar: float | str = "auto",
+        *,
+        subset: ArrayLike | None = None,
+        drop_cols: list[str] | None = None,
+        missing: str = "drop",
+        eval_env: Any = 0,
+        **options: Any,
+    ) -> ModelT:
+        # statsmodels keeps all that it is passed.
+        known = {name: value for name, value in options.items() if value is not None}
+        known |= {"missing": missing, "eval_env": names_of_caller(eval_env, 1)}
+        return kind.from_formula(formula, data, eps_bar, subset, drop_cols, **known)
+
+    given = signature(make)
+    shared = list(given.parameters.values())[:-1]
+    names = {"self", "endog", "exog", "kwargs", *(each.name for each in shared)}
+    taken = signature(kind.__init__).parameters.values()
+    own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in taken if each.name not in names]
+    parameters = [*shared[:3], *own, *shared[3:]]
+    shown = given.replace(parameters=parameters, return_annotation=kind.__name__)
+    make.__signature__ = shown  # type: ignore[attr-defined]  # what help reads
+    return wraps(named)(make)
+
+
+@of_formula
+def ols() -> type[RRMOLS]:
     """Return a linear regression that gives bad rows little weight; call its `fit`.
 
     Parameters
@@ -47,6 +104,8 @@ def ols(
         How often each row counts: a row of weight 2 counts as two rows.
     groups : str or array_like, shape (n,), optional
         Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
+    absorb : array_like, shape (n,) or (n, f), or DataFrame, optional
+        Factors whose effects are taken out of all variables; see `feols`.
     subset : array_like, optional
         Rows of `data` to use, as labels or a mask.
     drop_cols : list of str, optional
@@ -73,7 +132,7 @@ def ols(
     >>> bool(res.params["log_te"] > 2), res.steps
     (True, 2)
     """
-    return _model(RRMOLS, **locals())
+    return RRMOLS
 
 
 def wls(
@@ -82,14 +141,7 @@ def wls(
     eps_bar: float | str = "auto",
     *,
     weights: ArrayLike,
-    eps_bar_max: float = EPS_BAR_MAX,
-    freq_weights: ArrayLike | None = None,
-    groups: str | ArrayLike | None = None,
-    subset: ArrayLike | None = None,
-    drop_cols: list[str] | None = None,
-    missing: str = "drop",
-    persist: bool | str = "auto",
-    eval_env: Any = 0,
+    **options: Unpack[Options],
 ) -> RRMGLM:
     """Return a linear regression of rows with different noise; call its `fit`.
 
@@ -136,27 +188,13 @@ def wls(
     >>> int(res.outliers()[:10].sum())
     10
     """
-    given = dict(locals())
-    return _model(RRMGLM, var_weights=given.pop("weights"), **given)
+    options["eval_env"] = names_of_caller(options.get("eval_env", 0), 1)
+    options["var_weights"] = weights
+    return glm(formula, data, eps_bar, **options)
 
 
-def logit(
-    formula: str,
-    data: Frame,
-    eps_bar: float | str = "auto",
-    *,
-    eps_bar_max: float = EPS_BAR_MAX,
-    alpha: float | None = None,
-    penalty: str | None = None,
-    level: object = None,
-    freq_weights: ArrayLike | None = None,
-    groups: str | ArrayLike | None = None,
-    subset: ArrayLike | None = None,
-    drop_cols: list[str] | None = None,
-    missing: str = "drop",
-    persist: bool | str = "auto",
-    eval_env: Any = 0,
-) -> RRMLogit:
+@of_formula
+def logit() -> type[RRMLogit]:
     """Return a logistic regression that gives wrong labels little weight; call its `fit`.
 
     Parameters
@@ -175,6 +213,8 @@ def logit(
         None for the default loss, "l2" for a ridge penalty; see `RRMLogit`.
     level : optional
         The level of the response that counts as 1, where it is not numeric.
+    offset : array_like, shape (n,), optional
+        Added to the linear predictor.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : str or array_like, shape (n,), optional
@@ -203,27 +243,11 @@ def logit(
     >>> bool(res.params["clump_thickness"] > 0)
     True
     """
-    return _model(RRMLogit, **locals())
+    return RRMLogit
 
 
-def glm(
-    formula: str,
-    data: Frame,
-    eps_bar: float | str = "auto",
-    *,
-    eps_bar_max: float = EPS_BAR_MAX,
-    family: Any = None,
-    offset: ArrayLike | None = None,
-    exposure: ArrayLike | None = None,
-    freq_weights: ArrayLike | None = None,
-    var_weights: ArrayLike | None = None,
-    groups: str | ArrayLike | None = None,
-    subset: ArrayLike | None = None,
-    drop_cols: list[str] | None = None,
-    missing: str = "drop",
-    persist: bool | str = "auto",
-    eval_env: Any = 0,
-) -> RRMGLM:
+@of_formula
+def glm() -> type[RRMGLM]:
     """Return a generalized linear model that gives bad rows little weight; call its `fit`.
 
     Parameters
@@ -274,26 +298,11 @@ def glm(
     >>> res.explanation.name, bool(res.params["log_te"] > 0)
     ('cluster', True)
     """
-    return _model(RRMGLM, **locals())
+    return RRMGLM
 
 
-def poisson(
-    formula: str,
-    data: Frame,
-    eps_bar: float | str = "auto",
-    *,
-    eps_bar_max: float = EPS_BAR_MAX,
-    offset: ArrayLike | None = None,
-    exposure: ArrayLike | None = None,
-    freq_weights: ArrayLike | None = None,
-    var_weights: ArrayLike | None = None,
-    groups: str | ArrayLike | None = None,
-    subset: ArrayLike | None = None,
-    drop_cols: list[str] | None = None,
-    missing: str = "drop",
-    persist: bool | str = "auto",
-    eval_env: Any = 0,
-) -> RRMPoisson:
+@of_formula
+def poisson() -> type[RRMPoisson]:
     """Return a Poisson regression that gives bad counts little weight; call its `fit`.
 
     Parameters
@@ -341,26 +350,11 @@ def poisson(
     >>> res.outliers().to_numpy().nonzero()[0]
     array([6])
     """
-    return _model(RRMPoisson, **locals())
+    return RRMPoisson
 
 
-def pca(
-    formula: str,
-    data: Frame,
-    eps_bar: float | str = "auto",
-    *,
-    eps_bar_max: float = EPS_BAR_MAX,
-    n_components: float = 1,
-    demean: bool = True,
-    standardize: bool = False,
-    freq_weights: ArrayLike | None = None,
-    groups: str | ArrayLike | None = None,
-    subset: ArrayLike | None = None,
-    drop_cols: list[str] | None = None,
-    missing: str = "drop",
-    persist: bool | str = "auto",
-    eval_env: Any = 0,
-) -> RRMPCA:
+@of_formula
+def pca() -> type[RRMPCA]:
     """Return a principal component analysis that gives bad rows little weight; call its `fit`.
 
     Parameters
@@ -407,23 +401,11 @@ def pca(
     >>> res.loadings.shape
     (3, 2)
     """
-    return _model(RRMPCA, **locals())
+    return RRMPCA
 
 
-def cov(
-    formula: str,
-    data: Frame,
-    eps_bar: float | str = "auto",
-    *,
-    eps_bar_max: float = EPS_BAR_MAX,
-    freq_weights: ArrayLike | None = None,
-    groups: str | ArrayLike | None = None,
-    subset: ArrayLike | None = None,
-    drop_cols: list[str] | None = None,
-    missing: str = "drop",
-    persist: bool | str = "auto",
-    eval_env: Any = 0,
-) -> RRMCov:
+@of_formula
+def cov() -> type[RRMCov]:
     """Return a mean and covariance that gives bad rows little weight; call its `fit`.
 
     Parameters
@@ -464,13 +446,4 @@ def cov(
     >>> int(res.outliers()[:14].sum())
     14
     """
-    return _model(RRMCov, **locals())
-
-
-def _model(kind: type[ModelT], eval_env: Any, **given: Any) -> ModelT:
-    """Return a model of what a function of a formula was given.
-
-    Options that are None are left out, since statsmodels keeps all that it is passed.
-    """
-    known = {name: v for name, v in given.items() if v is not None or name == "eps_bar"}
-    return kind.from_formula(eval_env=names_of_caller(eval_env, 2), **known)
+    return RRMCov

@@ -13,12 +13,8 @@ __all__ = ["as_pandas", "as_values"]
 
 # What reads the rows of objects that only describe them.
 UNREAD = {
-    "LazyFrame": "collect()",
-    "RecordBatchReader": "read_all()",
-    "Dataset": "to_table()",
-    "FileSystemDataset": "to_table()",
-    "InMemoryDataset": "to_table()",
-    "Scanner": "to_table()",
+    **{"LazyFrame": "collect()", "RecordBatchReader": "read_all()"},
+    **dict.fromkeys(("Dataset", "FileSystemDataset", "InMemoryDataset", "Scanner"), "to_table()"),
 }
 
 
@@ -111,7 +107,10 @@ def as_pandas(data: Any) -> Any:
             f"data in memory are needed, got a {package} {kind}; give data.{UNREAD[kind]}"
         )
     if package == "polars":
-        return _polars_frame(data) if hasattr(data, "columns") else _polars_column(data)
+        if not hasattr(data, "columns"):
+            return _polars_column(data)
+        columns = {name: _polars_column(data[name]) for name in data.columns}
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(data)))
     return _arrow_data(data)
 
 
@@ -146,37 +145,24 @@ def _package(data: Any) -> str:
     return package if package in ("polars", "pyarrow") and columnar else ""
 
 
-def _polars_frame(frame: Any) -> pd.DataFrame:
-    columns = {name: _polars_column(frame[name]) for name in frame.columns}
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(frame)))
-
-
 def _polars_column(column: Any) -> pd.Series:
     """Return a column by way of numpy or lists: polars' own conversion needs pyarrow."""
-    kind, missing = str(column.dtype).partition("(")[0], int(column.null_count())
-    if kind == "Null":
-        values: Any = np.full(len(column), np.nan)
-    elif kind == "Enum":
-        values = pd.Categorical(column.to_list(), categories=column.dtype.categories.to_list())
-    elif kind == "Categorical":
-        values = pd.Categorical(column.to_list())
-    elif kind == "Decimal":
-        values = column.cast(float).to_numpy()
-    elif kind == "Boolean" and missing:
-        values = np.array(column.to_list(), dtype=object)
-    elif kind == "String":
-        values = column.to_list()
-    else:
-        values = column.to_numpy(writable=True)
-    return pd.Series(values, name=column.name or None)
+    kind = str(column.dtype).partition("(")[0]
+    if kind == "Decimal":
+        column = column.cast(float)
+    listed = kind in ("Null", "Enum", "Categorical", "Boolean", "String")
+    values = column.to_list() if listed else column.to_numpy(writable=True)
+    if kind in ("Enum", "Categorical"):
+        levels = column.dtype.categories.to_list() if kind == "Enum" else None
+        values = pd.Categorical(values, categories=levels)
+    return pd.Series(values, name=column.name or None, dtype=float if kind == "Null" else None)
 
 
 def _arrow_data(data: Any) -> Any:
     """Return a table or an array of pyarrow."""
     found = data.to_pandas()
     if isinstance(found, pd.DataFrame):
-        exact = [i for i, field in enumerate(data.schema) if str(field.type).startswith("decimal")]
-        names = [data.schema.names[i] for i in exact]
-        return found.astype(dict.fromkeys(names, float)) if names else found
-    series = found if isinstance(found, pd.Series) else pd.Series(found)
-    return series.astype(float) if str(data.type).startswith("decimal") else series
+        exact = [field.name for field in data.schema if str(field.type).startswith("decimal")]
+        return found.astype(dict.fromkeys(exact, float))
+    kind = float if str(data.type).startswith("decimal") else None
+    return pd.Series(found, dtype=kind)

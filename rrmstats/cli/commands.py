@@ -6,10 +6,7 @@ import argparse
 import io
 import sys
 import tempfile
-import warnings
-from collections.abc import Sequence
 from importlib import import_module
-from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,45 +31,31 @@ GIANTS = [10, 19, 29, 33]
 
 
 def run_fit(args: argparse.Namespace) -> None:
-    """Fit a model, write the files that are asked for, and print the summary."""
-    source, frame = read_checked(args, ["out", "report", "weights"])
-    fit = make_model(args, frame, args.eps_bar).fit(**fit_options(args, frame))
-    files = report_file(args, fit)
-    if args.weights is not None:
-        form = form_of(args.weights)
-        rows = beside_rows(source.frame_for(form), fit)
-        files[args.weights] = table_bytes(rows, form, args.sep, args.decimal)
-    finish(args, files, SUMMARIES[args.format](fit, args))
-
-
-def run_path(args: argparse.Namespace) -> None:
-    """Fit a model at all values of eps_bar, write files, and print the summary."""
-    if args.report is not None:
+    """Fit a model, at one or all values of eps_bar; write files, and print the summary."""
+    along = "table" in args  # a path
+    if along and args.report is not None:
         require("plotly", "interactive")
-    _, frame = read_checked(args, ["out", "report", "plot", "table"])
-    # A path takes no notice of the bound of its model.
-    path = make_model(args, frame, 0.0).path(**fit_options(args, frame))
-    files = report_file(args, path)
-    if args.plot is not None:
-        files[args.plot] = picture(path.plot(), args.plot)
-    if args.table is not None:
-        files[args.table] = table_bytes(path.frame, form_of(args.table), args.sep, args.decimal)
-    finish(args, files, f"{path.summary().as_text()}\n")
-
-
-def read_checked(args: argparse.Namespace, outputs: Sequence[str]) -> tuple[Source, pd.DataFrame]:
-    """Return the data, after a check of all options and of the files to be written."""
     check_options(args)
-    check_outputs(args, outputs)
+    check_outputs(args)
     source = read_source(args.data, args.input_format, args.sep, args.decimal)
     frame = source.frame()
     args.rows = len(frame)
-    return source, frame
+    # A path takes no notice of the bound of its model.
+    model = make_model(args, frame, 0.0 if along else args.eps_bar)
+    options = fit_options(args, frame)
+    fit = model.path(**options) if along else model.fit(**options)
+    files = written_files(args, source, fit)
+    summary = SUMMARIES["text" if along else args.format](fit, args)
+    if args.out is not None:
+        files[args.out] = summary
+    write_all(files)
+    if args.out is None:
+        print(summary, end="")
 
 
 def fit_options(args: argparse.Namespace, frame: pd.DataFrame) -> dict[str, Any]:
     """Return the keywords of a fit or a path that the options stand for."""
-    options: dict[str, Any] = {"steps": asked_steps(args), "cov_type": args.cov_type}
+    options: dict[str, Any] = {"steps": args.steps, "cov_type": args.cov_type}
     if args.cluster is not None:
         check_column(args.cluster, frame.columns)
         options["cov_kwds"] = {"groups": frame[args.cluster]}
@@ -81,35 +64,22 @@ def fit_options(args: argparse.Namespace, frame: pd.DataFrame) -> dict[str, Any]
     return options
 
 
-def finish(args: argparse.Namespace, files: dict[Path, str | bytes], summary: str) -> None:
-    """Write all files, and print the summary unless it goes to one of them."""
-    if args.out is not None:
-        files[args.out] = summary
-    write_all(files)
-    if args.out is None:
-        print(summary, end="")
-
-
-def asked_steps(args: argparse.Namespace) -> int:
-    """Return the number of steps, also where the former --efficiency asks for them."""
-    if args.efficiency is None:
-        return int(args.steps)
-    warnings.warn(
-        "--efficiency will be removed: two steps are the default, without an efficiency to "
-        f"choose. Use --steps 2 in place of --efficiency {args.efficiency:g}",
-        UserWarning,
-        stacklevel=2,
-    )
-    return 2
-
-
-def report_file(args: argparse.Namespace, fit: Any) -> dict[Path, str | bytes]:
-    """Return the report of a fit or a path by the name of its file, if it is asked for."""
-    if args.report is None:
-        return {}
-    with tempfile.TemporaryDirectory() as folder:
-        page: Path = fit.report(Path(folder, "report.html"))
-        return {args.report: page.read_text(encoding="utf-8")}
+def written_files(args: argparse.Namespace, source: Source, fit: Any) -> dict[Path, str | bytes]:
+    """Return the contents of the files that are asked for, besides the summary."""
+    files, tables = dict[Path, str | bytes](), dict[Path, pd.DataFrame]()
+    if args.report is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            page = fit.report(Path(folder, "report.html"))
+            files[args.report] = page.read_text(encoding="utf-8")
+    if getattr(args, "plot", None) is not None:
+        files[args.plot] = picture(fit.plot(), args.plot)
+    if getattr(args, "table", None) is not None:
+        tables[args.table] = fit.frame
+    if getattr(args, "weights", None) is not None:
+        tables[args.weights] = beside_rows(source.frame_for(form_of(args.weights)), fit)
+    for path, table in tables.items():
+        files[path] = table_bytes(table, form_of(path), args.sep, args.decimal)
+    return files
 
 
 def picture(figure: Any, path: Path) -> bytes:
@@ -123,24 +93,25 @@ def _suffix(path: Path) -> str:
     return path.suffix.lower().removeprefix(".")
 
 
-def check_outputs(args: argparse.Namespace, options: Sequence[str]) -> None:
+def check_outputs(args: argparse.Namespace) -> None:
     """Raise where a file that is asked for cannot be written, before any work.
 
     Parameters
     ----------
     args : argparse.Namespace
-        With `data` and `force`.
-    options : sequence of str
-        The options, as `args` has them, that name files.
+        With `data`, `force`, and the options that name files.
     """
-    given = {option: getattr(args, option) for option in options}
-    given = {option: path for option, path in given.items() if path is not None}
+    options = ("out", "report", "weights", "plot", "table")
+    given = {option: getattr(args, option, None) for option in options}
+    places: dict[Path, str] = {}
     for option, path in given.items():
+        if path is None:
+            continue
         check_place(f"--{option}", path, args)
         check_kind(option, path)
-    for first, second in combinations(given, 2):
-        if given[first].resolve() == given[second].resolve():
-            raise UsageError(f"--{first} and --{second} must be different files")
+        other = places.setdefault(path.resolve(), option)
+        if other != option:
+            raise UsageError(f"--{other} and --{option} must be different files")
 
 
 def check_place(option: str, path: Path, args: argparse.Namespace) -> None:
@@ -177,10 +148,9 @@ def run_datasets(args: argparse.Namespace) -> None:
     """List the data sets of the package, or print one table as CSV."""
     names = datasets.available()
     if args.name is None:
-        for name in names:
-            shipped = getattr(datasets, name)
+        for shipped in (getattr(datasets, name) for name in names):
             data = shipped.load_pandas().data
-            print(f"{name}: {shipped.DESCRSHORT}")
+            print(f"{shipped.name}: {shipped.DESCRSHORT}")
             print(f"  {len(data)} rows: {', '.join(data.columns)}")
         print("\nrrmstats datasets NAME > NAME.csv writes one of them.")
         return

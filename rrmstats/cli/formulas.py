@@ -5,24 +5,234 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
+import operator
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import accumulate
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import patsy
 import patsy.builtins
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from patsy.parse_formula import parse_formula
 
 from rrmstats.cli.errors import UsageError, nearest, short
-from rrmstats.cli.safe import (
-    FUNCTIONS,
-    check_text,
-    count_columns,
-    named_column,
-    parsed_code,
-    safe_environment,
+
+# Functions of one argument that formulas know with and without ``np.``.
+FUNCTIONS = {
+    name: getattr(np, name)
+    for name in (
+        *("abs", "sign", "sqrt", "cbrt", "square", "exp", "exp2", "expm1"),
+        *("log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan"),
+        *("sinh", "cosh", "tanh", "arcsinh", "arctanh", "floor", "ceil", "rint"),
+    )
+}
+ALLOWED = (
+    'column names, Q("column name"), numbers, + - * : ** ( ), C(column), I() of arithmetic, and '
+    f"the functions {', '.join(FUNCTIONS)}, with or without np."
 )
+SPECIAL = ("C", "I", "Q")
+# A formula of people is shorter; one that is longer takes patsy long, or too deep.
+MOST_CHARACTERS = 4000
+MOST_NESTED = 20
+# Columns that a formula may make: a*b*c*... doubles them with each letter.
+MOST_COLUMNS = 2000
+MOST_POWER = 9
+# The operators of formulas: how many columns their operands make together, at most.
+JOINED: dict[str, Callable[[int, int], int]] = {
+    **dict.fromkeys(("~", "+", "-"), operator.add),
+    ":": operator.mul,
+    "*": lambda left, right: (1 + left) * (1 + right) - 1,
+    "**": lambda left, power: (1 + left) ** power - 1,
+}
+
+
+def refused(what: str | ast.AST, why: str = "") -> UsageError:
+    """Return the error that refuses something, or a part of an expression."""
+    named = what if isinstance(what, str) else short(ast.unparse(what))
+    return UsageError(f"--safe refuses {named}{why}")
+
+
+def check_text(formula: str) -> None:
+    """Raise where a formula is too long, nested too deep or has characters that it never needs."""
+    if len(formula) > MOST_CHARACTERS:
+        raise refused(f"a formula of {len(formula)} characters; it allows {MOST_CHARACTERS}")
+    for sign in formula:
+        if sign == "\\" or not sign.isprintable():
+            raise refused(f"the character {sign!a} in a formula")
+    depth = max(accumulate((sign == "(") - (sign == ")") for sign in formula), default=0)
+    if depth > MOST_NESTED or re.search(rf"([-+] *){{{MOST_NESTED + 1}}}", formula):
+        raise refused(f"a formula nested deeper than {MOST_NESTED} levels")
+
+
+def count_columns(node: Any, frame: pd.DataFrame) -> int:
+    """Return how many columns a part of a formula makes at most.
+
+    Parameters
+    ----------
+    node : patsy.parse_formula.ParseNode
+        The formula as patsy parses it, or a part of it.
+    frame : DataFrame
+        The data, whose columns it may name.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    UsageError
+        If there are too many, or if the formula has anything but what is known to be safe.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from patsy.parse_formula import parse_formula
+    >>> from rrmstats.cli.formulas import count_columns
+    >>> frame = pd.DataFrame({"y": [1.0, 2.0], "x": [3.0, 4.0]})
+    >>> count_columns(parse_formula("y ~ np.log(x) * I(x ** 2)"), frame)
+    4
+    >>> count_columns(parse_formula("y ~ x.to_csv('x.csv')"), frame)
+    Traceback (most recent call last):
+        ...
+    rrmstats.cli.errors.UsageError: --safe refuses the function 'x.to_csv'
+    """
+    if node.type in ("ZERO", "ONE", "NUMBER"):
+        return 1
+    if node.type == "PYTHON_EXPR":
+        return columns_of_code(node.token.extra, frame)
+    if node.type not in JOINED:
+        raise refused(f"{short(node.type)} in a formula")
+    first, *others = node.args
+    left = count_columns(first, frame)
+    if node.type == "**":
+        power = others[0].token.extra
+        if power not in map(str, range(1, MOST_POWER + 1)):
+            raise refused(f"a power of terms but 1 to {MOST_POWER}")
+        right = int(power)
+    else:
+        right = sum(count_columns(other, frame) for other in others)
+    count = JOINED[node.type](left, right)
+    if count > MOST_COLUMNS:
+        raise refused(f"a formula of more than {MOST_COLUMNS} columns")
+    return count
+
+
+def columns_of_code(code: str, frame: pd.DataFrame) -> int:
+    """Return how many columns an expression makes: a column, C(), I() or a function."""
+    node, checked = parsed_code(code), set[ast.AST]()
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            function = check_call(call, frame)
+            if function in ("C", "I") and call is not node:
+                raise refused(call, " within arithmetic")
+            checked |= {*ast.walk(call.func), *(call.args if function == "Q" else ())}
+    for part in ast.walk(node):
+        if part not in checked:
+            check_part(part, code, frame)
+    grouped = isinstance(node, ast.Call) and ast.unparse(node.func) == "C"
+    name = names_in(code)[1] if grouped else named_column(node)
+    if name is not None:
+        return 1 if _numeric(frame[name]) and not grouped else int(frame[name].nunique())
+    for name in names_in(code):
+        if name in frame.columns and not _numeric(frame[name]):
+            raise refused(f"{short(name)} within arithmetic: it is not numeric")
+    return 1
+
+
+def check_call(node: ast.Call, frame: pd.DataFrame) -> str:
+    """Return the function that is called, or raise where it is not on the white list."""
+    if node.keywords or len(node.args) != 1:
+        raise refused(node)
+    function = ast.unparse(node.func)
+    if function not in SPECIAL and function.removeprefix("np.") not in FUNCTIONS:
+        raise refused(f"the function {short(function)}")
+    hidden = function.partition(".")[0]
+    if hidden in frame.columns:
+        raise refused(f"the function {hidden}: a column has its name")
+    if function in ("C", "Q"):
+        name = named_column(node if function == "Q" else node.args[0])
+        if name is None:
+            raise refused(node)
+        check_known(name, frame)
+    return function
+
+
+def check_known(name: str, frame: pd.DataFrame) -> None:
+    """Raise where there is no such column."""
+    if name not in frame.columns:
+        near = nearest(name, frame.columns)
+        raise refused(f"{short(name)}: there is no such column; {near}")
+
+
+def check_part(node: ast.AST, code: str, frame: pd.DataFrame) -> None:
+    """Raise where a part of an expression is not on the white list of Python."""
+    match node:
+        case ast.Name(id=name):
+            check_known(name, frame)
+        case ast.Constant(value=int() | float()):  # 25 digits are enough for any float
+            written = ast.get_source_segment(code, node) or "?"
+            if len(written) > 25 or set(written) - set("0123456789.eE+-"):
+                raise refused(node, " as a number")
+        case ast.BinOp(op=ast.Pow(), left=base, right=power):
+            if not any(named_column(part) for part in ast.walk(base)):
+                raise refused("powers of numbers; write the number")
+            size = getattr(getattr(power, "operand", power), "value", None)
+            if not isinstance(size, int | float) or size > MOST_POWER:
+                raise refused(power, f" as a power: use a number up to {MOST_POWER}")
+        case ast.Call() | ast.BinOp() | ast.UnaryOp() | ast.expr_context():
+            pass
+        case ast.UAdd() | ast.USub() | ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow():
+            pass
+        case _:
+            raise refused(node)
+
+
+def parsed_code(code: str) -> ast.expr:
+    """Return an expression of Python as its parts."""
+    try:
+        return ast.parse(code, mode="eval").body
+    except (SyntaxError, ValueError):
+        raise UsageError(f"cannot parse {short(code)} in the formula") from None
+    except (MemoryError, RecursionError):  # of Python's parser, where it gets too deep
+        raise UsageError(f"{short(code)} in the formula is nested too deep") from None
+
+
+def named_column(node: ast.AST) -> str | None:
+    """Return the name that a part of an expression is, or that it has in ``Q("...")``."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str(name))]):
+            return name
+    return None
+
+
+def _numeric(values: pd.Series) -> bool:
+    return is_numeric_dtype(values.dtype) and not is_bool_dtype(values.dtype)
+
+
+def safe_environment(frame: pd.DataFrame) -> patsy.EvalEnvironment:
+    """Return the only names that exist besides columns when a safe formula is evaluated."""
+    known = {name: getattr(patsy.builtins, name) for name in SPECIAL}
+    names = SafeNames(np=SimpleNamespace(**FUNCTIONS), **FUNCTIONS, **known)
+    names.columns = frame.columns
+    return patsy.EvalEnvironment([names])
+
+
+class SafeNames(dict[str, Any]):
+    """Names that a formula may use; any other is an error, be it a builtin of Python."""
+
+    columns: pd.Index
+
+    def __missing__(self, name: str) -> Any:
+        if name in self.columns:
+            raise KeyError(name)  # patsy takes it from the data
+        raise refused(f"the name {short(name)}")
+
 
 CONSTANT = patsy.INTERCEPT.name()
 # Text in quotes.
@@ -70,16 +280,16 @@ class Formula:
         described = self._parsed(frame if safe else None)
         self.response = described.lhs_termlist
         self.predictors = described.rhs_termlist
-        self.environment = _environment(frame if safe else None)
+        free = patsy.EvalEnvironment([{"np": np, **FUNCTIONS}])
+        self.environment = safe_environment(frame) if safe else free
         self._check_sides(two_sided)
         try:
             self._check_names()
-        except UsageError:
+        except UsageError as error:
             bare = "".join(QUOTED.sub("", text).split())
-            for column in self.names:
-                if not is_name(column) and "".join(column.split()) in bare:
-                    raise _no_name(column) from None
-            raise
+            odd = [name for name in self.names if not is_name(name)]
+            named = [name for name in odd if "".join(name.split()) in bare]
+            raise (_no_name(named[0]) if named else error) from None
 
     def _parsed(self, frame: pd.DataFrame | None) -> patsy.ModelDesc:
         """Return patsy's terms, after a check of what is safe where data are given."""
@@ -103,18 +313,16 @@ class Formula:
 
     def _check_sides(self, two_sided: bool) -> None:
         """Raise where it lacks what a model needs, or has what the model cannot take."""
-        like = "'y ~ x1 + x2'" if two_sided else "'~ a + b'"
-        lacks = None
-        if two_sided and not self.response:
-            lacks = "has no response"
-        elif not two_sided and self.response:
-            lacks = "has a response, which pca and cov do not take"
-        elif not two_sided and "~" not in self.text:
-            lacks = "has no ~"
-        elif not self.predictors or (not two_sided and self.predictors == [patsy.INTERCEPT]):
-            lacks = "has no predictors" if two_sided else "has no variables"
-        if lacks is not None:
-            raise UsageError(f"the formula {short(self.text)} {lacks}; write {like}")
+        needed, like = ("predictors", "y ~ x1 + x2") if two_sided else ("variables", "~ a + b")
+        used = [term for term in self.predictors if two_sided or term != patsy.INTERCEPT]
+        for wrong, what in (
+            (two_sided and not self.response, "has no response"),
+            (not two_sided and self.response, "has a response, which pca and cov do not take"),
+            (not two_sided and "~" not in self.text, "has no ~"),
+            (not used, f"has no {needed}"),
+        ):
+            if wrong:
+                raise UsageError(f"the formula {short(self.text)} {what}; write '{like}'")
         if [term.name() for term in self.predictors].count(CONSTANT) > 1:
             raise UsageError(
                 f"the column {CONSTANT!r} has the name of the constant; write I({CONSTANT}), or "
@@ -123,20 +331,19 @@ class Formula:
 
     def _check_names(self) -> None:
         """Raise where it names a column or a function that is not there."""
-        known = {*self.names, "np", *FUNCTIONS, *vars(patsy.builtins), *vars(builtins)}
+        functions = {"np", *FUNCTIONS, *vars(patsy.builtins), *vars(builtins)}
         for code in self._codes():
             if code in self.names and not is_name(code):
                 raise _no_name(code)
-            if code.isidentifier():
-                check_column(code, self.names)
             calls = [node for node in ast.walk(parsed_code(code)) if isinstance(node, ast.Call)]
-            called = [node.func.id for node in calls if isinstance(node.func, ast.Name)]
-            for name in (*called, *names_in(code)):
-                if name in called and name not in known:
+            called = {ast.unparse(node.func) for node in calls}
+            for name in names_in(code):
+                if name in functions and name != code:
+                    continue
+                if name in called and name not in self.names:
                     near = nearest(name, FUNCTIONS, "function")
                     raise UsageError(f"there is no function {short(name)}; {near}")
-                if name not in known:
-                    check_column(name, self.names)
+                check_column(name, self.names)
 
     def _codes(self) -> list[str]:
         """Return what its factors evaluate."""
@@ -154,13 +361,6 @@ class Formula:
         factors = [factor for term in terms for factor in term.factors]
         found = [named_column(parsed_code(factor.code)) for factor in factors]
         return [name for name in dict.fromkeys(found) if name is not None and name in self.names]
-
-
-def _environment(frame: pd.DataFrame | None) -> patsy.EvalEnvironment:
-    """Return numpy and its functions, or what is safe where data are given."""
-    if frame is not None:
-        return safe_environment(frame)
-    return patsy.EvalEnvironment([{"np": np}, {name: getattr(np, name) for name in FUNCTIONS}])
 
 
 def names_in(code: str) -> list[str]:

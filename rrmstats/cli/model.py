@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -54,8 +55,8 @@ def check_options(args: argparse.Namespace) -> None:
     """Raise where an option is given that the model or the errors do not take."""
     for option, models in OPTIONS.items():
         if getattr(args, option) is not None and args.model not in models:
-            name, known = option.replace("_", "-"), ", ".join(models[:-1])
-            known += f" and {models[-1]}" if known else models[-1]
+            name = option.replace("_", "-")
+            known = " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
             raise UsageError(f"--{name} is for --model {known}, not {args.model}")
     for kind, option in COV_OPTIONS.items():
         if (args.cov_type == kind) != (getattr(args, option) is not None):
@@ -131,9 +132,8 @@ def note_left_out(used: pd.DataFrame, nobs: int) -> None:
     if not left_out:
         return
     missing = int(used.isna().any(axis=1).sum())
-    reasons = ["missing values"] if missing else []
-    if missing < left_out:
-        reasons.append("values that a function of the formula cannot take")
+    reasons = ["missing values"] * (missing > 0)
+    reasons += ["values that a function of the formula cannot take"] * (missing < left_out)
     rows = f"{left_out} of {len(used)} rows were left out"
     print(f"rrmstats: note: {rows}: {' or '.join(reasons)}", file=sys.stderr)
 
@@ -167,11 +167,8 @@ def warn_of_groups(frame: pd.DataFrame, formula: Formula) -> None:
         name = column if is_name(column) else f'Q("{column}")'
         reason = _no_groups(frame[column], f"write C({name}) for groups", column in predictors)
         if reason is not None:
-            warnings.warn(
-                f"{short(column)} is taken for groups, not numbers: {reason}",
-                UserWarning,
-                stacklevel=2,
-            )
+            text = f"{short(column)} is taken for groups, not numbers: {reason}"
+            warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _no_groups(column: pd.Series, otherwise: str, predictor: bool) -> str | None:
@@ -215,9 +212,8 @@ def check_response(args: argparse.Namespace, formula: Formula, frame: pd.DataFra
 
 
 def _not_numeric(role: str, column: str, value: object) -> str:
-    return (
-        f"the {role} {short(column)} must be numeric, but has values such as {short(str(value))}"
-    )
+    values = short(str(value))
+    return f"the {role} {short(column)} must be numeric, but has values such as {values}"
 
 
 def model_options(
@@ -232,10 +228,8 @@ def model_options(
         options["exposure"] = exposure_of(frame[args.exposure], options.get("family"))
     response = formula.bare(formula.response)
     if args.level is not None and len(response) == 1 and is_numeric_dtype(frame[response[0]]):
-        try:
+        with suppress(ValueError):  # the model says that there is no such level
             options["level"] = float(args.level)
-        except ValueError:
-            pass  # the model says that there is no such level
     return options
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import rrmstats
-from rrmstats.report.page import document, section
-from rrmstats.report.tables import simple_table
+from rrmstats.report.page import document, numbered_notes, section, summary_texts
 
 # Characters that LaTeX would obey, as it prints them.
 SPECIAL = str.maketrans(
@@ -29,6 +27,14 @@ SPECIAL = str.maketrans(
     }
 )
 
+# Of the JSON, in their order; most are attributes of the fit.
+KEYS = (
+    *("rrmstats", "model", "formula", "nobs", "n_dropped", "eps_bar", "eps_bar_chosen"),
+    *("eps_hat", "eps_hat_se", "steps", "explanation", "explanations", "params", "bse", "pvalues"),
+    *("conf_int", "cov_type", "scale", "risk", "lambda", "n_eff", "n_kish", "outliers"),
+    *("prob_bad", "stable", "compared_eps_bar", "converged", "warnings"),
+)
+
 
 def text_summary(fit: Any, args: argparse.Namespace) -> str:
     """Return statsmodels' tables and the notes as text."""
@@ -38,9 +44,8 @@ def text_summary(fit: Any, args: argparse.Namespace) -> str:
 def html_summary(fit: Any, args: argparse.Namespace) -> str:
     """Return the tables and the notes as an HTML document."""
     summary = fit.summary()
-    tables = [simple_table(table) for table in summary.tables]
-    notes = [f"<p>{escape(note)}</p>" for note in numbered_notes(fit)]
-    return document(summary.tables[0].title, [section(args.formula, *tables, *notes)])
+    shown = section(args.formula, *summary_texts(fit, summary))
+    return document(summary.tables[0].title, [shown])
 
 
 def latex_summary(fit: Any, args: argparse.Namespace) -> str:
@@ -48,11 +53,6 @@ def latex_summary(fit: Any, args: argparse.Namespace) -> str:
     blocks = [_tabular(table) for table in fit.summary().tables]
     blocks += [f"\\noindent {note.translate(SPECIAL)}" for note in numbered_notes(fit)]
     return "\n\n".join(blocks) + "\n"
-
-
-def numbered_notes(fit: Any) -> list[str]:
-    """Return the notes below the tables, each on one line."""
-    return [f"[{i}] {note}" for i, note in enumerate(fit._notes(), 1)]
 
 
 def _tabular(table: Any) -> str:
@@ -84,36 +84,23 @@ def json_summary(fit: Any, args: argparse.Namespace) -> str:
     """
     stability, flags, explanations = fit.stability, fit.outliers(), fit.explanations
     prob_bad = getattr(fit, "prob_bad", None)
-    record = {
+    told = {
         "rrmstats": rrmstats.__version__,
         "model": args.model,
         "formula": args.formula,
         "nobs": int(fit.nobs),
         "n_dropped": args.rows - int(fit.nobs),
-        "eps_bar": fit.eps_bar,
         "eps_bar_chosen": fit.choice is not None,
-        "eps_hat": fit.eps_hat,
-        "eps_hat_se": fit.eps_hat_se,
-        "steps": fit.steps,
-        "explanation": fit.explanation,
         "explanations": None if explanations is None else explanations.to_dict("records"),
-        "params": fit.params,
-        "bse": fit.bse,
-        "pvalues": fit.pvalues,
         "conf_int": dict(zip(fit.params.index, fit.conf_int().to_numpy(), strict=True)),
-        "cov_type": fit.cov_type,
-        "scale": getattr(fit, "scale", None),
-        "risk": fit.risk,
         "lambda": fit.lambda_,
-        "n_eff": fit.n_eff,
-        "n_kish": fit.n_kish,
         "outliers": flags.index[flags].to_numpy(),
         "prob_bad": None if prob_bad is None else prob_bad.reindex(range(args.rows)).to_numpy(),
         "stable": None if stability.largest is None else stability.stable,
         "compared_eps_bar": stability.largest,
-        "converged": fit.converged,
         "warnings": args.warnings,
     }
+    record = {key: told[key] if key in told else getattr(fit, key, None) for key in KEYS}
     if args.model == "pca":
         record["loadings"] = {name: fit.loadings[name] for name in fit.loadings}
     return json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=False) + "\n"

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,8 @@ from rrmstats.optional import require
 
 STDIN = "-"
 SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".xlsx": "excel",
+    **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv"},
+    **{".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel"},
 }
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -63,10 +60,8 @@ class Source:
     def frame(self) -> pd.DataFrame:
         """Return the table with its columns typed and its rows numbered from 0."""
         frame = self._parsed()
-        for name in frame.columns:
-            if infer_dtype(frame[name]) == "decimal":
-                frame[name] = frame[name].astype(float)
-        return frame
+        exact = [name for name in frame.columns if infer_dtype(frame[name]) == "decimal"]
+        return frame.astype(dict.fromkeys(exact, float))
 
     def frame_for(self, form: str) -> pd.DataFrame:
         """Return the table as another file is to repeat it.
@@ -81,10 +76,8 @@ class Source:
             frame = self._read(options)
         except UnicodeDecodeError:
             line = self.content.decode(errors="replace").partition("\ufffd")[0].count("\n") + 1
-            raise CommandError(
-                f"cannot read {self.name}: line {line} is not UTF-8 text; "
-                "save it in UTF-8, if it is a text file at all"
-            ) from None
+            advice = "save it in UTF-8, if it is a text file at all"
+            raise self._unreadable(f"line {line} is not UTF-8 text; {advice}") from None
         except (CommandError, ImportError, MemoryError):
             raise
         except Exception as error:  # the libraries raise errors of many classes
@@ -93,15 +86,16 @@ class Source:
             raise CommandError(f"cannot read {self.name} as {self.form}: {reason}") from None
         if self.form in SEPARATORS and not frame.index.equals(pd.RangeIndex(len(frame))):
             self._check_semicolons()
-            raise CommandError(
-                f"cannot read {self.name}: its rows have more values than its header has names"
-            )
+            raise self._unreadable("its rows have more values than its header has names")
         frame = frame.reset_index(drop=None in frame.index.names)
         frame.columns = frame.columns.map(str)
         self._check_twice(frame.columns)
         if frame.empty:
             raise CommandError(f"{self.name} has no rows of data")
         return frame
+
+    def _unreadable(self, reason: str) -> CommandError:
+        return CommandError(f"cannot read {self.name}: {reason}")
 
     def _read(self, options: dict[str, Any]) -> pd.DataFrame:
         """Return the table as pandas reads it, after a look at its header."""
@@ -113,10 +107,8 @@ class Source:
         read: Callable[..., Any] = partial(pd.read_excel, engine="openpyxl")
         if self.form in SEPARATORS:
             if b"\0" in self.content[:1000]:
-                raise CommandError(
-                    f"cannot read {self.name}: it is not a text file in UTF-8; save it as one, or "
-                    "give another --input-format"
-                )
+                advice = "save it as one, or give another --input-format"
+                raise self._unreadable(f"it is not a text file in UTF-8; {advice}")
             self._check_semicolons(alone=True)
             sep = self.sep or SEPARATORS[self.form]
             read = partial(pd.read_csv, sep=sep, decimal=self.decimal, low_memory=False)
@@ -134,10 +126,8 @@ class Source:
         header = self.content.lstrip().split(b"\n", 1)[0]
         others = header.count(SEPARATORS[self.form].encode())
         if header.count(b";") > others and not (alone and others):
-            raise CommandError(
-                f"cannot read {self.name}: its values seem to be separated by semicolons; give "
-                "--sep ';' (and --decimal , if its numbers look like 1,5)"
-            )
+            advice = "give --sep ';' (and --decimal , if its numbers look like 1,5)"
+            raise self._unreadable(f"its values seem to be separated by semicolons; {advice}")
 
     def _check_twice(self, names: Iterable[str]) -> None:
         counts = Counter(name for name in names if name != "")
@@ -171,12 +161,12 @@ def read_source(
     if form not in SEPARATORS and (sep is not None or decimal != DECIMALS[0]):
         raise UsageError(f"--sep and --decimal are for {' and '.join(SEPARATORS)}, not {form}")
     require_form(form)
-    if data == STDIN:
-        if sys.stdin is None:
-            raise CommandError("standard input is closed; give a file")
-        return Source("standard input", form, sys.stdin.buffer.read(), sep, decimal)
+    name = "standard input" if data == STDIN else data
+    if data == STDIN and sys.stdin is None:
+        raise CommandError("standard input is closed; give a file")
     try:
-        return Source(data, form, Path(data).read_bytes(), sep, decimal)
+        content = sys.stdin.buffer.read() if data == STDIN else Path(data).read_bytes()
+        return Source(name, form, content, sep, decimal)
     except FileNotFoundError:
         raise CommandError(f"there is no file {data}") from None
     except OSError as error:
@@ -245,7 +235,6 @@ def write_sheet(frame: pd.DataFrame, file: io.BytesIO) -> None:
     """Write a table as Excel, with text that begins with = as text and not as a formula."""
     with pd.ExcelWriter(file, engine="openpyxl") as writer:
         frame.to_excel(writer, index=False)
-        for row in writer.book.active.iter_rows():
-            for cell in row:
-                if cell.data_type == "f":
-                    cell.data_type = "s"
+        for cell in chain.from_iterable(writer.book.active.iter_rows()):
+            if cell.data_type == "f":
+                cell.data_type = "s"

@@ -1,8 +1,5 @@
 """The generic method of the paper, on numpy and scipy alone."""
 
-import warnings
-from typing import TYPE_CHECKING
-
 from rrmstats.core.block_array import BlockArray, row_sums
 from rrmstats.core.blocks import ArrayBlocks
 from rrmstats.core.choice import Choice
@@ -14,9 +11,6 @@ from rrmstats.core.linear import LinearProblem
 from rrmstats.core.problem import FunctionProblem, Problem, SmoothProblem
 from rrmstats.core.search import Solution, minimize
 from rrmstats.core.setting import Setting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "ArrayBlocks",
@@ -38,14 +32,3 @@ __all__ = [
     "minimize",
     "row_sums",
 ]
-
-
-def __getattr__(name: str) -> "Callable[..., Solution]":
-    if name == "minimise":
-        warnings.warn(
-            "minimise was renamed minimize and will be removed in version 0.3",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return minimize
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,24 +7,26 @@ that is one pass over the blocks. `row_sums` has several sums in one.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rrmstats.core.blocks import (
-    Along,
+    CHUNK,
     Blocks,
     Call,
     Leaf,
     Reduction,
-    Repeated,
-    Smallest,
-    Stacked,
     added,
     evaluated,
     first_in_order,
+    repeated,
+    smallest_rows,
 )
 from rrmstats.core.entropy import Array
 
@@ -191,8 +193,8 @@ class BlockArray(NDArrayOperatorsMixin):
             return row_map(reduce, self, axis=axis)
         if (reduce, axis) in self._known:
             return self._known[reduce, axis]
-        combine = added if reduce == np.add.reduce else Stacked(reduce)
-        return row_reduce(Along(reduce, axis), combine, self)
+        combine = added if reduce == np.add.reduce else partial(_stacked, reduce)
+        return row_reduce(partial(reduce, axis=axis), combine, self)
 
 
 class BlockTransposed:
@@ -227,6 +229,10 @@ REDUCTIONS = {
     np.any: "any",
     np.all: "all",
 }
+
+
+def _stacked(reduce: Callable[..., Any], parts: list[Any]) -> Any:
+    return reduce(np.array(parts), axis=0)
 
 
 def _astype(values: Array, dtype: Any) -> Array:
@@ -317,11 +323,28 @@ def row_reduce(kernel: Callable[..., Any], combine: Callable[[list[Any]], Any], 
     """
     blocks = in_blocks(*args)
     if blocks is None:
-        return kernel(*args)
+        first, *others = (kernel(*part) for part in portions(args))
+        return combine([first, *others]) if others else first
     task = Reduction(kernel, combine, tuple(as_node(arg, blocks) for arg in args))
     if blocks.rounds is None:
         return blocks.combined(task, combine)
     return blocks.rounds.answer(task) if combine is added else blocks.rounds.reduced(task)
+
+
+def portions(args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Return arguments on parts of the rows, in memory, that are small enough to compute with.
+
+    Arrays of several values for each row, (m, n), are not divided.
+    """
+    arrays = [arg for arg in args if isinstance(arg, np.ndarray) and arg.ndim]
+    n = len(arrays[0]) if arrays else 0
+    if n <= CHUNK or any(n in array.shape[1:] for array in arrays):
+        yield args
+        return
+    rows = [isinstance(arg, np.ndarray) and arg.shape[:1] == (n,) for arg in args]
+    for start in range(0, n, CHUNK):
+        some = slice(start, start + CHUNK)
+        yield tuple(arg[some] if row else arg for arg, row in zip(args, rows, strict=True))
 
 
 def row_sums(kernel: Callable[..., Any], *args: Any) -> Any:
@@ -361,7 +384,7 @@ def smallest(count: int, *values: Any) -> np.ndarray:
     nodes = tuple(as_node(value, blocks) for value in values)
     starts = np.cumsum([0, *blocks.lengths])
     tasks = {
-        place: Smallest(nodes, count, int(starts[place]))
+        place: partial(smallest_rows, nodes, count, int(starts[place]))
         for place, length in enumerate(blocks.lengths)
         if length
     }
@@ -382,7 +405,62 @@ def as_node(value: Any, blocks: Blocks) -> Any:
         return value.node
     if isinstance(value, np.ndarray) and value.ndim and len(value) == sum(blocks.lengths) > 1:
         if value.strides[0] == 0:
-            return Repeated(value[0])
+            return Call(repeated, (Leaf(0), value[0]))
         if value.ndim == 1:
             raise TypeError("an array of all rows in memory cannot meet rows in blocks")
     return value
+
+
+T = TypeVar("T")
+
+
+def on_rows(thing: T, places: np.ndarray) -> T:
+    """Return a copy of an object of the package with the arrays of some rows in memory.
+
+    Parameters
+    ----------
+    thing : object
+        Such as an estimate; arrays in blocks are looked for in its attributes, and in theirs.
+    places : ndarray of int, shape (m,)
+    """
+    arrays: dict[int, Any] = {}
+    _find(thing, arrays, set())
+    found = dict(zip(arrays, taken(places, *arrays.values()), strict=True)) if arrays else {}
+    return _copied(thing, found, {}, len(places))
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    """Return the attributes of an object of the package; none for others."""
+    if not type(thing).__module__.startswith("rrmstats.") or blocked(thing):
+        return {}
+    if is_dataclass(thing):
+        return {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return dict(getattr(thing, "__dict__", {}))
+
+
+def _find(thing: Any, arrays: dict[int, Any], seen: set[int]) -> None:
+    if blocked(thing):
+        arrays[id(thing)] = thing
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    for value in _attributes(thing).values():
+        _find(value, arrays, seen)
+
+
+def _copied(thing: Any, found: dict[int, Any], known: dict[int, Any], count: int) -> Any:
+    if id(thing) in found:
+        return found[id(thing)]
+    attributes = _attributes(thing)
+    if not attributes:
+        return thing
+    if id(thing) not in known:
+        known[id(thing)] = copied = copy(thing)
+        if hasattr(copied, "__dict__"):  # without what was computed for all rows
+            for name in set(vars(copied)) - set(attributes):
+                del vars(copied)[name]
+        for name, value in attributes.items():
+            object.__setattr__(copied, name, _copied(value, found, known, count))
+        if "n_obs" in attributes:
+            copied.n_obs = count
+    return known[id(thing)]

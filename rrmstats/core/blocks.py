@@ -6,9 +6,11 @@ expression in the leaves; what leaves the blocks is small: sums, extremes and ch
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial, reduce
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -18,8 +20,10 @@ from rrmstats.core.entropy import Array
 if TYPE_CHECKING:
     from rrmstats.core.rounds import Rounds
 
-# Rows on which decisions are made; what they decide is then made exact on all rows.
+# Rows from which fits of many start; what they decide is then made exact on all rows.
 SAMPLE_ROWS = 100_000
+# Rows on which explanations are compared: BIC tells them apart on far fewer than a million.
+DECIDING_ROWS = 5_000
 # Rows of a block that are evaluated together: their columns stay in a core's cache.
 CHUNK = 16_384
 
@@ -44,25 +48,27 @@ class Call:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeated:
-    """The same value for every row."""
-
-    value: Any
+def repeated(leaf: Array, value: Any) -> Array:
+    """Return the same value for every row of a leaf."""
+    return np.broadcast_to(value, (len(leaf), *np.shape(value)))
 
 
 def evaluated(node: Any, leaves: Leaves, known: dict[int, Any]) -> Any:
     """Return the value of an expression on some rows; `known` keeps those of its parts."""
     if isinstance(node, Leaf):
         return leaves[node.place]
-    if isinstance(node, Repeated):
-        return np.broadcast_to(node.value, (len(leaves[0]), *np.shape(node.value)))
     if not isinstance(node, Call):
         return node
     if id(node) not in known:
         args = [evaluated(arg, leaves, known) for arg in node.args]
         known[id(node)] = node.function(*args, **node.options)
     return known[id(node)]
+
+
+def values_of(nodes: Sequence[Any], leaves: Leaves) -> list[Any]:
+    """Return the values of several expressions on some rows."""
+    known: dict[int, Any] = {}
+    return [evaluated(node, leaves, known) for node in nodes]
 
 
 class Blocks:
@@ -102,7 +108,7 @@ class Blocks:
         drawn = sample_places(len(self))
         inside = np.minimum(np.searchsorted(drawn, places), len(drawn) - 1)
         if (drawn[inside] == places).all():
-            return Chosen(nodes, inside)(self.sample)
+            return rows_of(nodes, inside, self.sample)
         return self._read(places, nodes)
 
     @property
@@ -119,7 +125,7 @@ class Blocks:
         tasks = {}
         for block in np.unique(owner):
             inside = places[order[owner[order] == block]] - (ends[block] - self.lengths[block])
-            tasks[int(block)] = Chosen(nodes, inside)
+            tasks[int(block)] = partial(rows_of, nodes, inside)
         parts = self.collect(tasks)
         back = np.argsort(order, kind="stable")
         return tuple(np.concatenate(column)[back] for column in zip(*parts, strict=True))
@@ -131,6 +137,23 @@ def sample_places(n: int) -> np.ndarray:
     All of them, or one at random of each of as many stretches.
     """
     return _drawn_places(n, min(n, SAMPLE_ROWS))
+
+
+def deciding_places(n: int, groups: np.ndarray | None = None) -> np.ndarray:
+    """Return the places of random rows on which explanations are compared, or of all if few.
+
+    Of rows that are good or bad by groups, whose numbers are given, all rows of random groups.
+    """
+    if n <= DECIDING_ROWS:
+        return np.arange(n)
+    rng = np.random.default_rng(0)
+    if groups is None:
+        drawn = sample_places(n)
+        return np.sort(rng.choice(drawn, min(len(drawn), DECIDING_ROWS), replace=False))
+    order = rng.permutation(int(groups.max()) + 1)
+    taken_rows = np.cumsum(np.bincount(groups)[order])
+    chosen = order[: max(2, int(np.searchsorted(taken_rows, DECIDING_ROWS)))]
+    return np.flatnonzero(np.isin(groups, chosen))
 
 
 @cache
@@ -188,67 +211,40 @@ class Reduction:
     args: tuple[Any, ...]
 
     def __call__(self, leaves: Leaves) -> Any:
-        """Return what the rows of a block give; None without rows."""
-        found = []
-        for part in chunks(leaves):
-            known: dict[int, Any] = {}
-            found.append(self.kernel(*(evaluated(arg, part, known) for arg in self.args)))
-        return self.combine(found) if found else None
+        """Return what the rows of a block give."""
+        return self.combine([self.kernel(*values_of(self.args, part)) for part in chunks(leaves)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
-    """A task that evaluates expressions at some rows of a block.
+def fused(tasks: Sequence[Reduction]) -> Reduction:
+    """Return a task that finds several sums over the rows of a block together."""
+    kernels = [(task.kernel, len(task.args)) for task in tasks]
+    return Reduction(partial(_several, kernels), added, tuple(a for t in tasks for a in t.args))
 
-    Attributes
-    ----------
-    args : tuple or None
-        Expressions; None for the leaves.
-    rows : ndarray of int
-        Places within the block.
+
+def _several(kernels: list[tuple[Callable[..., Any], int]], *values: Any) -> tuple[Any, ...]:
+    left = iter(values)
+    return tuple(kernel(*islice(left, count)) for kernel, count in kernels)
+
+
+def rows_of(nodes: tuple[Any, ...] | None, rows: np.ndarray, leaves: Leaves) -> tuple[Array, ...]:
+    """Return expressions at some rows of a block; the leaves where there are no expressions."""
+    part = tuple(leaf[rows] for leaf in leaves)
+    return part if nodes is None else tuple(values_of(nodes, part))
+
+
+def smallest_rows(nodes: tuple[Any, ...], count: int, start: int, leaves: Leaves) -> Array:
+    """Return values and places, shape (e + 1, m), of the rows of a block with the smallest values.
+
+    Where the first of the expressions is the same, the next tells. `start` rows are before the
+    block.
     """
-
-    args: tuple[Any, ...] | None
-    rows: np.ndarray
-
-    def __call__(self, leaves: Leaves) -> tuple[Array, ...]:
-        """Return the values at the rows, one array per expression."""
-        part = tuple(leaf[self.rows] for leaf in leaves)
-        if self.args is None:
-            return part
-        known: dict[int, Any] = {}
-        return tuple(evaluated(arg, part, known) for arg in self.args)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Smallest:
-    """A task that finds the rows of a block at which an expression is smallest.
-
-    Attributes
-    ----------
-    nodes : tuple
-        Expressions: where the first is the same, the next tells, and so on.
-    count : int
-        How many rows.
-    offset : int
-        Rows before the block.
-    """
-
-    nodes: tuple[Any, ...]
-    count: int
-    offset: int
-
-    def __call__(self, leaves: Leaves) -> Array:
-        """Return the values at the rows and the places of the rows, shape (e + 1, m)."""
-        kept: Array = np.empty((len(self.nodes) + 1, 0))
-        start = self.offset
-        for part in chunks(leaves):
-            known: dict[int, Any] = {}
-            places = start + np.arange(len(part[0]))
-            found = [*(evaluated(node, part, known) for node in self.nodes), places]
-            kept = first_in_order(np.hstack([kept, np.array(found, float)]), self.count)
-            start += len(places)
-        return kept
+    kept: Array = np.empty((len(nodes) + 1, 0))
+    for part in chunks(leaves):
+        places = start + np.arange(len(part[0]))
+        found = np.array([*values_of(nodes, part), places], float)
+        kept = first_in_order(np.hstack([kept, found]), count)
+        start += len(places)
+    return kept
 
 
 def first_in_order(columns: Array, count: int) -> Array:
@@ -263,39 +259,10 @@ def chunks(leaves: Leaves) -> Iterator[Leaves]:
 
 
 def added(parts: list[Any]) -> Any:
-    """Return the sum of arrays, or of tuples of arrays place by place; None for none."""
-    parts = [part for part in parts if part is not None]
-    if not parts:
-        return None
+    """Return the sum of arrays, or of tuples of arrays place by place."""
     if isinstance(parts[0], tuple):
         return tuple(added(list(column)) for column in zip(*parts, strict=True))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-class Along:
-    """A reduction of some rows, over their axis or over all."""
-
-    def __init__(self, reduce: Callable[..., Any], axis: int | None) -> None:
-        self.reduce, self.axis = reduce, axis
-
-    def __call__(self, values: Array) -> Any:
-        """Return the reduction of some rows."""
-        return self.reduce(values, axis=self.axis)
-
-
-class Stacked:
-    """A reduction of what parts of the rows gave."""
-
-    def __init__(self, reduce: Callable[..., Any]) -> None:
-        self.reduce = reduce
-
-    def __call__(self, parts: list[Any]) -> Any:
-        """Return the reduction of the parts that are not None."""
-        parts = [part for part in parts if part is not None]
-        return self.reduce(np.array(parts), axis=0) if parts else None
+    return reduce(operator.add, parts)
 
 
 def decided_once(blocks: Blocks | None, function: Callable[[], T]) -> T:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigh, solve_triangular
 from scipy.optimize import minimize
 
 from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, tilt
@@ -15,24 +14,8 @@ from rrmstats.core.extrapolation import Anderson, change_size
 from rrmstats.core.points import Budget, Points, evaluate
 from rrmstats.core.problem import Problem, SmoothProblem
 
-# Least eigenvalue, relative to the largest, of a Hessian that Newton's step may use.
-MIN_CURVATURE = 1e-10
 # Least curvature, relative to that of Algorithm 1, of a step where the Hessian is indefinite.
-LEAST_RATIO = 0.2
-# Fractions of Newton's step that are tried before the step of Algorithm 1.
-BACKTRACK = (1.0, 0.3)
-# Far from the end, where steps are larger than ROUGH_STEP, this accuracy of the divergence
-# suffices: the risk is then known to its square.
-ROUGH_STEP, ROUGH_RTOL = 0.1, 1e-3
-# Steps that shrink by a factor at a time end at this power of the tolerance; extrapolated ones,
-# which may be far from the end when they are short, at a smaller one.
-LINEAR_POWER, EXTRAPOLATED_POWER = 0.8, 0.95
-# A descent is given up when the lowest end is this many predicted decreases away.
-GIVE_UP = 10.0
-# Extrapolated steps must shrink to this part where rounding hides whether they lower the risk.
-NEARER = 0.9
-# Steps that L-BFGS remembers, and most that it takes.
-REMEMBERED, MOST_QUASI_NEWTON = 20, 500
+LEAST_RATIO = 0.02
 # What rounding may add to a risk that has converged, relative to its excess.
 RISK_NOISE = 1e-13
 
@@ -66,10 +49,9 @@ class Descent:
     points : Points
         The starts.
     budget : Budget
-    rivals : bool, optional
-        Whether only the lowest end matters, so that descents that fall behind are given up.
-    theta_step : callable, optional
-        Refits under weights (n,) from parameters (k,), in place of the problem's `weighted_fit`.
+    rivals : bool or ndarray of int, shape (b,), optional
+        Whether only the lowest end matters, so that descents that fall behind are given up; or
+        the number of the search of each start, of which only the lowest end matters.
 
     Attributes
     ----------
@@ -83,11 +65,9 @@ class Descent:
         problem: Problem,
         points: Points,
         budget: Budget,
-        rivals: bool = True,
-        theta_step: Callable[[Array, Array], Array] | None = None,
+        rivals: bool | np.ndarray = True,
     ) -> None:
         self.problem, self.points, self.budget, self.rivals = problem, points, budget, rivals
-        self.theta_step = theta_step
         self.converged = np.zeros(len(points.risk), dtype=bool)
         self.predicted = np.full(len(points.risk), np.inf)
         self._log: list[tuple[np.ndarray, str, Array, Array, Array]] = []
@@ -123,11 +103,22 @@ class Descent:
         return settled
 
     def _gave_up(self) -> np.ndarray:
-        """Mark the points that cannot be expected to reach the lowest end so far."""
-        if not (self.rivals and self.converged.any()):
+        """Mark the points that are ten predicted decreases or more above the lowest end so far."""
+        if self.rivals is False or not self.converged.any():
             return np.zeros_like(self.converged)
-        lowest = self.points.risk[self.converged].min()
-        return self.points.risk > lowest + GIVE_UP * self.predicted
+        risks = np.where(self.converged, self.points.risk, np.inf)
+        if self.rivals is True:
+            lowest = risks.min()
+        else:
+            every = np.full(self.rivals.max() + 1, np.inf)
+            np.minimum.at(every, self.rivals, risks)
+            lowest = every[self.rivals]
+        return np.asarray(self.points.risk > lowest + 10.0 * self.predicted)
+
+    def _take(self, rows: np.ndarray, chosen: np.ndarray, trial: Points, kind: str) -> None:
+        """Move some points of a batch to where they were tried."""
+        self.points.put(rows[chosen], trial if chosen.all() else trial[chosen])
+        self._record(rows[chosen], kind)
 
     def _record(self, rows: np.ndarray, kind: str) -> None:
         points = self.points
@@ -171,7 +162,7 @@ class Descent:
                 self.points.put(row, seen)
                 self._record(row, "quasi-newton")
 
-        options: Any = {"maxcor": REMEMBERED, "maxiter": MOST_QUASI_NEWTON, "ftol": tol}
+        options: Any = {"maxcor": 20, "maxiter": 500, "ftol": tol}
         minimize(
             value_and_gradient, np.zeros(len(root)), jac=True, method="L-BFGS-B",
             callback=accept, options=options,
@@ -181,7 +172,7 @@ class Descent:
         """Take Newton steps where they lower the risk; return the rows where they do not.
 
         The size of a step is measured in the metric of the Hessian, relative to the excess
-        risk. Convergence is quadratic: a step of size sqrt(tol) ends within tol.
+        risk. Convergence is quadratic: a step of a tenth of sqrt(tol) ends well within tol.
         """
         here = self.points if len(rows) == len(self.points.risk) else self.points[rows]
         gradient, hessian, drift = problem.concentrated(
@@ -200,11 +191,12 @@ class Descent:
         if not len(move):
             return rows[~sound]
         self.predicted[rows[sound]] = decrement[sound]
-        near = convex[move] & (size[move] <= np.sqrt(tol))
+        near = convex[move] & (size[move] <= 0.1 * np.sqrt(tol))
         self.converged[rows[move[near]]] = True
         slack = near * RISK_NOISE * here.excess[move]
-        rtol = ROUGH_RTOL if (size[move] > ROUGH_STEP).all() else DIVERGENCE_RTOL
-        for fraction in BACKTRACK:
+        # Far from the end a rough divergence suffices: the risk is then known to its square.
+        rtol = 1e-3 if (size[move] > 0.1).all() else DIVERGENCE_RTOL
+        for fraction in (1.0, 0.3):
             lower = self._try(problem, rows[move], fraction * step[move], drift[move], slack, rtol)
             if lower.all():
                 return rows[~sound]
@@ -230,8 +222,7 @@ class Descent:
         guess = here.lambda_ * np.exp(np.minimum(np.maximum(change, -1.0), 1.0))
         trial = evaluate(problem, theta, self.budget.of(rows), guess, rtol)
         lower = trial.risk <= here.risk + slack
-        self.points.put(rows[lower], trial if lower.all() else trial[lower])
-        self._record(rows[lower], "newton")
+        self._take(rows, lower, trial, "newton")
         return lower
 
     def _extrapolate(self, rows: np.ndarray, tol: float, smooth: bool) -> None:
@@ -259,7 +250,8 @@ class Descent:
         size = np.array(
             [change_size(*three) for three in zip(given, trial.losses, trial.weights, strict=True)]
         )
-        nearer = smooth & (size <= NEARER * self._size[rows])
+        # Steps must shrink where rounding hides whether they lower the risk.
+        nearer = smooth & (size <= 0.9 * self._size[rows])
         lower = trial.risk <= here.risk + nearer * RISK_NOISE * np.abs(here.excess)
         lower &= trial.risk < np.inf
         self._size[rows[lower]] = size[lower]
@@ -275,8 +267,9 @@ class Descent:
             self._history[i].record(given[j], trial.losses[j])
             self.predicted[i] = max(here.risk[j] - trial.risk[j], 0.0)
             if smooth:
-                # Where rounding keeps steps from shrinking further, the larger bound must do.
-                power = EXTRAPOLATED_POWER if nearer[j] else LINEAR_POWER
+                # Short extrapolated steps may be far from the end. Where rounding keeps them from
+                # shrinking further, the larger bound must do.
+                power = 0.95 if nearer[j] else 0.8
                 self.converged[i] = size[j] <= tol**power * trial.excess[j]
             else:
                 self.converged[i] = here.risk[j] - trial.risk[j] <= tol * here.excess[j]
@@ -287,22 +280,19 @@ class Descent:
         As Newton's safeguard it need not refit to the end, and stops where the risk does.
         """
         here = self.points[rows]
-        theta = self._refit(here.weights, here.theta, accelerate)
+        step = self.problem.theta_step
+        if accelerate:
+            theta = self.problem.improved(here.weights, here.theta)
+        elif step is None:
+            theta = self.problem.weighted_fit(here.weights, here.theta)
+        else:
+            theta = np.array([step(w, t) for w, t in zip(here.weights, here.theta, strict=True)])
         trial = evaluate(self.problem, theta, self.budget.of(rows), here.lambda_)
         lower = (trial.risk <= here.risk) & (trial.risk < np.inf)
-        self.points.put(rows[lower], trial if lower.all() else trial[lower])
-        self._record(rows[lower], "algorithm 1")
+        self._take(rows, lower, trial, "algorithm 1")
         least = 0.0 if accelerate and isinstance(self.problem, SmoothProblem) else tol
         falling = lower & (trial.risk < here.risk - least * here.excess)
         self.converged[rows[~falling]] = True
-
-    def _refit(self, weights: Array, theta: Array, accelerate: bool) -> Array:
-        """Return the parameters of least weighted loss, or near it, shape (b, k)."""
-        if accelerate:
-            return self.problem.improved(weights, theta)
-        if self.theta_step is None:
-            return self.problem.weighted_fit(weights, theta)
-        return np.array([self.theta_step(w, t) for w, t in zip(weights, theta, strict=True)])
 
 
 def newton_steps(gradient: Array, hessian: Array) -> tuple[Array, np.ndarray]:
@@ -314,7 +304,7 @@ def newton_steps(gradient: Array, hessian: Array) -> tuple[Array, np.ndarray]:
     diagonal = np.einsum("bii->bi", hessian)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None, :])
-    sound = finite & (diagonal > 0).all(axis=-1) & (values[:, 0] > MIN_CURVATURE * values[:, -1])
+    sound = finite & (diagonal > 0).all(axis=-1) & (values[:, 0] > 1e-10 * values[:, -1])
     values[~sound] = 1.0
     along = ((gradient * scale)[:, None, :] @ vectors) / values[:, None, :]
     return -(vectors @ np.swapaxes(along, 1, 2))[:, :, 0] * scale, sound
@@ -326,16 +316,9 @@ def bounded_step(gradient: Array, hessian: Array, majorant: Array) -> tuple[Arra
     Algorithm 1 steps as if the curvature were that of the majorant in every direction. Here
     each direction has the size of its true curvature, but at least LEAST_RATIO of that.
     """
-    none = np.zeros_like(gradient), False
-    if not all(np.isfinite(part).all() for part in (gradient, hessian, majorant)):
-        return none
     try:
-        root = np.linalg.cholesky(majorant)
-    except np.linalg.LinAlgError:
-        return none
-    inverse = np.linalg.inv(root)
-    ratios, vectors = np.linalg.eigh(inverse @ hessian @ inverse.T)
-    directions = inverse.T @ vectors
-    return -directions @ (
-        (directions.T @ gradient) / np.maximum(np.abs(ratios), LEAST_RATIO)
-    ), True
+        ratios, directions = eigh(hessian, majorant)
+        along = directions.T @ np.asarray_chkfinite(gradient)
+    except (ValueError, np.linalg.LinAlgError):  # not finite, or no majorant
+        return np.zeros_like(gradient), False
+    return -directions @ (along / np.maximum(np.abs(ratios), LEAST_RATIO)), True

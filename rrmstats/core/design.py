@@ -19,9 +19,6 @@ EXTREME = 1e60
 # Columns from which steps by products with the design, of gradients or conjugate gradients, are
 # cheaper than one by its Gram matrix, which costs as much as k products.
 WIDE = 50
-# Most steps of conjugate gradients, and the part of the right-hand side that may be left, or of
-# what a fit nearby leaves of it: fits that are repeated need no more to get ever nearer.
-CG_STEPS, CG_TOL, CG_NEARER = 60, 1e-10, 1e-2
 
 
 class Design:
@@ -108,9 +105,8 @@ def _triangle(rows: Array, weights: Array | None, target: Array | None) -> Array
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
-def _stacked_triangle(parts: list[Array | None]) -> Array | None:
-    found = [part for part in parts if part is not None]
-    return np.asarray(np.linalg.qr(np.vstack(found), mode="r")) if found else None
+def _stacked_triangle(parts: list[Array]) -> Array:
+    return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
 
 
 def check_range(exog: Array, scale: Array) -> None:
@@ -179,11 +175,11 @@ def conjugate_gradients(
         return turned, np.einsum("bkd,bkd->b", left, turned)
 
     tiny = np.finfo(float).tiny
-    found, left, most = start, right - product(start), CG_TOL**2 * squares(right)[1]
+    found, left, most = start, right - product(start), 1e-10**2 * squares(right)[1]
     along, square = squares(left)
-    if start.any():
-        most = np.maximum(most, CG_NEARER**2 * square)
-    for _ in range(CG_STEPS):
+    if start.any():  # fits that are repeated get ever nearer
+        most = np.maximum(most, 1e-2**2 * square)
+    for _ in range(60):
         if (square <= most).all():
             break
         image = product(along)
@@ -198,13 +194,8 @@ def conjugate_gradients(
 
 def exact_fit(exog: Array, target: Array) -> Array:
     """Return the least squares fit to few rows of full rank, shape (k,); NaN without it."""
-    if len(exog) < exog.shape[1]:
-        return np.full(exog.shape[1], np.nan)
-    left, right = np.linalg.qr(exog)
-    try:
-        return np.linalg.solve(right, left.T @ target)
-    except np.linalg.LinAlgError:
-        return np.full(exog.shape[1], np.nan)
+    found, _, rank, _ = np.linalg.lstsq(exog, target, rcond=None)
+    return np.asarray(found if rank == exog.shape[1] else np.full(exog.shape[1], np.nan))
 
 
 def orthogonal_fit(exog: Array, target: Array, weights: Array) -> Array:

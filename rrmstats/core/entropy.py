@@ -10,21 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
+from rrmstats.core.tolerances import MAX_STEPS
+
 Array = npt.NDArray[np.floating[Any]]
 
 # Relative accuracy of the divergence at the root; its rounding error is near 1e-15.
 DIVERGENCE_RTOL = 1e-12
-DIVERGENCE_ATOL = 4e-15
-# Newton takes 3-8 passes and needs no bracket in them; the rest is bisection across the whole
-# range of doubles.
-MAX_PASSES = 100
-PLAIN_PASSES = 8
 # exp(-SATURATED) is zero, and its square still a number.
 SATURATED = 1e150
 # Largest logarithm of scale / lambda; its exponential is a number.
 FARTHEST = 700.0
-# Rows looked at for a first guess of lambda.
-GUESS_ROWS = 512
 # What to do about an eps_bar that is none.
 ADVICE = "give the largest share of bad rows that you think possible, such as eps_bar=0.2"
 
@@ -150,50 +145,13 @@ def base_weights(freq_weights: ArrayLike | None, n: int) -> Array | None:
 
 
 def tilt(
-    losses: Array, eps_bar: float, base: Array | None, guess: Array | None, rtol: float
+    losses: Array, eps_bar: float | Array, base: Array | None, guess: Array | None, rtol: float
 ) -> EntropyWeights:
     """Solve a batch of weight steps from arguments already checked.
 
-    `losses` have shape (b, n), `base` (n,) or (b, n).
+    `losses` have shape (b, n), `base` (n,) or (b, n), `eps_bar` one value or (b,). Weights may be
+    uniform, on all rows or on those tied at the smallest loss.
     """
-    least = losses.min(axis=-1)
-    found = None
-    finite = np.isfinite(least).all() and np.isfinite(losses.max(axis=-1)).all()
-    if base is None and eps_bar > 0 and finite:
-        excess = losses - least[:, None]
-        if np.count_nonzero(excess == 0, axis=-1).max() < (1 - eps_bar) * losses.shape[-1]:
-            found = _root(excess, None, eps_bar, guess, rtol)
-    if found is None:
-        found = _tilt_with_edges(losses, eps_bar, base, guess, rtol)
-    if guess is None or _sound(found, eps_bar, guess, rtol):
-        return found
-    return tilt(losses, eps_bar, base, None, rtol)
-
-
-def _sound(found: EntropyWeights, eps_bar: float, guess: Array, rtol: float) -> bool:
-    """Tell whether a guess led to the root; an absurd one may not, or saturate the losses."""
-    near = np.minimum(guess, 1e280)
-    if (1e-20 * found.lambda_ < near).all() and (1e-20 * near < found.lambda_).all():
-        return True
-    budget = -np.log1p(-eps_bar)
-    tilted = (found.lambda_ > 0) & (found.lambda_ < np.inf)
-    missed = np.abs(found.divergence - budget) > max(10 * rtol, 1e-6) * budget
-    saturated = 1e50 / SATURATED * found.lambda_ > guess
-    return not (tilted & (missed | saturated)).any()
-
-
-def _mass(chosen: np.ndarray, base: Array | None) -> Array:
-    """Return the base mass of the chosen observations, shape (b,)."""
-    if base is None:
-        return np.count_nonzero(chosen, axis=-1) / chosen.shape[-1]
-    return np.where(chosen, base, 0.0).sum(axis=-1)
-
-
-def _tilt_with_edges(
-    losses: Array, eps_bar: float, base: Array | None, guess: Array | None, rtol: float
-) -> EntropyWeights:
-    """Solve a batch in which some weights are uniform, on all observations or on the ties."""
-    n = losses.shape[-1]
     seen = losses if base is None else np.where(base > 0, losses, np.inf)
     least = seen.min(axis=-1)
     if not np.isfinite(least).all() or np.isnan(losses).any():
@@ -202,13 +160,17 @@ def _tilt_with_edges(
             "+inf: check the data and the parameters for overflow"
         )
     excess = seen - least[:, None]
-    tied, room = _mass(excess == 0, base), _mass(np.isfinite(excess), base)
+    parts = (excess == 0, np.isfinite(excess))
+    if base is None:
+        tied, room = (np.count_nonzero(part, axis=-1) / part.shape[-1] for part in parts)
+    else:
+        tied, room = (np.where(part, base, 0.0).sum(axis=-1) for part in parts)
     if (room < (1 - eps_bar) * (1 - 1e-12)).any():
         raise ValueError(
-            f"more than a fraction eps_bar={eps_bar:g} of the losses is +inf, so that no weights "
-            "have finite risk; raise eps_bar or fix the losses"
+            f"more than a fraction eps_bar={np.max(eps_bar):g} of the losses is +inf, so that no "
+            "weights have finite risk; raise eps_bar or fix the losses"
         )
-    spread = np.broadcast_to(1.0 / n if base is None else base, excess.shape)
+    spread = np.broadcast_to(1.0 / losses.shape[-1] if base is None else base, excess.shape)
     found = EntropyWeights(np.empty_like(excess), np.empty(len(excess)), np.empty(len(excess)))
     uniform = (tied >= room * (1 - 1e-15)) | (room * (1 - 1e-12) <= 1 - eps_bar)
     exact = ~uniform & (tied >= (1 - eps_bar) * (1 - 1e-12))
@@ -219,16 +181,19 @@ def _tilt_with_edges(
             found.lambda_[rows] = lambda_
             found.divergence[rows] = -np.log(np.minimum(mass[rows], 1.0))
     rest = ~(uniform | exact)
+    if rest.all():
+        return _root(excess, base, eps_bar, guess, rtol)
     if rest.any():
         start = None if guess is None else guess[rest]
-        solved = _root(excess[rest], None if base is None else spread[rest], eps_bar, start, rtol)
+        bound = eps_bar[rest] if isinstance(eps_bar, np.ndarray) else eps_bar
+        solved = _root(excess[rest], None if base is None else spread[rest], bound, start, rtol)
         for whole, part in zip(found, solved, strict=True):
             whole[rest] = part
     return found
 
 
 def _root(
-    excess: Array, base: Array | None, eps_bar: float, guess: Array | None, rtol: float
+    excess: Array, base: Array | None, eps_bar: float | Array, guess: Array | None, rtol: float
 ) -> EntropyWeights:
     """Find lambda for losses above their minimum, of shape (b, n); `excess` is overwritten.
 
@@ -236,11 +201,13 @@ def _root(
     beta = scale / lambda: increasing and, without clusters of losses, concave, so that the
     steps from the left do not overshoot.
     """
-    scale = guess
-    if scale is None or not ((scale > 0) & (scale < np.inf)).all():
-        scale = _typical_excess(excess, eps_bar)
+    scale = _typical_excess(excess, eps_bar)
+    if guess is not None:
+        usable = (guess > 0) & (guess < np.inf)
+        near = np.minimum(np.maximum(guess, 1e-15 * scale), 1e15 * scale)
+        scale = np.where(usable, near, scale)
     budget = -np.log1p(-eps_bar)
-    tolerance = rtol * budget + DIVERGENCE_ATOL
+    tolerance = rtol * budget + 4e-15
     log_n = np.log(excess.shape[-1]) if base is None else 0.0
     weights = np.empty_like(excess)
     t = np.zeros(len(scale))
@@ -248,7 +215,7 @@ def _root(
     with np.errstate(all="ignore"):
         np.divide(excess, scale[:, None], out=excess)
         np.minimum(excess, SATURATED, out=excess)
-        for k in range(MAX_PASSES):
+        for k in range(MAX_STEPS):
             beta = np.exp(t)
             np.multiply(excess, -beta[:, None], out=weights)
             np.exp(weights, out=weights)
@@ -264,7 +231,8 @@ def _root(
             square = np.einsum("bn,bn,bn->b", weights, excess, excess) / total
             slope = beta * beta * (square - mean * mean) / divergence
             step = np.log(budget / divergence) / slope
-            if k < PLAIN_PASSES and np.abs(step).max() < 3.0:
+            # 3-8 passes need no bracket; the rest is bisection across the whole range of doubles.
+            if k < 8 and np.abs(step).max() < 3.0:
                 t = t + step
                 continue
             low, high = np.where(gap < 0, t, low), np.where(gap > 0, t, high)
@@ -283,11 +251,11 @@ def _midpoint(t: Array, low: Array, high: Array) -> Array:
     return np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (low + high), outward)
 
 
-def _typical_excess(excess: Array, eps_bar: float) -> Array:
+def _typical_excess(excess: Array, eps_bar: float | Array) -> Array:
     """Return a positive scale of each row: about the (1 - eps_bar) quantile of its excess."""
-    some = excess[:, :: max(1, excess.shape[-1] // GUESS_ROWS)]
-    k = min(int(np.ceil((1 - eps_bar) * some.shape[-1])), some.shape[-1] - 1)
-    scale = np.partition(some, k, axis=-1)[:, k]
+    some = excess[:, :: max(1, excess.shape[-1] // 512)]
+    k = np.minimum(np.ceil((1 - eps_bar) * some.shape[-1]).astype(int), some.shape[-1] - 1)
+    scale = np.partition(some, np.unique(k), axis=-1)[np.arange(len(some)), k]
     for i in np.flatnonzero(~((scale > 0) & (scale < np.inf))):
         positive = excess[i][(excess[i] > 0) & np.isfinite(excess[i])]
         scale[i] = np.median(positive)

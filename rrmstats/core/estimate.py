@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Explained, Explanation
-from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.problem import Problem, SmoothProblem
 from rrmstats.core.sandwich import (
     Dependence,
     influence_covariance,
@@ -17,6 +19,9 @@ from rrmstats.core.sandwich import (
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.tolerances import ROUNDING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,6 +52,8 @@ class Estimate:
         The largest bound at which explanations were compared; NaN where there is one step.
     robust : Estimate or None
         The second step at that bound, where it is another one.
+    decided : Estimate or None
+        The second step of a sample of many rows, whose explanation all rows have.
     alternatives : tuple of ndarray, shape (2, k)
         Of explanations that are nearly as good: how far from `params` theirs are, and the
         variance that they add. Intervals reach as far from zero as under any of these.
@@ -58,7 +65,7 @@ class Estimate:
     >>> from rrmstats.losses import RegressionProblem
     >>> x = np.arange(20.0)
     >>> problem = RegressionProblem(2 * x + np.sin(x), x[:, None])
-    >>> estimate = problem.consistent(minimize(problem, eps_bar=0.2), Setting(0.2))
+    >>> estimate = problem.consistent(minimize(problem, eps_bar=0.2), Setting(eps_bar=0.2))
     >>> estimate.params.round(1), estimate.influence().shape
     (array([2.]), (20, 1))
     """
@@ -76,6 +83,7 @@ class Estimate:
     loss_shift: float = 0.0
     largest: float = np.nan
     robust: Estimate | None = None
+    decided: Estimate | None = None
     alternatives: tuple[Array, ...] = ()
 
     @property
@@ -132,6 +140,21 @@ class Estimate:
         """Return the parameters under an explanation that was compared; None if not known."""
         return None
 
+    @property
+    def resamples(self) -> bool:
+        """Whether samples of the rows are fitted together, from the explanations of the rows."""
+        return False
+
+    def resampled(self, counts: Array) -> Array:
+        """Return the parameters of samples of the rows, shape (b, k), NaN where none are known.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (b, n)
+            How often each row counts in each sample.
+        """
+        raise NotImplementedError(f"{type(self).__name__} fits samples one by one")
+
     def errors_of(self, explanation: Explanation, dependence: Dependence) -> Array | None:
         """Return the standard errors of these parameters, shape (k,); None if not known."""
         return None
@@ -183,16 +206,38 @@ class EstimableProblem(SmoothProblem):
     >>> import numpy as np
     >>> x = np.arange(10.0)
     >>> problem = SquaresProblem(2 * x + np.sin(x), x[:, None])
-    >>> estimate = problem.consistent(minimize(problem, eps_bar=0.2), Setting(0.2))
+    >>> estimate = problem.consistent(minimize(problem, eps_bar=0.2), Setting(eps_bar=0.2))
     >>> isinstance(problem, EstimableProblem), estimate.params.round(1)
     (True, array([2.1]))
     """
 
+    #: Number of the group of each row, shape (n,), where rows are good or bad by whole groups.
+    row_groups: np.ndarray | None = None
+    #: Parameters that were taken out of the rows beforehand, per observation.
+    absorbed: float = 0.0
     #: Whether the second step starts from minima of the risk at several bounds.
     seeks_minima: bool = False
     #: Whether the second step at a larger bound is that at a smaller one whose share it keeps;
     #: those that seek minima are so.
     nested: bool = False
+
+    def shares_coordinates(self, other: Problem) -> bool:
+        """Tell whether the second step of the problem of some of the rows serves all of them.
+
+        Parameters and distributions have to have the same coordinates.
+        """
+        return False
+
+    @property
+    def searched(self) -> EstimableProblem:
+        """The problem in which minima at other bounds are sought: by default this one."""
+        return self
+
+    def in_groups(self, codes: np.ndarray | None) -> Self:
+        """Return the problem of the same rows, good or bad by whole groups in a second step."""
+        grouped = copy(self)
+        grouped.row_groups = codes
+        return grouped
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
         """Return the estimate of the first step, consistent where a correction is known.

@@ -10,11 +10,9 @@ import numpy as np
 
 from rrmstats.core.block_array import aligned, blocked, row_sums, smallest, taken
 from rrmstats.core.blocks import sample_places
-from rrmstats.core.descent import newton_steps
 from rrmstats.core.design import (
     WIDE,
     Thinned,
-    conjugate_gradients,
     exact_fit,
     orthogonal_fit,
     solve_gram,
@@ -23,6 +21,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem
 from rrmstats.core.frames import column_frame, independent_rows
 from rrmstats.core.newton import damped_newton
+from rrmstats.core.polish import minimum_on_rows
 from rrmstats.core.starts import affordable_starts
 
 # Rows whose slice of the design stays in a core's cache.
@@ -31,11 +30,7 @@ CHUNK = 4096
 PAIRS_MAX = 400_000
 # Newton steps of a weighted fit, and those that improve a start.
 FIT_STEPS = 50
-# Decrease of the weighted loss that a last step on rows in blocks expects, relative to one.
-FIT_TOL = 1e-20
 IMPROVING_STEPS = 2
-# Singular value, relative to the largest, below which rows do not reach a direction.
-INDEPENDENT = 1e-7
 
 
 class LinearProblem(EstimableProblem):
@@ -71,6 +66,8 @@ class LinearProblem(EstimableProblem):
         #: The columns as given, where `exog` is another basis of them.
         self.columns = exog
         self.n_obs, self.n_params = exog.shape
+        #: Every loss has ``theta' ridge theta / 2`` added to it, shape (k, k).
+        self.ridge: Array = np.zeros((self.n_params, self.n_params))
         self._thinned: dict[int, Thinned] = {}
 
     def link_losses(self, eta: Array) -> Array:
@@ -124,14 +121,7 @@ class LinearProblem(EstimableProblem):
             places = sample_places(self.n_obs)
             (share,) = taken(places, weights)
             theta = self.take(places).weighted_fit(share / share.sum())
-        for _ in range(FIT_STEPS):
-            kernel = partial(_slopes_at, self.with_rows, theta)
-            gradient, hessian = row_sums(kernel, weights, *self.row_arrays)
-            step = newton_steps(gradient[None], hessian[None])[0][0]
-            theta = self.retract(theta, step)
-            if abs(gradient @ step) <= FIT_TOL:
-                break
-        return theta
+        return minimum_on_rows(self, weights, theta, np.inf).theta
 
     def start(self, weights: Array) -> Array:
         """Return parameters from which a weighted fit starts, shape (..., k)."""
@@ -143,8 +133,8 @@ class LinearProblem(EstimableProblem):
 
     def _newton(self, weights: Array, theta: Array, steps: int) -> Array:
         return damped_newton(
-            lambda t: np.einsum("bn,bn->b", weights, self.losses(t)),
-            lambda t: self.weighted_slopes(t, weights),
+            lambda t, places: np.einsum("bn,bn->b", weights[places], self.losses(t)),
+            lambda t, places: self.weighted_slopes(t, weights[places]),
             self.retract,
             theta,
             steps,
@@ -183,7 +173,7 @@ class LinearProblem(EstimableProblem):
         """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
         first, second = self.link_slopes(self.predictor(theta))
         hessian, moments = self.gram(weights * second, (weights * first)[:, None, :])
-        return moments[:, 0, :], hessian
+        return moments[:, 0, :] + theta @ self.ridge, hessian + self.ridge
 
     def predictor(self, theta: Array) -> Array:
         """Return ``exog @ theta``, shape (..., n)."""
@@ -191,11 +181,15 @@ class LinearProblem(EstimableProblem):
 
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""
-        return self.link_losses(self.predictor(theta))
+        losses = self.link_losses(self.predictor(theta))
+        if not self.ridge.any():
+            return losses
+        return losses + 0.5 * np.sum(theta @ self.ridge * theta, axis=-1)[..., None]
 
     def gradients(self, theta: Array) -> Array:
         """Return the gradient of each loss, shape (n, k)."""
-        return self.link_slopes(self.predictor(theta))[0][:, None] * self.exog
+        found = self.link_slopes(self.predictor(theta))[0][:, None] * self.exog
+        return found + self.ridge @ theta if self.ridge.any() else found
 
     @property
     def gradients_pay(self) -> bool:
@@ -204,54 +198,37 @@ class LinearProblem(EstimableProblem):
 
     def weighted_gradient(self, theta: Array, weights: Array) -> Array:
         """Return the gradient of the weighted loss, shape (k,)."""
-        return (weights * self.link_slopes(self.predictor(theta))[0]) @ self.exog
+        pulled = (weights * self.link_slopes(self.predictor(theta))[0]) @ self.exog
+        return pulled + weights.sum() * (self.ridge @ theta)
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
         second = self.link_slopes(self.predictor(theta))[1]
-        return self.gram(weights * second, np.empty((*weights.shape[:-1], 0, self.n_obs)))[0]
+        none = np.empty((*weights.shape[:-1], 0, self.n_obs))
+        return self.gram(weights * second, none)[0] + self.ridge
 
     def tilted_sums(
-        self, theta: Array, losses: Array, weights: Array, beta: float
+        self, theta: Array, losses: Array, weights: Array, beta: Array
     ) -> tuple[Array, Array, Array]:
-        """Return the sums that Newton's method needs without forming gradients."""
-        first, second = self.link_slopes(self.predictor(theta))
-        pulled = weights * first
-        curvature, moments = self.gram(
-            weights * second - beta * pulled * first, np.stack([pulled, pulled * losses])
-        )
-        return moments[0], moments[1], curvature
-
-    def concentrated(
-        self, theta: Array, losses: Array, weights: Array, lambda_: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return the derivatives of the concentrated risk without forming gradients.
+        """Return the sums that Newton's method needs without forming gradients.
 
         Every term that is quadratic in the design shares one weighted Gram matrix.
         """
         first, second = self.link_slopes(self.predictor(theta))
-        tilted = (lambda_ > np.finfo(float).tiny) & (lambda_ < np.inf)
-        beta = np.divide(1.0, lambda_, out=np.zeros_like(lambda_), where=tilted)
-        spread = losses - np.einsum("bn,bn->b", weights, losses)[:, None]
-        variance = np.einsum("bn,bn,bn->b", weights, spread, spread)
         pulled = weights * first
-        curvature = weights * second - beta[:, None] * pulled * first
-        hessian, moments = self.gram(curvature, np.stack([pulled, pulled * spread], axis=-2))
+        curvature, moments = self.gram(
+            weights * second - beta[:, None] * pulled * first,
+            np.stack([pulled, pulled * losses], axis=-2),
+        )
         gradient, cross = moments[:, 0], moments[:, 1]
-        drift = np.divide(
-            cross, variance[:, None], out=np.zeros_like(cross), where=variance[:, None] > 0
-        )
-        hessian += beta[:, None, None] * (
-            gradient[:, :, None] * gradient[:, None, :] + cross[:, :, None] * drift[:, None, :]
-        )
-        return gradient, hessian, drift
-
-    def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
-        """Return the derivatives of the risk at a fixed lambda without forming gradients."""
-        first, second = self.link_slopes(self.predictor(theta))
-        pulled = tilt * first
-        hessian, moments = self.gram(tilt * second - pulled * first / lambda_, pulled[None])
-        return moments[0], hessian
+        if not self.ridge.any():
+            return gradient, cross, curvature
+        common, mass = theta @ self.ridge, weights.sum(axis=-1)[:, None]
+        half = (gradient + 0.5 * mass * common)[:, :, None] * common[:, None, :]
+        both = half + np.swapaxes(half, 1, 2)
+        curvature += mass[:, :, None] * self.ridge - beta[:, None, None] * both
+        with_losses = np.einsum("bn,bn->b", weights, losses)[:, None]
+        return gradient + mass * common, cross + with_losses * common, curvature
 
     def pulls(self, theta: Array) -> Array:
         """Return the gradients of the losses in units of the spread of each column, (n, k)."""
@@ -270,6 +247,11 @@ class LinearProblem(EstimableProblem):
 
     def independent_fit(self, drawn: np.ndarray, target: Array) -> Array:
         """Return the exact fit to the first independent rows of a random order, shape (k,)."""
+        rows = drawn[: self.n_params]
+        if self.n_params > WIDE:  # more than rounding is left of them, and the search is slow
+            found = exact_fit(self.exog[rows], target[rows])
+            if np.isfinite(found).all():
+                return found
         rows = drawn[independent_rows(self.exog[drawn])]
         return exact_fit(self.exog[rows], target[rows])
 
@@ -296,7 +278,7 @@ class LinearProblem(EstimableProblem):
             unit = np.abs(some).max(axis=0)
             unit[unit == 0] = 1.0
             _, singular, right = np.linalg.svd(some / unit, full_matrices=True)
-            rank = int((singular > singular[0] * INDEPENDENT).sum())
+            rank = int((singular > 1e-7 * singular[0]).sum())
             if rank == self.n_params:
                 break
             free = right[rank:].T / unit[:, None]
@@ -339,25 +321,6 @@ class LinearProblem(EstimableProblem):
             moments += targets[..., i : i + CHUNK] @ rows
         return gram, moments
 
-    def nearer_least_squares(self, weights: Array, target: Array, theta: Array) -> Array:
-        """Return weighted least squares fits (b, k), or what is much nearer to them than `theta`.
-
-        The latter where there are many columns.
-        """
-        if self.n_params <= WIDE:
-            return self.weighted_least_squares(weights, target)
-        return conjugate_gradients(
-            lambda coef: ((weights * self.predictor(coef[:, :, 0])) @ self.exog)[:, :, None],
-            ((weights * target) @ self.exog)[:, :, None],
-            theta[:, :, None],
-            self._inverse_gram,
-        )[0][:, :, 0]
-
-    @cached_property
-    def _inverse_gram(self) -> Array:
-        """Inverse of the Gram matrix of rows of equal weight, shape (k, k)."""
-        return np.linalg.inv(self.exog.T @ self.exog / self.n_obs)
-
     def weighted_least_squares(self, weights: Array, target: Array) -> Array:
         """Return the weighted least squares fit to `target`, shape (..., k).
 
@@ -372,14 +335,6 @@ class LinearProblem(EstimableProblem):
             if not sound[i]:
                 solution[i] = orthogonal_fit(self.exog, targets[i], weights[i])
         return solution
-
-
-def _slopes_at(
-    make: Callable[..., LinearProblem], theta: Array, weights: Array, *arrays: Array
-) -> tuple[Array, Array]:
-    """Return gradient (k,) and Hessian (k, k) of the weighted losses of some rows."""
-    gradient, _, hessian = make(*arrays).tilted_sums(theta, 0.0 * weights, weights, 0.0)
-    return gradient, hessian
 
 
 def weighted_gram(exog: Array, weights: Array) -> Array:

@@ -16,51 +16,57 @@ Place = TypeVar("Place")
 
 
 def damped_newton(
-    value: Callable[[Array], Array],
-    slopes: Callable[[Array], tuple[Array, Array]],
+    value: Callable[[Array, np.ndarray], Array],
+    slopes: Callable[[Array, np.ndarray], tuple[Array, Array]],
     retract: Callable[[Array, Array], Array],
     theta: Array,
     steps: int,
+    tol: float = 1e-20,
 ) -> Array:
     """Return parameters of lower value, after at most `steps` Newton steps.
 
     Parameters
     ----------
     value : callable
-        Takes parameters (b, k) and returns values (b,).
+        Takes parameters (m, k) and the places (m,) of these in the batch, and returns values (m,).
     slopes : callable
-        Takes parameters (b, k) and returns gradients (b, k) and Hessians (b, k, k).
+        Takes the same and returns gradients (m, k) and Hessians (m, k, k).
     retract : callable
         Takes parameters and a step, both (b, k), and returns the parameters a step away.
     theta : ndarray, shape (b, k)
         Where to start.
     steps : int
         Number of steps at most.
+    tol : float, optional
+        Decrease relative to the value that is not worth a step: by default the square of what
+        rounding leaves of it, so that the last step is taken in full.
 
     Returns
     -------
     ndarray, shape (b, k)
     """
-    here = value(theta)
+    theta, going = theta.copy(), np.arange(len(theta))
+    here = value(theta, going)
     for _ in range(steps):
-        gradient, hessian = slopes(theta)
+        if not len(going):
+            break
+        gradient, hessian = slopes(theta[going], going)
         step = -solve_gram(hessian, gradient)[0]
         step[~np.isfinite(step).all(axis=-1)] = 0.0
         decrease = -np.einsum("bk,bk->b", gradient, step)
-        # The square of what rounding leaves of the value: the last step is taken in full.
-        if (decrease <= 1e-20 * np.maximum(np.abs(here), TINY)).all():
-            break
-        fraction = 1.0
+        worth = decrease > tol * np.maximum(np.abs(here[going]), TINY)
+        going = left = going[worth]
+        step = step[worth]
         for _ in range(HALVINGS):
-            trial = retract(theta, fraction * step)
-            new = value(trial)
-            lower = new <= here + 1e-14 * np.abs(here)  # near the end rounding may raise it
-            theta = np.where(lower[:, None], trial, theta)
-            here = np.where(lower, new, here)
-            step[lower] = 0.0
-            if lower.all():
+            if not len(left):
                 break
-            fraction *= 0.5
+            trial = retract(theta[left], step)
+            new = value(trial, left)
+            # Near the end rounding may raise it.
+            lower = new <= here[left] + 1e-14 * np.abs(here[left])
+            theta[left[lower]], here[left[lower]] = trial[lower], new[lower]
+            left, step = left[~lower], 0.5 * step[~lower]
+        going = np.setdiff1d(going, left)  # where no part of a step is lower, none will be
     return theta
 
 

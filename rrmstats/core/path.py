@@ -23,7 +23,6 @@ from rrmstats.core.search import (
     COMPARE_MAXITER,
     COMPARE_ROWS,
     COMPARE_TOL,
-    DEFAULT_SEED,
     Solution,
     check_size,
     drawn_rows,
@@ -32,7 +31,8 @@ from rrmstats.core.search import (
     screened_part,
 )
 from rrmstats.core.setting import Setting
-from rrmstats.core.starts import SAME_RISK, Starts, distinct
+from rrmstats.core.starts import SAME_RISK, USUAL_STARTS, Starts, distinct
+from rrmstats.core.tolerances import BLOCK_ENTRIES
 
 # Local minima that are followed from each value to the next.
 MOST_BRANCHES = 4
@@ -87,7 +87,7 @@ def solution_path(
     ...     losses=lambda theta: (z - theta[0]) ** 2,
     ...     weighted_fit=lambda weights: np.array([weights @ z]),
     ...     n_obs=8, n_params=1)
-    >>> path = solution_path(problem, Setting(0.0), [0, 0.2, 0.4])
+    >>> path = solution_path(problem, Setting(eps_bar=0.0), [0, 0.2, 0.4])
     >>> [float(found.theta[0].round(1)) for found in path.solutions]
     [24.6, 3.5, 2.0]
     """
@@ -98,10 +98,9 @@ def solution_path(
     robust = [each for each in settings if each.eps_bar > 0]
     if not robust:
         return SolutionPath(classical, [False] * len(classical))
-    rng = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
     budgets, part, rows = [each.budget(problem.n_obs) for each in robust], problem, None
     if problem.n_obs > COMPARE_ROWS:
-        rows = drawn_rows(problem, budgets[0], rng, max(4000, 20 * problem.n_params))
+        rows = drawn_rows(problem, budgets[0], setting.generator, max(4000, 20 * problem.n_params))
         part = problem.take(rows)
     branches = Branches(
         part, [budget if rows is None else budget.take(rows) for budget in budgets], setting
@@ -150,13 +149,15 @@ class Branches:
         last = len(self.budgets) - 1
         # With few rows another minimum can be the lowest at a single bound.
         every = 1 if self.problem.n_obs <= 1000 else 24
-        for i in shown(sorted({*range(last, -1, -every), 0})):
-            self._search(i)
+        wanted = sorted({*range(last, -1, -every), 0})
+        size = max(1, BLOCK_ENTRIES // (USUAL_STARTS * self.problem.n_obs))
+        for i in shown(list(range(0, len(wanted), size))):
+            self._search(wanted[i : i + size])
         self._carry(0, 1)
         lowered = self._carry(last, -1)
         for i in lowered:
             if every > 1 and i - 1 not in lowered:
-                self._search(i)
+                self._search([i])
                 self._carry(i, 1, lowered=True)
                 self._carry(i, -1, lowered=True)
 
@@ -173,19 +174,24 @@ class Branches:
             theta, lambda_ = ends.theta[:1], ends.lambda_[:1]
         return found
 
-    def _search(self, i: int) -> None:
-        """Descend at a bound from the starts of a global search."""
-        rng = self.setting.rng
-        generator = np.random.default_rng(DEFAULT_SEED if rng is None else rng)
-        n_starts = self.setting.n_starts
-        if n_starts is None:
-            n_starts = self.problem.default_starts(self.budgets[i].eps_bar)
-        theta = self.first
-        if n_starts:
-            theta = screened_part(
-                self.problem, self.budgets[i], theta, n_starts, generator, "uniform"
-            ).theta
-        self._add(i, self._run(theta, self.budgets[i], None))
+    def _search(self, places: list[int]) -> None:
+        """Descend at some bounds from the starts of one global search."""
+        budgets, n_starts = [self.budgets[i] for i in places], self.setting.n_starts
+        theta = [self.first] * len(places)
+        if n_starts is None or n_starts > 0:
+            counts = [
+                self.problem.default_starts(float(each.eps_bar)) if n_starts is None else n_starts
+                for each in budgets
+            ]
+            starts = screened_part(
+                self.problem, budgets, self.first, counts, self.setting.generator, "uniform"
+            )
+            theta = [each.theta for each in starts]
+        sizes = [len(each) for each in theta]
+        search = np.repeat(np.arange(len(places)), sizes)
+        ends = self._run(np.vstack(theta), Budget.each(budgets, sizes), None, search)
+        for j, i in enumerate(places):
+            self._add(i, ends[search == j])
 
     def _carry(self, start: int, step: int, lowered: bool = False) -> list[int]:
         """Descend at each bound from the minima of the last; return where this lowered the risk.
@@ -213,11 +219,17 @@ class Branches:
             return True
         return bool(ends.risk.min() < known.risk[0] - SAME_RISK * known.excess[0])
 
-    def _run(self, theta: Array, budget: Budget, lambda_: Array | None) -> Points:
-        """Return where descents from some points end."""
+    def _run(
+        self,
+        theta: Array,
+        budget: Budget,
+        lambda_: Array | None,
+        search: np.ndarray | bool = True,
+    ) -> Points:
+        """Return where descents from some points end; `search` as the rivals of `Descent`."""
         most = min(COMPARE_MAXITER, self.setting.maxiter)
         points = evaluate(self.problem, theta.copy(), budget, lambda_)  # descents overwrite it
-        return Descent(self.problem, points, budget).run(COMPARE_TOL, most, True).points
+        return Descent(self.problem, points, budget, search).run(COMPARE_TOL, most, True).points
 
 
 def joined(first: Points, second: Points) -> Points:
@@ -281,4 +293,4 @@ def _solution(problem: Problem, setting: Setting, theta: Array, lambda_: Array) 
         list(points.weights[:, None]),
     )
     descent = Descent(problem, points, budget).run(setting.tol, setting.maxiter, True)
-    return found_solution(descent, starts)
+    return found_solution(descent, starts, budget, np.arange(len(theta)))

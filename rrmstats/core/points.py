@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,10 +17,11 @@ class Budget:
     """The constraint on the weights: its eps_bar, and the weights of largest entropy.
 
     `base` holds those weights, shape (n,), None where they are equal; with shape (b, n) each
-    point of a batch has its own. `wnobs` is the number of observations that they stand for.
+    point of a batch has its own, and so it has with bounds of shape (b,). `wnobs` is the number of
+    observations that they stand for.
     """
 
-    eps_bar: float
+    eps_bar: float | Array
     base: Array | None = None
     wnobs: float = 0.0
 
@@ -29,9 +31,18 @@ class Budget:
 
     def of(self, points: np.ndarray) -> Budget:
         """Return the budget of some points of a batch."""
-        if self.base is None or self.base.ndim == 1:
-            return self
-        return Budget(self.eps_bar, self.base[points], self.wnobs)
+        eps_bar, base = self.eps_bar, self.base
+        if isinstance(eps_bar, np.ndarray):
+            eps_bar = eps_bar[points]
+        if base is not None and base.ndim > 1:
+            base = base[points]
+        return Budget(eps_bar, base, self.wnobs)
+
+    @staticmethod
+    def each(budgets: Sequence[Budget], sizes: Sequence[int]) -> Budget:
+        """Return the budget of several batches of points as one, given how many these are."""
+        bounds = np.repeat([each.eps_bar for each in budgets], sizes)
+        return replace(budgets[0], eps_bar=bounds)
 
     def take(self, rows: np.ndarray) -> Budget:
         """Return the budget of some rows, drawn at random.
@@ -40,9 +51,10 @@ class Budget:
         otherwise a good fit could look worse on these rows than a bad one.
         """
         n = self.wnobs if self.base is None else len(self.base)
-        variance = self.eps_bar * (1 - self.eps_bar) * (1 / len(rows) - 1 / n)
-        most = self.eps_bar + 3 * float(np.sqrt(max(variance, 0.0)))
-        eps_bar = min(most, 0.5 * (1 + self.eps_bar))
+        bound = float(self.eps_bar)
+        variance = bound * (1 - bound) * (1 / len(rows) - 1 / n)
+        most = bound + 3 * float(np.sqrt(max(variance, 0.0)))
+        eps_bar = min(most, 0.5 * (1 + bound))
         if self.base is None:
             return Budget(eps_bar, None, len(rows))
         part = self.base[rows]
@@ -113,6 +125,7 @@ def has_weights(losses: Array, budget: Budget) -> np.ndarray:
     for i in np.flatnonzero(~sound):
         finite = np.isfinite(losses[i])
         base = budget.of(np.array([i])).uniform(len(finite)).reshape(-1)
-        room = base[finite].sum() >= (1 - budget.eps_bar) * (1 - SUM_ROUNDING)
+        bound = np.broadcast_to(budget.eps_bar, len(sound))[i]
+        room = base[finite].sum() >= (1 - bound) * (1 - SUM_ROUNDING)
         sound[i] = room and not np.isnan(losses[i]).any() and losses[i].min() > -np.inf
     return sound

@@ -18,72 +18,9 @@ from rrmstats.core.block_array import aligned, row_map, row_sums
 from rrmstats.core.descent import Step, newton_steps
 from rrmstats.core.entropy import Array
 from rrmstats.core.points import Budget
-from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.problem import SmoothProblem, concentrated_slopes, tilted_part
+from rrmstats.core.setting import TOL
 from rrmstats.core.tolerances import TINY
-
-# Size of the last step, in the metric of the risk, and gap of the divergence, relative to the
-# budget.
-LAST_STEP = 1e-10
-
-
-class Sums(NamedTuple):
-    """Sums over rows at one theta and lambda, with weights w = base * exp(-l / lambda).
-
-    Losses l are counted from an origin. `mass`, `first` and `second` are the sums of w, w l and
-    w l^2; `gradient` and `cross` those of w g and w l g, with g the gradients; `curvature` is that
-    of `SmoothProblem.tilted_sums`, empty where Newton's steps are too expensive.
-    """
-
-    mass: float
-    first: float
-    second: float
-    gradient: Array
-    cross: Array
-    curvature: Array
-
-    def step(self, lambda_: float, budget: float, hessian: Array | None) -> NewtonStep:
-        """Return Newton's step, by a given Hessian of the concentrated risk or its own."""
-        mean, gradient = self.first / self.mass, self.gradient / self.mass
-        variance = self.second / self.mass - mean**2
-        tempered = 0 < lambda_ < np.inf and variance > 0
-        beta = 1.0 / lambda_ if tempered else 0.0
-        divergence = -float(np.log(self.mass)) - beta * mean
-        gap = divergence - budget if tempered else 0.0
-        cross = self.cross / self.mass - mean * gradient
-        drift = cross / variance if tempered else 0.0 * cross
-        if hessian is None:
-            hessian = self.curvature / self.mass
-            hessian = hessian + beta * (np.outer(gradient, gradient) + np.outer(cross, drift))
-        residual = gradient + drift * gap * lambda_ if tempered else gradient
-        (step,), (convex,) = newton_steps(residual[None], hessian[None])
-        if not convex:  # directions without curvature, as of tied variances, hardly move
-            values, axes = np.linalg.eigh(hessian)
-            size = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
-            step = -axes @ ((axes.T @ residual) / size)
-        change = gap * lambda_**2 / variance + float(drift @ step) if tempered else 0.0
-        size = np.sqrt(abs(float(residual @ step)) / max(mean, TINY))
-        return NewtonStep(step, change, float(size), gap, divergence, mean)
-
-
-class NewtonStep(NamedTuple):
-    """A step of theta and ln(lambda), its size in the metric of the risk, and what it starts from.
-
-    Attributes
-    ----------
-    theta : ndarray, shape (k,)
-    log_lambda, size : float
-    gap : float
-        By how much the divergence exceeds the budget.
-    divergence, mean : float
-        Of the weights, and their mean loss above the origin.
-    """
-
-    theta: Array
-    log_lambda: float
-    size: float
-    gap: float
-    divergence: float
-    mean: float
 
 
 def polished(problem: SmoothProblem, budget: Budget, found: Any, hessian: Array | None) -> Any:
@@ -103,42 +40,107 @@ def polished(problem: SmoothProblem, budget: Budget, found: Any, hessian: Array 
     -------
     Solution
     """
-    theta, lambda_, origin = found.theta, found.lambda_, float(np.min(found.losses))
+    origin = float(np.min(found.losses))
     base = aligned(budget.uniform(problem.n_obs), problem.blocks)
-    target, converged = -float(np.log1p(-budget.eps_bar)), False
     # Of an exact fit, and where the sample is all rows, there is nothing to polish.
-    known = lambda_ == 0 or len(found.losses) == problem.n_obs
-    for _ in range(30):
-        kernel = partial(_sums, problem.with_rows, theta, lambda_, origin, hessian is None)
-        sums = Sums(*row_sums(kernel, base, *problem.row_arrays))
-        if known:
-            converged = found.converged
-            break
-        step = sums.step(lambda_, target, hessian)
-        if step.size <= LAST_STEP and abs(step.gap) <= LAST_STEP * max(target, LAST_STEP):
-            converged = found.converged
-            break
-        theta = problem.retract(theta, step.theta)
-        lambda_ *= float(np.exp(np.clip(step.log_lambda, -1.0, 1.0)))
-    if known:
-        divergence, risk = found.divergence, found.risk
-    else:
-        divergence, risk = max(step.divergence, 0.0), origin + step.mean
-    tilt = partial(_tilted, problem.with_rows, theta, lambda_, origin)
-    weights = row_map(tilt, base / sums.mass, *problem.row_arrays, tail=())
+    known = found.lambda_ == 0 or len(found.losses) == problem.n_obs
+    at = minimum_on_rows(
+        problem,
+        base,
+        found.theta,
+        found.lambda_,
+        origin,
+        float(budget.eps_bar),
+        hessian,
+        not known,
+    )
+    divergence, risk = found.divergence, found.risk
+    if not known:
+        divergence, risk = max(at.divergence, 0.0), origin + at.mean
+    tilt = partial(_tilted, problem.with_rows, at.theta, at.lambda_, origin)
+    weights = row_map(tilt, base / at.mass, *problem.row_arrays, tail=())
     n_eff = budget.wnobs * float(np.exp(-divergence))
     return replace(
         found,
-        theta=theta,
-        losses=problem.losses(theta),
-        weights=base if lambda_ == np.inf else weights,
-        lambda_=lambda_,
+        theta=at.theta,
+        losses=problem.losses(at.theta),
+        weights=base if at.lambda_ == np.inf else weights,
+        lambda_=at.lambda_,
         divergence=divergence,
         n_eff=n_eff,
         risk=float(risk),
-        converged=converged,
-        trace=(*found.trace, Step(float(risk), lambda_, n_eff, "newton")),
+        converged=found.converged and (known or at.converged),
+        trace=(*found.trace, Step(float(risk), at.lambda_, n_eff, "newton")),
     )
+
+
+class RowsMinimum(NamedTuple):
+    """A minimum on rows in blocks: total, divergence and mean loss above the origin of weights."""
+
+    theta: Array
+    lambda_: float
+    mass: float
+    divergence: float
+    mean: float
+    converged: bool
+
+
+def minimum_on_rows(
+    problem: SmoothProblem,
+    base: Array,
+    theta: Array,
+    lambda_: float,
+    origin: float = 0.0,
+    eps_bar: float = 0.0,
+    hessian: Array | None = None,
+    move: bool = True,
+) -> RowsMinimum:
+    """Return the minimum near `theta` and `lambda_`; the weighted fit where `lambda_` is infinite.
+
+    Weights are w = base * exp(-l / lambda), with losses l above an origin. Where `hessian` is
+    given, that of the concentrated risk, none is computed. With `move` false nothing changes.
+    """
+    target = -float(np.log1p(-eps_bar))
+    for _ in range(30):
+        kernel = partial(_sums, problem.with_rows, theta, lambda_, origin, hessian is None)
+        mass, first, second, gradient, cross, curvature = row_sums(
+            kernel, base, *problem.row_arrays
+        )
+        mean, gradient = first / mass, gradient / mass
+        variance = second / mass - mean**2
+        tilted = 0 < lambda_ < np.inf and variance > 0
+        beta = 1.0 / lambda_ if tilted else 0.0
+        divergence = -float(np.log(mass)) - beta * mean
+        gap = divergence - target if tilted else 0.0
+        at = RowsMinimum(theta, lambda_, mass, divergence, mean, False)
+        if not move:
+            break
+        _, (own,), (drift,) = concentrated_slopes(
+            gradient[None],
+            (cross / mass - mean * gradient)[None],
+            (curvature / mass)[None],
+            np.array([variance]),
+            np.array([beta]),
+        )
+        residual = gradient + drift * gap * lambda_ if tilted else gradient
+        step = _newton_step(residual, own if hessian is None else hessian)
+        size = np.sqrt(abs(float(residual @ step)) / max(mean, TINY))
+        if size <= TOL and abs(gap) <= TOL * max(target, TOL):
+            return at._replace(converged=True)
+        change = gap * lambda_**2 / variance + float(drift @ step) if tilted else 0.0
+        theta = problem.retract(theta, step)
+        lambda_ *= float(np.exp(np.clip(change, -1.0, 1.0)))
+    return at
+
+
+def _newton_step(residual: Array, hessian: Array) -> Array:
+    """Return Newton's step; directions without curvature, as of tied variances, hardly move."""
+    (step,), (convex,) = newton_steps(residual[None], hessian[None])
+    if convex:
+        return step
+    values, axes = np.linalg.eigh(hessian)
+    size = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
+    return -axes @ ((axes.T @ residual) / size)
 
 
 def _sums(
@@ -150,17 +152,20 @@ def _sums(
     base: Array,
     *arrays: Array,
 ) -> tuple[Any, ...]:
-    """Return what some rows add to `Sums`."""
+    """Return the sums of w, w l, w l^2 over some rows, and those of `SmoothProblem.tilted_sums`.
+
+    The last is zero where it is not asked for.
+    """
     part, k = make(*arrays), len(theta)
     weights, losses = _weighed(part, theta, lambda_, origin, base)
     if lambda_ == 0:
         return weights.sum(), 0.0, 0.0, np.zeros(k), np.zeros(k), np.zeros((k, k))
-    beta, weighted = 1.0 / lambda_, weights * losses
+    weighted = weights * losses
     if curved:
-        slopes = part.tilted_sums(theta, losses, weights, beta)
+        slopes = tilted_part(make, theta, 1.0 / lambda_, losses, weights, *arrays)
     else:
         gradients = part.gradients(theta)
-        slopes = weights @ gradients, weighted @ gradients, np.empty((0, 0))
+        slopes = weights @ gradients, weighted @ gradients, np.zeros((1, 1))
     return weights.sum(), weighted.sum(), weighted @ losses, *slopes
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from rrmstats.core.block_array import in_blocks, taken
 from rrmstats.core.blocks import Blocks
 from rrmstats.core.entropy import Array
-from rrmstats.core.tolerances import SUM_ROUNDING
+from rrmstats.core.tolerances import SUM_ROUNDING, TINY
 
 # Share of its rows that a kind, such as the labels of a class, keeps at least under the weights.
 # Convention: a tenth, so that a rare class cannot be left out.
 KEPT_FRACTION = 0.1
+#: Refit under given weights (n,), from parameters (k,) near its minimum.
+ThetaStep = Callable[[Array, Array], Array]
 
 
 class Problem:
@@ -46,6 +49,8 @@ class Problem:
     n_params: int
     #: A risk at which a descent ends, since none is smaller.
     least_risk: float = -np.inf
+    #: Refit of Algorithm 1 under weights (n,), from parameters (k,); None for `weighted_fit`.
+    theta_step: ThetaStep | None = None
 
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""
@@ -70,16 +75,6 @@ class Problem:
         """Which rows are of each kind that weights must keep, shape (n, m); None for no kinds."""
         return None
 
-    def keeps(self, kept: Array, base: Array) -> np.ndarray:
-        """Tell whether weights leave a problem of the same kind, shape (...).
-
-        Parameters
-        ----------
-        kept, base : ndarray, shape (..., m)
-            What the rows of each kind weigh, and what they do in the data.
-        """
-        return np.asarray((kept >= KEPT_FRACTION * base).all(axis=-1))
-
     def admissible(self, weights: Array, base: Array) -> np.ndarray | None:
         """Tell which weights, shape (b, n), leave a problem of the same kind; None for all.
 
@@ -87,7 +82,10 @@ class Problem:
         data, shape (n,) or (b, n).
         """
         kinds = self.row_kinds
-        return None if kinds is None else self.keeps(weights @ kinds, base @ kinds)
+        if kinds is None:
+            return None
+        kept = weights @ kinds >= KEPT_FRACTION * (base @ kinds)
+        return np.asarray(kept.all(axis=-1))
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return the fits to subsets of rows, indices of shape (m, size): shape (m, k)."""
@@ -308,84 +306,90 @@ class SmoothProblem(Problem):
         """Return fits that are robust but not of least risk, shape (s, k); none by default."""
         return np.empty((0, 0))
 
+    def tilted_sums(
+        self, theta: Array, losses: Array, weights: Array, beta: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the sums over rows that Newton's method needs, at a batch of parameters.
+
+        With g the gradients they are ``sum(w g)`` and ``sum(w l g)``, shape (b, k), and
+        ``sum(w hess(l)) - beta * sum(w g g')``, shape (b, k, k).
+        """
+        parts = []
+        for t, ell, w, b in zip(theta, losses, weights, beta, strict=True):
+            used = w > 0
+            gradients = self.gradients(t)[used]
+            pulled = w[used, None] * gradients
+            curvature = self.hessian(t, w) - b * (pulled.T @ gradients)
+            parts.append((pulled.sum(axis=0), ell[used] @ pulled, curvature))
+        gradient, cross, curvature = (np.array(part) for part in zip(*parts, strict=True))
+        return gradient, cross, curvature
+
     def concentrated(
         self, theta: Array, losses: Array, weights: Array, lambda_: Array
     ) -> tuple[Array, Array, Array]:
-        """Return the concentrated risk's gradient and Hessian, and the gradient of ln(lambda).
+        r"""Return derivatives of :math:`F(\theta) = \min_\pi \sum \pi_i \ell_i(\theta)`.
 
-        `weights` and `lambda_` are those of least risk at `theta`, a batch of shape (b, k); the
-        answers have shapes (b, k), (b, k, k) and (b, k).
+        The gradient is that of the weighted risk (envelope theorem). In the Hessian the weights
+        move with theta along the entropy constraint:
+
+        .. math:: \sum \pi \nabla^2 \ell - \frac1\lambda
+                  \left[ \mathrm{Cov}(\nabla\ell) -
+                  \mathrm{Cov}(\ell, \nabla\ell) \mathrm{Cov}(\ell, \nabla\ell)' /
+                  \mathrm{Var}(\ell) \right]
+
+        Parameters
+        ----------
+        theta : ndarray, shape (b, k)
+        losses, weights : ndarray, shape (b, n)
+            Losses, and their weights of least risk.
+        lambda_ : ndarray, shape (b,)
+            Temperatures of the weights.
+
+        Returns
+        -------
+        gradient : ndarray, shape (b, k)
+        hessian : ndarray, shape (b, k, k)
+        drift : ndarray, shape (b, k)
+            Gradient of ln(lambda): Cov(l, grad l) / Var(l).
         """
-        parts = [
-            concentrated_derivatives(self.gradients(t), self.hessian(t, w), ell, w, lam)
-            for t, ell, w, lam in zip(theta, losses, weights, lambda_, strict=True)
-        ]
-        gradient, hessian, drift = (np.array(part) for part in zip(*parts, strict=True))
-        return gradient, hessian, drift
-
-    def tilted_sums(
-        self, theta: Array, losses: Array, weights: Array, beta: float
-    ) -> tuple[Array, Array, Array]:
-        """Return the sums over rows that Newton's method needs at one `theta`.
-
-        With g the gradients they are ``sum(w g)`` and ``sum(w l g)``, shape (k,), and
-        ``sum(w hess(l)) - beta * sum(w g g')``, shape (k, k).
-        """
-        gradients = self.gradients(theta)
-        pulled = weights[:, None] * gradients
-        curvature = self.hessian(theta, weights) - beta * (pulled.T @ gradients)
-        return pulled.sum(axis=0), losses @ pulled, curvature
-
-    def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
-        """Return gradient (k,) and Hessian (k, k) of the risk at a fixed lambda.
-
-        `tilt` holds ``base * exp(-losses / lambda_)``, shape (n,), with `base` the weights of
-        largest entropy.
-        """
-        gradients = self.gradients(theta)
-        outer = gradients.T @ (tilt[:, None] * gradients)
-        return tilt @ gradients, self.hessian(theta, tilt) - outer / lambda_
+        tilted = (lambda_ > TINY) & (lambda_ < np.inf)
+        beta = np.divide(1.0, lambda_, out=np.zeros_like(lambda_), where=tilted)
+        if not np.isfinite(losses.sum()):
+            losses = np.where(weights > 0, losses, 0.0)
+        spread = losses - np.einsum("bn,bn->b", weights, losses)[:, None]
+        variance = np.einsum("bn,bn,bn->b", weights, spread, spread)
+        gradient, cross, curvature = self.tilted_sums(theta, spread, weights, beta)
+        return concentrated_slopes(gradient, cross, curvature, variance, beta)
 
 
-def concentrated_derivatives(
-    gradients: Array, hessian: Array, losses: Array, weights: Array, lambda_: float
+def concentrated_slopes(
+    gradient: Array, cross: Array, curvature: Array, variance: Array, beta: Array
 ) -> tuple[Array, Array, Array]:
-    r"""Return derivatives of :math:`F(\theta) = \min_\pi \sum \pi_i \ell_i(\theta)`.
-
-    The gradient is that of the weighted risk (envelope theorem). In the Hessian the weights
-    move with theta along the entropy constraint:
-
-    .. math:: \sum \pi \nabla^2 \ell - \frac1\lambda
-              \left[ \mathrm{Cov}(\nabla\ell) -
-              \mathrm{Cov}(\ell, \nabla\ell) \mathrm{Cov}(\ell, \nabla\ell)' / \mathrm{Var}(\ell)
-              \right]
+    """Return the answers of `concentrated` from sums over rows.
 
     Parameters
     ----------
-    gradients : ndarray, shape (n, k)
-        Gradient of each loss.
-    hessian : ndarray, shape (k, k)
-        Weighted sum of the Hessians of the losses.
-    losses, weights : ndarray, shape (n,)
-        Losses, and their weights of least risk.
-    lambda_ : float
-        Temperature of the weights.
-
-    Returns
-    -------
-    gradient : ndarray, shape (k,)
-    hessian : ndarray, shape (k, k)
-    drift : ndarray, shape (k,)
-        Gradient of ln(lambda): Cov(l, grad l) / Var(l).
+    gradient, cross, curvature
+        The sums of `tilted_sums`, for losses about their weighted mean.
+    variance, beta : ndarray, shape (b,)
+        Of the losses under the weights, and 1 / lambda; zero where the weights do not change.
     """
-    gradient = weights @ gradients
-    if not 0 < lambda_ < np.inf:
-        return gradient, hessian, np.zeros_like(gradient)
-    used = weights > 0
-    w, g, ell = weights[used], gradients[used], losses[used]
-    centered = g - gradient
-    spread = ell - w @ ell
-    cross = (w * spread) @ centered
-    drift = cross / (w @ spread**2)
-    inner = centered.T @ (w[:, None] * centered) - np.outer(cross, drift)
-    return gradient, hessian - inner / lambda_, drift
+    told = ((beta > 0) & (variance > 0))[:, None]
+    drift = np.divide(cross, variance[:, None], out=np.zeros_like(cross), where=told)
+    outer = gradient[:, :, None] * gradient[:, None, :] + cross[:, :, None] * drift[:, None, :]
+    return gradient, curvature + beta[:, None, None] * outer, drift
+
+
+def tilted_part(
+    make: Callable[..., Any],
+    theta: Array,
+    beta: float,
+    losses: Array,
+    weights: Array,
+    *arrays: Array,
+) -> tuple[Array, Array, Array]:
+    """Return what some rows add to `SmoothProblem.tilted_sums` at one theta."""
+    gradient, cross, curvature = make(*arrays).tilted_sums(
+        theta[None], losses[None], weights[None], np.array([beta])
+    )
+    return gradient[0], cross[0], curvature[0]

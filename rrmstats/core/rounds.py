@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rrmstats.core.blocks import Blocks, Leaves, Reduction, added, chunks, evaluated, sample_places
+from rrmstats.core.blocks import Blocks, Leaves, Reduction, added, fused, sample_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.tolerances import TINY
 
@@ -24,31 +23,6 @@ T = TypeVar("T")
 
 # Relative change of the parameters to expect of a further round that is not worth a pass.
 SETTLED = 6e-9
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fused:
-    """A task that finds several sums over the rows of a block together.
-
-    Attributes
-    ----------
-    tasks : tuple of Reduction
-    """
-
-    tasks: tuple[Reduction, ...]
-
-    def __call__(self, leaves: Leaves) -> tuple[Any, ...] | None:
-        """Return the sums; None without rows."""
-        found = []
-        for part in chunks(leaves):
-            known: dict[int, Any] = {}
-            found.append(
-                tuple(
-                    task.kernel(*(evaluated(arg, part, known) for arg in task.args))
-                    for task in self.tasks
-                )
-            )
-        return added(found)
 
 
 class Asked(NamedTuple):
@@ -93,9 +67,7 @@ class Rounds:
 
         What was off is that of the nearest sum that the same place in the code asked for.
         """
-        total = Fused((task,))(self.sample)
-        assert total is not None
-        now = Asked(task, _each(lambda value: self.factor * value, total[0]))
+        now = Asked(task, _each(lambda value: self.factor * value, task(self.sample)))
         place = _place_in_code(), len(_flat(now.of_sample))
         # A loop asks for a sum many times: those within 1 % are one, and the last few are kept.
         others = [one for one in self._asked.get(place, []) if now.distance(one) > 0.01]
@@ -119,7 +91,7 @@ class Rounds:
     def read(self) -> None:
         """Find in one pass by how much the last answers were off."""
         asked = [(place, one) for place, several in self._asked.items() for one in several]
-        totals = self.blocks.combined(Fused(tuple(one.task for _, one in asked)), added)
+        totals = self.blocks.combined(fused([one.task for _, one in asked]), added)
         self._asked, self._read = {}, {}
         for (place, one), total in zip(asked, totals, strict=True):
             off = _each(lambda all_rows, few: all_rows - few, total, one.of_sample)

@@ -7,17 +7,17 @@ score of each observation and the Hessian of the concentrated risk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
 from rrmstats.core.block_array import row_map, row_sums
 from rrmstats.core.entropy import Array
-from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.problem import SmoothProblem, concentrated_slopes, tilted_part
 
 
 class Influence(NamedTuple):
@@ -46,37 +46,6 @@ def _ratio(weights: Array, base: Array) -> Array:
     return np.divide(weights, base, out=np.zeros_like(weights), where=base > 0)
 
 
-def scaled_spread(losses: Array, weights: Array, lambda_: float) -> Array:
-    """Return losses about their weighted mean in units of lambda, shape (n,)."""
-    finite = np.where(weights > 0, losses, 0.0) / lambda_
-    return finite - weights @ finite
-
-
-def scores(
-    problem: SmoothProblem,
-    theta: Array,
-    losses: Array,
-    weights: Array,
-    lambda_: float,
-    base: Array | None,
-) -> tuple[Array, Array]:
-    r"""Return the scores of theta (n, k) and of ln(beta) (n,), at a minimum of the risk.
-
-    With :math:`\omega_i` the relative weight, :math:`c = \mathrm{Cov}(\ell,
-    \nabla\ell)` and :math:`b_i` the score of ln(beta), the derivative of the constraint on the
-    divergence at fixed theta, the score of theta is
-    :math:`\omega_i \nabla\ell_i - (c / \lambda) b_i`.
-    """
-    relative = relative_weights(weights, base)
-    gradients = np.where(weights[:, None] > 0, problem.gradients(theta), 0.0)
-    found = relative[:, None] * gradients
-    if not 0 < lambda_ < np.inf:
-        return found, np.zeros(len(losses))
-    spread = scaled_spread(losses, weights, lambda_)
-    log_beta = (relative * spread + relative - 1.0) / (weights @ spread**2)
-    return found - np.outer(log_beta, (weights * spread) @ gradients), log_beta
-
-
 def minimum_influence(
     problem: SmoothProblem,
     theta: Array,
@@ -85,9 +54,12 @@ def minimum_influence(
     lambda_: float,
     base: Array | None = None,
 ) -> Influence:
-    """Return the influence functions at a minimum of the risk.
+    r"""Return the influence functions at a minimum of the risk.
 
-    Theta moves by minus the inverse of the Hessian of the concentrated risk times the scores.
+    Theta moves by minus the inverse of the Hessian of the concentrated risk times the scores. With
+    :math:`\omega_i` the relative weight, :math:`c = \mathrm{Cov}(\ell, \nabla\ell)` and
+    :math:`b_i` the score of ln(beta), the derivative of the constraint on the divergence at fixed
+    theta, the score of theta is :math:`\omega_i \nabla\ell_i - (c / \lambda) b_i`.
 
     Parameters
     ----------
@@ -104,98 +76,44 @@ def minimum_influence(
     Returns
     -------
     Influence
-        Expressions where the rows lie in blocks, after one pass over them.
+        Expressions where the rows lie in blocks.
     """
-    if problem.blocks is not None:
-        return _influence_in_blocks(problem, theta, losses, weights, lambda_, base)
-    _, hessian, drift = (
-        part[0]
-        for part in problem.concentrated(
-            theta[None], losses[None], weights[None], np.array([lambda_])
-        )
-    )
-    found, log_beta = scores(problem, theta, losses, weights, lambda_, base)
-    by_theta = -found @ np.linalg.pinv(hessian, hermitian=True)
-    return Influence(by_theta, by_theta @ drift - log_beta)
-
-
-def _influence_in_blocks(
-    problem: SmoothProblem,
-    theta: Array,
-    losses: Array,
-    weights: Array,
-    lambda_: float,
-    base: Array | None,
-) -> Influence:
-    """Return what `minimum_influence` does, in one pass over the rows and expressions in them."""
-    excess = np.where(weights > 0, losses - problem.least_loss(theta), 0.0)
-    at = sums_in_blocks(problem, theta, lambda_, excess, weights)
-    relative = relative_weights(weights, base)
+    finite = np.where(weights > 0, losses, 0.0)
+    spread = finite - weights @ finite
+    hessian, drift = _curvature(problem, theta, spread, weights, lambda_)
     gradients = np.where((weights > 0)[:, None], problem.gradients(theta), 0.0)
-    log_beta, inverse = 0.0 * weights, np.linalg.pinv(at.hessian, hermitian=True)
-    found, drift = gradients * relative[:, None], np.zeros_like(at.gradient)
+    relative = relative_weights(weights, base)
+    found, log_beta = relative[:, None] * gradients, 0.0 * weights
     if 0 < lambda_ < np.inf:
-        spread, drift = (excess - at.mean) / lambda_, at.cross / at.variance
-        log_beta = (relative * spread + relative - 1.0) * (lambda_**2 / at.variance)
-        found = found - log_beta[:, None] * (at.cross / lambda_)
-    by_theta = found @ -inverse
+        cross, variance = row_sums(_moments, weights, spread / lambda_, gradients)
+        log_beta = (relative * (spread / lambda_) + relative - 1.0) / variance
+        found = found - log_beta[:, None] * cross
+    by_theta = found @ -np.linalg.pinv(hessian, hermitian=True)
     return Influence(by_theta, by_theta @ drift - log_beta)
 
 
-def sums_in_blocks(
-    problem: SmoothProblem, theta: Array, lambda_: float, excess: Array, weights: Array
-) -> WeightedSums:
-    """Return what one pass over the rows tells of a minimum.
-
-    Parameters
-    ----------
-    problem : SmoothProblem
-    theta : ndarray, shape (k,)
-    lambda_ : float
-    excess, weights : BlockArray, shape (n,)
-        Losses above the least, and weights that sum to one.
-    """
+def _curvature(
+    problem: SmoothProblem, theta: Array, spread: Array, weights: Array, lambda_: float
+) -> tuple[Array, Array]:
+    """Return the Hessian of the concentrated risk (k, k) and the gradient of ln(lambda) (k,)."""
+    if problem.blocks is None:
+        here = theta[None], spread[None], weights[None], np.array([lambda_])
+        _, (hessian,), (drift,) = problem.concentrated(*here)
+        return hessian, drift
     beta = 1 / lambda_ if 0 < lambda_ < np.inf else 0.0
-    kernel = partial(_weighted_sums, problem.with_rows, theta, beta)
-    mean, second, *sums = row_sums(kernel, excess, weights, *problem.row_arrays)
-    return WeightedSums(float(mean), float(second - mean**2), beta, *sums)
+    kernel = partial(tilted_part, problem.with_rows, theta, beta)
+    sums = row_sums(kernel, spread, weights, *problem.row_arrays)
+    variance = np.array([weights @ spread**2])
+    gradient, cross, curvature = (each[None] for each in sums)
+    _, (hessian,), (drift,) = concentrated_slopes(
+        gradient, cross, curvature, variance, np.array([beta])
+    )
+    return hessian, drift
 
 
-def _weighted_sums(
-    make: Callable[..., Any],
-    theta: Array,
-    beta: float,
-    excess: Array,
-    weights: Array,
-    *arrays: Array,
-) -> tuple[Array, ...]:
-    weighted = weights * excess
-    sums = make(*arrays).tilted_sums(theta, excess, weights, beta)
-    return weighted.sum(), weighted @ excess, *sums
-
-
-class WeightedSums(NamedTuple):
-    """Sums over rows in blocks: of losses above the least, and of `SmoothProblem.tilted_sums`."""
-
-    mean: float
-    variance: float
-    beta: float
-    gradient: Array
-    moved: Array
-    curvature: Array
-
-    @property
-    def cross(self) -> Array:
-        """Covariance of losses and gradients, shape (k,)."""
-        return self.moved - self.mean * self.gradient
-
-    @property
-    def hessian(self) -> Array:
-        """Hessian of the concentrated risk, shape (k, k)."""
-        outer = np.outer(self.gradient, self.gradient)
-        if self.beta > 0:
-            outer = outer + np.outer(self.cross, self.cross) / self.variance
-        return self.curvature + self.beta * outer
+def _moments(weights: Array, spread: Array, gradients: Array) -> tuple[Array, Array]:
+    weighted = weights * spread
+    return weighted @ gradients, weighted @ spread
 
 
 def wald_pvalue(difference: Array, variance: Array) -> float:
@@ -254,14 +172,20 @@ class Dependence:
 
     Attributes
     ----------
-    groups : ndarray of int, shape (n,), or None
-        Clusters, numbered from zero: observations of one cluster may.
+    groups : ndarray of int, shape (n,) or (n, 2), or None
+        Clusters, numbered from zero: observations of one cluster may. With two columns those that
+        share one of two clusters.
     maxlags : int or None
         Rows in the order of time: those at most this many apart may.
     """
 
     groups: np.ndarray | None = None
     maxlags: int | None = None
+
+    @property
+    def clusters(self) -> list[np.ndarray]:
+        """The clusters: none, one for each observation, or two."""
+        return [] if self.groups is None else list(self.groups.reshape(len(self.groups), -1).T)
 
     @property
     def none(self) -> bool:
@@ -299,15 +223,25 @@ def influence_covariance(
         return influence.T @ (base[:, None] * influence) / wnobs
     per_row = influence / n if base is None else base[:, None] * influence
     if dependence.groups is not None:
-        return clustered_square(per_row, dependence.groups)
+        return clustered_square(per_row, dependence.clusters)
     return lagged_square(per_row, dependence.maxlags or 0)
 
 
-def clustered_square(moves: Array, groups: np.ndarray) -> Array:
-    """Return the square of sums over clusters, times G / (G - 1) for G of them, shape (k, k)."""
-    count = int(groups.max()) + 1
-    sums = np.array([np.bincount(groups, column, count) for column in moves.T]).T
-    return sums.T @ sums * (count / (count - 1))
+def clustered_square(moves: Array, clusters: Sequence[np.ndarray]) -> Array:
+    """Return the square of sums over clusters, times G / (G - 1) for G of them, shape (k, k).
+
+    Of two clusters the squares of both less that over their intersections, and G of the fewer.
+    """
+    counts = [int(groups.max()) + 1 for groups in clusters]
+    signed = [(groups, 1.0) for groups in clusters]
+    if len(clusters) == 2:
+        both = np.unique(clusters[0] * counts[1] + clusters[1], return_inverse=True)[1]
+        signed.append((both, -1.0))
+    found = np.zeros((moves.shape[1], moves.shape[1]))
+    for groups, sign in signed:
+        sums = np.array([np.bincount(groups, column) for column in moves.T])
+        found += sign * (sums @ sums.T)
+    return found * (min(counts) / (min(counts) - 1))
 
 
 def lagged_square(moves: Array, maxlags: int) -> Array:

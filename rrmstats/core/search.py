@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,8 +11,8 @@ from numpy.typing import ArrayLike
 from rrmstats.core.block_array import row_sums
 from rrmstats.core.blocks import decided_once, sample_places
 from rrmstats.core.descent import Descent, Step
-from rrmstats.core.entropy import Array, check_eps_bar
-from rrmstats.core.points import Budget, Points, evaluate
+from rrmstats.core.entropy import Array
+from rrmstats.core.points import Budget, evaluate
 from rrmstats.core.polish import polished
 from rrmstats.core.problem import Problem, SmoothProblem
 from rrmstats.core.setting import MAXITER, TOL, Setting
@@ -23,6 +24,7 @@ from rrmstats.core.starts import (
     first_start,
     screened_starts,
 )
+from rrmstats.core.tolerances import SUM_ROUNDING
 
 # Rows on which subsets are screened, and rows on which the finalists are compared before any
 # of them sees all the data: a good start is told from a bad one on far fewer than a million.
@@ -31,11 +33,8 @@ COMPARE_ROWS = 10_000
 # Finalists whose risks on COMPARE_ROWS rows differ by less than this fraction are all kept.
 COMPARE_MARGIN = 0.1
 COMPARE_TOL, COMPARE_MAXITER = 1e-4, 50
-# Difference of risks, relative to them, that is rounding: at exact fits all of it.
-RISK_ROUNDING = 1e-12
 # Relative difference of the risks of two ends that are one minimum, and most ends to start from.
 SAME_END, MOST_ENDS = 1e-4, 8
-DEFAULT_SEED = 20200707
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,7 +232,7 @@ def minimize(
     """
     counts = None if freq_weights is None else np.asarray(freq_weights, dtype=float)
     setting = Setting(
-        check_eps_bar(eps_bar), freq_weights=counts, n_starts=n_starts, rng=rng, tol=tol,
+        eps_bar=eps_bar, freq_weights=counts, n_starts=n_starts, rng=rng, tol=tol,
         maxiter=maxiter, accelerate=accelerate,
     )  # fmt: skip
     return global_minimum(problem, setting, start_theta)
@@ -245,22 +244,46 @@ def global_minimum(
     """Return the lowest end of the descents that a setting asks for; see `minimize`."""
     if isinstance(problem, SmoothProblem) and problem.blocks is not None:
         return _polished_minimum(problem, setting, start_theta)
-    budget = setting.budget(problem.n_obs)
-    n_starts = setting.n_starts
-    if n_starts is None:
-        n_starts = problem.default_starts(setting.eps_bar)
-    check_size(problem, budget)
-    theta = _first_theta(problem, setting, start_theta)[None]
-    kind = "uniform" if start_theta is None else "given"
-    if n_starts and setting.eps_bar > 0:
-        generator = np.random.default_rng(DEFAULT_SEED if setting.rng is None else setting.rng)
-        starts = _search(problem, budget, theta, n_starts, generator, kind)
-        points = evaluate(problem, starts.theta, budget)
+    return global_minima(problem, [setting], start_theta)[0]
+
+
+def global_minima(
+    problem: Problem, settings: Sequence[Setting], start_theta: ArrayLike | None = None
+) -> list[Solution]:
+    """Return the same of settings that differ in their bounds alone; of rows in memory.
+
+    Those of few rows are found by one search.
+    """
+    many = problem.n_obs > COMPARE_ROWS or any(each.eps_bar == 0 for each in settings)
+    if len(settings) > 1 and (problem.blocks is not None or many):
+        return [global_minimum(problem, each, start_theta) for each in settings]
+    setting, kind = settings[0], "uniform" if start_theta is None else "given"
+    budgets = [each.budget(problem.n_obs) for each in settings]
+    n_starts = [
+        problem.default_starts(each.eps_bar) if each.n_starts is None else each.n_starts
+        for each in settings
+    ]
+    for budget in budgets:
+        check_size(problem, budget)
+    theta, rng = _first_theta(problem, setting, start_theta)[None], setting.generator
+    if not min(n_starts) or setting.eps_bar == 0:
+        starts = [
+            first_start(evaluate(problem, theta, each).risk, theta, kind) for each in budgets
+        ]
+    elif problem.n_obs > COMPARE_ROWS:
+        starts = [_search(problem, budgets[0], theta, n_starts[0], rng, kind)]
     else:
-        points = evaluate(problem, theta, budget)
-        starts = first_start(points.risk, theta, kind)
-    descent = Descent(problem, points, budget, theta_step=setting.theta_step)
-    return found_solution(descent.run(setting.tol, setting.maxiter, setting.accelerate), starts)
+        starts = screened_part(problem, budgets, theta, n_starts, rng, kind)
+    sizes = [len(each.theta) for each in starts]
+    together = Budget.each(budgets, sizes) if len(budgets) > 1 else budgets[0]
+    points = evaluate(problem, np.vstack([each.theta for each in starts]), together)
+    search = np.repeat(np.arange(len(starts)), sizes)
+    descent = Descent(problem, points, together, search)
+    descent.run(setting.tol, setting.maxiter, setting.accelerate)
+    return [
+        found_solution(descent, *each, np.flatnonzero(search == i))
+        for i, each in enumerate(zip(starts, budgets, strict=True))
+    ]
 
 
 def _polished_minimum(
@@ -290,15 +313,15 @@ def _polished_minimum(
 def check_size(problem: Problem, budget: Budget) -> None:
     """Raise where the entropy budget leaves fewer observations than parameters."""
     used = problem.n_obs if budget.base is None else (budget.base > 0).sum()
-    problem.check_left(budget.eps_bar, budget.wnobs, int(used))
+    problem.check_left(float(budget.eps_bar), budget.wnobs, int(used))
 
 
 def _first_theta(problem: Problem, setting: Setting, start_theta: ArrayLike | None) -> Array:
     if start_theta is None:
         spread = setting.spread(problem.n_obs)
-        if setting.accelerate or setting.theta_step is None:
+        if setting.accelerate or problem.theta_step is None:
             return problem.weighted_fit(spread)
-        return setting.theta_step(spread, np.zeros(problem.n_params))
+        return problem.theta_step(spread, np.zeros(problem.n_params))
     theta = np.asarray(start_theta, dtype=float)
     if theta.ndim != 1 or not np.isfinite(theta).all():
         raise ValueError("start_theta must be a vector of finite numbers")
@@ -313,26 +336,22 @@ def _search(
     rng: np.random.Generator,
     kind: str,
 ) -> Starts:
-    """Return the starts, with those worth a descent on all rows.
+    """Return the starts of large data, with those worth a descent on all rows.
 
-    Starts are screened on SCREEN_ROWS rows. Where the data are large, the survivors and
-    `first` descend on COMPARE_ROWS rows before the few that matter see the rest.
+    Starts are screened on SCREEN_ROWS rows. The survivors and `first` descend on COMPARE_ROWS rows
+    before the few that matter see the rest.
     """
-    part, part_budget = problem, budget
-    if problem.n_obs > COMPARE_ROWS:
-        rows = drawn_rows(problem, budget, rng)
-        part, part_budget = problem.take(rows), budget.take(rows)
-    starts = screened_part(part, part_budget, first, n_starts, rng, kind)
-    if part is problem:
-        return starts
+    rows = drawn_rows(problem, budget, rng)
+    part, part_budget = problem.take(rows), budget.take(rows)
+    starts = screened_part(part, [part_budget], first, [n_starts], rng, kind)[0]
     points = evaluate(part, starts.theta, part_budget)
     ends = Descent(part, points, part_budget).run(COMPARE_TOL, COMPARE_MAXITER, True).points
-    # Where the first start leads is told whatever its risk.
-    groups = [
-        group
-        for group in distinct(ends, len(ends.risk))
-        if any(i == 0 or _rivals(ends, i) for i in group)
-    ]
+    lowest = int(np.argmin(ends.risk))
+    with np.errstate(invalid="ignore"):  # infinite risks have no difference
+        rivals = ends.risk - ends.risk[lowest] <= COMPARE_MARGIN * ends.excess[lowest]
+    rivals |= ends.risk == ends.risk[lowest]
+    rivals[0] = True  # where the first start leads is told whatever its risk
+    groups = [group for group in distinct(ends, len(ends.risk)) if rivals[group].any()]
     kept = [group[0] for group in groups]
     if 0 in kept[1:]:
         ends.theta[0] = first[0]
@@ -345,53 +364,33 @@ def drawn_rows(
     """Return some rows drawn at random, and those that the parameters need besides."""
     if problem.n_obs <= size:
         return np.arange(problem.n_obs)
-    chances = _equal_chances(budget)
-    most = size if chances is None else min(size, int(np.count_nonzero(chances)))
-    rows = np.sort(rng.choice(problem.n_obs, most, replace=False, p=chances))
+    # Frequency weights are those of the part, and must not count twice.
+    used = np.flatnonzero(budget.uniform(problem.n_obs) > 0)
+    rows = np.sort(rng.choice(used, min(size, len(used)), replace=False))
     if problem.determines(rows):
         return rows
     return problem.completed(rows, np.delete(np.arange(problem.n_obs), rows))
 
 
-def _equal_chances(budget: Budget) -> Array | None:
-    """Return the chances of rows to be drawn: equal ones, but for rows that do not count.
-
-    Frequency weights are those of the part, and must not count twice.
-    """
-    if budget.base is None or (budget.base > 0).all():
-        return None
-    used = budget.base > 0
-    return used / used.sum()
-
-
 def screened_part(
     part: Problem,
-    budget: Budget,
+    budgets: Sequence[Budget],
     first: Array,
-    n_starts: int,
+    n_starts: Sequence[int],
     rng: np.random.Generator,
     kind: str,
-) -> Starts:
+) -> list[Starts]:
     """Return the starts of a problem of moderate size, screened on SCREEN_ROWS of its rows."""
-    order = canonical_order(part, budget)
-    small, small_budget = part, budget
+    order, small = canonical_order(part, budgets[0]), part
     screen_rows = max(SCREEN_ROWS, 10 * part.n_params)
     if len(order) > screen_rows:
         places = np.sort(rng.choice(len(order), screen_rows, replace=False))
         rows = order[places]
         if not part.determines(rows):
             rows = part.completed(rows, np.delete(order, places))
-        small, small_budget = part.take(rows), budget.take(rows)
-        order = canonical_order(small, small_budget)
-    return screened_starts(small, small_budget, order, first, n_starts, rng, kind)
-
-
-def _rivals(ends: Points, i: int) -> bool:
-    """Tell whether an end could be the global minimum."""
-    best = int(np.argmin(ends.risk))
-    if ends.risk[i] == ends.risk[best]:  # infinite risks have no difference
-        return True
-    return bool(ends.risk[i] - ends.risk[best] <= COMPARE_MARGIN * ends.excess[best])
+        small, budgets = part.take(rows), [budget.take(rows) for budget in budgets]
+        order = canonical_order(small, budgets[0])
+    return screened_starts(small, budgets, order, first, n_starts, rng, kind)
 
 
 def weighted_means(weights: Array, spread: Array, losses: Array) -> tuple[Array, Array]:
@@ -401,12 +400,17 @@ def weighted_means(weights: Array, spread: Array, losses: Array) -> tuple[Array,
     return w @ np.log(w / spread[used]), w @ losses[used]
 
 
-def found_solution(descent: Descent, starts: Starts) -> Solution:
-    """Return the lowest end of descents as a solution."""
-    points, budget = descent.points, descent.budget
-    best = int(np.argmin(points.risk))
+def found_solution(
+    descent: Descent, starts: Starts, budget: Budget, places: np.ndarray
+) -> Solution:
+    """Return the lowest end of the descents at some places as the solution of a budget."""
+    points, converged = descent.points[places], descent.converged[places]
+    lowest = float(points.risk.min())
+    # Among ends that only rounding tells apart the first that has converged, or the first.
+    tied = points.risk <= lowest + 1e-14 * abs(lowest)
+    best = int(np.argmax(tied * (1 + converged)))
     with np.errstate(invalid="ignore"):  # all risks may be infinite
-        rounding = RISK_ROUNDING * abs(points.risk[best])
+        rounding = SUM_ROUNDING * abs(points.risk[best])  # at exact fits all of it
         reached = points.risk - points.risk[best] <= SAME_RISK * points.excess[best] + rounding
     reached[best] = True
     return Solution(
@@ -417,12 +421,12 @@ def found_solution(descent: Descent, starts: Starts) -> Solution:
         divergence=float(points.divergence[best]),
         n_eff=budget.wnobs * float(np.exp(-points.divergence[best])),
         risk=float(points.risk[best]),
-        converged=bool(descent.converged[best]),
-        trace=descent.steps(best),
+        converged=bool(converged[best]),
+        trace=descent.steps(int(places[best])),
         start_risks=starts.risks,
         start_kinds=starts.kinds,
-        final_risks=points.risk,
+        final_risks=np.maximum(points.risk, points.risk[best]),
         n_reached=int(reached.sum()),
-        n_best=starts.count_apart(np.flatnonzero(reached), budget.eps_bar),
+        n_best=starts.count_apart(np.flatnonzero(reached), float(budget.eps_bar)),
         ends=points.theta,
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,14 +10,12 @@ from rrmstats.core.block_array import blocked
 from rrmstats.core.entropy import Array, base_weights, check_eps_bar
 from rrmstats.core.points import Budget
 
-#: Refit under given weights (n,), from parameters (k,) near its minimum.
-ThetaStep = Callable[[Array, Array], Array]
-
 #: Defaults of `tol` and `maxiter`.
 TOL, MAXITER = 1e-10, 1000
+DEFAULT_SEED = 20200707
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Setting:
     """The bound on the share of bad rows, the frequency weights and the options of the search.
 
@@ -39,37 +36,25 @@ class Setting:
         Iterations that a descent may take.
     accelerate : bool
         False takes only the steps of the paper's Algorithm 1.
-    theta_step : callable or None
-        The refit of Algorithm 1 when `accelerate` is False; None for the problem's own
-        `weighted_fit`.
-    stability : bool
-        Whether results may compare the fit with one that has a larger bound.
-    groups : ndarray of int, shape (n,), or None
-        Number of the group of each row, for a second step of rows that are good or bad by whole
-        groups; None where each row is by itself.
 
     Examples
     --------
     >>> from rrmstats.core import Setting
-    >>> setting = Setting(0.2, n_starts=50, rng=1)
+    >>> setting = Setting(eps_bar=0.2, n_starts=50, rng=1)
     >>> setting.eps_bar, setting.wnobs(100)
     (0.2, 100.0)
     """
 
     eps_bar: float
-    _: KW_ONLY
     freq_weights: Array | None = None
     n_starts: int | None = None
     rng: int | np.random.Generator | None = None
     tol: float = TOL
     maxiter: int = MAXITER
     accelerate: bool = True
-    theta_step: ThetaStep | None = None
-    stability: bool = True
-    groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        check_eps_bar(self.eps_bar)
+        object.__setattr__(self, "eps_bar", check_eps_bar(self.eps_bar))
         for name, value in (("n_starts", self.n_starts), ("maxiter", self.maxiter)):
             if not (value is None or isinstance(value, int | np.integer)):
                 raise TypeError(f"{name} must be a whole number, got {value!r}")
@@ -101,6 +86,11 @@ class Setting:
         if given is None:
             return np.broadcast_to(1.0, (n,))
         return given if blocked(given) else np.asarray(given, dtype=float)
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """The source of the random subsets."""
+        return np.random.default_rng(DEFAULT_SEED if self.rng is None else self.rng)
 
     def budget(self, n: int) -> Budget:
         """Return the constraint on the weights of n rows."""

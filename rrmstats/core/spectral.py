@@ -10,9 +10,6 @@ from rrmstats.core.problem import SmoothProblem
 
 # Parts of eps_bar that are dropped one after the other; each of the fits is a start.
 PARTS = 6
-# Columns up to which an eigendecomposition is cheaper than the power method, and its steps: a
-# direction that stands out is found in a few, and one that does not is no use.
-EIGH_MAX, POWER_STEPS = 100, 20
 
 
 def spectral_starts(problem: SmoothProblem, budget: Budget, theta: Array) -> Array:
@@ -35,7 +32,7 @@ def spectral_starts(problem: SmoothProblem, budget: Budget, theta: Array) -> Arr
     for _ in range(PARTS):
         pulls = problem.pulls(theta)
         square = leading_projection(pulls, kept / kept.sum()) ** 2
-        kept = dropped(kept, square, budget.eps_bar / PARTS)
+        kept = dropped(kept, square, float(budget.eps_bar) / PARTS)
         if not kept.any():  # so few rows that each part of eps_bar takes one
             break
         theta = problem.weighted_fit(kept / kept.sum(), theta)
@@ -47,11 +44,11 @@ def leading_projection(rows: Array, weights: Array) -> Array:
     """Return the projections of centered rows (n, r) on their leading direction, shape (n,)."""
     centered = rows - weights @ rows
     weighted = weights[:, None] * centered
-    if rows.shape[1] <= EIGH_MAX:
+    if rows.shape[1] <= 100:  # cheaper than the power method
         direction = np.linalg.eigh(centered.T @ weighted)[1][:, -1]
     else:
         direction = weighted[np.einsum("ni,ni->n", weighted, centered).argmax()]
-        for _ in range(POWER_STEPS):
+        for _ in range(20):  # a direction that takes more does not stand out
             direction = (centered @ direction) @ weighted
             direction /= np.linalg.norm(direction) or 1.0
     return np.asarray(centered @ direction)

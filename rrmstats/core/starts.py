@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from rrmstats.core.spectral import spectral_starts
 CLEAN_SUBSETS, USUAL_STARTS, MOST_STARTS = 12, 200, 2000
 # Rows that they have in all; and past COSTLY_SIZE rows each, where hardly any subset is clean, as
 # many as cost the same, but at least LEAST_STARTS.
-ROWS_DRAWN, LEAST_STARTS, COSTLY_SIZE = 20_000, 20, 30
+ROWS_DRAWN, LEAST_STARTS, COSTLY_SIZE = 20_000, 5, 30
 # Screening compares risks that differ by factors: two digits of the divergence suffice.
 SCREEN_RTOL = 1e-2
 # Subsets that get steps of Algorithm 1: this fraction of them, and at least LEAST_REFINED. After
@@ -24,7 +25,7 @@ SCREEN_RTOL = 1e-2
 # many spectral ones beside them: the order after a few steps is not yet that of the ends.
 REFINED, LEAST_REFINED = 0.3, 30
 ROUNDS, STEPS, GO_ON = 3, 2, 1 / 3
-FINALISTS, LEAST_FINALISTS, SPECTRAL_FINALISTS = 8, 3, 2
+FINALISTS, SPECTRAL_FINALISTS = 8, 2
 # Risks closer than this, relative to the excess, are one minimum.
 SAME_RISK = 1e-6
 # Fraction of their weight, of what the budget allows, that two starts must put on different rows
@@ -93,41 +94,65 @@ def first_start(risk: Array, theta: Array, kind: str) -> Starts:
 
 def screened_starts(
     problem: Problem,
-    budget: Budget,
+    budgets: Sequence[Budget],
     order: np.ndarray,
     first: Array,
-    n_starts: int,
+    n_starts: Sequence[int],
     rng: np.random.Generator,
     kind: str = "uniform",
-) -> Starts:
-    """Return `first`, shape (1, k), and the best of many starts, a few steps on."""
-    budget = loosened(budget)
-    fits, kinds = [first, random_fits(problem, order, n_starts, rng, budget)], [kind]
-    kinds += ["subset"] * n_starts
+) -> list[Starts]:
+    """Return `first`, shape (1, k), and the best of many starts, a few steps on, at each bound.
+
+    The searches at all bounds are one batch: fewer subsets at a bound are the first of all.
+    """
+    budgets = [loosened(budget) for budget in budgets]
+    subsets, uniform = random_fits(problem, order, max(n_starts), rng, budgets[0]), None
     if isinstance(problem, SmoothProblem):
-        uniform = problem.weighted_fit(budget.uniform(problem.n_obs))
-        fits.append(spectral_starts(problem, budget, uniform))
-        kinds += ["spectral"] * len(fits[-1])
-    theta = np.vstack(fits)
-    usable = np.flatnonzero(np.isfinite(theta).all(axis=-1))
-    risks = np.full(len(theta), np.inf)
-    points = evaluate(problem, theta[usable], budget, rtol=SCREEN_RTOL)
-    risks[usable] = points.risk
+        uniform = problem.weighted_fit(budgets[0].uniform(problem.n_obs))
+    theta, kinds = [], []
+    for budget, count in zip(budgets, n_starts, strict=True):
+        fits, names = [first, subsets[:count]], [kind, *["subset"] * count]
+        if isinstance(problem, SmoothProblem) and uniform is not None:
+            fits.append(spectral_starts(problem, budget, uniform))
+            names += ["spectral"] * len(fits[-1])
+        theta.append(np.vstack(fits))
+        kinds.append(tuple(names))
+    search = np.repeat(np.arange(len(budgets)), [len(each) for each in theta])
+    together = Budget.each(budgets, [len(each) for each in theta])
+    every, spectral = np.vstack(theta), np.concatenate(kinds) == "spectral"
+    origin = np.flatnonzero(np.isfinite(every).all(axis=-1))
+    risks = np.full(len(every), np.inf)
+    points = evaluate(problem, every[origin], together.of(origin), rtol=SCREEN_RTOL)
+    at_first: Array = np.zeros((len(every), problem.n_obs))
+    risks[origin], at_first[origin] = points.risk, points.weights
     cheap = min(1.0, COSTLY_SIZE / problem.n_params)
-    last = max(LEAST_FINALISTS, int(cheap * FINALISTS))
-    most = max(last, int(cheap * max(REFINED * n_starts, LEAST_REFINED)))
-    at_start, origin = points.weights, np.arange(len(usable))
+    last = max(1, int(cheap * FINALISTS))
+    most = [max(last, int(cheap * max(REFINED * each, LEAST_REFINED))) for each in n_starts]
     for _ in range(ROUNDS):
-        chosen = promising(points.risk, usable[origin] > n_starts, most)
+        parts = [np.flatnonzero(search[origin] == i) for i in range(len(budgets))]
+        chosen = np.concatenate(
+            [
+                part[promising(points.risk[part], spectral[origin[part]], count)]
+                for part, count in zip(parts, most, strict=True)
+            ]
+        )
         points, origin = points[chosen], origin[chosen]
         for _ in range(STEPS):
             moved = problem.improved(points.weights, points.theta)
-            points = evaluate(problem, moved, budget, points.lambda_, rtol=SCREEN_RTOL)
-        most = max(last, int(GO_ON * most))
-    groups = finalists(points, usable[origin] > n_starts, last)
-    best = [group[0] for group in groups]
-    weights = [at_start[origin[group]] for group in groups]
-    return Starts(risks, tuple(kinds), points.theta[best], usable[origin[best]], weights)
+            points = evaluate(
+                problem, moved, together.of(origin), points.lambda_, rtol=SCREEN_RTOL
+            )
+        most = [max(last, int(GO_ON * each)) for each in most]
+    found = []
+    for i, own_kinds in enumerate(kinds):
+        part = np.flatnonzero(search[origin] == i)
+        groups = finalists(points[part], spectral[origin[part]], last)
+        best, own = part[[group[0] for group in groups]], np.flatnonzero(search == i)
+        at_start = [at_first[origin[part[group]]] for group in groups]
+        found.append(
+            Starts(risks[own], own_kinds, points.theta[best], origin[best] - own[0], at_start)
+        )
+    return found
 
 
 def finalists(points: Points, spectral: np.ndarray, last: int) -> list[list[int]]:

@@ -18,15 +18,15 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Bad, Explained
 from rrmstats.core.problem import Problem
-from rrmstats.core.search import SAME_END, Solution, global_minimum
+from rrmstats.core.search import SAME_END, Solution, global_minima, global_minimum
 from rrmstats.core.setting import Setting
 
 #: Smaller bounds, relative to the largest, at which minima are sought too. Derived: 2^-1, 2^-2.
 FRACTIONS = (0.5, 0.25)
 #: Distance of the bounds of a path. Derived: 25 bounds up to one half.
 GRID = 0.02
-# Rows beyond which bounds are compared on a sample of them, and the rows of that sample.
-MOST_ROWS, SAMPLED_ROWS = 20_000, 5_000
+# Rows beyond which bounds are compared on a sample of them.
+MOST_ROWS = 20_000
 
 
 def take_steps(
@@ -35,6 +35,8 @@ def take_steps(
     start_theta: ArrayLike | None = None,
     steps: int = 2,
     robust: Estimate | None = None,
+    stability: bool = True,
+    decided: Estimate | None = None,
 ) -> Estimate:
     """Return the estimate of one step or of two.
 
@@ -47,11 +49,25 @@ def take_steps(
     steps : {2, 1}, optional
     robust : Estimate, optional
         The second step at the largest bound, where it is known.
+    stability : bool, optional
+        Whether larger bounds are to be compared with that of the fit.
+    decided : Estimate, optional
+        The second step of a sample of many rows, whose explanation all rows have.
     """
-    first = problem.consistent(global_minimum(problem, setting, start_theta), setting)
-    if steps == 1:
-        return first
-    return second_step_of(first, compared_beyond(first) if robust is None else robust)
+    alone = steps == 2 and robust is None and start_theta is None
+    if alone and compares(problem, setting) and problem.seeks_minima:
+        at = beyond(problem, setting)
+        found, *others = global_minima(problem, [setting, *bounds_below(problem, at)])
+        first, robust = problem.consistent(found, setting), joined_second(problem, at, others)
+    else:
+        first = problem.consistent(global_minimum(problem, setting, start_theta), setting)
+        if steps == 1:
+            return first
+        if decided is not None and problem.shares_coordinates(decided.problem):
+            first = replace(first, decided=decided)
+        elif robust is None:
+            robust = compared_beyond(first, stability)
+    return second_step_of(first, robust)
 
 
 def second_step_of(first: Estimate, robust: Estimate | None) -> Estimate:
@@ -63,7 +79,10 @@ def second_step_of(first: Estimate, robust: Estimate | None) -> Estimate:
     told = own.explained
     if told is None or told.chosen.bad is Bad.NONE or first.problem.blocks is not None:
         return own
-    follows = follows_another(first, own.solution.theta)
+    if first.decided is not None and first.decided.explained is not None:
+        follows = first.decided.explained.other_minimum
+    else:
+        follows = follows_another(first, own.solution.theta)
     return replace(own, explained=replace(told, other_minimum=follows))
 
 
@@ -73,18 +92,35 @@ def second_steps(firsts: Sequence[Estimate]) -> tuple[Estimate, ...]:
     return tuple(second_step_of(first, robust) for first in firsts)
 
 
-def compared_beyond(first: Estimate) -> Estimate | None:
+def compared_beyond(first: Estimate, stability: bool = True) -> Estimate | None:
     """Return the second step at the largest bound; None where bounds are not compared."""
     problem, setting = first.problem, first.setting
     if not compares(problem, setting):
         return None
-    bound = max(largest_bound(problem, first.wnobs), setting.eps_bar)
-    at = replace(setting, eps_bar=bound)
+    problem = problem.searched
+    at = beyond(problem, setting)
     if problem.seeks_minima:
         return robust_estimate(problem, at)
-    if not setting.stability:  # it would serve the check alone
+    if not stability:  # it would serve the check alone
         return None
     return problem.second_step(replace(first, setting=at))
+
+
+def beyond(problem: Problem, setting: Setting) -> Setting:
+    """Return a setting at the largest bound."""
+    bound = largest_bound(problem, setting.wnobs(problem.n_obs))
+    return replace(setting, eps_bar=max(bound, setting.eps_bar))
+
+
+def bounds_below(problem: Problem, setting: Setting) -> list[Setting]:
+    """Return a setting at the largest bound, and at smaller ones, where fewer subsets suffice."""
+    found, most = [setting], problem.default_starts(setting.eps_bar)
+    for part in FRACTIONS:
+        bound, n_starts = part * setting.eps_bar, setting.n_starts
+        if n_starts is None:
+            n_starts = min(problem.default_starts(bound), max(1, int(part * most)))
+        found.append(replace(setting, eps_bar=bound, n_starts=n_starts))
+    return found
 
 
 def compares(problem: EstimableProblem, setting: Setting) -> bool:
@@ -98,13 +134,21 @@ def robust_estimate(problem: EstimableProblem, setting: Setting) -> Estimate:
 
     Problems without a second step return their first.
     """
-    found = global_minimum(problem, setting)
     if problem.seeks_minima:
-        parts = [replace(setting, eps_bar=part * setting.eps_bar) for part in FRACTIONS]
-        others = np.vstack([minima(global_minimum(problem, part)) for part in parts])
-        # Where a search at that bound does not end, its last point is a start like others.
-        found = replace(found, elsewhere=others, converged=True)
-    return problem.second_step(problem.consistent(found, setting))
+        return joined_second(
+            problem, setting, global_minima(problem, bounds_below(problem, setting))
+        )
+    return problem.second_step(problem.consistent(global_minimum(problem, setting), setting))
+
+
+def joined_second(
+    problem: EstimableProblem, setting: Setting, found: Sequence[Solution]
+) -> Estimate:
+    """Return the second step at a large bound, from the solutions there and below."""
+    others = np.vstack([minima(each) for each in found[1:]])
+    # Where a search at that bound does not end, its last point is a start like others.
+    lowest = replace(found[0], elsewhere=others, converged=True)
+    return problem.second_step(problem.consistent(lowest, setting))
 
 
 def minima(found: Solution) -> Array:
@@ -129,6 +173,8 @@ def bounded(first: Estimate, robust: Estimate) -> Estimate:
 def follows_another(first: Estimate, theta: Array) -> bool:
     """Tell whether a descent from parameters ends in another minimum than that of a first step."""
     lowest, alone = first.solution, replace(first.setting, n_starts=0)
+    if theta.shape != lowest.theta.shape:  # other parameters are held at a bound
+        return False
     end = global_minimum(first.problem, alone, theta)
     return bool(end.risk > lowest.risk + SAME_END * (lowest.risk - lowest.losses.min()))
 
@@ -183,6 +229,7 @@ def largest_bound(problem: Problem, wnobs: float) -> float:
     """Return the largest share of bad rows that an equivariant fit can resist.
 
     With p rows that determine a fit it is ``(n - p) / (2 n)``: beyond, bad rows and p good
-    ones may be the majority.
+    ones may be the majority. Absorbed effects count among them.
     """
-    return max(0.5 * (1 - problem.subset_size / problem.units(wnobs)), 0.0)
+    absorbed = getattr(problem, "absorbed", 0.0)
+    return max(0.5 * (1 - problem.subset_size / problem.units(wnobs) - absorbed), 0.0)

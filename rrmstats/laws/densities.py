@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.stats import chi2, gennorm, ncx2
 from scipy.stats import f as f_distribution
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Good
 from rrmstats.laws.gaussian import Mixtures, Part, Rows, seen
-from rrmstats.laws.gaussian_choice import SHORT_SHAPES
+from rrmstats.laws.gaussian_choice import SHORT_SHAPES, generalized_normal
 
 
 class Densities(NamedTuple):
@@ -72,16 +71,8 @@ def short_tailed_density(resid: Array, counts: Array, at: Array) -> Array:
     unit = np.sqrt(counts @ resid**2)
     size = np.abs(resid) / unit
 
-    def scale(shape: float) -> float:
-        return float((shape * (counts @ size**shape)) ** (1 / shape))
-
-    def loss(log_shape: float) -> float:
-        shape = float(np.exp(log_shape))
-        return -float(counts @ gennorm.logpdf(size, shape, scale=scale(shape)))
-
-    ends = float(np.log(SHORT_SHAPES[0])), float(np.log(SHORT_SHAPES[1]))
-    shape = float(np.exp(minimize_scalar(loss, bounds=ends, method="bounded").x))
-    return np.asarray(gennorm.pdf(at, shape, scale=scale(shape) * unit))
+    shape, scale, _ = generalized_normal(size, counts, SHORT_SHAPES)
+    return np.asarray(gennorm.pdf(at, shape, scale=scale * unit))
 
 
 def distance_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
@@ -115,11 +106,12 @@ def distance_densities(rows: Rows, mixture: Mixtures, at: Array) -> Densities:
         if mixture.has(Part.WIDE)[0, part]:
             return spread_out(1.0, size)
         if mixture.has(Part.SHAPED)[0, part]:
-            overall = mixture.scatter_of(rows, part, np.zeros(1, int))[0]
+            overall = rows.whole.overall
+            assert overall is not None
             sizes = size * np.linalg.eigvals(np.linalg.solve(mixture.scatter[0], overall)).real
             unit = float((sizes**2).sum() / sizes.sum())  # (Box)
             return np.asarray(chi2.pdf(at**2 / unit, sizes.sum() / unit)) / unit
-        away = float(rows.squares(center[None, None], mixture.scatter)[0][0, 0]) / size
+        away = float(rows.measured(center[None, None], mixture.scatter).square[0, 0]) / size
         return spread_out(np.inf, size) if away == 0 else ncx2.pdf(at**2 / size, d, away) / size
 
     with np.errstate(all="ignore"):  # far away densities are zero

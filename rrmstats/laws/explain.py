@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrmstats.core.block_array import in_blocks, row_sums
-from rrmstats.core.blocks import decided_once, sample_places
-from rrmstats.core.conventions import MOST_LEVERAGE
+from rrmstats.core.block_array import in_blocks
+from rrmstats.core.blocks import DECIDING_ROWS, decided_once, deciding_places
+from rrmstats.core.conventions import CLOSE, MOST_LEVERAGE, VERY_STRONG
 from rrmstats.core.design import inverse_root
 from rrmstats.core.entropy import Array
+from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import Bad, Explained, Explanation, best_of_each, of_groups
+from rrmstats.core.newton import damped_root
 from rrmstats.core.tolerances import TINY
 from rrmstats.laws.mixture import (
     NO_BAD_ROWS,
@@ -40,37 +42,37 @@ from rrmstats.laws.rows import (
 )
 
 # Gain of the log-likelihood in one step below which an explanation is known well enough to be
-# compared with others, and the steps that it may take.
-ENOUGH, EM_STEPS = 1e-2, 60
-# The same where theta is held, which only leads to a start.
-START_ENOUGH, START_STEPS = 0.3, 20
-# Multiple of the gain still to be expected, were steps to shrink as the last two did, within which
-# a fit that is worth while must come.
-HOPE = 5.0
-# Change of a predictor over which derivatives are differences, relative to its size.
-DELTA = 1e-5
+# compared with others.
+ENOUGH = 1e-2
 # Size of a parameter of a mixture from which changes of it are relative; of predictors it is one.
 SMALL = 1e-3
 # Size of the last step in standard errors.
 STEP_TOL = 1e-9
-# Largest relative change of a parameter of the mixture in one step.
-LONGEST = 0.7
-# Size of a step, relative to the last, up to which the derivatives of that one serve for it.
-CONTRACTED = 0.1
-# Rows on which an explanation is chosen; it is then solved on all of them.
-MOST_ROWS = 20_000
-# Size of the last step on a sample, in standard errors, from which all rows go on.
-SAMPLE_TOL = 1e-3
+# The same where derivatives are those of a sample, by which steps shrink at a steady rate.
+SAMPLE_TOL = 1e-6
 # Rows from which fits of an explanation start, where there are more.
 START_ROWS = 4_000
-# Steps of EM after which candidates are compared, and how many of them go on.
-TRIAL_STEPS, MOST_CANDIDATES = 8, 2
-#: How far below rows without bad ones an explanation may end that is fitted to its end. Derived:
-#: half the difference of 2 in BIC from which explanations differ (Kass and Raftery, 1995).
-CLOSE = 1.0
-#: The same below the best one, where no other explanation has it as a part. Derived: half the
-#: difference of 10 that is very strong evidence (Kass and Raftery, 1995).
-FAR_BEHIND = 5.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowsExplanation(Explanation):
+    """One explanation of rows, with what it takes to fit it to others.
+
+    Attributes
+    ----------
+    mixture : Mixture
+    params : ndarray, shape (k + m,)
+        Theta, then the parameters of the mixture.
+    stack : Stack or None
+        Its equations, where they are known.
+    sound : bool
+        Whether the parameters solve them.
+    """
+
+    mixture: Mixture
+    params: Array
+    stack: Stack | None = None
+    sound: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,8 @@ class Fit:
         Least values of theta.
     good : GoodRows or None
         The rows were they good, where they are known at these parameters.
+    like : Stack or None
+        The equations of a sample, whose derivatives stand for those of all rows.
     """
 
     rows: PredictorRows
@@ -94,6 +98,7 @@ class Fit:
     params: Array
     lower: Array | None = None
     good: GoodRows | None = None
+    like: Stack | None = None
 
     @property
     def theta(self) -> Array:
@@ -122,9 +127,9 @@ class Fit:
         """Log-likelihood less Schwarz's penalty, up to a constant."""
         return self.log_likelihood - 0.5 * len(self.others) * float(np.log(self.rows.total))
 
-    def explanation(self, n_plain: int) -> Explanation:
+    def explanation(self, n_plain: int) -> RowsExplanation:
         """Return the fit as an explanation; plain good rows have `n_plain` parameters."""
-        return Explanation(
+        return RowsExplanation(
             good=self.mixture.good.kind,
             bad=self.mixture.bad.kind,
             log_likelihood=self.log_likelihood,
@@ -133,6 +138,8 @@ class Fit:
             prob_bad=of_groups(1.0 - self.found.good, self.rows.groups),
             theta=self.theta,
             n_params=len(self.others) - n_plain,
+            mixture=self.mixture,
+            params=self.params,
         )
 
     @cached_property
@@ -142,6 +149,24 @@ class Fit:
         free = np.full(self.rows.n_params, np.inf)
         least = -free if self.lower is None else self.lower
         return np.concatenate([least, low]), np.concatenate([free, high])
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The equations, in one pass over the rows."""
+        kernel = _sums if self.like is None else _pulls
+        pull, *sums = self.rows.sums(partial(kernel, self.mixture), self.params)
+        low, high = self.bounds
+        held = ((self.params <= low) & (pull <= 0)) | ((self.params >= high) & (pull >= 0))
+        if self.like is not None:
+            return self.like._replace(free=~held, pull=pull, share=float(sums[0]))
+        return Stack(~held, pull, *sums)
+
+    @property
+    def farthest(self) -> float:
+        """The longest step in standard errors: from the estimate of a sample all the way."""
+        if self.like is None:
+            return 1.0
+        return 3.0 * (len(self.params) * self.rows.total / DECIDING_ROWS) ** 0.5
 
     def moved(self, step: Array) -> Fit:
         """Return the fit at other parameters, within their bounds."""
@@ -181,7 +206,7 @@ class Fit:
 
 def fitted(
     fit: Fit,
-    steps: int = EM_STEPS,
+    steps: int = 60,
     enough: float = ENOUGH,
     held: bool = False,
     aim: float = -np.inf,
@@ -206,8 +231,9 @@ def fitted(
         if not new.log_likelihood > -np.inf:
             break
         gain, fit = new.log_likelihood - fit.log_likelihood, new
+        # The gain still to be expected, were steps to shrink as the last two did.
         ahead = gain**2 / (last - gain) if 0 < gain < last else np.inf
-        if abs(gain) < enough or fit.bic_gain + HOPE * ahead < aim:
+        if abs(gain) < enough or fit.bic_gain + 5.0 * ahead < aim:
             break
         last = gain
     return fit
@@ -215,64 +241,69 @@ def fitted(
 
 def _functions(
     mixture: Mixture, seen: Responses, predictors: Array, rows: GoodRows | None = None
-) -> tuple[Array, Probabilities]:
-    """Return the equations of rows, their shares of bad rows last, (p + 1, n).
+) -> tuple[Array, Array, GoodRows]:
+    """Return the equations of rows, information, and what they are like if good.
 
-    Differences may step out of the range of a parameter that is at its end.
+    The shares of bad rows are last among the equations, (p + 1, n). The information on the
+    predictors is that were the good rows known, (q, q, n). Differences may step out of the range
+    of a parameter that is at its end.
     """
     with np.errstate(all="ignore"):
         found = mixture.probabilities(seen, predictors, rows)
-        slopes = np.where(found.good > 0, found.good * found.rows.slopes, 0.0)
+        slopes, information = (
+            np.where(found.good > 0, found.good * each, 0.0)
+            for each in (found.rows.slopes, found.rows.information)
+        )
         others = mixture.equations(seen, found)
     others = np.where(np.isfinite(others), others, 0.0)
-    return np.concatenate([slopes, others, found.bad_share[None]]), found
+    equations = np.concatenate([slopes, others, found.bad_share[None]])
+    return equations, information, found.rows
 
 
-def _information(found: Probabilities) -> Array:
-    """Return the information of rows on their predictors, were the good ones known, (q, q, n)."""
-    return np.where(found.good > 0, found.good * found.rows.information, 0.0)
+def _pulls(
+    mixture: Mixture, mass: Array, seen: Responses, predictors: Array, designs: tuple[Array, ...]
+) -> tuple[Array, Array]:
+    """Return the sums of `Stack` without derivatives: the equations, and the share."""
+    here = _functions(mixture, seen, predictors)[0]
+    return design_sums(designs, mass * here[:-1]), here[-1] @ mass
 
 
 def _sums(
-    mixture: Mixture,
-    differentiated: bool,
-    mass: Array,
-    seen: Responses,
-    predictors: Array,
-    designs: tuple[Array, ...],
+    mixture: Mixture, mass: Array, seen: Responses, predictors: Array, designs: tuple[Array, ...]
 ) -> tuple[Array, ...]:
-    """Return the sums of `Stack`, with the derivatives or without."""
-    here, found = _functions(mixture, seen, predictors)
-    q = len(found.rows.slopes)
-    information = design_gram(designs[:q], mass * _information(found))
-    sums = design_sums(designs, mass * here[:-1]), information, here[-1] @ mass
-    if not differentiated:
-        return sums
-    # Bad rows change with their parameters alone.
-    n_good, n = q + len(mixture.good.bounds[0]), len(mass)
+    """Return the sums of `Stack`, with their derivatives."""
+    here, information, rows = _functions(mixture, seen, predictors)
+    q = len(information)
+    n_good = q + len(mixture.good.bounds[0])  # bad rows change with their parameters alone
     by_params, by_share = [], []
     for j, design in enumerate(designs):
-        size = np.maximum(np.abs(predictors[j]), 1.0 if j < q else SMALL)
+        size = 1e-5 * np.maximum(np.abs(predictors[j]), 1.0 if j < q else SMALL)
         # Each row by itself, or where rows have a part in the equations of others each column.
-        along: list[tuple[Any, Array, Array]] = [(DELTA * size, np.ones(n), design)]
+        along: list[tuple[Array, Any, Array]] = [(size, size, design)]
         if mixture.together.groups is not None:
-            most = [max(float(np.abs(column).max()), TINY) for column in design.T]
+            units = size.max() / np.maximum(np.abs(design).max(axis=0), TINY)
             along = [
-                (DELTA * float(size.max()) / unit, column, np.ones((n, 1)))
-                for unit, column in zip(most, design.T, strict=True)
+                (unit * column, unit, np.ones((len(mass), 1)))
+                for unit, column in zip(units, design.T, strict=True)
             ]
-        for length, direction, columns in along:
+        for length, unit, columns in along:
             step = np.zeros_like(predictors)
-            step[j] = length * direction
+            step[j] = length
             ends = (
-                _functions(mixture, seen, at, found.rows if j >= n_good else None)[0]
+                _functions(mixture, seen, at, rows if j >= n_good else None)[0]
                 for at in (predictors + step, predictors - step)
             )
-            slopes = mass * np.subtract(*ends) / (2.0 * length)
+            slopes = mass * np.subtract(*ends) / (2.0 * unit)
             parts = zip(designs, slopes[:-1], strict=True)
             by_params.append(np.vstack([left.T @ (one[:, None] * columns) for left, one in parts]))
             by_share.append(slopes[-1] @ columns)
-    return *sums, np.hstack(by_params), np.concatenate(by_share)
+    return (
+        design_sums(designs, mass * here[:-1]),
+        design_gram(designs[:q], mass * information),
+        here[-1] @ mass,
+        np.hstack(by_params),
+        np.concatenate(by_share),
+    )
 
 
 class Stack(NamedTuple):
@@ -280,6 +311,8 @@ class Stack(NamedTuple):
 
     Attributes
     ----------
+    free : ndarray, shape (k + m,)
+        Which parameters no bound holds.
     pull : ndarray, shape (k + m,)
     information : ndarray, shape (k, k)
         On theta, were the good rows known.
@@ -288,16 +321,14 @@ class Stack(NamedTuple):
     jacobian : ndarray, shape (k + m, k + m)
     share_slopes : ndarray, shape (k + m,)
         The derivatives of `share`.
-    free : ndarray, shape (k + m,)
-        Which parameters no bound holds.
     """
 
+    free: np.ndarray
     pull: Array
     information: Array
     share: float
     jacobian: Array
     share_slopes: Array
-    free: np.ndarray
 
     @property
     def inverse(self) -> Array:
@@ -310,65 +341,33 @@ class Stack(NamedTuple):
         return found
 
 
-def stacked(fit: Fit, near: Stack | None = None) -> Stack:
-    """Return the equations of a fit, in one pass over the rows.
+def _newton_step(fit: Fit) -> tuple[Array, float]:
+    """Return a step to the root of the equations, and its size in standard errors."""
+    now, k = fit.stack, len(fit.theta)
+    step = now.inverse @ np.where(now.free, now.pull, 0.0)
+    unit = np.abs(fit.others) + SMALL
+    errors = max(float(step[:k] @ now.information @ step[:k]), 0.0) ** 0.5
+    size = max(errors, float(np.abs(step[k:] / unit).max(initial=0.0)))
+    step[:k] /= max(size / fit.farthest, 1.0)
+    step[k:] = np.clip(step[k:], -0.7 * unit, 0.7 * unit)
+    return step, size
 
-    Those of parameters near by lend their derivatives, where they are given.
+
+def rooted(fit: Fit, tol: float = STEP_TOL) -> tuple[Fit, bool]:
+    """Return the root of the equations that steps of EM lead to, or a fit near none, and which.
+
+    The last step of Newton's method is smaller than `tol` standard errors.
     """
-    pull, information, share, *slopes = fit.rows.sums(
-        partial(_sums, fit.mixture, near is None), fit.params
-    )
-    by_params, by_share = slopes if near is None else (near.jacobian, near.share_slopes)
-    low, high = fit.bounds
-    held = ((fit.params <= low) & (pull <= 0)) | ((fit.params >= high) & (pull >= 0))
-    return Stack(pull, information, share, by_params, by_share, ~held)
-
-
-def polished(
-    fit: Fit, near: Stack | None = None, tol: float = STEP_TOL
-) -> tuple[Fit, Stack | None]:
-    """Return the root of the stacked equations near a fit, and the equations; None if it is none.
-
-    Parameters
-    ----------
-    fit : Fit
-    near : Stack, optional
-        The equations of similar rows near the root, whose derivatives serve while they do.
-    tol : float, optional
-        Size of the last step, in standard errors.
-    """
-    last, start, k = np.inf, fit, len(fit.theta)
-    for _ in range(30):  # they converge in a few, or never
-        now = stacked(fit, near)
-        step = now.inverse @ np.where(now.free, now.pull, 0.0)
-        unit = np.abs(fit.others) + SMALL
-        errors = max(float(step[:k] @ now.information @ step[:k]), 0.0) ** 0.5
-        size = max(errors, float(np.abs(step[k:] / unit).max(initial=0.0)))
-        if not np.isfinite(size):
-            break
-        if near is not None and size > CONTRACTED * last:
-            near = None  # the derivatives serve no more
-            continue
-        # A step that is longer than the last is halved.
-        step *= 0.5 if size > last else 1.0
-        step[:k] *= 1.0 / max(size, 1.0)
-        step[k:] = np.clip(step[k:], -LONGEST * unit, LONGEST * unit)
-        serves = size < CONTRACTED * last and not fit.rows.in_blocks
-        fit, near = fit.moved(step), now if serves else None
-        last = size
-        if size < tol:
-            return fit, now
-    return start, None
-
-
-def rooted(fit: Fit, near: Stack | None = None, tol: float = STEP_TOL) -> tuple[Fit, Stack | None]:
-    """Return the root of the equations that steps of EM lead to; see `polished`."""
     for _ in range(4):
-        root, now = polished(fit, near, tol)
-        if now is not None or fit.rows.in_blocks:  # where steps of EM are not taken
-            return root, now
+        root, size = damped_root(fit, _newton_step, Fit.moved, tol, 30)  # a few steps, or never
+        if size <= tol:
+            return root, True
+        if fit.like is not None:  # derivatives of a sample do not lead there
+            return rooted(replace(fit, like=None), tol)
+        if fit.rows.in_blocks:  # where steps of EM are not taken
+            break
         fit = fitted(fit, 30, 0.0)
-    return fit, None
+    return fit, False
 
 
 class Moves(NamedTuple):
@@ -394,7 +393,7 @@ class Moves(NamedTuple):
 
 def moves(fit: Fit) -> Moves:
     """Return the influence functions of a fit, at a root of its equations."""
-    now, rows, k = stacked(fit), fit.rows, len(fit.theta)
+    now, rows, k = fit.stack, fit.rows, len(fit.theta)
     root, inverse = inverse_root(now.information), now.inverse
     kernel = partial(_row_moves, fit.mixture, root.T @ root)
     found = rows.map(kernel, fit.params, (len(inverse) + 1,))
@@ -414,8 +413,8 @@ def _row_moves(
     designs: tuple[Array, ...],
 ) -> Array:
     """Return the functions of rows, those of theta with the factors of HC3, (n, k + m + 1)."""
-    here, found = _functions(mixture, seen, predictors)
-    weights, q = _information(found), len(found.rows.slopes)
+    here, weights, _ = _functions(mixture, seen, predictors)
+    q = len(weights)
     leverage = design_leverage(designs[:q], inverse, weights)
     here[:q] /= 1.0 - np.clip(leverage, 0.0, MOST_LEVERAGE)
     return np.column_stack([design_rows(designs, here[:-1]), here[-1]])
@@ -445,12 +444,41 @@ class ExplainedResponses:
     def eps_error(self) -> float:
         """Standard error of the share of bad rows."""
         rows = self.fit.rows
-        moves = rows.together.sums(self.moves.eps)
-        return float(np.sqrt(row_sums(_squares, rows.together.decisions, moves))) / rows.total
+        squares = rows.together.sums(self.moves.eps) ** 2
+        return float(np.sqrt(rows.together.decisions @ squares)) / rows.total
+
+    def reported(self, first: Estimate, losses: Array, sound: bool = True) -> dict[str, Any]:
+        """Return what estimates of all models have in common, by the names there.
+
+        Parameters
+        ----------
+        first : Estimate
+            That of the first step.
+        losses : ndarray, shape (n,)
+            Losses of its problem at the parameters.
+        sound : bool, optional
+            Whether the parameters may be reported as a solution.
+        """
+        kept, old = self.fit.rows.mass * self.good, first.solution
+        solution = old.continued(
+            self.fit.theta, losses, kept / kept.sum(), old.lambda_, first.setting
+        )
+        return {
+            "first": first,
+            "setting": first.setting,
+            "solution": replace(solution, converged=sound and old.converged and self.converged),
+            "explained": self.explained,
+            "eps_hat": self.explained.chosen.eps,
+            "eps_hat_se": self.eps_error,
+        }
 
 
 def explained_rows(
-    rows: PredictorRows, laws: Laws, candidates: Sequence[Array], eps_bar: float
+    rows: PredictorRows,
+    laws: Laws,
+    candidates: Sequence[Array],
+    eps_bar: float,
+    sample: Explained | None = None,
 ) -> ExplainedResponses:
     """Return the best explanation of rows, in memory or in blocks.
 
@@ -462,49 +490,66 @@ def explained_rows(
         Parameters to start from, those of maximum likelihood first.
     eps_bar : float
         Largest share of bad rows.
+    sample : Explained, optional
+        Explanations of a sample of the rows, the best of which all of them have.
     """
     n = len(rows.seen.endog)
 
-    def decide() -> tuple[Fit, Stack | None, Explained, bool]:
-        some = rows
-        if laws.divisible and rows.groups is None and (rows.in_blocks or n > MOST_ROWS):
-            some = rows.take(sample_places(n))
+    def decide() -> tuple[Fit | None, Explained]:
+        if sample is not None:
+            return None, sample
+        some, places = rows, deciding_places(n)
+        if laws.divisible and rows.groups is None and (rows.in_blocks or n > len(places)):
+            some = rows.part(places)
         starts = [*candidates, *_without_zeros(some, laws, candidates)]
         fits = all_fits(some, laws, starts, eps_bar)
-        best, now = _best(fits, STEP_TOL if some is rows else SAMPLE_TOL)
-        told = _explained(best, fits, len(laws.good.bounds[0]))
-        return best, now, told, some is rows
+        best, sound = _best(fits)
+        chosen, *others = (fit.explanation(len(laws.good.bounds[0])) for fit in (best, *fits))
+        chosen = replace(chosen, stack=best.stack, sound=sound)
+        others = [each for each in others if each.name != chosen.name]
+        told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
+        return best if some is rows else None, told
 
-    best, now, told, all_rows = decided_once(in_blocks(rows.seen.endog), decide)
-    if not all_rows:
-        best, now = rooted(replace(best, rows=rows), None if rows.in_blocks else now)
+    of_all, told = decided_once(in_blocks(rows.seen.endog), decide)
+    assert isinstance(told.chosen, RowsExplanation)
+    if of_all is None:
+        best, sound = rooted(of_all_rows(told.chosen, rows, eps_bar, laws.lower), SAMPLE_TOL)
+    else:
+        best, sound = of_all, told.chosen.sound
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
     chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)
-    return ExplainedResponses(best, now is not None, replace(told, chosen=chosen), good, moved)
+    return ExplainedResponses(best, sound, replace(told, chosen=chosen), good, moved)
 
 
-def _best(fits: Sequence[Fit], tol: float) -> tuple[Fit, Stack | None]:
+def of_all_rows(
+    few: RowsExplanation, rows: PredictorRows, eps_bar: float, lower: Array | None
+) -> Fit:
+    """Return the explanation of a sample as a fit of all rows that is yet to be polished."""
+    mixture, like = replace(few.mixture, eps_bar=eps_bar, total=rows.total), None
+    if few.stack is not None:
+        growth = rows.total / few.mixture.total
+        like = few.stack._replace(
+            information=growth * few.stack.information,
+            jacobian=growth * few.stack.jacobian,
+            share_slopes=growth * few.stack.share_slopes,
+        )
+    return Fit(rows, mixture, few.params, lower, like=like)
+
+
+def _best(fits: Sequence[Fit]) -> tuple[Fit, bool]:
     """Return the root that is best among those that fits in their order lead to.
 
-    The first fit without equations where none leads to a root.
+    The first fit, and False, where none leads to a root.
     """
-    best: tuple[Fit, Stack | None] = fits[0], None
+    best, found = fits[0], False
     for fit in fits:
-        if best[1] is not None and fit.bic_gain <= best[0].bic_gain:
+        if found and fit.bic_gain <= best.bic_gain:
             break
-        root, now = rooted(fit, tol=tol)
-        if now is not None and (best[1] is None or root.bic_gain > best[0].bic_gain):
-            best = root, now
-    return best
-
-
-def _explained(best: Fit, fits: Sequence[Fit], n_plain: int) -> Explained:
-    """Return the explanation of the chosen fit, at its root, and of all."""
-    chosen = best.explanation(n_plain)
-    every = [fit.explanation(n_plain) for fit in fits]
-    others = [each for each in every if each.name != chosen.name]
-    return Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
+        root, sound = rooted(fit)
+        if sound and not (found and root.bic_gain <= best.bic_gain):
+            best, found = root, True
+    return best, found
 
 
 def _without_zeros(rows: PredictorRows, laws: Laws, candidates: Sequence[Array]) -> list[Array]:
@@ -532,10 +577,6 @@ def _good(mixture: Mixture, seen: Responses, predictors: Array, *designs: Any) -
     return mixture.probabilities(seen, predictors).good
 
 
-def _squares(mass: Array, values: Array) -> float:
-    return float(mass @ values**2)
-
-
 def fits_of(
     rows: PredictorRows,
     mixture: Mixture,
@@ -555,16 +596,16 @@ def fits_of(
         held = [
             fitted(
                 Fit(rows, mixture, np.concatenate([theta, start]), lower),
-                START_STEPS,
-                rough * START_ENOUGH,
+                20,
+                0.3 * rough,
                 held=True,
             )
             for start in starts
         ]
         best = max(held, key=lambda fit: fit.log_likelihood)
-        tried.append(fitted(best, TRIAL_STEPS, aim=aim))
+        tried.append(fitted(best, 8, aim=aim))
     tried.sort(key=lambda fit: -fit.log_likelihood)
-    kept = tried[: MOST_CANDIDATES if rough == 1.0 else 1]
+    kept = tried[: 2 if rough == 1.0 else 1]
     fits = [fitted(fit, enough=rough * ENOUGH, aim=aim) for fit in kept]
     return sorted(fits, key=lambda fit: -fit.log_likelihood)
 
@@ -585,6 +626,9 @@ def all_fits(
         Largest share of bad rows.
     """
     n, aim, few_below = len(rows.mass), -np.inf, 0.0
+    # How far below the best an explanation may end that is fitted to its end: half the difference
+    # in BIC that tells them apart, or where another has it as a part hardly tells.
+    behind, close = 0.5 * VERY_STRONG, 0.5 * CLOSE
     divides = laws.divisible and rows.groups is None and n > START_ROWS
     few = rows.take(np.arange(0, n, -(-n // START_ROWS))) if divides else rows
 
@@ -602,7 +646,7 @@ def all_fits(
     needed = {place for bad in laws.bad for place in bad.parts}
     for place, bad in enumerate(laws.bad):
         best = max([least, *(each[0].bic_gain for each in found if each)])
-        aim = least - CLOSE if place in needed else best - FAR_BEHIND
+        aim = least - close if place in needed else best - behind
         parts = [found[i][0] for i in bad.parts if found[i]]
         if bad.share is not Share.NOTHING and rows.groups is not None:
             found.append([])  # rows of a group have one share
@@ -612,7 +656,7 @@ def all_fits(
     every = plain + [fit for each in found for fit in each]
     if laws.wider is not None:
         first = max(every, key=lambda fit: fit.bic_gain)
-        aim = first.bic_gain - FAR_BEHIND
+        aim = first.bic_gain - behind
         every += fits(NO_BAD_ROWS, [plain[0].theta], wider=True)
         if first.bic_gain > least:
             every += fits(first.mixture.bad, [first.theta], wider=True)

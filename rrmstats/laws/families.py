@@ -34,8 +34,6 @@ FAINT = 36.0
 LEAST_PROBABILITY = 1e-10
 # Counts that are summed one by one; a longer range is integrated at N_NODES nodes.
 ONE_BY_ONE, N_NODES = 64, 96
-# Rows of one size from which expectations are interpolated.
-MANY_ROWS = 1500
 # Nodes of the integral over positive responses.
 COMPOUND_NODES = 48
 # Size from which Stirling's series is exact to rounding.
@@ -124,11 +122,11 @@ class MeanFunction:
 
     def slopes(self, eta: Array) -> tuple[Array, Array]:
         """Return the first and second derivative of the mean; zero beyond the bounds."""
-        found = [
+        first, second = (
             row_map(_at_inside, eta, function, self.low, self.high, tail=())
             for function in (self.link.slope, self.link.curvature)
-        ]
-        return found[0], found[1]
+        )
+        return first, second
 
 
 def _at_kept(eta: Array, function: Callable[[Array], Array], low: float, high: float) -> Array:
@@ -208,6 +206,10 @@ class Family:
         found = -0.5 * np.log(2.0 * np.pi * self.variance(some) / size)
         return np.where(y == 0, 0.0, found) if self.zeros and self.positive else found
 
+    def log_density(self, y: Array, mu: Array, size: Array) -> Array:
+        """Return the log-densities of responses; of counts those of ``size * y``, shape (n,)."""
+        return self.log_norm(y, size) - 0.5 * size * self.deviance(y, mu)
+
     def tilted(self, size: Array, order: float) -> tuple[Array, Array]:
         """Return E(w), and the mean of D under the weights, where these only change the size."""
         return np.full_like(size, order**-0.5), np.full_like(size, 1.0 / order)
@@ -260,8 +262,11 @@ class Family:
         return y
 
     def kept_kinds(self, y: Array) -> list[np.ndarray]:
-        """Return the kinds of rows, as masks, each of which weights must keep a part of."""
-        return []
+        """Return the kinds of rows, as masks, each of which weights must keep a part of.
+
+        Rows that are not zero, where some may be.
+        """
+        return [y > 0] if self.zeros and self.positive else []
 
 
 @dataclass(frozen=True)
@@ -338,17 +343,24 @@ class InverseGaussian(Family):
 
 @dataclass(frozen=True)
 class Counts(Family):
-    """Families of counts: N y has a distribution on whole numbers."""
+    """Families of counts: N y has a distribution on whole numbers.
+
+    Attributes
+    ----------
+    smooth : Link
+        Function of the means in which expectations are smooth.
+    """
 
     dispersed = False
     zeros = True
+    smooth = Link.log()
 
     def moments(self, mu: Array, size: Array, order: float) -> Moments:
         """Return expectations under weights of an order, by sums over the counts.
 
         Those of many rows with few sizes are interpolated.
         """
-        if len(mu) > MANY_ROWS * len(np.unique(size)):
+        if len(mu) > 1500 * len(np.unique(size)):
             return self.interpolated(mu, size, order)
         return self.summed(mu, size, order)
 
@@ -363,13 +375,13 @@ class Counts(Family):
         In units of the standard deviation they are smooth functions of the logarithm of the mean,
         or of the odds.
         """
-        at, found = self.coordinate(mu), np.empty((len(mu), 4))
+        at, found = self.smooth.forward(mu), np.empty((len(mu), 4))
         step, margin = 0.02, 24  # beyond both ends, so that a spline does not see these
         for value in np.unique(size):
             rows = size == value
             first, last = np.floor(at[rows].min() / step), np.ceil(at[rows].max() / step)
             knots = step * np.arange(first - margin, last + margin + 1)
-            means = self.from_coordinate(knots)
+            means = self.smooth.inverse(knots)
             sums = self.summed(means, np.full_like(means, value), order)
             unit = np.sqrt(self.variance(means) / value)
             smooth = np.c_[sums.mass, sums.first / unit, sums.second / unit**2, sums.deviance]
@@ -404,35 +416,26 @@ class Counts(Family):
             parts.append(np.sum(mass * (self.deviance(nodes, m) >= least), axis=-1))
         return np.minimum(np.concatenate(parts), 1.0)
 
-    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
-        """Return the least and the largest count that have a probability worth a term."""
+    def count_range(self, mean: Array, size: Array, tail: Any = 0.0) -> tuple[Array, Array]:
+        """Return the least and the largest count that have a probability worth a term.
+
+        The largest is further out than of a Poisson distribution by what is given.
+        """
         reach = REACH * np.sqrt(size * self.variance(mean / size))
         low = np.floor(np.maximum(mean - reach, 0.0))
-        return low, np.ceil(mean + reach + MORE + self.long_tail(mean, size))
-
-    def long_tail(self, mean: Array, size: Array) -> Array | float:
-        """Return by how much the largest count is further out than of a Poisson distribution."""
-        return 0.0
+        return low, np.ceil(mean + reach + MORE + tail)
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
         raise NotImplementedError
 
-    def coordinate(self, mu: Array) -> Array:
-        """Return a coordinate of the means in which expectations are smooth."""
-        return np.log(mu)
-
-    def from_coordinate(self, at: Array) -> Array:
-        """Return the means of coordinates."""
-        return np.exp(at)
+    def log_density(self, y: Array, mu: Array, size: Array) -> Array:
+        """Return the log-probabilities of responses, shape (n,)."""
+        return self.log_pmf(size * y, size * mu, size)
 
     def near_means(self, y: Array, size: Array) -> Array:
         """Return means near the responses at which every link is finite."""
         return y + (y == 0) * 0.25 / size
-
-    def kept_kinds(self, y: Array) -> list[np.ndarray]:
-        """Return the rows that are not zero."""
-        return [y > 0]
 
 
 @dataclass(frozen=True)
@@ -459,6 +462,7 @@ class DispersedPoisson(Poisson):
     """Poisson distributions in units of an unknown dispersion."""
 
     dispersed = True
+    log_density = Family.log_density
 
     def distribution(self, mu: Array, size: Array) -> None:
         """Return nothing: responses are not counts."""
@@ -467,6 +471,8 @@ class DispersedPoisson(Poisson):
 @dataclass(frozen=True)
 class Binomial(Counts):
     """Shares of successes; the size is the number of trials."""
+
+    smooth = Link.logit()
 
     def variance(self, mu: Array) -> Array:
         """Return V(mu)."""
@@ -481,9 +487,9 @@ class Binomial(Counts):
         rest = 1.0 - y
         return 2.0 * (xlogy(y, y / mu) + xlogy(rest, rest / (1.0 - mu)))
 
-    def count_range(self, mean: Array, size: Array) -> tuple[Array, Array]:
+    def count_range(self, mean: Array, size: Array, tail: Any = 0.0) -> tuple[Array, Array]:
         """Return the least and the largest count that have a probability worth a term."""
-        low, high = super().count_range(mean, size)
+        low, high = super().count_range(mean, size, tail)
         return np.maximum(low - MORE, 0.0), np.minimum(high, np.maximum(np.round(size), 1.0))
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
@@ -496,14 +502,6 @@ class Binomial(Counts):
     def distribution(self, mu: Array, size: Array) -> Any:
         """Return the frozen distribution of scipy, of counts."""
         return binom(np.maximum(np.round(size), 1.0), mu)
-
-    def coordinate(self, mu: Array) -> Array:
-        """Return the log-odds of the means."""
-        return logit(mu)
-
-    def from_coordinate(self, at: Array) -> Array:
-        """Return the means of log-odds."""
-        return expit(at)
 
     def mean_bounds(self, y: Array) -> tuple[float, float]:
         """Return the least and the largest probability that is computed with."""
@@ -532,7 +530,7 @@ class NegativeBinomial(Counts):
         Positive.
     """
 
-    alpha: float = 1.0
+    alpha: float | Array = 1.0
 
     def variance(self, mu: Array) -> Array:
         """Return V(mu)."""
@@ -548,9 +546,9 @@ class NegativeBinomial(Counts):
         log_ratio = np.log1p(self.alpha * (y - mu) / (1.0 + self.alpha * mu))
         return np.maximum(2.0 * (xlogy(y, y / mu) - (y + 1.0 / self.alpha) * log_ratio), 0.0)
 
-    def long_tail(self, mean: Array, size: Array) -> Array | float:
-        """Return by how much the largest count is further out than of a Poisson distribution."""
-        return FAINT / np.log1p(size / (self.alpha * mean))
+    def count_range(self, mean: Array, size: Array, tail: Any = 0.0) -> tuple[Array, Array]:
+        """Return the least and the largest count that have a probability worth a term."""
+        return super().count_range(mean, size, FAINT / np.log1p(size / (self.alpha * mean)))
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
@@ -583,10 +581,6 @@ class Tweedie(Family):
     def near_means(self, y: Array, size: Array) -> Array:
         """Return means near the responses at which every link is finite."""
         return y + (y == 0) * 0.1 * max(float(y.mean()), np.finfo(float).tiny)
-
-    def kept_kinds(self, y: Array) -> list[np.ndarray]:
-        """Return the rows that are not zero."""
-        return [y > 0]
 
     def moments(self, mu: Array, size: Array, order: float) -> Moments:
         """Return expectations under weights of an order: the atom, and an integral."""

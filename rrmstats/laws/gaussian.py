@@ -31,8 +31,6 @@ from rrmstats.core.frames import median_of
 from rrmstats.laws.together import Together
 
 LOG_2PI = float(np.log(2 * np.pi))
-# Most that a step changes the log size of the noise per unit of a feature, and most in all.
-GROWTH_STEP, MOST_GROWTH = 0.5, 3.0
 # Standard deviations beyond which the noise does not change any more.
 # Convention: beyond, few rows tell how noise changes.
 MOST_FEATURE = 4.0
@@ -43,17 +41,11 @@ RIDGE, LINE_RIDGE = 1e-12, 1e-9
 # Degrees of freedom of Student noise, from tails as of a Cauchy distribution to Gaussian ones.
 # Derived: a Cauchy distribution has 1, and 200 are normal for any sample.
 LEAST_DF, MOST_DF = 1.0, 200.0
-# Numbers of the data that mixtures look at together.
-CACHE = 50_000
-# Squared distance beyond which rows are as far as can be told.
-FARTHEST = 1e300
 # Variance, relative to the squared median distance of all rows, below which it is one of few rows.
 # It is 0.19 or more where half of the rows are good and normal: at the worst the median distance
 # is their 98 % quantile.
 # Derived: a twentieth of 0.19.
 COLLAPSED = 0.01
-# Variance of a regression, relative to that of least squares, below which its rows fit exactly.
-EXACT = 1e-10
 
 
 class Kind(NamedTuple):
@@ -123,6 +115,8 @@ class Frame(NamedTuple):
     overall : ndarray, shape (d, d), or None
         Scatter of the classical fit in several dimensions, whose shape bad rows may have that are
         far out along some axes alone.
+    absorbed : float
+        Coefficients that were taken out of the rows beforehand, per observation.
     """
 
     total: float
@@ -130,6 +124,7 @@ class Frame(NamedTuple):
     spread: Array
     middle: Array
     overall: Array | None = None
+    absorbed: float = 0.0
 
     @classmethod
     def of(cls, exog: Array, counts: Array) -> Frame:
@@ -151,6 +146,48 @@ class Frame(NamedTuple):
         return np.minimum(np.abs(self.varying(exog)), MOST_FEATURE) - self.middle
 
 
+class Metric(NamedTuple):
+    """How a batch of scatters measures distances.
+
+    Attributes
+    ----------
+    root : ndarray, shape (b, d, m)
+        Squared distances are squared lengths of residuals times it.
+    log_det : ndarray, shape (b,)
+        ln det S.
+    """
+
+    root: Array
+    log_det: Array
+
+    def take(self, places: np.ndarray) -> Metric:
+        """Return some of the batch."""
+        return Metric(self.root[places], self.log_det[places])
+
+    def white(self, resid: Array) -> Array:
+        """Return residuals (b, n, d) in the frame where S is the identity, shape (b, n, m)."""
+        return resid * self.root if resid.shape[2] == 1 else np.asarray(resid @ self.root)
+
+
+class Measured(NamedTuple):
+    """Residuals and their distances.
+
+    Attributes
+    ----------
+    resid : ndarray, shape (b, n, d)
+    metric : Metric
+    white : ndarray, shape (b, n, m)
+        Residuals in the frame of the metric.
+    square : ndarray, shape (b, n)
+        Squared distances.
+    """
+
+    resid: Array
+    metric: Metric
+    white: Array
+    square: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows, and how often each of them counts.
@@ -161,13 +198,15 @@ class Rows:
         Responses.
     exog : ndarray, shape (n, k)
         Predictors; a column of ones for a mean, none where the mean is known to be zero.
-    counts : ndarray, shape (n,)
-        How often each row counts.
+    counts : ndarray, shape (n,) or (b, n)
+        How often each row counts; of samples of the rows in each mixture of a batch.
     frame : Frame, optional
-        That of all rows, where these are some of them.
+        That of all rows, where these are some of them, or samples of them.
     groups : ndarray of int, shape (n,), optional
         Number of the group of each row, whose rows are good or bad together; None where each row
         is by itself.
+    absorbed : float, optional
+        Coefficients that were taken out of the rows beforehand, per observation.
     """
 
     data: Array
@@ -175,6 +214,7 @@ class Rows:
     counts: Array
     frame: Frame | None = None
     groups: np.ndarray | None = None
+    absorbed: float = 0.0
 
     @cached_property
     def together(self) -> Together:
@@ -186,7 +226,8 @@ class Rows:
         """What is known of all rows together."""
         if self.frame is not None:
             return self.frame
-        return Frame.of(self.exog, self.counts)._replace(overall=self._overall)
+        found = Frame.of(self.exog, self.counts)
+        return found._replace(overall=self._overall, absorbed=self.absorbed)
 
     @property
     def _overall(self) -> Array | None:
@@ -203,13 +244,35 @@ class Rows:
         return int(self.exog.shape[1])
 
     @property
+    def n_lost(self) -> float:
+        """Degrees of freedom that coefficients take from the scatter, with absorbed ones."""
+        return self.n_coef + self.whole.absorbed * self.total
+
+    @property
     def freedom(self) -> int:
         """Degrees of freedom of the squared distances of good rows."""
         return self.dim
 
-    def squares(self, resid: Array, scatter: Array) -> tuple[Array, Array]:
-        """Return squared distances (b, n) of residuals (b, n, d), and ln det S (b,)."""
-        return squared_distances(resid, scatter)
+    def metric(self, scatter: Array) -> Metric:
+        """Return the metric of scatters (b, d, d)."""
+        if self.dim == 1:
+            variance = np.maximum(scatter, np.finfo(float).tiny)
+            return Metric(1 / np.sqrt(variance), np.log(variance[:, 0, 0]))
+        root = np.linalg.cholesky(scatter)
+        log_det = 2 * np.log(np.einsum("bii->bi", root)).sum(axis=1)
+        return Metric(np.swapaxes(np.linalg.inv(root), 1, 2), log_det)
+
+    def measured(self, resid: Array, scatter: Array) -> Measured:
+        """Return residuals (b, n, d) with their distances in the metric of scatters (b, d, d)."""
+        metric = self.metric(scatter)
+        white = metric.white(resid)
+        return Measured(resid, metric, white, squared_lengths(white))
+
+    @cached_property
+    def overall_metric(self) -> Metric:
+        """That of the scatter of all rows, in several dimensions."""
+        assert self.whole.overall is not None
+        return self.metric(self.whole.overall[None])
 
     def refuses(self, coef: Array, scatter: Array) -> bool:
         """Tell whether the variance along the least axis of a scatter (d, d) is of few rows.
@@ -218,7 +281,7 @@ class Rows:
         out do not enlarge beyond that of the responses. `coef` is (k, d).
         """
         if self.dim == 1:
-            return bool(scatter[0, 0] < EXACT * self._plain_variance)
+            return bool(scatter[0, 0] < 1e-10 * self._plain_variance)
         values, axes = np.linalg.eigh(scatter)
         along = self.data @ axes[:, 0]
         typical = self._typical(along)
@@ -226,8 +289,18 @@ class Rows:
 
     def portions(self, count: int) -> list[np.ndarray]:
         """Return the places of `count` mixtures in portions that a processor's cache can hold."""
-        parts = -(-count * self.data.size // CACHE)
+        parts = -(-count * self.data.size // 50_000)
         return np.array_split(np.arange(count), max(min(parts, count), 1))
+
+    def summed(self, values: Array) -> Array:
+        """Return sums of values (b, n) over the rows, each as often as it counts, shape (b,)."""
+        if self.counts.ndim == 1:
+            return values @ self.counts
+        return np.asarray(np.einsum("bn,bn->b", values, self.counts))
+
+    def of(self, chosen: np.ndarray) -> Rows:
+        """Return the rows as some mixtures of a batch count them."""
+        return self if self.counts.ndim == 1 else replace(self, counts=self.counts[chosen])
 
     def thinned(self, step: int) -> Rows:
         """Return every so many-th row, in the frame of all; rows that are in no groups."""
@@ -235,7 +308,8 @@ class Rows:
             return self
         counts = self.counts[::step]
         frame = self.whole._replace(total=float(counts.sum()))
-        return Rows(self.data[::step], self.exog[::step], counts, frame)
+        data, exog = self.data[::step], self.exog[::step]
+        return replace(self, data=data, exog=exog, counts=counts, frame=frame)
 
     @cached_property
     def classical(self) -> tuple[Array, Array]:
@@ -244,17 +318,24 @@ class Rows:
 
     def fit(self, counts: Array) -> tuple[Array, Array]:
         """Return coefficients (k, d) and scatter (d, d) of rows that count so often, (n,)."""
-        coef = self.coefficients(counts[None], self.data)[0]
-        resid = self.data - self.fitted(coef[None])[0]
-        free = max(float(counts.sum()) - self.n_coef, 1e-9)
-        return coef, (counts[:, None] * resid).T @ resid / free
+        coef, scatter = self._fits(counts[None])
+        return coef[0], scatter[0]
+
+    def _fits(self, counts: Array) -> tuple[Array, Array]:
+        """Return coefficients (b, k, d) and scatters (b, d, d) of rows that count (b, n)."""
+        coef = self.coefficients(counts, self.data)
+        resid = self.data - self.fitted(coef)
+        free = np.maximum(counts.sum(axis=1) - self.n_coef, 1e-9)[:, None, None]
+        return coef, np.swapaxes(counts[:, :, None] * resid, 1, 2) @ resid / free
 
     @cached_property
-    def _unit(self) -> tuple[Array, float]:
-        """Gram matrix (k, k) of one row, and ln det of the scatter of the classical fit."""
-        scatter = ridged(self.classical[1][None])
-        log_det = self.squares(np.zeros((1, 1, self.dim)), scatter)[1]
-        return self.grams(self.counts[None] / self.total, RIDGE)[0], float(log_det[0])
+    def _unit(self) -> tuple[Array, Array]:
+        """Gram matrices (b, k, k) of one row, and ln det (b,) of the scatter of classical fits."""
+        if self.counts.ndim == 1:
+            counts, scatter = self.counts[None], self.classical[1][None]
+        else:
+            counts, scatter = self.counts, self._fits(self.counts)[1]
+        return self.grams(counts / self.total, RIDGE), self.metric(ridged(scatter)).log_det
 
     def coefficient_costs(self, weights: Array, scatter: Array) -> Array:
         """Return ``ln det(I + I_1) - ln det I_1`` of the information on coefficients, shape (b,).
@@ -268,7 +349,7 @@ class Rows:
         scatter : ndarray, shape (b, d, d)
         """
         unit, unit_det = self._unit
-        log_det = self.squares(np.zeros((len(weights), 1, self.dim)), scatter)[1]
+        log_det = self.metric(scatter).log_det
         relative = np.exp((log_det - unit_det) / self.freedom)[:, None, None]
         gram = self.grams(weights, 0.0) + relative * unit
         gained = np.linalg.slogdet(gram)[1] - np.linalg.slogdet(unit)[1]
@@ -487,14 +568,6 @@ class Mixtures:
         near, far = np.moveaxis(self.share, (2, 1), (0, 1))[..., None]
         return np.where(self.far, far, near)
 
-    def scatter_of(self, rows: Rows, part: int, chosen: np.ndarray) -> Array:
-        """Return the scatter of a part of the bad rows, up to its size, (m, d, d)."""
-        found = self.scatter[chosen]
-        if rows.whole.overall is None:
-            return found
-        shaped = self.has(Part.SHAPED)[chosen, part]
-        return np.where(shaped[:, None, None], rows.whole.overall, found)
-
     def offsets(self, rows: Rows, part: int, chosen: np.ndarray) -> Array:
         """Return where a part of the bad rows is expected, less the fit, (m, 1 or n, d).
 
@@ -504,6 +577,26 @@ class Mixtures:
         if self.has(Part.LINE)[chosen, part].any():
             found = found + rows.fitted(self.line[chosen])
         return found
+
+    def measured_from(
+        self, rows: Rows, here: Measured, part: int, chosen: np.ndarray
+    ) -> tuple[Array, Array]:
+        """Return squared distances from where a part of the bad rows is expected, (m, n).
+
+        Up to its size; with ln det of its scatter, (m,). `here` has the distances from the fit.
+        """
+        square, log_det = here.square[chosen], here.metric.log_det[chosen]
+        shaped = self.has(Part.SHAPED)[chosen, part]
+        if shaped.any() and rows.whole.overall is not None:
+            white = rows.overall_metric.white(here.resid[chosen[shaped]])
+            square[shaped] = squared_lengths(white)
+            log_det[shaped] = rows.overall_metric.log_det
+        away = (self.has(Part.CLUSTER) | self.has(Part.LINE))[chosen, part]
+        if away.any():
+            at = chosen[away]
+            offset = here.metric.take(at).white(self.offsets(rows, part, at))
+            square[away] = squared_lengths(here.white[at] - offset)
+        return square, log_det
 
     def costs(self, rows: Rows) -> Array:
         """Return what parameters besides coefficients and S cost on the scale of BIC, shape (b,).
@@ -549,7 +642,7 @@ class Mixtures:
         parts = (~self.has(Part.NONE)).sum(axis=1)
         found = np.zeros(len(self))
         for place, (here, most) in enumerate(((~self.far, 0.5), (self.far, 1.0))):
-            total = here @ rows.together.decisions
+            total = rows.together.total(here)
             shares = self.share[:, :, place]
             shares = np.column_stack([shares, np.maximum(1 - shares.sum(axis=1), 0.0)])
             bad = shares * total[:, None]
@@ -564,26 +657,28 @@ class Seen(NamedTuple):
 
     Attributes
     ----------
-    resid : ndarray, shape (b, n, d)
-        Residuals in units of the size of the noise of each row.
+    here : Measured
+        Residuals in units of the size of the noise of each row, and distances from the fit.
     log_size : ndarray, shape (b, n), or (b, 1) where it does not change
         Logarithm of that size.
     features : ndarray, shape (b, n, p), or None
         What that size changes with; None where it does not change.
-    square : ndarray, shape (b, n)
-        Squared distances from the fit.
     probabilities : ndarray, shape (3, b, n)
         Of each row, or its group, to be good, and to belong to each part of the bad rows.
     log_density : ndarray, shape (b, n)
         That of the group of each row, where rows come in groups.
     """
 
-    resid: Array
+    here: Measured
     log_size: Array
     features: Array | None
-    square: Array
     probabilities: Array
     log_density: Array
+
+    @property
+    def square(self) -> Array:
+        """Squared distances from the fit, shape (b, n)."""
+        return self.here.square
 
 
 def penalties(rows: Rows, mixtures: Mixtures) -> Array:
@@ -604,22 +699,18 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     lines = mixtures.has(Part.LINE)
     around = sum(mass * (information * ~lines)[:, part, None] for part, mass in enumerate(bad))
     found = rows.coefficient_costs(good + around, mixtures.scatter)
-    line = lines.any(axis=1)
+    line = np.asarray(lines.any(axis=1))
     if line.any():
-        found[line] += rows.coefficient_costs(bad[1][line], mixtures.scatter[line])
+        found[line] += rows.of(line).coefficient_costs(bad[1][line], mixtures.scatter[line])
     return found + mixtures.costs(rows)
 
 
-def squared_distances(resid: Array, scatter: Array) -> tuple[Array, Array]:
-    """Return squared distances (b, n) of residuals (b, n, d), and ln det S (b,)."""
-    if resid.shape[2] == 1:
-        variance = np.maximum(scatter[:, 0, 0], np.finfo(float).tiny)
-        with np.errstate(over="ignore"):  # rows at any distance
-            square = resid[:, :, 0] ** 2 / variance[:, None]
-        return np.minimum(square, FARTHEST), np.log(variance)
-    root = np.linalg.cholesky(scatter)
-    u = resid @ np.swapaxes(np.linalg.inv(root), 1, 2)
-    return np.einsum("bnd,bnd->bn", u, u), 2 * np.log(np.einsum("bii->bi", root)).sum(axis=1)
+def squared_lengths(white: Array) -> Array:
+    """Return squared lengths (b, n) of white residuals (b, n, m), at any distance."""
+    with np.errstate(over="ignore"):
+        one = white.shape[2] == 1
+        found = white[:, :, 0] ** 2 if one else np.einsum("bnd,bnd->bn", white, white)
+        return np.minimum(found, 1e300)
 
 
 def ridged(scatter: Array) -> Array:
@@ -655,7 +746,8 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     if features is not None:
         log_size = (features @ mixtures.growth[:, :, None])[:, :, 0]
         resid = resid * np.exp(-log_size)[:, :, None]
-    square, log_det = rows.squares(resid, mixtures.scatter)
+    here = rows.measured(resid, mixtures.scatter)
+    square, log_det = here.square, here.metric.log_det
     base, wide = log_det[:, None] + 2 * d * log_size, mixtures.has(Part.WIDE)
     logs = np.full((3, *square.shape), -np.inf)
     logs[0] = normal(square, base, d)
@@ -668,8 +760,7 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
         at = np.flatnonzero(chosen[not cauchy][:, part])
         if len(at):
             size = mixtures.size[at, part, None]
-            away = resid[at] - mixtures.offsets(rows, part, at)
-            around, log_det = rows.squares(away, mixtures.scatter_of(rows, part, at))
+            around, log_det = mixtures.measured_from(rows, here, part, at)
             around /= size
             grown = log_det[:, None] + 2 * d * log_size[at] + d * np.log(size)
             if cauchy:  # a wide group is one Cauchy variable
@@ -688,7 +779,7 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     parts = np.exp(logs, out=logs)
     total = parts.sum(axis=0)
     parts /= total
-    return Seen(resid, log_size, features, square, parts, top + np.log(total))
+    return Seen(here, log_size, features, parts, top + np.log(total))
 
 
 def noise_features(rows: Rows, mixtures: Mixtures, fitted: Array) -> Array | None:
@@ -730,7 +821,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float, by_noise: bool = Fal
     coef = rows.coefficients(pull * precision, rows.data, near=mixtures.coef)
     fitted = rows.fitted(coef)
     resid = rows.data - fitted
-    free = np.maximum(good.sum(axis=1) - rows.n_coef, 1e-9 if rows.dim == 1 else 1.0)
+    free = np.maximum(good.sum(axis=1) - rows.n_lost, 1e-9 if rows.dim == 1 else 1.0)
     changed = {"coef": coef, "df": new_df(mixtures, view.square, good, d)}
     if view.features is not None:
         resid = resid * np.exp(-view.log_size)[:, :, None]
@@ -743,7 +834,7 @@ def em_step(rows: Rows, mixtures: Mixtures, eps_bar: float, by_noise: bool = Fal
         scatter=ridged(scatter),
         share=bounded_shares(rows, mixtures.far, bad, eps_bar),
         good=view.probabilities[0],
-        log_likelihood=view.log_density @ rows.together.decisions + mixtures.gain,
+        log_likelihood=rows.together.total(view.log_density) + mixtures.gain,
     )
     return with_bad_rows(rows, new, resid, bad)
 
@@ -782,7 +873,7 @@ def bounded_shares(rows: Rows, far: np.ndarray, bad: Array, eps_bar: float) -> A
     for place, here in enumerate((~far, far)):
         if here.any():
             sums[:, :, place] = (bad * here if far.any() else bad).sum(axis=2).T
-            total[:, place] = here @ rows.counts
+            total[:, place] = rows.summed(here)
     most = eps_bar * rows.total / np.maximum(sums.sum(axis=(1, 2)), NO_MASS)
     return sums * np.minimum(most, 1.0)[:, None, None] / np.maximum(total, NO_MASS)[:, None]
 
@@ -794,8 +885,8 @@ def grown(mixtures: Mixtures, view: Seen, mass: Array, dim: int) -> Array:
     slope = across @ (view.square / dim - 1)[:, :, None]
     curve = 2 * across @ view.features + NO_MASS * np.eye(len(across[0]))
     step = np.linalg.solve(curve, slope)[:, :, 0]
-    growth = mixtures.growth + np.clip(step, -GROWTH_STEP, GROWTH_STEP)
-    return np.clip(growth, -MOST_GROWTH, MOST_GROWTH)
+    # A step, and all of them, are bounded per unit of a feature.
+    return np.clip(mixtures.growth + np.clip(step, -0.5, 0.5), -3.0, 3.0)
 
 
 def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> Mixtures:
@@ -805,6 +896,7 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> M
     wide, cluster, lines = map(mixtures.has, (Part.WIDE, Part.CLUSTER, Part.LINE))
     sized = wide | cluster | mixtures.has(Part.SCATTERED) | mixtures.has(Part.SHAPED)
     sums, together = np.zeros((2, len(mixtures), 2)), rows.together
+    here = rows.measured(resid, mixtures.scatter) if sized.any() else None
     for part, mass in enumerate(bad):
         total = mass.sum(axis=1)
         known = total > NO_MASS
@@ -814,9 +906,8 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> M
         if len(at):
             line[at] = rows.coefficients(mass[at], resid[at], LINE_RIDGE, line[at])
         at = np.flatnonzero(known & sized[:, part])
-        if len(at):
-            away = resid[at] - new.offsets(rows, part, at)
-            square = rows.squares(away, mixtures.scatter_of(rows, part, at))[0]
+        if len(at) and here is not None:
+            square = new.measured_from(rows, here, part, at)[0]
             pull = mass[at]
             cauchy = wide[at, part]
             if cauchy.any():
@@ -855,7 +946,7 @@ def started(
     coef, scatter = (np.stack(each) for each in zip(*candidates, strict=True))
     scatter, fitted, (c, n) = ridged(scatter), rows.fitted(coef), (len(coef), len(rows.counts))
     resid = rows.data - fitted
-    square = rows.squares(resid, scatter)[0]
+    square = rows.measured(resid, scatter).square
     out = rows.together.sums(square) > rows.far_square
     share = np.clip(out @ rows.counts / rows.total, 0.5 / rows.total, 0.9 * eps_bar)
     spread, middle, sides = np.full(c, 4.0), np.zeros((c, rows.dim)), np.zeros((c, 2, rows.dim))

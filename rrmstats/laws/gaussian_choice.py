@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln
 
 from rrmstats.core.conventions import STRONG
+from rrmstats.core.design import WIDE
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import (
     FLAGGED,
@@ -25,6 +26,7 @@ from rrmstats.laws.gaussian import (
     CONTAMINATED,
     HEAVY,
     KINDS,
+    LOG_2PI,
     PLAIN,
     SHORT,
     Kind,
@@ -37,18 +39,13 @@ from rrmstats.laws.gaussian import (
 )
 from rrmstats.laws.gaussian_equations import Equations, polished
 
-# Steps of EM from every candidate, and one more for every two dimensions, after which the best of
-# each kind go on; steps in all.
-SCREEN_STEPS, MAXITER = 10, 300
-# Rows on which candidates are compared, and those for each coefficient, where there are more.
-SCREEN_ROWS, ROWS_PER_COEF = 1_000, 20
-# Fits of a kind that go on, and the difference of log-likelihoods that tells two of them apart.
-GO_ON, SAME = 2, 1e-3
+# Fits of a kind that go on.
+GO_ON = 2
 # Change of the log-likelihood, relative to the root of the number of rows, at which EM stops: far
 # below the differences that BIC compares.
 TOL = 1e-4
-# Fits to the rows on one side of the fit before.
-SIDE_STEPS = 3
+# The same for samples of the rows.
+RESAMPLED_TOL = 1e-9
 # Degrees of freedom from which Student fits start.
 DEGREES = (1.5, 4.0, 12.0)
 # Shapes of generalized normal noise: tails shorter than normal ones, up to nearly uniform noise,
@@ -59,8 +56,6 @@ SHORT_SHAPES, HEAVY_SHAPES = (2.0, 40.0), (1.0, 2.0)
 # less than this part of the rows that must be good; see also `Rows.refuses`.
 # Convention: a part of the rows that the bound leaves.
 LEAST_GOOD = 0.75
-# Least singular value, relative to the largest, of columns that do not span each other.
-SPANNED = 1e-6
 # Bad rows that may divide the good ones.
 DIVIDING = (Bad.OTHER_LINE, Bad.TWO_CLUSTERS)
 # The same where there is but a mean and a variance to find, which a share of the good rows taken
@@ -111,20 +106,51 @@ def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, rival: float = -np
     rival : float, optional
         The `criterion` of another fit.
     """
-    tol, done = TOL * float(np.sqrt(rows.total)), []
     cost = 0.5 * penalties(rows, mixtures)
-    for left in range(MAXITER, 0, -1):
-        if not len(mixtures):
+
+    def hopeless(places: np.ndarray, value: Array, rises: Array) -> np.ndarray:
+        nonlocal rival
+        rival = max(rival, float((value - cost[places]).max()))
+        return np.asarray(value - cost[places] + rises < rival)
+
+    return risen(rows, mixtures, eps_bar, TOL, hopeless)
+
+
+def risen(
+    rows: Rows,
+    mixtures: Mixtures,
+    eps_bar: float,
+    tol: float,
+    hopeless: Callable[[np.ndarray, Array, Array], np.ndarray] | None = None,
+    by_noise: bool = False,
+) -> Mixtures:
+    """Return mixtures after EM, until log-likelihoods change by less than a tolerance.
+
+    Parameters
+    ----------
+    rows, mixtures, eps_bar, by_noise
+        As `em_step` takes them.
+    tol : float
+        Relative to the root of the number of rows.
+    hopeless : callable, optional
+        Tells which mixtures may stop before, given their places, their log-likelihoods and what
+        these would rise by within the steps that are left, were they to rise as in the last one.
+    """
+    left, done, order = np.arange(len(mixtures)), [mixtures.take([])], [np.zeros(0, int)]
+    for steps in range(300, 0, -1):
+        if not len(left):
             break
-        new = em_step(rows, mixtures, eps_bar)
-        rise, value = new.log_likelihood - mixtures.log_likelihood, new.log_likelihood - cost
-        rival = max(rival, float(value.max()))
-        settled = (np.abs(rise) < tol) | (value + left * np.abs(rise) < rival)
-        mixtures = new
+        new = em_step(rows.of(left), mixtures, eps_bar, by_noise)
+        rise = np.abs(new.log_likelihood - mixtures.log_likelihood)
+        settled, mixtures = rise < tol * np.sqrt(rows.total), new
+        if hopeless is not None:
+            settled |= hopeless(left, new.log_likelihood, steps * rise)
         if settled.any():
             done.append(new.take(settled))
-            mixtures, cost = new.take(~settled), cost[~settled]
-    return Mixtures.join([*done, mixtures])
+            order.append(left[settled])
+            mixtures, left = new.take(~settled), left[~settled]
+    found = Mixtures.join([*done, mixtures])
+    return found.take(np.argsort(np.concatenate([*order, left])))
 
 
 def criterion(rows: Rows, mixtures: Mixtures) -> Array:
@@ -134,7 +160,7 @@ def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     through any few rows. Nor is, in several dimensions, a cluster of fewer than two rows.
     """
     value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures)
-    bad = (1 - mixtures.good) @ rows.counts
+    bad = rows.summed(1 - mixtures.good)
     few = mixtures.has(Part.LINE).any(axis=1) & (bad < 2 * rows.n_coef)
     if rows.dim > 1:
         small = mixtures.share[:, :, 0] * rows.total < 2 - TOL
@@ -151,7 +177,7 @@ def best_of_kinds(rows: Rows, mixtures: Mixtures) -> list[int]:
     found: list[int] = []
     for place in np.argsort(-value, kind="stable"):
         same = [i for i in found if mixtures.kind[i] == mixtures.kind[place]]
-        near = any(abs(value[place] - value[i]) <= SAME for i in same)
+        near = any(abs(value[place] - value[i]) <= 1e-3 for i in same)
         more = len(same) < GO_ON or heavy[place]
         if np.isfinite(value[place]) and more and not near:
             found.append(int(place))
@@ -174,21 +200,31 @@ def tail_gain(rows: Rows, coef: Array, plain: Mixtures, shapes: tuple[float, flo
     shapes : tuple of float
         Least and largest shape: 1 has the tails of a Laplace distribution, 2 normal ones.
     """
-    n, counts = rows.total, rows.counts
-
-    def log_likelihood(resid: Array, shape: float) -> float:
-        unit = (shape * float(counts @ resid**shape) / n) ** (1 / shape)
-        return float(n * (np.log(shape) - np.log(2 * unit) - gammaln(1 / shape) - 1 / shape))
-
     classical, resid = (
         np.abs(rows.data - rows.fitted(each)[0])[:, 0] for each in (plain.coef, coef[None])
     )
-    size = np.sqrt(counts @ classical**2 / n)
-    found = minimize_scalar(
-        lambda log_shape: -log_likelihood(resid / size, np.exp(log_shape)),
-        bounds=(np.log(shapes[0]), np.log(shapes[1])), method="bounded",
-    )  # fmt: skip
-    return -float(found.fun) - log_likelihood(classical / size, 2.0)
+    size = np.sqrt(rows.counts @ classical**2 / rows.total)
+    found = generalized_normal(resid / size, rows.counts, shapes)[2]
+    return found + 0.5 * rows.total * (LOG_2PI + 1)
+
+
+def generalized_normal(
+    size: Array, counts: Array, shapes: tuple[float, float]
+) -> tuple[float, float, float]:
+    """Return shape and scale that fit sizes of residuals (n,) best, and their log-likelihood."""
+    n = float(counts.sum())
+
+    def scale(shape: float) -> float:
+        return float((shape * (counts @ size**shape) / n) ** (1 / shape))
+
+    def loss(log_shape: float) -> float:
+        shape = float(np.exp(log_shape))
+        return n * float(np.log(2 * scale(shape) / shape) + gammaln(1 / shape) + 1 / shape)
+
+    ends = float(np.log(shapes[0])), float(np.log(shapes[1]))
+    found = minimize_scalar(loss, bounds=ends, method="bounded")
+    shape = float(np.exp(found.x))
+    return shape, scale(shape), -float(found.fun)
 
 
 def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
@@ -215,7 +251,8 @@ def first_fits(
     """Return the best fits with bad rows, from all candidates, and those with Student noise.
 
     The latter start from the lowest minimum and from the classical fit, the last candidate. Of
-    many rows, candidates are compared on some of them.
+    many rows, candidates are compared on some of them, after ten steps of EM and one more for
+    every two dimensions.
     """
     lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
     shapes = rows.whole.overall is not None
@@ -225,13 +262,12 @@ def first_fits(
     heavy = started(rows, ends, [HEAVY] * len(DEGREES), eps_bar)
     heavy = replace(heavy, df=np.tile(DEGREES, len(ends)))
     starts = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
-    step = max(len(rows.counts) // max(SCREEN_ROWS, ROWS_PER_COEF * rows.n_coef), 1)
-    if rows.dim > 1 or rows.groups is not None:
-        step = 1
+    enough = max(1_000, 20 * rows.n_coef, 20 * rows.dim)
+    step = max(len(rows.counts) // enough, 1) if rows.groups is None else 1
     few, starts, screened = rows.thinned(step), starts.thinned(step), []
     for some in few.portions(len(starts)):
         screened.append(starts.take(some))
-        for _ in range(SCREEN_STEPS + rows.dim // 2):
+        for _ in range(10 + rows.dim // 2):
             screened[-1] = em_step(few, screened[-1], eps_bar)
     mixtures = sound(few, Mixtures.join(screened), eps_bar)
     mixtures = mixtures.take(best_of_kinds(few, mixtures))
@@ -245,14 +281,16 @@ def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
 
     The good rows of a sound one outnumber its coefficients.
     """
+    return mixtures.take(are_sound(rows, mixtures, eps_bar, rows))
+
+
+def are_sound(rows: Rows, mixtures: Mixtures, eps_bar: float, data: Rows) -> np.ndarray:
+    """Tell which mixtures are sound, shape (b,); `data` tell what is the scatter of few rows."""
     least = max(LEAST_GOOD * (1 - eps_bar) * rows.total, rows.n_coef + 1 - TOL)
-    good = mixtures.good @ rows.counts >= least
-    places = [
-        int(i)
-        for i in np.flatnonzero(good)
-        if not rows.refuses(mixtures.coef[i], mixtures.scatter[i])
-    ]
-    return mixtures.take(places)
+    found = rows.summed(mixtures.good) >= least
+    for i in np.flatnonzero(found):
+        found[i] = not data.refuses(mixtures.coef[i], mixtures.scatter[i])
+    return found
 
 
 def further_fits(
@@ -260,14 +298,17 @@ def further_fits(
 ) -> Mixtures:
     """Return fits like others, but that the noise of the good rows is not plain.
 
-    It changes with the rows, without bad rows or with them; beside bad groups it has tails.
+    It changes with the rows, without bad rows or with them, unless effects were taken out: those
+    of few rows follow the largest noise. Beside bad groups it has tails.
     """
     starts = []
-    if rows.dim == 1 and len(rows.whole.middle):
+    if rows.dim == 1 and len(rows.whole.middle) and not rows.whole.absorbed:
         best = bad.take(np.argsort(-criterion(rows, bad), kind="stable")[:GO_ON])
         best = Mixtures.join([plain, best])
         best = best.take([i for i, kind in enumerate(bads(best)) if kind not in DIVIDING])
-        for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE):
+        # Of many columns noise that changes with each has as many parameters as the fit.
+        wide = len(rows.whole.middle) > WIDE
+        for good in (Good.GROWING_NOISE, Good.CHANGING_NOISE)[: 1 if wide else 2]:
             starts.append(best.started_as([Kind(good, kind) for kind in bads(best)]))
     if rows.groups is not None:
         kinds = [Kind(Good.HEAVY_TAILS, kind) for kind in bads(bad)]
@@ -323,7 +364,7 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
     found = []
     for side in (-1.0, 1.0):
         fit = rows.classical
-        for _ in range(SIDE_STEPS):
+        for _ in range(3):
             resid = (rows.data - rows.fitted(fit[0][None])[0])[:, 0]
             order = np.argsort(side * resid, kind="stable")
             kept = np.zeros(len(resid))
@@ -377,7 +418,7 @@ def curved(rows: Rows, weights: Array) -> tuple[float, float, int]:
     for exog in (rows.exog, np.hstack([rows.exog, varying**2])):
         size = np.linalg.norm(root * exog, axis=0)
         unit = root * exog / np.where(size > 0, size, 1.0)
-        coef, _, rank, _ = np.linalg.lstsq(unit, root * rows.data, rcond=SPANNED)
+        coef, _, rank, _ = np.linalg.lstsq(unit, root * rows.data, rcond=1e-6)
         squares = float(np.sum((root * rows.data - unit @ coef) ** 2))
         left.append((max(squares, np.finfo(float).tiny), int(rank)))
     (plain, few), (bent, many) = left
@@ -414,20 +455,13 @@ def best_polished(
         What takes a mixture to its maximum, and tells whether it did.
     """
     ranked = compared(rows, candidates, eps_bar)
-    curve = np.inf
-    if ranked[0].bad is Bad.OTHER_LINE:
-        plain = [each.bic for each in ranked if (each.good, each.bad) == PLAIN]
-        straight, bent, added = curved(rows, rows.counts)
-        gain = rows.total * np.log(straight / bent) - added * np.log(rows.total)
-        curve = plain[0] - float(gain) if plain else np.inf
     tried: list[tuple[GaussianExplanation, GaussianExplanation, bool]] = []
     margin = STRONG if rows.dim == 1 else np.inf
-    values = rows.dim == 1 and not len(rows.whole.middle)
-    for each in in_order(ranked, curve, DIVIDING_VALUES if values else DIVIDING):
+    for each in believed(rows, ranked):
         if tried and (tried[-1][2] or each.bic > tried[0][0].bic + margin):
             break
         mixture, settled = polish(rows, each.mixture, eps_bar)
-        last = each, explanation(rows, mixture), settled
+        last = each, as_explanations(rows, mixture)[0], settled
         if keeps_flags(each, last[1]) and len(sound(rows, mixture, eps_bar)):
             tried.append(last)
     tried = tried or [last]
@@ -435,6 +469,72 @@ def best_polished(
     others = [each for each in ranked if each is not best]
     explained = Explained(explanations=(chosen, *others), chosen=chosen)
     return explained, chosen.mixture, settled
+
+
+def believed(rows: Rows, ranked: Sequence[GaussianExplanation]) -> list[GaussianExplanation]:
+    """Return explanations of rows, the smallest BIC first, in the order of `in_order`."""
+    curve, values = np.inf, rows.dim == 1 and not len(rows.whole.middle)
+    if ranked[0].bad is Bad.OTHER_LINE:
+        plain = [each.bic for each in ranked if (each.good, each.bad) == PLAIN]
+        straight, bent, added = curved(rows, rows.counts)
+        gain = rows.total * np.log(straight / bent) - added * np.log(rows.total)
+        curve = plain[0] - float(gain) if plain else np.inf
+    return in_order(ranked, curve, DIVIDING_VALUES if values else DIVIDING)
+
+
+def resampled(
+    rows: Rows, explained: Explained, samples: Array, eps_bar: float
+) -> tuple[Mixtures, np.ndarray]:
+    """Return the mixture that explains each sample of rows, and which samples have one.
+
+    EM starts from the explanations that were compared for the rows. The chosen one stays that of
+    a sample unless another is better by half of its evidence: what chance added to the likelihood
+    of the data is in a sample twice, once from the data, once from the draws.
+
+    Parameters
+    ----------
+    rows : Rows
+    explained : Explained
+        Their explanations.
+    samples : ndarray, shape (s, n)
+        How often each row counts in each sample.
+    eps_bar : float
+    """
+    told = [each for each in explained.explanations if isinstance(each, GaussianExplanation)]
+    s, e = len(samples), len(told)
+    own = next(i for i, each in enumerate(told) if each is explained.chosen)
+    unseen = Mixtures.join([each.mixture for each in told]).take(np.tile(np.arange(e), s))
+    unseen.log_likelihood[:] = -np.inf
+    frame = rows.whole._replace(total=float(samples[0].sum()))
+    drawn = replace(rows, counts=np.repeat(samples, e, axis=0), frame=frame)
+    start_cost, least = penalties(drawn, unseen), np.full(s, -np.inf)
+
+    def hopeless(places: np.ndarray, value: Array, rises: Array) -> np.ndarray:
+        sample, evidence = places // e, value - start_cost[places]
+        of_own = places % e == own
+        least[sample[of_own]] = evidence[of_own]
+        return np.asarray(evidence + rises < least[sample])
+
+    found = risen(drawn, unseen, eps_bar, TOL, hopeless)
+    likelihood = found.log_likelihood.reshape(s, e)
+    cost = penalties(drawn, found).reshape(s, e)
+    sound = are_sound(drawn, found, eps_bar, rows) & np.isfinite(criterion(drawn, found))
+    sound = sound.reshape(s, e)
+    better = likelihood - likelihood[:, [own]] >= cost - cost[:, [own]]
+    better[:, own] = False
+    chosen = np.full(s, own)
+    for i in np.flatnonzero(sound.any(axis=1) & ~(sound[:, own] & ~(better & sound).any(axis=1))):
+        places = np.flatnonzero(sound[i])
+        alone = replace(drawn, counts=samples[i])
+        each = as_explanations(alone, found.take(i * e + places))
+        best = places[each.index(believed(alone, sorted(each, key=lambda one: one.bic))[0])]
+        if better[i, best] or not sound[i, own]:
+            chosen[i] = best
+    found = found.take(np.arange(s) * e + chosen)
+    drawn = replace(drawn, counts=samples)
+    return risen(drawn, found, eps_bar, RESAMPLED_TOL, by_noise=True), np.asarray(
+        sound.any(axis=1)
+    )
 
 
 def keeps_flags(before: GaussianExplanation, after: GaussianExplanation) -> bool:
@@ -450,8 +550,8 @@ def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]
     """Return mixtures as explanations."""
     bad, costs = 1 - mixtures.good, penalties(rows, mixtures)
     numbers = mixtures.n_params(rows)
-    eps = mixtures.row_shares().sum(axis=0) @ rows.counts / rows.total
-    entropy = (entr(bad) + entr(1 - bad)) @ rows.together.decisions
+    eps = rows.summed(mixtures.row_shares().sum(axis=0)) / rows.total
+    entropy = rows.together.total(entr(bad) + entr(1 - bad))
     return [
         GaussianExplanation(
             good=KINDS[kind].good,
@@ -466,8 +566,3 @@ def as_explanations(rows: Rows, mixtures: Mixtures) -> list[GaussianExplanation]
         )
         for i, kind in enumerate(mixtures.kind)
     ]
-
-
-def explanation(rows: Rows, mixture: Mixtures) -> GaussianExplanation:
-    """Return one mixture as an explanation."""
-    return as_explanations(rows, mixture)[0]

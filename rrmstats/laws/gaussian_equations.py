@@ -16,6 +16,7 @@ import numpy as np
 from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
+from rrmstats.core.tolerances import SUM_ROUNDING
 from rrmstats.laws.gaussian import (
     KINDS,
     LEAST_DF,
@@ -31,22 +32,18 @@ from rrmstats.laws.gaussian import (
 
 # Step of the central differences, in standard deviations of the noise or on a log scale.
 STEP = 1e-4
-# Steps of the polish, and its accuracy in standard deviations of the noise.
-POLISH_STEPS, POLISH_TOL = 60, 1e-9
+# Accuracy of the polish, in standard deviations of the noise.
+POLISH_TOL = 1e-9
 # Most that a step of the polish changes log sizes and log-odds.
 MOST_STEP = 1.0
 # Accuracy with which a fit has converged for all purposes.
 SETTLED = 1e-6
-# Steps of EM where Newton's method does not get nearer.
-EM_STEPS = 20
 # Equations beyond which EM is cheaper than Newton's steps.
 MOST_EQUATIONS = 80
+# Rows of a kind below which there is none.
+LEAST_ROWS = 0.01
 # Shares this close to eps_bar, relative to it, and log sizes this close to 0 stay there.
 AT_END = 1e-9
-# Probability to be good, or bad, below which a group is sure to be the other.
-SURE = 1e-12
-# Rows in expectation below which bad rows, or the good ones of a place, are none.
-LEAST_MASS = 1e-2
 
 
 class Block(NamedTuple):
@@ -81,12 +78,11 @@ def all_blocks(
     """
     d, one, good = rows.dim, np.ones((len(rows.data), 1)), view.probabilities[0]
     kind = KINDS[int(mixtures.kind[0])]
-    inverse = np.linalg.inv(np.linalg.cholesky(mixtures.scatter))
-    white = view.resid @ np.swapaxes(inverse, 1, 2)
+    here, white = view.here, view.here.white
     pull, upper = good * mixtures.pulls(view.square, d), np.triu_indices(d)
     yield Block("coef", (pull * np.exp(-view.log_size))[:, :, None] * white, rows.exog)
     outer = pull[:, :, None] * white[:, :, upper[0]] * white[:, :, upper[1]]
-    outer[:, :, upper[0] == upper[1]] -= (good - rows.n_coef / rows.total)[:, :, None]
+    outer[:, :, upper[0] == upper[1]] -= (good - rows.n_lost / rows.total)[:, :, None]
     yield Block("scatter", outer, one)
     if view.features is not None:
         features = view.features[:, :, : 1 if kind.good is Good.GROWING_NOISE else None]
@@ -98,9 +94,8 @@ def all_blocks(
             continue
         prob, size = view.probabilities[1 + part], mixtures.size[:, part, None]
         every = np.arange(len(mixtures))
-        away = view.resid - mixtures.offsets(rows, part, every)
-        around = rows.squares(away, mixtures.scatter_of(rows, part, every))[0] / size
-        away = away @ np.swapaxes(inverse, 1, 2)
+        around = mixtures.measured_from(rows, here, part, every)[0] / size
+        away = white - here.metric.white(mixtures.offsets(rows, part, every))
         weight: Array | float = 1.0
         if mixtures.has(Part.WIDE)[0, part]:
             weight = (1 + d * together.sizes) / (1 + together.sums(around))
@@ -155,7 +150,19 @@ class Equations:
         before, after = self.mixture.row_shares()[:, 0].sum(axis=0), 1 - self.good
         bounded = counts @ before >= most and counts @ after >= most
         least = np.minimum(share, 1 - share) * self.masses
-        return np.asarray((least > LEAST_MASS) & (not bounded))
+        return np.asarray((least > LEAST_ROWS) & (not bounded))
+
+    def of_sample(self) -> Equations:
+        """Return the same, fit to tell what other rows are.
+
+        Where none of the few rows far out is bad, others of which none is here may be: they are
+        as likely bad as rows near by.
+        """
+        far = float(self.mixture.share[0, :, 1].sum()) * self.masses[1]
+        if not self.mixture.far.any() or far > LEAST_ROWS:
+            return self
+        mixture = replace(self.mixture, far=np.zeros_like(self.mixture.far))
+        return Equations(self.rows, mixture, self.eps_bar)
 
     def _is_free(self, block: Block) -> bool:
         """Tell whether the parameters of a block exist and are at no bound."""
@@ -232,8 +239,9 @@ class Equations:
         parts = []
         for name, cores, factors in self.blocks:
             scores = cores[0, :, :, None] * factors.reshape(factors.shape[-2:])[:, None, :]
-            by = np.broadcast_to(factor if name == "coef" else 1.0, len(scores))
-            parts.append(by[:, None] * scores.reshape(len(scores), -1))
+            if name == "coef":
+                scores *= np.reshape(factor, (-1, 1, 1))
+            parts.append(scores.reshape(len(scores), np.prod(scores.shape[1:], dtype=int)))
         return np.hstack(parts)
 
     def count_slopes(self) -> Array:
@@ -245,7 +253,7 @@ class Equations:
         rows, found = self.rows, self.scores()
         if rows.groups is None:
             return found
-        unsure = np.flatnonzero(np.minimum(self.good, 1 - self.good) > SURE)
+        unsure = np.flatnonzero(np.minimum(self.good, 1 - self.good) > SUM_ROUNDING)
         unsure = unsure[np.argsort(rows.groups[unsure], kind="stable")]
         first = np.searchsorted(rows.groups[unsure], rows.groups[unsure])
         rank = np.arange(len(unsure)) - first  # within the group
@@ -274,9 +282,27 @@ class Equations:
         """
         return -self.rows.total * scores @ np.linalg.pinv(jacobian).T
 
-    def leverage(self, inverse: Array) -> Array:
-        """Return weighted hat values, given the inverse Gram matrix of all rows, shape (n,)."""
-        return np.minimum(self.pull * quadratic_forms(self.rows.exog, inverse), MOST_LEVERAGE)
+    def corrected_scores(self, inverse: Array) -> Array:
+        """Return `scores` corrected for leverage, given the inverse Gram matrix of all rows."""
+        leverage = np.minimum(self.pull * self._reach(inverse), MOST_LEVERAGE)
+        return self.scores(1 / (1 - leverage))
+
+    def cutoffs(self, inverse: Array) -> Array:
+        """Return the standard deviations of the residuals of good rows at each row, shape (n,).
+
+        In units of the noise. A row that had a part in the fit is nearer to it than one that had
+        none.
+        """
+        relative = (1 - 2 * self.good) * self._reach(inverse) / self.size**2
+        return np.asarray(self.size * np.sqrt(np.maximum(1 + relative, np.finfo(float).eps)))
+
+    def n_bad(self) -> Array:
+        """Return how many rows are expected to be bad."""
+        return np.asarray(self.mixture.row_shares().sum(axis=(0, 1)) @ self.rows.counts)
+
+    def _reach(self, inverse: Array) -> Array:
+        exog = self.rows.exog
+        return np.einsum("ni,ni->n", exog @ inverse, exog)
 
     @cached_property
     def gram(self) -> Array:
@@ -352,15 +378,10 @@ class Equations:
         return float(np.abs(step / unit).max())
 
 
-def quadratic_forms(exog: Array, inverse: Array) -> Array:
-    """Return ``x' A x`` of each row x of a design (n, k), for a matrix A (k, k), shape (n,)."""
-    return np.einsum("ni,ni->n", exog @ inverse, exog)
-
-
 def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
     """Return a mixture, a batch of one, that solves its equations, and whether it does."""
     last = np.inf
-    for _ in range(POLISH_STEPS):
+    for _ in range(60):
         equations = Equations(rows, mixture, eps_bar)
         change, step = np.inf, None
         if equations.affordable and np.isfinite(equations.jacobian).all():
@@ -372,7 +393,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
                 break
             continue
         before, last = replace(mixture, good=equations.good[None]), np.inf
-        for _ in range(EM_STEPS):
+        for _ in range(20):
             mixture = em_step(rows, mixture, eps_bar, by_noise=True)
         if step is None and relative_change(before, mixture) < POLISH_TOL:
             last = 0.0

@@ -15,21 +15,20 @@ prior between 0 and their bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
 
-from rrmstats.core.block_array import row_map, row_sums
+from rrmstats.core.block_array import blocked, row_map, row_sums, taken
+from rrmstats.core.blocks import sample_places
 from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.entropy import Array
+from rrmstats.core.newton import damped_newton, damped_root
 from rrmstats.core.tolerances import MAX_STEPS, ROUNDING, SUM_ROUNDING, TINY
 
-# Expected gain of a step, in units of the log-likelihood, below which rounding may hide it.
-HIDDEN = 1e-7
 #: Scale of the Cauchy prior of a slope whose predictor has standard deviation one: the default of
 #: Gelman, Jakulin, Pittau and Su (2008), which is 2.5 for a standard deviation of one half.
 #: Derived: 2.5 / 2.
@@ -74,17 +73,17 @@ ONE_RATE, BY_CLASS = Flips(BOTH_ENDS), Flips(((1.0, 0.0), (0.0, 1.0)))
 
 
 class LabelRows(NamedTuple):
-    """Functions of each row at b parameters: the log-density of its label, and its flips.
+    """Functions of each row: the log-density of its label, and its flips.
 
     Derivatives are those in the linear predictor, and in the d rates.
 
     Attributes
     ----------
-    bad : ndarray, shape (b, n)
+    bad : ndarray, shape (n,)
         Probability that the label was flipped, given what it is.
-    value : ndarray, shape (b, 1 + d, n)
+    value : ndarray, shape (1 + d, n)
         Log-density of the label, and the probability of a flip by each of the rates.
-    first, second : ndarray, shapes (b, 1 + d, 1 + d, n) and (b, 1 + d, 1 + d, 1 + d, n)
+    first, second : ndarray, shapes (1 + d, 1 + d, n) and (1 + d, 1 + d, 1 + d, n)
         Derivatives of each of these.
     """
 
@@ -97,71 +96,69 @@ class LabelRows(NamedTuple):
 def label_rows(
     endog: Array, exog: Array, offset: Array | float, z: Array, flips: Flips, fixed: bool
 ) -> LabelRows:
-    """Return functions of rows at coefficients and rates, shape (b, k + d).
+    """Return functions of rows at coefficients and rates, shape (k + d,).
 
     With `fixed`, derivatives take the flips not to move with the coefficients.
     """
-    k, d, ones, signs = exog.shape[1], flips.n_rates, endog == 1, 2.0 * endog - 1.0
-    own = signs * (z[:, :k] @ exog.T + offset)  # log-odds of the class that a label has
-    sure, doubt = expit(own), expit(-own)
-    value, first, second = (np.zeros((len(z), *m * [1 + d], len(endog))) for m in (1, 2, 3))
-    value[:, 0], first[:, 0, 0], second[:, 0, 0, 0] = log_expit(own), signs * doubt, -sure * doubt
-    if not d:
-        return LabelRows(np.zeros_like(own), value, first, second)
-
-    rates = np.where(flips.chain.any(axis=1), z[:, k:] @ flips.chain.T, -np.inf)
-
-    def of_flips(function: Callable[[Array], Array], same: bool) -> Array:
-        """Return a function of the log-odds of flips of the class of a label, or of the other."""
-        of_one, of_zero = rates[:, :1], rates[:, 1:]
-        if not flips.steepness:
-            return np.where(ones == same, function(of_one), function(of_zero))
-        steep = flips.steepness * own
-        return function(np.where(ones == same, of_one, of_zero) + (steep if same else -steep))
-
+    k, ones, signs = exog.shape[1], endog == 1, 2.0 * endog - 1.0
+    own = signs * (exog @ z[:k] + offset)  # log-odds of the class that a label has
+    own_slope = np.zeros((1 + flips.n_rates, len(endog)))
+    own_slope[0] = signs
+    if not flips.n_rates:
+        right = _product((own, own_slope))
+        return LabelRows(np.zeros_like(own), *(part[None] for part in right))
+    # Log-odds of a flip of a label's own class, and of the other, and how they move.
+    rates = np.where(flips.chain.any(axis=1), flips.chain @ z[k:], -np.inf)
+    steep, drift = flips.steepness * own, 0.0 if fixed else flips.steepness
+    slopes = np.column_stack([[drift, -drift], flips.chain])[:, :, None]
+    of_own, of_other = np.where(ones, *rates) + steep, np.where(ones, *rates[::-1]) - steep
+    own_flip, other_flip = np.where(ones, slopes, slopes[::-1])
     # A label is right and was not flipped; or it was of the other class, and was flipped.
-    lost, kept = of_flips(expit, True), of_flips(lambda odds: log_expit(-odds), True)
-    left, flipped = of_flips(lambda odds: expit(-odds), False), of_flips(log_expit, False)
-    gap = flipped - kept - own
-    bad = expit(gap)
-    value[:, 0] += kept - log_expit(-gap)
-    # How the log-odds of flips move with the predictor and the rates.
-    drift = 0.0 if fixed else flips.steepness
-    moves = np.column_stack([[drift, -drift], flips.chain])[:, :, None]
-    own_moves, other_moves = np.where(ones, moves, moves[::-1])
-    right, wrong = first[:, 0] - lost[:, None] * own_moves, left[:, None] * other_moves
-    wrong[:, 0] -= signs * sure
-    bends = [
-        second[:, 0] - (chance * (1.0 - chance))[:, None, None] * _outer(moved)
-        for chance, moved in ((lost, own_moves), (left, other_moves))
-    ]
-    weight = bad[:, None, None]
-    first[:, 0] = right + bad[:, None] * (wrong - right)
-    second[:, 0] = (1.0 - weight) * (bends[0] + weight * _outer(wrong - right))
-    second[:, 0] += weight * bends[1]
-    for share, slope, bend, moved in (
-        (sure * lost, right + own_moves, bends[0], own_moves),
-        (doubt * np.exp(flipped), wrong, bends[1], other_moves),
-    ):
-        bend += _outer(slope)
-        for j in range(1, 1 + d):
-            part = share * moved[j]
-            value[:, j] += part
-            first[:, j] += part[:, None] * slope
-            second[:, j] += part[:, None, None] * bend
-    return LabelRows(bad, value, first, second)
+    right = _product((own, own_slope), (-of_own, -own_flip))
+    wrong = _product((-own, -own_slope), (of_other, other_flip))
+    bad, apart = expit(wrong[0] - right[0]), wrong[1] - right[1]
+    value = [np.logaddexp(right[0], wrong[0])]
+    first = [right[1] + bad * apart]
+    second = [right[2] + bad * (wrong[2] - right[2] + (1.0 - bad) * _outer(apart))]
+    lost = right[0] + of_own, right[1] + own_flip, right[2]
+    chances = [np.exp(lost[0]), np.exp(wrong[0])]
+    bends = [part[2] + _outer(part[1]) for part in (lost, wrong)]
+    for flip in zip(own_flip[1:], other_flip[1:], strict=True):
+        shares = [chance * moved for chance, moved in zip(chances, flip, strict=True)]
+        value.append(shares[0] + shares[1])
+        first.append(shares[0] * lost[1] + shares[1] * wrong[1])
+        second.append(shares[0] * bends[0] + shares[1] * bends[1])
+    return LabelRows(bad, np.array(value), np.array(first), np.array(second))
+
+
+def _product(*factors: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+    """Return the logarithm of a product of probabilities, (n,), and its derivatives.
+
+    Of each there are log-odds, (n,), and their slopes, (1 + d, n).
+    """
+    value: Any = 0.0
+    first: Any = 0.0
+    second: Any = 0.0
+    for odds, slope in factors:
+        left = expit(-odds)
+        value = value + log_expit(odds)
+        first = first + left * slope
+        second = second + left * (left - 1.0) * _outer(slope)
+    return value, first, second
 
 
 def _outer(slopes: Array) -> Array:
-    """Return the products of derivatives (..., m, n) with each other, shape (..., m, m, n)."""
-    return slopes[..., :, None, :] * slopes[..., None, :, :]
+    """Return the products of derivatives (m, n) with each other, shape (m, m, n)."""
+    return slopes[:, None] * slopes
 
 
-class Value(NamedTuple):
-    """A distribution at some parameters, or at b of them: then all shapes have b in front.
+@dataclass(frozen=True, eq=False)
+class LabelFit:
+    """A distribution of labels at some parameters.
 
     Attributes
     ----------
+    law : FlippedLabels
     z : ndarray, shape (k + d,)
         Coefficients and rates.
     penalized : float
@@ -177,56 +174,57 @@ class Value(NamedTuple):
     mirrored : bool
         Whether most of the labels of a class are wrong. Then the classes have changed places:
         the same rows, and the opposite coefficients.
+    converged : bool
+        Whether it is known to be a maximum.
     """
 
+    law: FlippedLabels
     z: Array
-    penalized: Array
-    log_likelihood: Array
-    log_prior: Array
+    penalized: float
+    log_likelihood: float
+    log_prior: float
     gradient: Array
     hessian: Array
     shares: Array
     share_slopes: Array
-    mirrored: Array
+    mirrored: bool
+    converged: bool = False
 
-    def at(self, places: int | np.ndarray) -> Value:
-        """Return the distribution at one of the parameters, or at some."""
-        return Value(*(part[places] for part in self))
+    @property
+    def curvature(self) -> Array:
+        """The Hessian with the sizes of all its curvatures, positive definite.
 
+        They are those of parameters in units of their own curvature, and ROUNDING at least.
+        """
+        unit = np.sqrt(np.maximum(np.abs(np.diag(self.hessian)), TINY))
+        curvatures, axes = np.linalg.eigh(self.hessian / np.outer(unit, unit))
+        size = np.maximum(np.abs(curvatures), ROUNDING)
+        return (axes * size) @ axes.T * np.outer(unit, unit)
 
-@dataclass(frozen=True, eq=False)
-class LabelFit:
-    """The end of a fit.
-
-    Attributes
-    ----------
-    law : FlippedLabels
-    value : Value
-    converged : bool
-    """
-
-    law: FlippedLabels
-    value: Value
-    converged: bool
+    @property
+    def step(self) -> tuple[Array, float]:
+        """Newton's step uphill, and the gain that is expected of it."""
+        step = np.linalg.solve(self.curvature, self.gradient)
+        return step, float(self.gradient @ step)
 
     @property
     def theta(self) -> Array:
         """Coefficients, shape (k,)."""
-        return self.value.z[: self.law.n_coef]
+        return self.z[: self.law.n_coef]
 
     @property
     def eps(self) -> float:
         """Expected share of flipped labels."""
-        return float(self.value.shares.sum())
+        return float(self.shares.sum())
 
     @cached_property
-    def fixed(self) -> Value:
+    def fixed(self) -> LabelFit:
         """The distribution, its derivatives as if flips did not move with the coefficients.
 
         A steep threshold lies among few rows, and what they tell would make coefficients look
         better known than they are.
         """
-        return self.law.values(self.value.z[None], fixed=True).at(0)
+        return self.law.values(self.z, fixed=True)
 
     @cached_property
     def variance(self) -> Array:
@@ -253,7 +251,7 @@ class LabelFit:
         to_both = np.column_stack([self.variance[:, :k], to_share])
         rows = law.endog, law.exog, law.offset
         moved = row_map(
-            _influence, *rows, self.value.z, law.flips, self.variance, to_both, self.eps, law.total
+            _influence, *rows, self.z, law.flips, self.variance, to_both, self.eps, law.total
         )
         pull = log_priors(law.units @ self.theta)[1] @ law.units
         return moved[:, :k], moved[:, k], self.variance[:k, :k] @ pull
@@ -261,7 +259,7 @@ class LabelFit:
     def prob_bad(self) -> Array:
         """Return the probability of each row that its label was flipped, shape (n,)."""
         law = self.law
-        return row_map(_prob_bad, law.endog, law.exog, law.offset, self.value.z, law.flips)
+        return row_map(_prob_bad, law.endog, law.exog, law.offset, self.z, law.flips)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +282,8 @@ class FlippedLabels:
         Newton steps that a fit may take.
     offset : ndarray or BlockArray, shape (n,), or float
         Added to the linear predictor.
+    columns : ndarray or BlockArray, shape (n, k), optional
+        The design in the units of the data.
 
     Examples
     --------
@@ -303,6 +303,7 @@ class FlippedLabels:
     flips: Flips
     steps: int = 1000
     offset: Array | float = 0.0
+    columns: Any = None
 
     @property
     def n_coef(self) -> int:
@@ -314,8 +315,25 @@ class FlippedLabels:
         """Number of observations that the rows stand for."""
         return float(self.counts.sum())
 
-    def values(self, z: Array, fixed: bool = False) -> Value:
-        """Return the penalized log-likelihood at coefficients and rates (b, k + d).
+    def take(self, places: np.ndarray) -> FlippedLabels:
+        """Return some of the rows, in memory."""
+        offset = self.offset + 0.0 * self.endog
+        endog, exog, counts, columns, offset = taken(
+            places, self.endog, self.exog, self.counts, self.columns, offset
+        )
+        return replace(self, endog=endog, exog=exog, counts=counts, columns=columns, offset=offset)
+
+    def thinned(self, most: int) -> FlippedLabels:
+        """Return rows in memory, evenly spaced where there are more than `most`."""
+        n = len(self.exog)
+        if not blocked(self.exog) and n <= most:
+            return self
+        drawn = sample_places(n)
+        count = min(len(drawn), most)
+        return self.take(drawn[np.arange(count) * len(drawn) // count])
+
+    def values(self, z: Array, fixed: bool = False) -> LabelFit:
+        """Return the penalized log-likelihood at coefficients and rates (k + d,).
 
         With `fixed` its derivatives take the flips not to move with the coefficients.
         """
@@ -323,81 +341,66 @@ class FlippedLabels:
         sums, gradients, hessians, wrong, labels = row_sums(
             _sums, self.endog, self.exog, self.counts, self.offset, z, self.flips, fixed
         )
-        log_prior, pull, bend = log_priors(z[:, :k] @ self.units.T)
-        gradients[:, 0, :k] += pull @ self.units
-        hessians[:, 0, :k, :k] += self.units.T @ (bend[:, :, None] * self.units)
-        shares, slopes, bends = (part[:, 1:] / self.total for part in (sums, gradients, hessians))
-        found = sums[:, 0] + log_prior, gradients[:, 0], hessians[:, 0]
-        for j in range(self.flips.n_rates):
-            found = _with_log(*found, shares[:, j], slopes[:, j], bends[:, j])
-        if self.flips.n_rates:
-            left = self.eps_bar - shares.sum(axis=1), -slopes.sum(axis=1), -bends.sum(axis=1)
-            found = _with_log(*found, *left)
-        mirrored = (wrong > 0.5 * labels).any(axis=1)
-        return Value(
-            z, found[0], sums[:, 0], log_prior, found[1], found[2], shares, slopes, mirrored
+        log_prior, pull, bend = log_priors(self.units @ z[:k])
+        gradients[0, :k] += pull @ self.units
+        hessians[0, :k, :k] += self.units.T @ (bend[:, None] * self.units)
+        shares, slopes, bends = (part[1:] / self.total for part in (sums, gradients, hessians))
+        # The prior of shares and of what they leave of the bound: the product of their roots.
+        parts = np.append(shares, self.eps_bar - shares.sum())
+        positive = bool((parts > 0).all())
+        parts = parts if positive else np.ones_like(parts)
+        moved = np.vstack([slopes, -slopes.sum(axis=0)]) / parts[:, None]
+        bent = np.concatenate([bends, -bends.sum(axis=0, keepdims=True)]) / parts[:, None, None]
+        return LabelFit(
+            law=self,
+            z=z,
+            penalized=sums[0] + log_prior + 0.5 * np.log(parts).sum() if positive else -np.inf,
+            log_likelihood=sums[0],
+            log_prior=float(log_prior),
+            gradient=gradients[0] + 0.5 * moved.sum(axis=0),
+            hessian=hessians[0] + 0.5 * (bent.sum(axis=0) - moved.T @ moved),
+            shares=shares,
+            share_slopes=slopes,
+            mirrored=bool((wrong > 0.5 * labels).any()),
         )
 
-    def fit(self, start: Array) -> LabelFit:
-        """Return the maximum of the penalized likelihood near coefficients and rates (k + d,)."""
-        value, converged = self.climb(start[None], self.steps)
-        return LabelFit(self, value.at(0), bool(converged[0]))
+    def fit(self, start: Array, steps: int | None = None) -> LabelFit:
+        """Return the maximum of the penalized likelihood near coefficients and rates (k + d,).
+
+        Uphill also where the likelihood is not concave, in at most `steps` Newton steps.
+        """
+        last = self.values(start)
+
+        def at(z: Array) -> LabelFit:
+            nonlocal last
+            if not np.array_equal(z, last.z):
+                last = self.values(z)
+            return last
+
+        end = damped_newton(
+            lambda z, _: np.array([-at(z[0]).penalized]),
+            lambda z, _: (-at(z[0]).gradient[None], at(z[0]).curvature[None]),
+            np.add,
+            start[None],
+            self.steps if steps is None else steps,
+            SUM_ROUNDING / (1.0 + abs(last.log_likelihood)),
+        )
+        fit = at(end[0])
+        step, gain = fit.step
+        if fit.penalized > -np.inf and gain <= SUM_ROUNDING:
+            return replace(self.values(fit.z + step), converged=True)
+        return replace(fit, converged=fit.penalized > -np.inf and gain <= ROUNDING)
 
     def polished(self, start: Array) -> LabelFit:
-        """Return the maximum near that of a sample, by Newton's steps as they are."""
-        here = self.values(start[None])
-        for _ in range(MAX_STEPS):
-            step = uphill(here.gradient, here.hessian)
-            gain = float(here.gradient[0] @ step[0])
-            here = self.values(here.z + step)
-            if gain <= SUM_ROUNDING:
-                return LabelFit(self, here.at(0), True)
-        return self.fit(start)
-
-    def climb(self, starts: Array, steps: int) -> tuple[Value, np.ndarray]:
-        """Return where Newton steps from coefficients and rates lead, and which have converged.
-
-        Uphill also where the likelihood is not concave, with halved steps.
-
-        Parameters
-        ----------
-        starts : ndarray, shape (b, k + d)
-        steps : int
-            Number of steps at most.
-        """
-        here = self.values(starts.copy())
-        converged = np.zeros(len(starts), bool)
-        active = np.isfinite(here.penalized)
-        for _ in range(min(steps, self.steps)):
-            if not active.any():
-                break
-            going = np.flatnonzero(active)
-            step = uphill(here.gradient[going], here.hessian[going])
-            gain = np.einsum("bk,bk->b", here.gradient[going], step)
-            while len(going):
-                ahead = self.values(here.z[going] + step)
-                arrived = gain <= SUM_ROUNDING
-                taken = (ahead.penalized > here.penalized[going]) | arrived
-                for part, new in zip(here, ahead, strict=True):
-                    part[going[taken]] = new[taken]
-                stopped = ~taken & (gain <= HIDDEN)
-                converged[going[arrived | stopped]] = True
-                on = ~taken & ~stopped
-                going, step, gain = going[on], 0.5 * step[on], 0.5 * gain[on]
-            active &= ~converged
-        return here, converged
-
-
-def _with_log(
-    value: Array, gradient: Array, hessian: Array, share: Array, slope: Array, bend: Array
-) -> tuple[Array, Array, Array]:
-    """Return functions (b,) and their derivatives with half the logarithm of a share added."""
-    positive = share > 0
-    share = np.where(positive, share, 1.0)
-    slope = slope / share[:, None]
-    added = bend / share[:, None, None] - slope[:, :, None] * slope[:, None]
-    value = np.where(positive, value + 0.5 * np.log(share), -np.inf)
-    return value, gradient + 0.5 * slope, hessian + 0.5 * added
+        """Return the maximum near that of a sample, without comparing likelihoods."""
+        fit, gain = damped_root(
+            self.values(start),
+            lambda at: at.step,
+            lambda at, step: self.values(at.z + step),
+            SUM_ROUNDING,
+            MAX_STEPS,
+        )
+        return replace(fit, converged=True) if gain <= SUM_ROUNDING else self.fit(start)
 
 
 def log_priors(slopes: Array) -> tuple[Array, Array, Array]:
@@ -405,18 +408,6 @@ def log_priors(slopes: Array) -> tuple[Array, Array, Array]:
     size = PRIOR_SCALE**2 + slopes**2
     first, second = -2.0 * slopes / size, 2.0 * (slopes**2 - PRIOR_SCALE**2) / size**2
     return -np.log(size / PRIOR_SCALE**2).sum(axis=-1), first, second
-
-
-def uphill(gradient: Array, hessian: Array) -> Array:
-    """Return Newton's steps to maxima (b, k), with the sizes of all curvatures.
-
-    They are those of parameters in units of their own curvature, and ROUNDING at least.
-    """
-    unit = np.sqrt(np.maximum(np.abs(np.einsum("bii->bi", hessian)), TINY))
-    curvatures, axes = np.linalg.eigh(hessian / (unit[:, :, None] * unit[:, None]))
-    size = np.maximum(np.abs(curvatures), ROUNDING)
-    along = np.einsum("bji,bj->bi", axes, gradient / unit) / size
-    return np.einsum("bij,bj->bi", axes, along) / unit
 
 
 def _sums(
@@ -430,25 +421,24 @@ def _sums(
 ) -> tuple[Array, ...]:
     """Return sums of the functions of `label_rows` and their derivatives in z.
 
-    Shapes (b, 1 + d), (b, 1 + d, k + d) and (b, 1 + d, k + d, k + d); further the labels of each
-    class that were flipped, (b, 2), and all of them, (2,).
+    Shapes (1 + d,), (1 + d, k + d) and (1 + d, k + d, k + d); further the labels of each class
+    that were flipped, (2,), and all of them, (2,).
     """
-    at, k = label_rows(endog, exog, offset, z, flips, fixed), exog.shape[1]
-    gradients = np.empty((*at.value.shape[:2], z.shape[1]))
-    hessians = np.empty((*gradients.shape, z.shape[1]))
-    weighted = counts[:, None] * exog
-    gradients[..., :k] = at.first[:, :, 0] @ weighted
-    gradients[..., k:] = at.first[:, :, 1:] @ counts
-    hessians[..., :k, :k] = weighted.T @ (at.second[:, :, 0, 0, :, None] * exog)
-    hessians[..., k:, :k] = at.second[:, :, 1:, 0] @ weighted
-    hessians[..., :k, k:] = np.swapaxes(hessians[..., k:, :k], -1, -2)
-    hessians[..., k:, k:] = at.second[:, :, 1:, 1:] @ counts
+    at, weighted = label_rows(endog, exog, offset, z, flips, fixed), counts[:, None] * exog
+    gradients = [at.first[:, 0] @ weighted, at.first[:, 1:] @ counts]
+    coupled = at.second[:, 1:, 0] @ weighted
+    hessians = [
+        [weighted.T @ (at.second[:, 0, 0, :, None] * exog), np.swapaxes(coupled, -1, -2)],
+        [coupled, at.second[:, 1:, 1:] @ counts],
+    ]
     classes = counts * np.array([endog == 0, endog == 1])
-    return at.value @ counts, gradients, hessians, at.bad @ classes.T, classes.sum(axis=1)
+    rows = [np.concatenate(row, axis=-1) for row in hessians]
+    both = np.concatenate(gradients, axis=-1), np.concatenate(rows, axis=-2)
+    return at.value @ counts, *both, classes @ at.bad, classes.sum(axis=1)
 
 
 def _prob_bad(endog: Array, exog: Array, offset: Array | float, z: Array, flips: Flips) -> Array:
-    return label_rows(endog, exog, offset, z[None], flips, True).bad[0]
+    return label_rows(endog, exog, offset, z, flips, True).bad
 
 
 def _influence(
@@ -463,12 +453,12 @@ def _influence(
     total: float,
 ) -> Array:
     """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
-    at = label_rows(endog, exog, offset, z[None], flips, True)
-    first, log_density = at.first[0, 0], at.value[0, 0]
+    at = label_rows(endog, exog, offset, z, flips, True)
+    first, log_density = at.first[0], at.value[0]
     scores = np.column_stack([first[0][:, None] * exog, first[1:].T])
     information = np.einsum("ni,ij,nj->n", scores, bread, scores)
     other = np.maximum(-np.expm1(log_density), TINY)
     leverage = np.minimum(information * np.exp(log_density) / other, MOST_LEVERAGE)
     moved = (scores / (1.0 - leverage)[:, None]) @ moves
-    moved[:, -1] += (at.value[0, 1:].sum(axis=0) - eps) / total
+    moved[:, -1] += (at.value[1:].sum(axis=0) - eps) / total
     return moved

@@ -26,10 +26,8 @@ from rrmstats.laws.together import BY_THEMSELVES, Together
 
 # Least share of bad rows; none is another explanation.
 LEAST_SHARE = 1e-6
-# Share of bad rows of each kind from which a fit starts.
-START_SHARE = 0.05
 # Bounds of the logarithm of the odds of a row to be bad, and of its slope.
-STEEPEST, FARTHEST = 20.0, 30.0
+FARTHEST, STEEPEST = 30.0, 20.0
 # Standard deviation of a normal prior of the slope, which keeps it finite where centers tell rows
 # apart from others without error. By `benchmarks/glm.py --part zeros` errors with 30 % of false
 # zeros are 1.08 times those of the good rows with 2.5 or 5, 1.18 with 10, 1.36 without it.
@@ -37,12 +35,6 @@ STEEPEST, FARTHEST = 20.0, 30.0
 PRIOR_SD = 5.0
 # Largest change of a parameter in one step: of its logarithm, or relative to its size.
 LONGEST = float(np.log(3.0))
-# Change over which second derivatives are differences.
-DELTA = 1e-4
-
-
-#: Equations of no parameters.
-NONE = np.zeros(())
 #: Least and largest parameters.
 Bounds = tuple[Array, Array]
 
@@ -59,9 +51,10 @@ class GoodRows(NamedTuple):
         Minus its second derivatives, or what has their expectation.
     center, spread : ndarray, shape (n,)
         Where responses are and how they spread, in the units in which bad ones are far.
-    own, rest : ndarray, shape (m, n)
-        What the probability to be good is multiplied by in the equations of its own parameters,
-        and what is added to these.
+    own : ndarray, shape (m, n), or (0, 1)
+        What the probability to be good is multiplied by in the equations of its own parameters.
+    rest : ndarray or float
+        What is added to these.
     """
 
     log_density: Array
@@ -69,8 +62,8 @@ class GoodRows(NamedTuple):
     information: Array
     center: Array
     spread: Array
-    own: Array = NONE
-    rest: Array = NONE
+    own: Array = np.zeros((0, 1))
+    rest: Array | float = 0.0
 
 
 class GoodLaw:
@@ -137,21 +130,6 @@ class BadLaw:
         return newton_step(partial(self.scores, seen, rows), own, mass, self.bounds)
 
 
-class MixturePart(NamedTuple):
-    """Parameters of bad rows of one kind, shape (m,) each, or (m, n) where they are those of rows.
-
-    Attributes
-    ----------
-    odds : ndarray
-        Log-odds of rows to be so: a constant, and maybe a slope; see `Share`.
-    own : ndarray
-        Parameters of their distribution.
-    """
-
-    odds: Array
-    own: Array
-
-
 class Probabilities(NamedTuple):
     """Rows under a mixture, each of shape (n,).
 
@@ -166,7 +144,10 @@ class Probabilities(NamedTuple):
     z : ndarray, shape (c, n)
         The same before it is known, given that the row is of no kind before.
     rows : GoodRows
-    at : list of MixturePart
+    odds : list of ndarray, shape (1 or 2, n) each
+        What the log-odds of each kind of bad rows are linear in; see `Share`.
+    own : list of ndarray, shape (m, n) each
+        Parameters of the distribution of each kind.
     """
 
     log_density: Array
@@ -174,7 +155,8 @@ class Probabilities(NamedTuple):
     bad: Array
     z: Array
     rows: GoodRows
-    at: list[MixturePart]
+    odds: list[Array]
+    own: list[Array]
 
     @property
     def bad_share(self) -> Array:
@@ -249,10 +231,9 @@ class Mixture:
     @cached_property
     def _bounds(self) -> list[Bounds]:
         """Least and largest values: of the good rows, and of odds and parameters of each kind."""
-        found = [self.good.bounds]
+        limits, found = np.array([FARTHEST, STEEPEST]), [self.good.bounds]
         for j, law in enumerate(self.bad.laws):
-            sloped = j == 0 and self.bad.share is not Share.NOTHING
-            odds = np.array([FARTHEST, STEEPEST])[: 1 + sloped]
+            odds = limits[: 1 + (j == 0 and self.bad.share is not Share.NOTHING)]
             found += [(-odds, odds), law.bounds]
         return found
 
@@ -262,26 +243,20 @@ class Mixture:
         low, high = zip(*self._bounds, strict=True)
         return np.concatenate(low), np.concatenate(high)
 
-    def parted(self, values: Array) -> tuple[Array, list[MixturePart]]:
-        """Return parameters (m,) or (m, n): of the good rows, and of each kind of bad ones."""
+    def parted(self, values: Array) -> tuple[Array, list[Array], list[Array]]:
+        """Return parameters (m, ...) of the good rows, and odds and others of each kind."""
         ends = np.cumsum([len(low) for low, _ in self._bounds])[:-1]
         good, *rest = np.split(values, ends)
-        return good, [MixturePart(*rest[j : j + 2]) for j in range(0, len(rest), 2)]
+        return good, rest[::2], rest[1::2]
 
     def _place(self, seen: Responses, rows: GoodRows) -> Array:
-        """Return what the odds to be bad may depend on, shape (n,)."""
+        """Return what the log-odds to be bad are linear in, shape (1 or 2, n)."""
+        ones = np.ones(len(seen.endog))
+        if self.bad.share is Share.NOTHING:
+            return ones[None]
         if self.bad.share is Share.FAR:
-            return seen.far
-        return np.log(np.maximum(rows.center, TINY)) - self.middle
-
-    def _odds(self, parts: list[MixturePart], seen: Responses, rows: GoodRows) -> Array:
-        """Return the log-odds of rows to be bad of each kind, shape (c, n)."""
-        found = np.zeros((len(parts), len(seen.endog)))
-        for one, part in zip(found, parts, strict=True):
-            one += part.odds[0]
-            if len(part.odds) > 1:
-                one += part.odds[1] * self._place(seen, rows)
-        return found
+            return np.stack([ones, seen.far])
+        return np.stack([ones, np.log(np.maximum(rows.center, TINY)) - self.middle])
 
     def probabilities(
         self, seen: Responses, predictors: Array, rows: GoodRows | None = None
@@ -291,35 +266,39 @@ class Mixture:
         What they are like if good is given where it is known.
         """
         q = len(predictors) - len(self.bounds[0])
-        own, at = self.parted(predictors[q:])
+        good, odds, own = self.parted(predictors[q:])
         if rows is None:
             with np.errstate(all="ignore"):
-                rows = self.good.rows(seen, predictors[:q], own)
-        odds = self._odds(at, seen, rows)
+                rows = self.good.rows(seen, predictors[:q], good)
+        log_odds = _log_odds(self._place(seen, rows), odds)
         left, parts = np.zeros(len(seen.endog)), []
-        for law, part, one in zip(self.bad.laws, at, odds, strict=True):
-            log_density = law.log_density(seen, rows, part.own)
+        for law, each, one in zip(self.bad.laws, own, log_odds, strict=True):
+            log_density = law.log_density(seen, rows, each)
             parts.append(left + log_expit(one) + self.together.sums(log_density))
             left = left + log_expit(-one)
         parts.append(left + self.together.sums(rows.log_density))
         density = np.logaddexp.reduce(parts)
         found = np.exp(np.array(parts) - density)
-        return Probabilities(density, found[-1], found[:-1], expit(odds), rows, at)
+        return Probabilities(density, found[-1], found[:-1], expit(log_odds), rows, odds, own)
 
     def equations(self, seen: Responses, found: Probabilities) -> Array:
         """Return the equations of the parameters, shape (m, n)."""
         rows, off = found.rows, found.bad - found.z * found.left
-        own: list[Array] = []
-        if len(self.good.bounds[0]):
-            own.append(found.good * rows.own + rows.rest)
-        for j, (law, part) in enumerate(zip(self.bad.laws, found.at, strict=True)):
-            bound = self.full and j == 0
-            own.append(found.bad_share[None] - self.eps_bar if bound else off[j : j + 1])
-            if len(part.odds) > 1:
-                prior = part.odds[1:] / (PRIOR_SD**2 * self.total)
-                own.append(off[j] * self._place(seen, rows) - prior)
-            own.append(found.bad[j] * law.scores(seen, rows, part.own))
-        return np.concatenate(own) if own else np.zeros((0, len(found.good)))
+        place = self._place(seen, rows)
+        every = [found.good * rows.own + rows.rest]
+        for j, (law, odds, own) in enumerate(
+            zip(self.bad.laws, found.odds, found.own, strict=True)
+        ):
+            scores = off[j] * place[: len(odds)] - self._prior[: len(odds)] * odds
+            if self.full and j == 0:
+                scores[0] = found.bad_share - self.eps_bar
+            every += [scores, found.bad[j] * law.scores(seen, rows, own)]
+        return np.concatenate(every)
+
+    @property
+    def _prior(self) -> Array:
+        """Precisions of the priors of the constant and of the slope of log-odds, shape (2, 1)."""
+        return np.array([[0.0], [PRIOR_SD**-2 / self.total]])
 
     def starts(self, seen: Responses, predictors: Array) -> Array:
         """Return parameters to start from, at predictors (q, n), shape (s, m)."""
@@ -327,7 +306,7 @@ class Mixture:
         with np.errstate(all="ignore"):
             own = np.repeat(good[:, None], len(seen.endog), axis=1)
             rows = self.good.rows(seen, predictors, own)
-        share = max(min(START_SHARE, 0.25 * self.eps_bar), LEAST_SHARE)
+        share = max(min(0.05, 0.25 * self.eps_bar), LEAST_SHARE)
         found = [good]
         for law, (low, _) in zip(self.bad.laws, self._bounds[1::2], strict=True):
             found += [np.array([logit(share), 0.0])[: len(low)], law.start(seen, rows)]
@@ -342,47 +321,50 @@ class Mixture:
 
         The share of bad rows is at most `eps_bar`; the mixture knows whether because of that.
         """
-        rows, (good, at) = found.rows, self.parted(own)
+        rows, place = found.rows, self._place(seen, found.rows)
+        good, odds, parts = self.parted(own)
         new = [self.good.updated(good, mass * found.good, rows)]
-        for j, (law, part) in enumerate(zip(self.bad.laws, at, strict=True)):
-            new.append(self._updated_odds(j, part.odds, mass, seen, found))
-            new.append(law.updated(part.own, mass * found.bad[j], seen, rows))
-        return self._within(np.clip(np.concatenate(new), *self.bounds), mass, seen, rows)
+        for j, law in enumerate(self.bad.laws):
+            new.append(self._updated_odds(j, odds[j], mass, place, found))
+            new.append(law.updated(parts[j], mass * found.bad[j], seen, rows))
+        return self._within(np.clip(np.concatenate(new), *self.bounds), mass, place)
 
     def _updated_odds(
-        self, j: int, odds: Array, mass: Array, seen: Responses, found: Probabilities
+        self, j: int, odds: Array, mass: Array, place: Array, found: Probabilities
     ) -> Array:
         """Return the log-odds to be bad of a kind after a step of their logistic regression."""
         if len(odds) == 1:
             share = mass @ found.bad[j] / (mass @ found.left[j])
             return logit(np.clip([share], LEAST_SHARE, 1.0 - LEAST_SHARE))
-        at = np.stack([np.ones(len(mass)), self._place(seen, found.rows)])
-        prior = np.array([[0.0], [PRIOR_SD**-2 / self.total]])
 
         def scores(odds: Array) -> Array:
-            return at * (found.bad[j] - expit(odds @ at)) - prior * odds[:, None]
+            return place * (found.bad[j] - expit(odds @ place)) - self._prior * odds[:, None]
 
         limits = np.array([FARTHEST, STEEPEST])
         return newton_step(scores, odds, mass, (-limits, limits))
 
-    def _within(
-        self, own: Array, mass: Array, seen: Responses, rows: GoodRows
-    ) -> tuple[Mixture, Array]:
+    def _within(self, own: Array, mass: Array, place: Array) -> tuple[Mixture, Array]:
         """Return parameters whose share of bad rows is at most `eps_bar`."""
-        parts = self.parted(own)[1]
-        odds = self._odds(parts, seen, rows)
+        odds = self.parted(own)[1]
+        log_odds = _log_odds(place, odds)
 
         def excess(shift: float) -> float:
-            good = float(mass @ np.prod(expit(shift - odds), axis=0)) / self.total
+            good = float(mass @ np.prod(expit(shift - log_odds), axis=0)) / self.total
             return 1.0 - good - self.eps_bar
 
-        full = len(parts) > 0 and excess(0.0) > 0
+        full = len(odds) > 0 and excess(0.0) > 0
         if full:
-            most = FARTHEST + max(FARTHEST, float(odds.max()))  # slopes may take odds further
+            most = FARTHEST + max(FARTHEST, float(log_odds.max()))  # slopes may take odds further
             shift = float(brentq(excess, 0.0, most))
-            for part in parts:  # views of all parameters
-                part.odds[0] -= shift
+            for one in odds:  # views of all parameters
+                one[0] -= shift
         return self if full == self.full else replace(self, full=full), own
+
+
+def _log_odds(place: Array, odds: list[Array]) -> Array:
+    """Return log-odds linear in a place, of each kind of bad rows, shape (c, n)."""
+    found = [(place[: len(one)].T * one.T).sum(axis=-1) for one in odds]
+    return np.array(found).reshape(len(odds), place.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,7 +425,8 @@ def newton_step(
         found = scores(at) * np.where(positive, at, unit)[:, None]
         return np.where((mass > 0) & np.isfinite(found), found, 0.0) @ mass
 
-    here, steps = pull(0.0 * own), DELTA * np.eye(len(own))
-    bend = np.array([(pull(-step) - pull(step)) @ step / (2.0 * DELTA**2) for step in steps])
+    here, delta = pull(0.0 * own), 1e-4
+    steps = delta * np.eye(len(own))
+    bend = np.array([(pull(-step) - pull(step)) @ step / (2.0 * delta**2) for step in steps])
     step = here / np.maximum(np.abs(bend.reshape(len(own))), TINY)
     return moved(np.clip(step, -LONGEST, LONGEST))

@@ -49,9 +49,6 @@ SHAPES = (1e-2, 1e1)
 # Squared distances from which rows are far when a fit starts: mean and four standard deviations
 # of those of good rows.
 FAR = 1.0 + 4.0 * 2.0**0.5
-# Change of a predictor over which second derivatives are differences, relative to its size and to
-# a small one: the cube root of the rounding error.
-DELTA, SMALL = float(np.finfo(float).eps ** (1 / 3)), 1e-2
 # Least dispersion around another line, relative to that of all responses around their mean: one
 # per cent of their standard deviation, which rounded responses have.
 # Convention: one per cent of a standard deviation.
@@ -60,9 +57,12 @@ LEAST_OTHER = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class PlainCounts(GoodLaw):
-    """Counts of an exponential family, whose variance is what the mean says."""
+    """Responses of an exponential family, whose variance is what the mean says.
 
-    family: Counts
+    They are as many counts as their size says: centers and spreads are those of counts.
+    """
+
+    family: Family
     mean: MeanFunction
 
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
@@ -71,7 +71,7 @@ class PlainCounts(GoodLaw):
         variance, size = self.family.variance(mu), seen.size
         per_unit = size * slope / variance
         return GoodRows(
-            self.family.log_pmf(seen.counts, size * mu, size),
+            self.family.log_density(seen.endog, mu, size),
             ((seen.endog - mu) * per_unit)[None],
             (slope * per_unit)[None, None],
             size * mu,
@@ -103,19 +103,11 @@ class OverdispersedCounts(GoodLaw):
 
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n) and the added alpha."""
-        mu, slope = self.mean.mean_and_slope(predictors[0])
-        y, m, slope = seen.counts, seen.size * mu, seen.size * slope
         alpha = own[0] + self.given
+        found = PlainCounts(NegativeBinomial(alpha), self.mean).rows(seen, predictors, own)
         shape = seen.size / alpha
-        weight = shape / (m * (shape + m))
-        return GoodRows(
-            log_negative_binomial(y, m, shape),
-            ((y - m) * slope * weight)[None],
-            (slope**2 * weight)[None, None],
-            m,
-            np.sqrt(1.0 / weight),
-            (-shape_slope(y, m, shape) * shape / alpha)[None],
-        )
+        by_shape = shape_slope(seen.counts, found.center, shape)
+        return found._replace(own=(-by_shape * shape / alpha)[None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +164,7 @@ class WideCounts(BadLaw):
 
 def _far_median(seen: Responses, rows: GoodRows, otherwise: float) -> float:
     """Return the median of counts that are far, or a multiple of the mean where none is."""
-    far = seen.endog[np.abs(seen.endog - rows.center) > 3.0 * rows.spread]
+    far = seen.counts[np.abs(seen.counts - rows.center) > 3.0 * rows.spread]
     middle = float(np.median(far)) if len(far) else otherwise * float(np.mean(rows.center))
     return max(middle, LEAST_MEDIAN)
 
@@ -294,7 +286,7 @@ class FalseZeros(BadLaw):
 
 
 @dataclass(frozen=True, eq=False)
-class Dispersed(GoodLaw):
+class Dispersed(PlainCounts):
     """Responses of an exponential family; the parameter is the dispersion.
 
     Its equation is that of Pearson's estimate with the degrees of freedom of a fit.
@@ -309,8 +301,6 @@ class Dispersed(GoodLaw):
         Number of observations.
     """
 
-    family: Family
-    mean: MeanFunction
     n_params: int
     total: float
     bounds = (np.array([np.finfo(float).tiny]), np.array([np.inf]))
@@ -324,19 +314,15 @@ class Dispersed(GoodLaw):
 
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (1, n) and a dispersion."""
-        mu, slope = self.mean.mean_and_slope(predictors[0])
-        variance, nu = self.family.variance(mu), seen.size / own[0]
-        per_unit, off = nu * slope / variance, seen.endog - mu
-        norm = self.family.log_norm(seen.endog, nu)
-        spread = np.sqrt(variance / nu)
-        return GoodRows(
-            norm - 0.5 * nu * self.family.deviance(seen.endog, mu),
-            (off * per_unit)[None],
-            (slope * per_unit)[None, None],
-            mu,
-            spread / mu if self.family.positive else spread,
-            0.5 * (nu * off**2 / variance - 1.0)[None] / own[:1],
-            0.5 * (self.n_params / self.total) / own,
+        size = seen.size / own[0]
+        found = super().rows(seen._replace(size=size), predictors, own)
+        mu, spread = found.center / size, found.spread / size
+        squares = ((seen.endog - mu) / spread) ** 2
+        return found._replace(
+            center=mu,
+            spread=spread / mu if self.family.positive else spread,
+            own=0.5 * (squares - 1.0)[None] / own[:1],
+            rest=0.5 * (self.n_params / self.total) / own,
         )
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
@@ -454,21 +440,25 @@ class KernelRows(GoodLaw):
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at predictors (q, n)."""
         endog = seen.endog
-        with np.errstate(all="ignore"):
-            found = self.log_density(endog, *predictors)
-            center = spread = np.ones(len(endog))
-            if self.moments is not None:
-                center, variance = np.broadcast_arrays(*self.moments(*predictors))
-                spread = np.sqrt(variance)
-            slopes = np.asarray(self.slopes(endog, *predictors))
-            bend = information(self.slopes, endog, predictors)
-        return GoodRows(
-            np.where(np.isnan(found), -np.inf, found),
-            np.where(np.isfinite(slopes), slopes, 0.0),
-            np.where(np.isfinite(bend), bend, 0.0),
+        center, variance = np.ones((2, len(endog)))
+        if self.moments is not None:
+            center, variance = np.broadcast_arrays(*self.moments(*predictors))
+        return _defined(
+            self.log_density(endog, *predictors),
+            np.asarray(self.slopes(endog, *predictors)),
+            information(self.slopes, endog, predictors),
             center,
-            spread,
+            np.sqrt(variance),
         )
+
+
+def _defined(
+    log_density: Array, slopes: Array, information: Array, center: Array, spread: Array
+) -> GoodRows:
+    """Return good rows, impossible where they are not defined."""
+    slopes, information = (np.where(np.isfinite(v), v, 0.0) for v in (slopes, information))
+    found = np.where(np.isnan(log_density), -np.inf, log_density)
+    return GoodRows(found, slopes, information, center, spread)
 
 
 def information(slopes: Callable[..., Array], endog: Array, predictors: Array) -> Array:
@@ -484,7 +474,7 @@ def information(slopes: Callable[..., Array], endog: Array, predictors: Array) -
     found = []
     for j, one in enumerate(predictors):
         step = np.zeros_like(predictors)
-        step[j] = DELTA * np.maximum(np.abs(one), SMALL)
+        step[j] = np.finfo(float).eps ** (1 / 3) * np.maximum(np.abs(one), 1e-2)
         low, high = (np.asarray(slopes(endog, *predictors + sign * step)) for sign in (-1, 1))
         found.append((low - high) / (2.0 * step[j]))
     both = np.array(found)
@@ -508,18 +498,10 @@ class WholeRows(GoodLaw):
 
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
         """Return the rows at parameters; those that differ by row are taken from the first."""
-        theta = predictors[:, 0].copy()
-        with np.errstate(all="ignore"):
-            found, slopes = self.log_likelihood(theta), self.slopes(theta).T
-        slopes = np.where(np.isfinite(slopes), slopes, 0.0)
-        ones = np.ones(len(seen.endog))
-        return GoodRows(
-            np.where(np.isnan(found), -np.inf, found),
-            slopes,
-            slopes[:, None] * slopes[None],
-            ones,
-            ones,
-        )
+        theta, ones = predictors[:, 0].copy(), np.ones(len(seen.endog))
+        slopes = self.slopes(theta).T
+        outer = slopes[:, None] * slopes[None]
+        return _defined(self.log_likelihood(theta), slopes, outer, ones, ones)
 
 
 @dataclass(frozen=True, eq=False)
@@ -617,15 +599,9 @@ class OtherLine(BadLaw):
 
     def _at(self, own: Array) -> GoodRows:
         """Return the rows at parameters (k + m,), or (k + m, n)."""
-        data, end, predictors = self.data, 0, []
-        for design, offset in zip(data.designs, data.offsets, strict=True):
-            part, end = own[end : end + design.shape[1]], end + design.shape[1]
-            predictors.append(np.sum(design * part.T, axis=1) + offset)
-        rest = own[end:]
-        if own.ndim == 1:
-            rest = np.repeat(rest[:, None], len(data.mass), axis=1)
+        predictors, q = self.data.predictors(own), len(self.data.designs)
         with np.errstate(all="ignore"):
-            return self.good.rows(data.seen, np.array(predictors), rest)
+            return self.good.rows(self.data.seen, predictors[:q], predictors[q:])
 
     def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return the fit to the tenth of the rows whose groups are farthest from the line."""
@@ -651,7 +627,7 @@ class OtherLine(BadLaw):
         """Return the scores of the parameters."""
         at = self._at(own)
         by_design = design_rows(self.data.designs, at.slopes).T
-        return by_design if at.own.ndim < 2 else np.concatenate([by_design, at.own])
+        return np.vstack([by_design, *at.own])
 
     def updated(self, own: Array, mass: Array, seen: Responses, rows: GoodRows) -> Array:
         """Return the parameters after a step of scoring, under a mass (n,)."""
@@ -671,29 +647,26 @@ def laws_of_family(family: Family, mean: MeanFunction, rows: PredictorRows) -> L
     """Return what rows of a family may look like."""
     if isinstance(family, Counts) and not family.dispersed:
         good = PlainCounts(family, mean)
-        if isinstance(family, Binomial):
-            if float(np.max(rows.seen.size)) < 2.0:  # labels vary as much as they can
-                return Laws(good, None, (*bad_labels(rows), *other_lines(good, rows)))
-            bad = (*bad_shares(), *other_lines(good, rows))
-            return Laws(good, OverdispersedShares(mean), bad)
-        given = family.alpha if isinstance(family, NegativeBinomial) else 0.0
-        bad = (*bad_counts(), *other_lines(good, rows))
-        return Laws(good, OverdispersedCounts(mean, given), bad)
+        wider: GoodLaw | None = None
+        if not isinstance(family, Binomial):
+            given = float(family.alpha) if isinstance(family, NegativeBinomial) else 0.0
+            wider, bad = OverdispersedCounts(mean, given), bad_counts()
+        elif float(np.max(rows.seen.size)) < 2.0:
+            bad = bad_labels(rows)  # labels vary as much as they can
+        else:
+            wider, bad = OverdispersedShares(mean), bad_shares()
+        return Laws(good, wider, (*bad, *other_lines(good, rows)))
     zeros = family.zeros and family.positive
     alone = rows.groups is None  # rows of a group have one share
     share = Share.FAR if alone and rows.seen.far.any() else Share.NOTHING
     wide, cluster = WideAround(family.positive, zeros), Cluster(family.positive)
     dispersed = Dispersed(family, mean, rows.n_params, rows.total)
-    return Laws(
-        dispersed,
-        None,
-        (
-            BadRows(Bad.WIDE, (wide,), share),
-            BadRows(Bad.CLUSTER, (cluster,), share),
-            BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), share, parts=(0, 1)),
-            *other_lines(dispersed, rows),
-        ),
+    bad = (
+        BadRows(Bad.WIDE, (wide,), share),
+        BadRows(Bad.CLUSTER, (cluster,), share),
+        BadRows(Bad.WIDE_AND_CLUSTER, (cluster, wide), share, parts=(0, 1)),
     )
+    return Laws(dispersed, None, (*bad, *other_lines(dispersed, rows)))
 
 
 def other_lines(
@@ -722,27 +695,25 @@ def bad_labels(rows: PredictorRows) -> tuple[BadRows, ...]:
 
 def bad_counts(zeros: bool = True) -> tuple[BadRows, ...]:
     """Return what bad counts may look like."""
-    wide, cluster, false = WideCounts(), CountCluster(), FalseZeros()
+    wide, cluster = WideCounts(), CountCluster()
     far = (BadRows(Bad.WIDE, (wide,)), BadRows(Bad.CLUSTER, (cluster,)))
     if not zeros:
         return far
-    both = Bad.WIDE_AND_ZEROS
-    return (
-        *far,
-        BadRows(Bad.FALSE_ZEROS, (false,)),
-        BadRows(Bad.FALSE_ZEROS, (false,), share=Share.CENTER, parts=(2,)),
-        BadRows(both, (false, wide), parts=(0, 2)),
-        BadRows(both, (false, wide), share=Share.CENTER, parts=(0, 3)),
-        BadRows(both, (false, cluster), parts=(1, 2)),
-        BadRows(both, (false, cluster), share=Share.CENTER, parts=(1, 3)),
-    )
+    pairs = [
+        BadRows(Bad.WIDE_AND_ZEROS, (FalseZeros(), law), share, parts=(place, false))
+        for place, law in enumerate((wide, cluster))
+        for false, share in ((2, Share.NOTHING), (3, Share.CENTER))
+    ]
+    return (*far, *_false_zeros(2), *pairs)
 
 
 def bad_shares() -> tuple[BadRows, ...]:
     """Return what bad counts of successes may look like."""
-    wide, false = AnyShare(), FalseZeros()
-    return (
-        BadRows(Bad.WIDE, (wide,)),
-        BadRows(Bad.FALSE_ZEROS, (false,)),
-        BadRows(Bad.FALSE_ZEROS, (false,), share=Share.CENTER, parts=(1,)),
-    )
+    return (BadRows(Bad.WIDE, (AnyShare(),)), *_false_zeros(1))
+
+
+def _false_zeros(place: int) -> tuple[BadRows, ...]:
+    """Return false zeros, listed at a place, and those whose share depends on the mean."""
+    laws = (FalseZeros(),)
+    sloped = BadRows(Bad.FALSE_ZEROS, laws, Share.CENTER, parts=(place,))
+    return (BadRows(Bad.FALSE_ZEROS, laws), sloped)

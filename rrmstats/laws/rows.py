@@ -6,13 +6,13 @@ Parameters beyond those of the designs are predictors too, the same for all rows
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrmstats.core.block_array import blocked, row_map, row_sums, taken
+from rrmstats.core.block_array import blocked, portions, row_map, row_sums, taken
 from rrmstats.core.entropy import Array
 from rrmstats.laws.together import Together
 
@@ -85,11 +85,15 @@ class PredictorRows:
     def _arrays(self) -> tuple[Array, ...]:
         return (self.mass, *self.seen, *self.designs, *self.offsets)
 
+    def part(self, places: np.ndarray) -> PredictorRows:
+        """Return some of the rows, in memory and each by itself."""
+        mass, *rest = taken(places, *self._arrays)
+        return PredictorRows(mass, float(mass.sum()), *_split(len(self.designs), rest))
+
     def take(self, places: np.ndarray) -> PredictorRows:
         """Return some of the rows, in memory and each by itself, which stand for all."""
-        mass, *rest = taken(places, *self._arrays)
-        mass = mass * (self.total / mass.sum())
-        return PredictorRows(mass, self.total, *_split(len(self.designs), rest))
+        part = self.part(places)
+        return replace(part, mass=part.mass * (self.total / part.total), total=self.total)
 
     @property
     def in_blocks(self) -> bool:
@@ -104,13 +108,16 @@ class PredictorRows:
         self, kernel: Callable[..., Array], params: Array, tail: tuple[int, ...] = ()
     ) -> Array:
         """Return a function of each row's responses, predictors and designs, (n, *tail)."""
-        made = partial(_mapped, kernel, params, len(self.designs))
-        found: Array = row_map(made, *self._arrays[1:], tail=tail)
-        return found
+        made, arrays = partial(_mapped, kernel, params, len(self.designs)), self._arrays[1:]
+        if self.in_blocks or self.groups is not None:
+            found: Array = row_map(made, *arrays, tail=tail)
+            return found
+        return np.concatenate([made(*part) for part in portions(arrays)])
 
     def sums(self, kernel: Callable[..., Any], params: Array) -> Any:
         """Return sums over rows: those of a kernel of mass, responses, predictors, designs."""
-        return row_sums(partial(_summed, kernel, params, len(self.designs)), *self._arrays)
+        made = partial(_summed, kernel, params, len(self.designs))
+        return row_sums(made, *self._arrays) if self.groups is None else made(*self._arrays)
 
 
 def _predictors(
@@ -121,7 +128,9 @@ def _predictors(
     found = []
     for design, offset in zip(designs, offsets, strict=True):
         start, end = end, end + design.shape[1]
-        found.append(design @ params[start:end] + offset)
+        part = params[start:end]
+        moved = design @ part if part.ndim == 1 else np.einsum("nk,kn->n", design, part)
+        found.append(moved + offset)
     found += [np.full(n, value) for value in params[end:]]
     return np.array(found), (*designs, *(np.ones((n, 1)),) * len(params[end:]))
 

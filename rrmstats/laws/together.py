@@ -17,7 +17,7 @@ class Together:
 
     Attributes
     ----------
-    counts : ndarray, shape (n,)
+    counts : ndarray, shape (n,), or (b, n) without groups
         How often each row counts.
     groups : ndarray of int, shape (n,), or None
         Number of the group of each row, from zero on; None where each row is by itself.
@@ -54,13 +54,19 @@ class Together:
     @cached_property
     def sizes(self) -> Array:
         """Observations that are good or bad together with each row, shape (n,)."""
-        found = self.sums(np.ones(len(self.counts)))
+        found = self.sums(np.ones(self.counts.shape[-1]))
         return np.where(found > 0, found, 1.0)
 
     @property
     def decisions(self) -> Array:
         """How often it is to be told whether a row is bad: its part of its group, shape (n,)."""
         return self.counts if self.groups is None else self.counts / self.sizes
+
+    def total(self, values: Array) -> Array:
+        """Return the sums of values (b, n) over all decisions, shape (b,)."""
+        if self.counts.ndim == 1:
+            return values @ self.decisions
+        return np.asarray(np.einsum("bn,bn->b", values, self.decisions))
 
     def share_variance(self, share: float) -> float:
         """Return the variance of a share of bad rows, were each, or each group, bad at random."""

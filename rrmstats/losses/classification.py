@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, row_sums
+from rrmstats.core.block_array import aligned
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import Explanation, of_groups, without_comparison
-from rrmstats.core.linear import weighted_gram
+from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -20,7 +21,7 @@ from rrmstats.laws.families import Binomial, Link, MeanFunction
 from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import PredictorRows, Responses
 from rrmstats.losses.label_explanations import explained_labels
-from rrmstats.losses.logistic import LogisticProblem, OffsetLabels, contamination
+from rrmstats.losses.logistic import LogisticProblem, TiltedLabels, contamination
 
 
 class ClassificationProblem(LogisticProblem):
@@ -40,37 +41,70 @@ class ClassificationProblem(LogisticProblem):
     """
 
     def __init__(
-        self, endog: Array, exog: Array, alpha: float = 0.0, ridge: Array | None = None
+        self,
+        endog: Array,
+        exog: Array,
+        alpha: float = 0.0,
+        ridge: Array | None = None,
+        offset: Array | None = None,
     ) -> None:
         self.design = Design(exog)
         if ridge is not None and self.design.back is not None:
             ridge = self.design.back.T @ ridge @ self.design.back
-        super().__init__(endog, self.design.exog, alpha, ridge)
+        super().__init__(endog, self.design.exog, alpha, ridge, offset)
         self.columns = exog
         self.plain = self.unpenalized()
+
+    def shares_coordinates(self, other: Problem) -> bool:
+        """Tell whether the second step of the problem of some of the rows serves all of them."""
+        assert isinstance(other, ClassificationProblem)
+        return self.design.back is None and other.design.back is None
 
     def consistent(self, solution: Solution, setting: Setting) -> ClassificationEstimate:
         """Return the estimate of the first step, its coefficients corrected."""
         separated = self.separated(solution.theta)
-        sound = solution.converged and not separated and bool(np.isfinite(solution.risk))
-        theta, fitted, identified = consistent_theta(
-            self, solution.theta, solution.weights, solution.lambda_
-        )
-        if not np.isfinite(solution.risk):
-            theta, identified = solution.theta, False
-        found = ClassificationEstimate(
-            problem=self,
+        finite = bool(np.isfinite(solution.risk))
+        found = self._estimate(
+            self._consistent_theta(solution),
             setting=setting,
-            solution=replace(solution, converged=sound),
-            params=self.design.to_params(theta),
+            solution=replace(solution, converged=solution.converged and not separated and finite),
             raw_params=self.design.to_params(solution.theta),
-            theta=theta,
-            fitted=fitted,
-            identified=identified,
             separated=separated,
         )
         eps_hat, error = found.visible_contamination()
         return replace(found, eps_hat=eps_hat, eps_hat_se=error)
+
+    def _consistent_theta(self, solution: Solution) -> Array | None:
+        """Return consistent coefficients; None where the direction of theta is all there is.
+
+        So it is where lambda is 1 or less, or the weighted data are separated.
+        """
+        theta, weights, lambda_ = solution.theta, solution.weights, solution.lambda_
+        if not (np.isfinite(solution.risk) and lambda_ > 1) or self.separated(theta):
+            return None
+        if lambda_ == np.inf:
+            return theta
+        if self.alpha > 0 or self.offset is not None:
+            found = self.tilted(solution).coefficients()
+        else:
+            found = (1.0 - 1.0 / lambda_) * theta
+        if found is None:
+            return None
+        agrees = self.predictor(found) @ (weights * self.predictor(theta)) > 0
+        return found if agrees else None
+
+    def tilted(self, solution: Solution) -> TiltedLabels:
+        """Return the labels as the weights of a first step tilt them."""
+        rate = 1.0 / solution.lambda_
+        rates = 0.0 * solution.weights + rate
+        return TiltedLabels(self, solution.theta, rates, solution.weights, rate)
+
+    def _estimate(self, theta: Array | None, **found: Any) -> ClassificationEstimate:
+        """Return the estimate with given coefficients, those of least risk in place of None."""
+        used = found["solution"].theta if theta is None else theta
+        params = self.design.to_params(used)
+        known = {"raw_params": params, "identified": theta is not None, **found}
+        return ClassificationEstimate(problem=self, params=params, theta=used, **known)
 
     def second_step(self, first: Estimate) -> ClassificationEstimate:
         """Return the estimate of the best explanation of the labels; see `explained_labels`.
@@ -80,20 +114,15 @@ class ClassificationProblem(LogisticProblem):
         if not isinstance(first, ClassificationEstimate):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.setting.eps_bar == 0:
-            nothing = of_groups(np.zeros(self.n_obs), first.setting.groups)
+            nothing = of_groups(np.zeros(self.n_obs), self.row_groups)
             return replace(first, first=first, explained=without_comparison(nothing, 0.0))
-        if first.setting.groups is not None:
+        if self.row_groups is not None:
             return self._of_groups(first)
         found = explained_labels(self.plain, self.design, self.columns, first, first.theta)
         theta = found.fit.theta
-        params = self.design.to_params(theta)
-        return ClassificationEstimate(
-            problem=self,
+        return self._estimate(
+            theta,
             **found.reported(first, theta, self.plain.losses(theta), first.solution.converged),
-            params=params,
-            raw_params=params,
-            theta=theta,
-            fitted=theta,
             identified=first.identified or not found.separated,
             row_influence=found.moves,
             shift=found.shift,
@@ -101,32 +130,23 @@ class ClassificationProblem(LogisticProblem):
 
     def _of_groups(self, first: ClassificationEstimate) -> ClassificationEstimate:
         """Return the second step of labels that are good or bad by whole groups."""
-        setting, n = first.setting, self.n_obs
-        zero, family = np.zeros(n), Binomial()
-        seen = Responses(self.endog, np.ones(n), zero)
-        mass, total = np.array(setting.counts(n)), setting.wnobs(n)
-        rows = PredictorRows(mass, total, seen, (self.plain.exog,), (zero,), setting.groups)
-        mean = MeanFunction.between(Link.logit(), *family.mean_bounds(self.endog))
-        starts = [self.plain.weighted_fit(setting.spread(n)), first.theta]
-        laws = laws_of_family(family, mean, rows)
-        found = explained_rows(rows, laws, starts, setting.eps_bar)
-        theta, kept = found.fit.theta, rows.mass * found.good
-        losses, params = self.plain.losses(theta), self.design.to_params(theta)
-        solution = first.solution.continued(
-            theta, losses, kept / kept.sum(), first.solution.lambda_, setting
+        setting, one, zero = first.setting, np.ones(self.n_obs), np.zeros(self.n_obs)
+        rows = PredictorRows(
+            np.array(setting.counts(self.n_obs)),
+            setting.wnobs(self.n_obs),
+            Responses(self.endog, one, zero),
+            (self.exog,),
+            (zero if self.offset is None else self.offset,),
+            self.row_groups,
         )
-        return ClassificationEstimate(
-            problem=self,
-            setting=setting,
-            solution=replace(solution, converged=first.solution.converged and found.converged),
-            params=params,
-            raw_params=params,
-            first=first,
-            explained=found.explained,
-            eps_hat=found.explained.chosen.eps,
-            eps_hat_se=found.eps_error,
-            theta=theta,
-            fitted=theta,
+        mean = MeanFunction.between(Link.logit(), *Binomial().mean_bounds(self.endog))
+        starts = [self.plain.weighted_fit(setting.spread(self.n_obs)), first.theta]
+        laws = laws_of_family(Binomial(), mean, rows)
+        found = explained_rows(rows, laws, starts, setting.eps_bar)
+        theta = found.fit.theta
+        return self._estimate(
+            theta,
+            **found.reported(first, self.plain.losses(theta)),
             identified=not self.plain.separated(theta),
             row_influence=found.moves.theta / rows.total,
         )
@@ -134,22 +154,17 @@ class ClassificationProblem(LogisticProblem):
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, its coefficients consistent.
 
-        Under the weights the log-odds of clean labels at x are ``x' (true + rate * theta)``: the
-        true coefficients are fitted, without the penalty, with the rest as an offset. Where that
-        fit does not exist only the direction of theta is known. A ridge is kept as it is.
+        Where there is no such fit only the direction of theta is known.
         """
         assert isinstance(estimate, ClassificationEstimate)
-        found = estimate.solution
-        fit = OffsetLabels(self, found.theta, rates, found.weights)
-        beta = fit.coefficients()
-        if not estimate.identified or self.plain.separated(beta):
+        fit = TiltedLabels(self, estimate.solution.theta, rates, estimate.solution.weights)
+        theta = fit.coefficients() if estimate.identified else None
+        if theta is None:
             unknown = replace(estimate, identified=False)
             return Untilted(unknown, np.full((self.n_obs, len(estimate.params)), np.nan))
-        params = self.design.to_params(beta)
-        told = replace(estimate, params=params, theta=beta, fitted=beta)
+        told = replace(estimate, params=self.design.to_params(theta), theta=theta)
         back = self.design.to_params(np.eye(self.n_params))
-        by_row, by_theta, by_log_lambda = (part @ back.T for part in fit.moves(beta))
-        return Untilted(told, by_row, by_theta, by_log_lambda)
+        return Untilted(told, *(part @ back.T for part in fit.influence(theta)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -160,8 +175,6 @@ class ClassificationEstimate(Estimate):
     ----------
     theta : ndarray, shape (k,)
         `params` in the coordinates of the problem.
-    fitted : ndarray, shape (k,)
-        The weighted maximum likelihood fit that they rest on.
     identified : bool
         Whether the size of the coefficients is identified, and not only their direction.
     separated : bool
@@ -174,7 +187,6 @@ class ClassificationEstimate(Estimate):
 
     problem: ClassificationProblem
     theta: Array
-    fitted: Array
     identified: bool = True
     separated: bool = False
     row_influence: Array | None = None
@@ -214,67 +226,18 @@ class ClassificationEstimate(Estimate):
     def _first_step(self) -> Array:
         """Return the influence functions of the first step.
 
-        The consistent coefficients are the weighted maximum likelihood fit less theta / lambda;
-        the fit moves with the data, and with theta and lambda through the weights.
+        The consistent coefficients move with the data, and with theta and lambda, by which the
+        weights move too.
         """
         found = self.solution
         of_theta, of_log_lambda = minimum_influence(
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         )
-        beta = 1.0 / found.lambda_ if found.lambda_ > 0 else np.inf
-        if not self.identified or beta == 0:
+        if not self.identified or found.lambda_ == np.inf:
             return of_theta
-        of_fit = of_theta
-        if self.problem.alpha > 0:
-            of_fit = self._influence_of_fit(of_theta, of_log_lambda)
-        return of_fit - beta * (of_theta - of_log_lambda[:, None] * found.theta)
-
-    def _influence_of_fit(self, of_theta: Array, of_log_lambda: Array) -> Array:
-        """Return the influence functions of the weighted fit without the penalty."""
-        found, plain = self.solution, self.problem.plain
-        weights, beta = found.weights, 1.0 / found.lambda_
-        gradients, own = plain.gradients(self.fitted), self.problem.gradients(found.theta)
-        curvature = plain.link_slopes(plain.predictor(self.fitted))[1]
-        # At the fit the weighted gradients have mean zero: their products are covariances.
-        with_theta, with_loss, hessian = row_sums(
-            _products, weights, found.losses, gradients, own, plain.exog, curvature
-        )
-        score = gradients * relative_weights(weights, self.base)[:, None]
-        score = score + beta * (of_log_lambda[:, None] * with_loss - of_theta @ with_theta.T)
-        return -score @ np.linalg.pinv(hessian, hermitian=True)
-
-
-def _products(
-    weights: Array, losses: Array, gradients: Array, own: Array, exog: Array, curvature: Array
-) -> tuple[Array, Array, Array]:
-    """Return weighted sums: of products of gradients, with losses, and a Gram matrix."""
-    weighted = weights[:, None] * gradients
-    return weighted.T @ own, losses @ weighted, weighted_gram(exog, weights * curvature)
-
-
-def consistent_theta(
-    problem: LogisticProblem, theta: Array, weights: Array, lambda_: float
-) -> tuple[Array, Array, bool]:
-    """Return consistent coefficients, the weighted fit they rest on, and whether they exist.
-
-    Under the weights the log-odds of clean labels at x are ``x' (true + theta / lambda)``. Their
-    weighted maximum likelihood fit, without the penalty, less ``theta / lambda`` is therefore
-    consistent. Where lambda is 1 or less, or the weighted data are separated, the direction of
-    theta is all there is. A ridge is a choice of the user's, kept as it is.
-    """
-    if lambda_ == np.inf:
-        return theta, theta, not problem.separated(theta)
-    if not lambda_ > 1:
-        return theta, theta, False
-    fitted = theta
-    if problem.alpha > 0:
-        plain = problem.unpenalized()
-        fitted = plain.weighted_fit(weights, theta)
-        if plain.separated(fitted):
-            return theta, theta, False
-    elif problem.separated(theta):
-        return theta, theta, False
-    consistent = fitted - theta / lambda_
-    if problem.predictor(consistent) @ (weights * problem.predictor(theta)) <= 0:
-        return theta, theta, False
-    return consistent, fitted, True
+        by_row, by_theta, by_log_lambda = self.problem.tilted(found).influence(self.theta)
+        weighted = (found.weights / found.lambda_)[:, None] * by_row
+        by_theta = by_theta - self.problem.gradients(found.theta).T @ weighted
+        by_log_lambda = by_log_lambda + found.losses @ weighted
+        own = by_row * relative_weights(found.weights, self.base)[:, None]
+        return own + of_theta @ by_theta + of_log_lambda[:, None] * by_log_lambda

@@ -8,38 +8,40 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtr, chdtri, pdtrc
 from scipy.stats import chi2
 
 from rrmstats.core.block_array import aligned, blocked, row_map, row_sums, taken
-from rrmstats.core.blocks import decided_once
+from rrmstats.core.blocks import CHUNK, added, decided_once, deciding_places
 from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
+from rrmstats.core.conventions import FAR
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, of_groups, without_comparison
-from rrmstats.core.frames import sign_frame
-from rrmstats.core.grouped import GroupedProblem, Groups
-from rrmstats.core.points import Budget, evaluate
-from rrmstats.core.problem import Problem
-from rrmstats.core.sandwich import influence_covariance, minimum_influence, relative_weights
+from rrmstats.core.frames import median_of, sign_frame
+from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.core.starts import USUAL_STARTS, affordable_starts
+from rrmstats.core.tolerances import MAX_STEPS
 from rrmstats.laws.densities import Densities, distance_densities
-from rrmstats.laws.gaussian import Mixtures, seen
-from rrmstats.laws.gaussian_choice import best_polished
-from rrmstats.laws.planes import (
-    PlaneRows,
-    distinct_axes,
-    probabilities_at,
-    radial_slopes,
-    seen_by,
-    settled,
+from rrmstats.laws.gaussian import (
+    COLLAPSED,
+    RIDGE,
+    Metric,
+    Mixtures,
+    Rows,
+    em_step,
+    is_singular,
+    seen,
 )
+from rrmstats.laws.gaussian_choice import best_polished
+from rrmstats.laws.gaussian_equations import POLISH_TOL, relative_change
+from rrmstats.laws.together import Together
 from rrmstats.losses.covariance import (
     Candidate,
     CovarianceEstimate,
     CovarianceProblem,
-    ExplainedCovariance,
     MomentProblem,
     distinct_ends,
     moment_sums,
@@ -50,25 +52,183 @@ from rrmstats.losses.covariance import (
     subspace_cutoff,
     untilted_variances,
 )
-from rrmstats.losses.gaussian_rows import DECIDING_ROWS, continued, some_places
-from rrmstats.losses.matrices import check_range, thinned, weighted_scatter
+from rrmstats.losses.gaussian_rows import continued
+from rrmstats.losses.matrices import check_range, symmetric, thinned, weighted_scatter
+
+# Rows per axis that can tell its variance from others, and per variable from which the errors of
+# loadings can be relied on.
+# Convention: five rows per parameter.
+ROWS_PER_PARAMETER = 5
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlaneRows(Rows):
+    """Rows around a q-dimensional subspace, some of them bad: mixtures of distances off it.
+
+    The subspace is that of the leading axes of the scatter of the good rows. Where rows lie within
+    it has no part in the densities. Off it the noise has one variance, but for leading axes that
+    differ from the others by more than chance.
+
+    Attributes
+    ----------
+    q : int
+        Dimension of the subspace.
+    codim : int
+        Dimensions off it; more than those of the data where these are the span of few rows.
+    own : int
+        Leading axes off the subspace that have variances of their own.
+    risk : callable
+        That of a point (d,) and a basis (d, q). Likelihoods of distances off different subspaces
+        do not compare: one through far bad rows has no large distances. The risk does.
+    most_risk : float
+        Largest risk of a subspace that may explain the rows.
+    """
+
+    q: int
+    codim: int
+    own: int
+    risk: Callable[[Array, Array], float]
+    most_risk: float
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the squared distances of good rows."""
+        return self.codim
+
+    def others(self, data: Array) -> PlaneRows:
+        """Return other rows, within what is known of these; all of them where they have groups."""
+        if self.groups is not None:
+            return self
+        exog, counts = np.ones((len(data), self.n_coef)), np.ones(len(data))
+        return replace(self, data=data, exog=exog, counts=counts, frame=self.whole)
+
+    @property
+    def _overall(self) -> None:
+        """Noise off a subspace has one shape, that of good rows."""
+        return None
+
+    def metric(self, scatter: Array) -> Metric:
+        """Return the metric of the noise off the subspaces of scatters (b, d, d)."""
+        variances, axes = self.off_axes(scatter)
+        left = self.codim - variances.shape[1]
+        log_det = np.log(variances).sum(axis=1) + left * np.log(variances[:, -1])
+        return Metric(axes / np.sqrt(variances)[:, None], log_det)
+
+    def off_axes(self, scatter: Array) -> tuple[Array, Array]:
+        """Return the variances (b, m) and axes (b, d, m) off the subspaces, the largest first.
+
+        The regression on q scores takes as many rows from the variances.
+        """
+        values, vectors = np.linalg.eigh(scatter)
+        least = RIDGE * values[:, -1:] + np.finfo(float).tiny
+        values, vectors = values[:, ::-1][:, self.q :], vectors[:, :, ::-1][:, :, self.q :]
+        found = np.maximum(values, least)
+        rest = values[:, self.own :].sum(axis=1, keepdims=True) / (self.codim - self.own)
+        found[:, self.own :] = np.maximum(rest, least)
+        return found * self.total / max(self.total - self.q, 1.0), vectors
+
+    def coefficient_costs(self, weights: Array, scatter: Array) -> Array:
+        """Return what the point and the basis of a subspace cost on the scale of BIC, shape (b,).
+
+        As in `Rows`, each axis off the subspace being a regression on q scores and a constant.
+        """
+        log_det = self.metric(scatter).log_det
+        relative = np.exp((log_det - self._unit[1]) / self.freedom)
+        columns = self.n_coef + self.q
+        return columns * self.freedom * np.log1p(weights.sum(axis=1) / relative)
+
+    def variances(self, scatter: Array) -> Array:
+        """Return the variances off the subspace of a scatter (d, d), in all dimensions."""
+        found = self.off_axes(scatter[None])[0][0]
+        return np.r_[found, np.full(self.codim - len(found), found[-1])]
+
+    def refuses(self, coef: Array, scatter: Array) -> bool:
+        """Tell whether a subspace is not near enough to most rows, or its noise is of few rows.
+
+        Nor is one that passes through q rows or more, and more than can be expected so near to it:
+        tails have a likelihood without bound there.
+        """
+        values, axes = np.linalg.eigh(scatter)
+        point = coef.sum(axis=0)
+        square = self.measured((self.data - point)[None], scatter[None]).square[0]
+        typical = float(median_of(square, self.counts))
+        if is_singular(values[-self.q - 1 :], scatter) or COLLAPSED * typical > self.freedom:
+            return True
+        # Squared distances, over their median, below which good rows are with chance FAR.
+        least, middle = chdtri(self.freedom, [1 - FAR, 0.5])
+        near = min(COLLAPSED, float(least / middle)) * typical
+        expected = self.total * chdtr(self.freedom, near)
+        through = np.floor(self.counts @ (square < near))
+        if through >= self.q and pdtrc(through, expected) <= FAR:
+            return True
+        return self.risk(point, axes[:, ::-1][:, : self.q]) > self.most_risk
+
+
+def distinct_axes(values: Array, codim: int, wnobs: float) -> int:
+    """Return how many leading variances (m,) differ from the rest by more than chance, by BIC.
+
+    An axis of its own has a variance, and a direction among those that follow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rrmstats.losses.components import distinct_axes
+    >>> distinct_axes(np.array([9.0, 1.1, 1.0, 0.9]), 4, 200.0)
+    1
+    """
+    best, found = -np.inf, 0
+    for r in range(max(min(len(values), int(wnobs / ROWS_PER_PARAMETER)), 1)):
+        rest = float(values[r:].sum()) / (codim - r)
+        if not rest > 0:
+            break
+        fit = np.log(values[:r]).sum() + (codim - r) * np.log(rest)
+        value = -0.5 * wnobs * fit - 0.5 * np.log(wnobs) * sum(codim - j for j in range(r))
+        if value > best:
+            best, found = value, r
+    return found
+
+
+def settled(rows: PlaneRows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
+    """Return a mixture, a batch of one, after EM has come to rest, and whether it has."""
+    for _ in range(10 * MAX_STEPS):
+        new = em_step(rows, mixture, eps_bar)
+        if relative_change(mixture, new) < POLISH_TOL:
+            return new, True
+        mixture = new
+    return mixture, False
+
+
+def seen_by(mixture: Mixtures, n: int) -> Mixtures:
+    """Return a mixture, a batch of one, for n other rows."""
+    return replace(mixture, far=np.zeros((1, n), bool), good=np.ones((1, n)))
+
+
+def probabilities_at(rows: PlaneRows, mixture: Mixtures) -> tuple[Array, Array]:
+    """Return the probability of each row to be good, and its pull on the subspace, (n,) each."""
+    view = seen(rows, seen_by(mixture, len(rows.data)))
+    good = view.probabilities[0, 0]
+    return good, good * mixture.pulls(view.square, rows.freedom)[0]
+
+
+def radial_slopes(rows: PlaneRows, mixture: Mixtures, step: float = 1e-4) -> Array:
+    """Return the derivatives of the pulls of the rows in the log distance off, shape (n,)."""
+    axes = rows.off_axes(mixture.scatter)[1][0]
+    off = (rows.data - rows.fitted(mixture.coef)[0]) @ axes @ axes.T
+    ends = [
+        probabilities_at(replace(rows, data=rows.data + by * off), mixture)[1]
+        for by in (step, -step)
+    ]
+    return (ends[0] - ends[1]) / (2 * step)
+
 
 # Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1, which takes
 # hundreds of steps where no direction has a variance of its own.
 NEWTON_MAX = 60
-# Probability that the true subspace is refused because of its risk.
-# Convention: one sample in a thousand.
-CHANCE = 1e-3
 # Least part of the rows that a subspace is taken to rest on.
 # Convention: a tenth.
 LEAST_BREAD = 0.1
-# Rows per variable from which the errors of loadings can be relied on.
-# Convention: five rows per parameter.
-ROWS_PER_VARIABLE = 5
 # Size of rows in partitions up to which they come to memory for the second step.
 MOST_GIGABYTES = 1.0
-# Rows that may always be bad: less than one is none.
-LEAST_BAD = 0.5
 
 
 class SubspaceProblem(MomentProblem):
@@ -103,6 +263,7 @@ class SubspaceProblem(MomentProblem):
     def __init__(self, data: Array, q: int, demean: bool = True) -> None:
         super().__init__(data, demean)
         self.q, self.n_params = q, q + demean
+        self.n_coordinates = (self.dim - q) * (q + demean)
         unit = 4 * (self.dim + 4) * np.finfo(float).eps
         squares = np.einsum("nd,nd->n", data, data)
         # The subspace is rounded as rows of usual size are, also where a row is near its point.
@@ -121,23 +282,14 @@ class SubspaceProblem(MomentProblem):
 
     def losses(self, theta: Array) -> Array:
         """Return squared distances, zero where rounding alone could produce them."""
-        if self.blocks is not None:
-            return row_map(losses_of, self.data, make=self.with_rows, theta=theta, tail=())
         point, basis = self.split(theta)
-        centered = self.data - point[..., None, :]
-        rest = centered - (centered @ basis) @ np.swapaxes(basis, -1, -2)
-        losses = np.einsum("...nd,...nd->...n", rest, rest)
-        losses[losses <= self._noise] = 0.0
-        return losses
+        losses = row_map(squared_distances, self.data, point=point, basis=basis, tail=())
+        return np.where(losses <= self._noise, 0.0, losses)
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
         point = weights @ self.data * self.demean
-        return self._leading(point, weighted_scatter(self.data, weights, point))
-
-    def _leading(self, point: Array, moment: Array) -> Array:
-        """Return theta of a point and the leading eigenvectors of a covariance."""
-        vectors = np.linalg.eigh(moment)[1]
+        vectors = np.linalg.eigh(weighted_scatter(self.data, weights, point))[1]
         return self.join(point, vectors[..., ::-1][..., : self.q])
 
     def frame(self, theta: Array) -> tuple[Array, Array, Array]:
@@ -155,19 +307,39 @@ class SubspaceProblem(MomentProblem):
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
         x, y, _ = self.frame(theta)
-        codim = self.dim - self.q
-        inside = x.T @ (weights[:, None] * x)
-        outside = y.T @ (weights[:, None] * y)
-        turn = 2.0 * (np.kron(np.eye(codim), inside) - np.kron(outside, np.eye(self.q)))
+        both = np.hstack([x, y])
+        return self._curvature(both.T @ (weights[:, None] * both), weights @ both, weights.sum())
+
+    def _curvature(self, second: Array, first: Array, mass: float) -> Array:
+        """Return the Hessian from moments of coordinates on a basis, then off it."""
+        q, codim = self.q, self.dim - self.q
+        inside, outside = second[:q, :q], second[q:, q:]
+        turn = 2.0 * (np.kron(np.eye(codim), inside) - np.kron(outside, np.eye(q)))
         if not self.demean:
             return turn
-        cross = 2.0 * np.kron(np.eye(codim), (weights @ x)[:, None])
-        return np.block([[turn, cross], [cross.T, 2.0 * weights.sum() * np.eye(codim)]])
+        cross = 2.0 * np.kron(np.eye(codim), first[:q, None])
+        return np.block([[turn, cross], [cross.T, 2.0 * mass * np.eye(codim)]])
 
-    @property
-    def n_coordinates(self) -> int:
-        """Length of a step."""
-        return (self.dim - self.q) * (self.q + self.demean)
+    def tilted_sums(
+        self, theta: Array, losses: Array, weights: Array, beta: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the sums that Newton's method needs, those of many rows part by part."""
+        if self.n_obs <= CHUNK:
+            return super().tilted_sums(theta, losses, weights, beta)
+        parts = []
+        for at, ell, w, b in zip(theta, losses, weights, beta, strict=True):
+            point, basis = self.split(at)
+            axes = np.hstack([basis, complement(basis)])
+            gradient, cross, outer, second, first = added(
+                [
+                    turning_sums(self.data[i] - point, axes, w[i], ell[i], self.q, self.demean)
+                    for i in slices(self.n_obs)
+                ]
+            )
+            curvature = self._curvature(second, first, w.sum())
+            parts.append((gradient, cross, curvature - b * outer))
+        gradient, cross, curvature = (np.array(part) for part in zip(*parts, strict=True))
+        return gradient, cross, curvature
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
@@ -210,9 +382,38 @@ class SubspaceProblem(MomentProblem):
         return partial(SubspaceProblem, q=self.q, demean=self.demean)
 
 
-def losses_of(data: Array, make: Callable[..., SubspaceProblem], theta: Array) -> Array:
-    """Return the losses of some rows, shape (n,), as one step of an expression."""
-    return make(data).losses(theta)
+def slices(n: int) -> list[slice]:
+    """Return parts of n rows that fit a processor's cache."""
+    return [slice(i, i + CHUNK) for i in range(0, n, CHUNK)]
+
+
+def squared_distances(data: Array, point: Array, basis: Array) -> Array:
+    """Return squared distances (..., n) to subspaces, given points (..., d) and bases (..., d, q).
+
+    Of rows (n, d), as many at once as fit a processor's cache.
+    """
+    parts = []
+    for some in slices(len(data)) or [slice(0)]:
+        centered = data[some] - point[..., None, :]
+        rest = centered - (centered @ basis) @ np.swapaxes(basis, -1, -2)
+        parts.append(np.einsum("...nd,...nd->...n", rest, rest))
+    return np.concatenate(parts, axis=-1)
+
+
+def turning_sums(
+    centered: Array, axes: Array, weights: Array, losses: Array, q: int, demean: bool
+) -> tuple[Array, ...]:
+    """Return weighted sums over rows: of gradients g, l g and g g', and of coordinates, twice."""
+    both, root = centered @ axes, np.sqrt(weights)[:, None]
+    gradients = turning_gradients(both[:, :q], both[:, q:], demean)
+    weighted, scaled = root * gradients, root * both
+    return (
+        weights @ gradients,
+        (weights * losses) @ gradients,
+        weighted.T @ weighted,
+        scaled.T @ scaled,
+        weights @ both,
+    )
 
 
 def turning_gradients(x: Array, y: Array, demean: bool) -> Array:
@@ -224,23 +425,6 @@ def turning_gradients(x: Array, y: Array, demean: bool) -> Array:
 def complement(basis: Array) -> Array:
     """Return an orthonormal basis of what is orthogonal to a basis, shape (..., d, d - q)."""
     return np.linalg.qr(basis, mode="complete")[0][..., basis.shape[-1] :]
-
-
-def risk_at(
-    problem: SubspaceProblem, weighed: Problem, budget: Budget, point: Array, basis: Array
-) -> float:
-    """Return the risk of a point (d,) and a basis (d, q), where rows or groups of them weigh."""
-    theta = problem.join(point, basis)
-    return float(evaluate(weighed, theta[None], budget).risk[0])
-
-
-def plane_risk(problem: SubspaceProblem, setting: Setting) -> Callable[[Array, Array], float]:
-    """Return the risk of subspaces at the rows of a problem, or at their groups."""
-    if setting.groups is None:
-        return partial(risk_at, problem, problem, setting.budget(problem.n_obs))
-    groups = Groups(setting.groups, int(setting.groups.max()) + 1, setting.freq_weights)
-    budget = replace(setting, freq_weights=groups.sizes).budget(groups.count)
-    return partial(risk_at, problem, GroupedProblem(problem, groups), budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,25 +446,9 @@ class ExplainedPlane:
     told: Explained
     settled: bool
 
-    def probabilities(self, data: Array) -> tuple[Array, Array]:
-        """Return the probability of each row to be good, and its pull on the fit, (n,) each.
-
-        Rows in memory or in blocks.
-        """
-        both = row_map(self._of_rows, data, tail=(2,))
-        return both[:, 0], both[:, 1]
-
-    def _part(self, data: Array) -> PlaneRows:
-        """Return some of the rows, within what is known of all."""
-        if self.rows.groups is not None:  # of all rows, in memory
-            return replace(self.rows, data=data)
-        exog = np.ones((len(data), self.rows.n_coef))
-        return replace(
-            self.rows, data=data, exog=exog, counts=np.ones(len(data)), frame=self.rows.whole
-        )
-
-    def _of_rows(self, data: Array) -> Array:
-        return np.column_stack(probabilities_at(self._part(data), self.mixture))
+    def probabilities(self, data: Array) -> Array:
+        """Return the probability of rows to be good, and their pull on the fit, shape (n, 2)."""
+        return np.column_stack(probabilities_at(self.rows.others(data), self.mixture))
 
     @cached_property
     def bread(self) -> float:
@@ -290,24 +458,22 @@ class ExplainedPlane:
         found = pull + slopes / (self.rows.freedom * self.rows.together.sizes)
         return max(float(self.rows.counts @ found) / self.rows.total, LEAST_BREAD)
 
-    def turns(self, data: Array) -> Array:
-        """Return how the basis turns off itself, shape (n, d, q), for rows in memory or blocks.
+    def turns(self, data: Array, span: Array, axes: Array) -> Array:
+        """Return how loadings turn out of the subspace, for some rows, shape (n, d * q).
+
+        Loadings are a span (d, r) times the basis times axes within it, (q, q).
 
         The leading axes of a covariance turn towards another by their cross moment over the
         difference of the variances. Weights of rows fall with their distances, of which `bread`
         takes account.
         """
-        return row_map(self._turns_of, data, tail=(self.rows.dim, self.rows.q))
-
-    def _turns_of(self, data: Array) -> Array:
-        part, q = self._part(data), self.rows.q
-        values, axes = np.linalg.eigh(self.mixture.scatter[0])
-        values, axes = values[::-1], axes[:, ::-1]
-        centered = (data - part.fitted(self.mixture.coef)[0]) @ axes
-        pull = probabilities_at(part, self.mixture)[1] / self.bread
+        q, (values, own) = self.rows.q, np.linalg.eigh(self.mixture.scatter[0])
+        values, own = values[::-1], own[:, ::-1]
+        centered = (data - self.mixture.coef[0].sum(axis=0)) @ own
+        pull = self.probabilities(data)[:, 1] / self.bread
         gap = np.maximum(values[:q] - values[q:, None], np.finfo(float).tiny)
         moved = (pull[:, None] * centered[:, q:])[:, :, None] * centered[:, None, :q] / gap
-        return np.asarray(axes[:, q:] @ moved)
+        return turned(moved.reshape(len(data), gap.size), span @ own[:, q:], axes)
 
 
 def plane_distances(plane: ExplainedPlane) -> Array:
@@ -321,84 +487,67 @@ def plane_densities(plane: ExplainedPlane, at: Array) -> Densities:
 
 
 def explained_plane(
-    problem: SubspaceProblem, solution: Solution, setting: Setting, codim: int
+    problem: ComponentsProblem, solution: Solution, setting: Setting
 ) -> ExplainedPlane:
-    """Return the best explanation of the rows around a subspace.
+    """Return the best explanation of the rows around the subspace of a first step.
 
     Which axes off it have variances of their own is told by the first step, and once more by the
     explanation.
-
-    Parameters
-    ----------
-    problem : SubspaceProblem
-    solution : Solution
-        The first step.
-    setting : Setting
-    codim : int
-        Dimensions off the subspace.
     """
-    n, groups = problem.n_obs, setting.groups
-    counts = aligned(setting.counts(n), problem.blocks)
-    places = some_places(n, groups) if n > DECIDING_ROWS else np.arange(n)
-    rows = plane_rows(problem, solution, setting, codim, places, counts)
+    n, eps_bar, groups = problem.n_obs, setting.eps_bar, problem.row_groups
+    places = deciding_places(n, groups)
+    rows = plane_rows(problem, solution, setting, places)
     starts = end_candidates(problem, solution, setting, rows)
     for _ in range(2):
-        rows = replace(rows, own=own_axes(rows, starts[0][1], setting.eps_bar))
-        every = [*starts, *robust_starts(rows, setting.eps_bar)]
-        told, mixture, done = best_polished(rows, every, setting.eps_bar, settled)
+        rows = replace(rows, own=own_axes(rows, starts[0][1], eps_bar))
+        every = [*starts, *robust_starts(rows, eps_bar)]
+        told, mixture, done = best_polished(rows, every, eps_bar, settled)
         if own_axes(rows, mixture.scatter[0], told.chosen.eps) == rows.own:
             break
         starts = [(mixture.coef[0], mixture.scatter[0]), *starts[1:]]
     if len(places) < n:
-        own = rows.own
-        rows = replace(
-            plane_rows(problem, solution, setting, codim, np.arange(n), counts), own=own
-        )
-        mixture, done = settled(rows, seen_by(mixture, n), setting.eps_bar)
+        rows = replace(plane_rows(problem, solution, setting, np.arange(n)), own=rows.own)
+        mixture, done = settled(rows, seen_by(mixture, n), eps_bar)
         prob_bad = of_groups(1 - mixture.good[0], groups)
         told = told.with_chosen(replace(told.chosen, prob_bad=prob_bad))
     return ExplainedPlane(rows, mixture, told, done)
 
 
 def plane_rows(
-    problem: SubspaceProblem,
-    solution: Solution,
-    setting: Setting,
-    codim: int,
-    places: np.ndarray,
-    counts: Array,
+    problem: ComponentsProblem, solution: Solution, setting: Setting, places: np.ndarray
 ) -> PlaneRows:
-    """Return rows of a problem in memory, and which subspaces may explain them.
+    """Return the rows at some places (m,), and which subspaces may explain them.
 
-    Parameters
-    ----------
-    problem, solution, setting, codim
-        As `explained_plane` takes them.
-    places : ndarray of int, shape (m,)
-    counts : ndarray or BlockArray, shape (n,)
+    Relative to the least risk the excess of the true subspace is that of a fit with efficiency e,
+    chi-square with k coordinates over g n e, g being the dimensions off the subspace. One such
+    subspace in 1 / FAR is refused.
     """
-    data, counts = taken(places, problem.data, counts)
-    groups = setting.groups
+    data, counts = taken(
+        places, problem.data, aligned(setting.counts(problem.n_obs), problem.blocks)
+    )
+    rows, groups = problem.with_rows(data), problem.row_groups
     if groups is not None:
         groups = np.unique(groups[places], return_inverse=True)[1]
-    among = replace(setting, freq_weights=counts, groups=groups)
-    risk = plane_risk(problem.with_rows(data), among)
-    exog = np.ones((len(data), int(problem.demean)))
-    least = risk(*problem.split(solution.theta))
+    eps_bar, codim, total = setting.eps_bar, problem.codim, float(counts.sum())
+    risk = partial(plane_risk, rows, Together(counts, groups), eps_bar)
+    good = total * (1 - eps_bar) * gaussian_efficiency(eps_bar, codim)
+    excess = float(chi2.isf(FAR, codim * problem.n_params)) / (codim * good)
     return PlaneRows(
-        data, exog, counts, groups=groups, q=problem.q, codim=codim, own=0, risk=risk,
-        most_risk=least * excess_risk(problem, float(counts.sum()), setting.eps_bar, codim),
+        data, np.ones((len(data), int(problem.demean))), counts, groups=groups, q=problem.q,
+        codim=codim, own=0, risk=risk,
+        most_risk=risk(*problem.split(solution.theta)) * (1 + excess),
     )  # fmt: skip
 
 
-def excess_risk(problem: SubspaceProblem, wnobs: float, eps_bar: float, codim: int) -> float:
-    r"""Return the relative risk that the true subspace exceeds with probability CHANCE.
-
-    Relative to the least risk its excess is that of a fit with efficiency e,
-    :math:`\chi^2_k / (g n e)` with k coordinates and g dimensions off the subspace.
-    """
-    good = wnobs * (1 - eps_bar) * gaussian_efficiency(eps_bar, codim)
-    return 1 + float(chi2.isf(CHANCE, codim * problem.n_params)) / (codim * good)
+def plane_risk(
+    rows: SubspaceProblem, together: Together, eps_bar: float, point: Array, basis: Array
+) -> float:
+    """Return the risk of a point (d,) and a basis (d, q), where rows or groups of them weigh."""
+    losses = rows.losses(rows.join(point, basis))
+    if together.groups is not None:
+        losses = together.sums(losses) / together.sizes
+    weights = entropy_weights(losses, eps_bar, freq_weights=together.counts).weights
+    return float(weights @ losses)
 
 
 def own_axes(rows: PlaneRows, scatter: Array, bad: float) -> int:
@@ -416,17 +565,16 @@ def end_candidates(
     that the leading axes remain so.
     """
     found: list[Candidate] = []
-    data, base = rows.data, rows.counts / rows.total
+    data, base, q = rows.data, rows.counts / rows.total, problem.q
     for theta, lambda_ in distinct_ends(problem, solution, setting, solution.risk):
         losses = problem.with_rows(data).losses(theta)
         weights = entropy_weights(losses, setting.eps_bar, freq_weights=base).weights
         location = weights @ data * problem.demean
         values, axes = np.linalg.eigh(weighted_scatter(data, weights, location))
-        values, q = np.maximum(values[::-1], 0.0), problem.q
-        off = untilted_variances(values[q:], lambda_, setting.eps_bar)
-        grown = float(off.sum() / max(values[q:].sum(), np.finfo(float).tiny))
-        full = np.r_[values[:q] * max(grown, 1.0), off]
-        axes = axes[:, ::-1]
+        values = np.maximum(values, 0.0)
+        off = untilted_variances(values[:-q], lambda_, setting.eps_bar)
+        grown = float(off.sum() / max(values[:-q].sum(), np.finfo(float).tiny))
+        full = np.r_[off, values[-q:] * max(grown, 1.0)]
         found.append((location[None][: int(problem.demean)], (axes * full) @ axes.T))
     return found
 
@@ -486,17 +634,17 @@ class ComponentsProblem(SubspaceProblem):
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
         inner = self.scores(self.split(solution.theta)[1], setting)
-        noise, bad = None, (solution.losses > 0) * float(setting.eps_bar > 0)
+        variances, rate, bad = None, 0.0, (solution.losses > 0) * float(setting.eps_bar > 0)
         if 0 not in (setting.eps_bar, solution.lambda_, solution.risk):
-            noise = self.first_noise(solution, setting)
-            bad = 1 - noise.tilts(solution.losses)
+            variances, rate, size = self.first_noise(solution, setting)
+            bad = 1 - size * np.exp(-rate * solution.losses)  # its mean is that of bad rows
         spread, total = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
         mean = float(spread @ bad)
         share = max(mean, 0.0), float(np.sqrt(spread @ (bad - mean) ** 2 / total))
-        if noise is not None:
+        if variances is not None:
             # Rows that are bad off the subspace and within it need not be the same, but often are.
             share = max(share, (inner.eps_hat, inner.eps_hat_se))
-        found = self._estimate(solution, setting, inner, noise)
+        found = self._estimate(solution, setting, inner, variances, rate=rate)
         return replace(found, eps_hat=min(share[0], setting.eps_bar), eps_hat_se=share[1])
 
     def scores(self, basis: Array, setting: Setting) -> CovarianceEstimate:
@@ -506,20 +654,17 @@ class ComponentsProblem(SubspaceProblem):
         inflate the eigenvalues. Where least risk is that of few rows, the scatter is that of the
         middle half.
         """
-        problem = CovarianceProblem(self.data @ basis, self.demean)
+        problem = CovarianceProblem(self.data @ basis, self.demean).in_groups(self.row_groups)
         found = problem.consistent(global_minimum(problem, setting), setting)
         if setting.eps_bar == 0 or found.plane is not None:
             return found
         location, scatter = problem.split(found.solution.theta)
         rows = some_rows(problem, setting)
-        if not rows.refuses(location, scatter / found.ratio):
-            return found
-        starts = robust_starts(rows, setting.eps_bar)
+        refused = rows.refuses(location, scatter * found.order)
+        starts = robust_starts(rows, setting.eps_bar) if refused else []
         if not starts:
             return found
-        location, scatter = starts[0][0].sum(axis=0), starts[0][1]
-        mean, cov = problem.to_units(location, scatter)
-        return replace(found, mean=mean, raw_cov=cov * found.ratio)
+        return replace(found, params=problem.to_params(starts[0][0].sum(axis=0), starts[0][1]))
 
     def explained_scores(self, basis: Array, setting: Setting, kept: Array) -> CovarianceEstimate:
         """Return the scatter of the best explanation of the scores on a basis.
@@ -529,12 +674,16 @@ class ComponentsProblem(SubspaceProblem):
         """
         first, n = self.scores(basis, setting), self.n_obs
         good = float(setting.spread(n) @ kept)
-        left = max(1 - (1 - setting.eps_bar) / good, LEAST_BAD / setting.wnobs(n))
+        # Half a row may always be bad: less than one is none.
+        left = max(1 - (1 - setting.eps_bar) / good, 0.5 / setting.wnobs(n))
         counted = replace(setting, freq_weights=setting.counts(n) * kept)
         return first.problem.explained(first, counted, left)
 
-    def first_noise(self, solution: Solution, setting: Setting) -> PlaneNoise:
-        """Return the noise off the subspace of least risk."""
+    def first_noise(self, solution: Solution, setting: Setting) -> tuple[Array, float, float]:
+        """Return the variances (m,) off the subspace of least risk, and two numbers.
+
+        They are 1 / lambda of the weights, and what takes their mean over good rows to one.
+        """
         _, off, _ = self.frame(solution.theta)
         mass, first, second = row_sums(moment_sums, off, solution.weights)
         seen = np.linalg.eigvalsh(second / mass - np.outer(first, first) / mass**2)[::-1]
@@ -543,7 +692,7 @@ class ComponentsProblem(SubspaceProblem):
         left = seen[seen > 0] / found[seen > 0]
         # 1 - left is 2 v / lambda, at the lambda that counts.
         rate = float(((1 - left) / (2 * seen[seen > 0])).max(initial=0.0))
-        return PlaneNoise(found, rate, float(np.exp(-0.5 * np.log(left).sum())))
+        return found, rate, float(np.exp(-0.5 * np.log(left).sum()))
 
     def second_step(self, first: Estimate) -> ComponentsEstimate:
         """Return the estimate of the best explanation of the rows.
@@ -554,7 +703,7 @@ class ComponentsProblem(SubspaceProblem):
         setting, found = first.setting, first.solution
         if 0 in (setting.eps_bar, found.lambda_, found.risk):
             off = 1.0 * (found.losses > 0) * (setting.eps_bar > 0)
-            told = without_comparison(of_groups(off, setting.groups), first.eps_hat)
+            told = without_comparison(of_groups(off, self.row_groups), first.eps_hat)
             return replace(first, first=first, explained=told)
         size = 8e-9 * self.n_obs * self.dim
         if self.blocks is not None and size > MOST_GIGABYTES:
@@ -562,25 +711,22 @@ class ComponentsProblem(SubspaceProblem):
                 f"the second step of components takes all rows into memory, {size:.1f} GB; use "
                 "steps=1, or fit a sample of the rows"
             )
-        plane = decided_once(
-            self.blocks, lambda: explained_plane(self, found, setting, self.codim)
-        )
-        mixture, (good, pull) = plane.mixture, plane.probabilities(self.data)
-        location = mixture.coef[0].sum(axis=0)
+        plane = decided_once(self.blocks, lambda: explained_plane(self, found, setting))
+        mixture, both = plane.mixture, row_map(plane.probabilities, self.data, tail=(2,))
+        good, pull = both[:, 0], both[:, 1]
         basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, : self.q]
-        theta = self.join(location, basis)
+        theta = self.join(mixture.coef[0].sum(axis=0), basis)
         inner = self.explained_scores(basis, setting, good)
-        within = inner.rows.probabilities()[0] if isinstance(inner, ExplainedCovariance) else 1.0
+        within = 1.0 if inner.rows is None else inner.rows.probabilities()[0]
         prob_bad = 1 - good * within
         share = min(float(setting.spread(self.n_obs) @ prob_bad), setting.eps_bar)
         return self._estimate(
             continued(self, first, theta, pull * within, plane.settled),
             setting,
             inner,
-            PlaneNoise(plane.rows.variances(mixture.scatter[0]), 0.0, 1.0),
-            ExplainedComponents,
+            plane.rows.variances(mixture.scatter[0]),
             first=first,
-            explained=joined(plane.told, inner, of_groups(prob_bad, setting.groups), share),
+            explained=joined(plane.told, inner, of_groups(prob_bad, self.row_groups), share),
             eps_hat=share,
             eps_hat_se=float(np.sqrt(plane.rows.together.share_variance(share))),
             off=plane,
@@ -605,23 +751,21 @@ class ComponentsProblem(SubspaceProblem):
         solution: Solution,
         setting: Setting,
         inner: CovarianceEstimate,
-        noise: PlaneNoise | None,
-        made: type[ComponentsEstimate] | None = None,
+        variances: Array | None,
         **more: Any,
     ) -> ComponentsEstimate:
-        """Return an estimate, by default of the first step, that a scatter of scores makes."""
+        """Return an estimate that a scatter of scores and variances off the subspace make."""
         point, basis = self.split(solution.theta)
         off, square = complement(basis), self.unit**2
         values, vectors = np.linalg.eigh(inner.cov)
         values = np.maximum(values, np.finfo(float).eps ** 2 * values[-1])
         axes = self.span @ (basis @ vectors[:, ::-1])
-        largest = np.abs(axes).argmax(axis=0)
-        signed = vectors[:, ::-1] * np.sign(axes[largest, np.arange(self.q)])
+        signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(self.q)])
         center = basis @ inner.mean + off @ (off.T @ point)
         sums = row_sums(moment_sums, self.data - point, solution.weights)
         moment = self.central(normalized(sums))[1]
-        rest = float(solution.weights @ solution.losses) if noise is None else noise.total
-        return (made or ComponentsEstimate)(
+        rest = solution.weights @ solution.losses if variances is None else variances.sum()
+        return ComponentsEstimate(
             problem=self,
             setting=setting,
             solution=replace(solution, converged=solution.converged and inner.solution.converged),
@@ -629,11 +773,11 @@ class ComponentsProblem(SubspaceProblem):
             raw_params=np.linalg.eigvalsh(moment)[::-1][: self.q] * square,
             loss_unit=square,
             inner=inner,
-            noise=noise,
-            vectors=signed,
-            loadings=self.span @ (basis @ signed),
+            variances=variances,
+            vectors=vectors[:, ::-1] * signs,
+            loadings=axes * signs,
             mean=self.center + self.column_unit * self.unit * (self.span @ center),
-            rest=rest * square,
+            rest=float(rest) * square,
             **more,
         )
 
@@ -643,50 +787,12 @@ def joined(
 ) -> Explained:
     """Return the explanation of rows that are bad off the subspace or within it."""
     told = plane
-    within = inner.explained if isinstance(inner, ExplainedCovariance) else None
+    within = None if inner.rows is None else inner.explained
     if plane.chosen.bad is Bad.NONE and within is not None and within.chosen.bad is not Bad.NONE:
         told = within
     # Rows within the subspace that are bad leave the noise off it as it was found.
     chosen = replace(told.chosen, good=plane.chosen.good, prob_bad=prob_bad, eps=share)
     return told.with_chosen(chosen)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlaneNoise:
-    """The noise of good rows off a subspace.
-
-    Attributes
-    ----------
-    variances : ndarray, shape (m,)
-        Along its axes.
-    rate : float
-        1 / lambda of the weights of a first step.
-    size : float
-        What takes the mean of those weights over good rows to one.
-    """
-
-    variances: Array
-    rate: float
-    size: float
-
-    @property
-    def total(self) -> float:
-        """Variance in all directions together."""
-        return float(self.variances.sum())
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom of squared distances (Box)."""
-        return self.total**2 / float((self.variances**2).sum())
-
-    @property
-    def order(self) -> float:
-        """Variances over the weighted ones, as of one dimension."""
-        return 1 + 2 * self.rate * self.total / self.freedom
-
-    def tilts(self, losses: Array) -> Array:
-        """Return weights of rows whose mean over good rows is one, shape (n,)."""
-        return self.size * np.exp(-self.rate * losses)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -697,23 +803,33 @@ class ComponentsEstimate(Estimate):
     ----------
     inner : CovarianceEstimate
         Of the scores within the subspace.
-    noise : PlaneNoise or None
-        Off the subspace; None where no row can be bad, and at an exact fit.
+    variances : ndarray, shape (m,), or None
+        Of good rows along the axes off the subspace; None where no row can be bad, and at an
+        exact fit.
     vectors : ndarray, shape (q, q)
         Axes within the subspace.
     loadings : ndarray, shape (d, q)
     mean : ndarray, shape (d,)
     rest : float
         Variance off the subspace.
+    rate : float
+        1 / lambda of the weights of a first step.
+    off : ExplainedPlane or None
+        In the second step the explanation of the distances off the subspace.
+    n_within : int
+        Flagged rows that are near the subspace.
     """
 
     problem: ComponentsProblem
     inner: CovarianceEstimate
-    noise: PlaneNoise | None
+    variances: Array | None
     vectors: Array
     loadings: Array
     mean: Array
     rest: float
+    rate: float = 0.0
+    off: ExplainedPlane | None = None
+    n_within: int = 0
 
     def score_cutoff(self, level: float) -> float:
         """Return the quantile of the squared score distances of clean rows."""
@@ -722,22 +838,30 @@ class ComponentsEstimate(Estimate):
         return self.inner.cutoff(level)
 
     def orthogonal_cutoff(self, level: float) -> float | None:
-        """Return the quantile of the squared orthogonal distances of clean rows, where known."""
-        noise = self.noise
-        if noise is None:
-            return None
-        order = precision_order(noise.order, self.setting.eps_bar, self.eps_hat, noise.freedom)
-        return self._off_cutoff(level, noise, order)
+        """Return the quantile of the squared orthogonal distances of clean rows, where known.
 
-    def _off_cutoff(self, level: float, noise: PlaneNoise, order: float) -> float:
+        They are a multiple of a chi-square variable (Box).
+        """
+        if self.variances is None:
+            return None
+        size = float((self.variances**2).sum() / self.variances.sum())
+        freedom, order = float(self.variances.sum()) / size, 1.0
+        if self.off is None:
+            order += 2 * self.rate * size
+            order = precision_order(order, self.setting.eps_bar, self.eps_hat, freedom)
         good = self.wnobs * (1 - self.eps_hat)
-        found = subspace_cutoff(level, noise.freedom, self.problem.n_params, good, order)
-        return found * noise.total / noise.freedom * self.problem.unit**2
+        found = subspace_cutoff(level, freedom, self.problem.n_params, good, order)
+        return found * size * self.problem.unit**2
 
     def influence(self) -> Array:
         """Return the influence functions of the eigenvalues, shape (n, q)."""
-        along = row_map(along_axes, self._scatter_moves(), axes=self.vectors)
-        return along * self.problem.unit**2
+        within = self._within(self.problem.unit**2)
+        return self._scatter_moves() @ np.einsum("kii->ki", within)
+
+    def _within(self, size: float) -> Array:
+        """Return changes of the upper triangle of the scatter along its axes, (k, q, q)."""
+        q = self.problem.q
+        return size * self.vectors.T @ symmetric(np.eye(q * (q + 1) // 2), q) @ self.vectors
 
     def departures(self, other: Estimate) -> Array:
         """Return how far off eigenvalues and loadings are in standard errors, shape (q + d q,).
@@ -746,121 +870,49 @@ class ComponentsEstimate(Estimate):
         """
         assert isinstance(other, ComponentsEstimate)
         along = super().departures(other)
-        if self.wnobs < ROWS_PER_VARIABLE * len(self.loadings):
+        if self.wnobs < ROWS_PER_PARAMETER * len(self.loadings):
             return np.r_[along, np.full(self.loadings.size, np.nan)]
         signs = np.where(np.sum(self.loadings * other.loadings, axis=0) < 0, -1.0, 1.0)
-        influence = flat_rows(self.loadings_influence())
-        variance = np.diag(influence_covariance(influence, self.base, self.wnobs))
-        turned = standardized_departures(
-            (signs * other.loadings).ravel(), self.loadings.ravel(), np.sqrt(variance)
-        )
-        return np.r_[along, turned]
+        errors = np.sqrt(np.diag(self.covariance_of(self.loadings_influence())))
+        turned = (signs * other.loadings).ravel()
+        return np.r_[along, standardized_departures(turned, self.loadings.ravel(), errors)]
 
     def loadings_influence(self) -> Array:
-        """Return the influence functions of the loadings, shape (n, d, q)."""
-        problem = self.problem
-        basis = problem.split(self.solution.theta)[1]
-        return row_map(
-            turned_loadings,
-            self._turns(),
-            self._scatter_moves(),
-            axes=self.vectors,
-            basis=basis,
-            values=self.params / problem.unit**2,
-            span=problem.span,
-        )
+        """Return the influence functions of the loadings, those of one variable together.
+
+        Shape (n, d * q). Errors grow because the fit has used up some of the rows.
+        """
+        problem, found, tail = self.problem, self.solution, (self.loadings.size,)
+        axes, span, basis = self.vectors, problem.span, problem.split(found.theta)[1]
+        values, within = self.params / problem.unit**2, self._within(1.0)
+        gap = np.broadcast_to(values[None, :] - values[:, None], within.shape)
+        rotation = np.divide(within, gap, out=np.zeros_like(within), where=gap != 0)
+        rotated = (span @ basis @ axes @ rotation).reshape(len(within), -1)
+        if self.variances is not None:
+            good = self.wnobs * (1 - self.eps_hat)
+            span = span * np.sqrt(good / max(good - problem.n_params, 1.0))
+        if self.off is not None:
+            turns = row_map(self.off.turns, problem.data, span, axes, tail=tail)
+        else:
+            steps = minimum_influence(
+                problem, found.theta, found.losses, found.weights, found.lambda_, self.base
+            ).theta[:, : problem.q * (problem.dim - problem.q)]
+            turns = row_map(turned, steps, span @ complement(basis), axes, tail=tail)
+        return turns + self._scatter_moves() @ rotated
 
     def _scatter_moves(self) -> Array:
-        """Return the influence functions of the scatter of the scores, shape (n, q, q).
+        """Return the influence functions of the scatter of the scores, its upper triangle, (n, k).
 
         A row counts for what is left of it at its distance off the subspace.
         """
-        inner, unit = self.inner, self.inner.problem.unit
-        moves = inner.moves()[1] * np.outer(unit, unit)
-        if inner.setting is self.setting:
+        moves = self.inner.moves()[:, self.problem.q :]
+        if self.inner.setting is self.setting:
             return moves
-        relative = relative_weights(inner.setting.spread(self.problem.n_obs), self.base)
-        return relative[:, None, None] * moves
-
-    def _turns(self) -> Array:
-        """Return how the basis turns off itself, shape (n, d, q)."""
-        problem, found = self.problem, self.solution
-        steps = minimum_influence(
-            problem, found.theta, found.losses, found.weights, found.lambda_, self.base
-        ).theta
-        off = complement(problem.split(found.theta)[1])
-        factor = 1.0 if self.noise is None else self._enlargement
-        return row_map(basis_turns, steps, off=factor * off)
-
-    @property
-    def _enlargement(self) -> float:
-        """By how much errors grow because the fit has used up some of the rows."""
-        left = max(self.wnobs * (1 - self.eps_hat) - self.problem.n_params, 1.0)
-        return float(np.sqrt(self.wnobs * (1 - self.eps_hat) / left))
+        spread = self.inner.setting.spread(self.problem.n_obs)
+        return relative_weights(spread, self.base)[:, None] * moves
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ExplainedComponents(ComponentsEstimate):
-    """The estimate of the second step.
-
-    Attributes
-    ----------
-    off : ExplainedPlane
-        The explanation of the distances off the subspace.
-    n_within : int
-        Flagged rows that are near the subspace.
-    """
-
-    off: ExplainedPlane
-    n_within: int
-
-    def orthogonal_cutoff(self, level: float) -> float | None:
-        """Return the quantile of the squared orthogonal distances of clean rows."""
-        assert self.noise is not None
-        return self._off_cutoff(level, self.noise, 1.0)
-
-    def _turns(self) -> Array:
-        """Return how the basis turns off itself, shape (n, d, q)."""
-        return self._enlargement * self.off.turns(self.problem.data)
-
-
-def along_axes(scatter: Array, axes: Array) -> Array:
-    """Return the variances (n, q) of scatters (n, q, q) along axes (q, q)."""
-    return np.einsum("ij,nik,kj->nj", axes, scatter, axes)
-
-
-def flat_rows(values: Array) -> Array:
-    """Return rows of any shape as vectors, shape (n, k)."""
-    return row_map(_flat, values)
-
-
-def _flat(values: Array) -> Array:
-    return values.reshape(len(values), int(np.prod(values.shape[1:])))
-
-
-def basis_turns(steps: Array, off: Array) -> Array:
-    """Return turns of a basis (n, d, q) for steps (n, k) in coordinates off it, (d, d - q)."""
-    codim = off.shape[1]
-    q = len(off) - codim
-    return np.asarray(off @ steps[:, : codim * q].reshape(len(steps), codim, q))
-
-
-def turned_loadings(
-    turns: Array, scatter: Array, axes: Array, basis: Array, values: Array, span: Array
-) -> Array:
-    """Return how loadings move (n, d, q).
-
-    Parameters
-    ----------
-    turns : ndarray, shape (n, r, q)
-        Of the basis, off itself.
-    scatter : ndarray, shape (n, q, q)
-        Moves of the scatter within the subspace.
-    axes, basis, span : ndarray, shapes (q, q), (r, q) and (d, r)
-    values : ndarray, shape (q,)
-        Eigenvalues of the scatter.
-    """
-    within = axes.T @ scatter @ axes
-    gap = np.broadcast_to(values[None, :] - values[:, None], within.shape)
-    rotation = np.divide(within, gap, out=np.zeros_like(within), where=gap != 0)
-    return np.asarray(span @ (turns @ axes + basis @ axes @ rotation))
+def turned(moves: Array, left: Array, right: Array) -> Array:
+    """Return matrices as rows (n, k), times two others (d, r) and (q, q), as rows (n, d * q)."""
+    matrices = moves.reshape(len(moves), left.shape[1], len(right))
+    return np.asarray(left @ matrices @ right).reshape(len(moves), len(left) * len(right))

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.optimize import brentq
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
@@ -27,20 +28,17 @@ from rrmstats.core.steps import take_steps
 from rrmstats.laws.densities import Densities, distance_densities
 from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_equations import STEP
-from rrmstats.losses.gaussian_rows import (
-    ExplainedRows,
-    FittedMixture,
-    continued,
-    explained_gaussian,
-)
+from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 from rrmstats.losses.matrices import (
     FLAT,
     check_range,
     root_values,
+    symmetric,
     symmetric_root,
     thinned,
     triangular_root,
     unit_spread,
+    upper_triangle,
     weighted_scatter,
 )
 
@@ -122,6 +120,7 @@ class ScatterProblem(MomentProblem):
     def __init__(self, data: Array, demean: bool = True) -> None:
         super().__init__(data, demean)
         self.n_params = self.dim + demean
+        self.n_coordinates = self.dim * demean + self.dim * (self.dim + 1) // 2
 
     def split(self, theta: Array) -> tuple[Array, Array]:
         """Return location (..., d) and scatter (..., d, d)."""
@@ -182,17 +181,7 @@ class ScatterProblem(MomentProblem):
     @cached_property
     def _basis(self) -> Array:
         """Basis of the symmetric matrices, shape (d * (d + 1) / 2, d, d)."""
-        rows, columns = np.triu_indices(self.dim)
-        basis = np.zeros((len(rows), self.dim, self.dim))
-        index = np.arange(len(rows))
-        basis[index, rows, columns] = 1.0
-        basis[index, columns, rows] = 1.0
-        return basis
-
-    @property
-    def n_coordinates(self) -> int:
-        """Length of a step."""
-        return self.dim * self.demean + self.dim * (self.dim + 1) // 2
+        return symmetric(np.eye(self.dim * (self.dim + 1) // 2), self.dim)
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
@@ -204,24 +193,18 @@ class ScatterProblem(MomentProblem):
         return self.n_coordinates <= NEWTON_MAX
 
     @cached_property
-    def _robust(self) -> tuple[Array, Array]:
-        """Location (d,) and scatter (d, d) with the axes of the signs and typical spreads."""
-        center, axes = sign_frame(self.data, self.demean)
-        scores = (self.data - center) @ axes
-        middle = np.median(scores, axis=0) * self.demean
-        variances = np.maximum(typical_spread(scores - middle) ** 2, FLAT)
-        return center + axes @ middle, (axes * variances) @ axes.T
+    def _robust(self) -> tuple[Array, Array, Array]:
+        return sign_scatter(self.data, self.demean)
 
     def robust_starts(self) -> Array:
         """Return the scatter with the axes of the signs, shape (1, d + d * d)."""
-        location, scatter = self._robust
-        return self.join(location, scatter)[None]
+        location, axes, spread = self._robust
+        return self.join(location, (axes * spread**2) @ axes.T)[None]
 
     def pulls(self, theta: Array) -> Array:
         """Return the pulls on the location, in units of a robust scatter, shape (n, d)."""
-        location, scatter = self._robust
-        spread, vectors = root_values(scatter)
-        return (self.data - location) @ vectors / spread
+        location, axes, spread = self._robust
+        return (self.data - location) @ axes / spread
 
     def gradients(self, theta: Array) -> Array:
         """Return the gradient of each loss in the local coordinates, shape (n, k)."""
@@ -248,20 +231,20 @@ class ScatterProblem(MomentProblem):
         if self.demean:
             location = location + (root @ step[..., : self.dim, None])[..., 0]
             step = step[..., self.dim :]
-        tangent = np.tensordot(step, self._basis, axes=1)
-        values, vectors = np.linalg.eigh(tangent)
+        values, vectors = np.linalg.eigh(symmetric(step, self.dim))
         change = (vectors * np.exp(-np.clip(values, -50, 50))[..., None, :]) @ np.swapaxes(
             vectors, -1, -2
         )
         return self.join(location, root @ change @ root)
 
-    def directions(self, theta: Array, steps: Array) -> tuple[Array, Array]:
-        """Return what small steps, shape (m, k), do to location (m, d) and scatter (m, d, d)."""
+    def directions(self, theta: Array) -> Array:
+        """Return what small steps do to the location and the upper triangle of the scatter.
+
+        One row for each coordinate of a step, shape (k, d + d * (d + 1) / 2).
+        """
         root = symmetric_root(self.split(theta)[1])
-        location = steps[:, :1] * np.zeros(self.dim)
-        if self.demean:
-            location, steps = steps[:, : self.dim] @ root, steps[:, self.dim :]
-        return location, row_map(scatter_changes, steps, basis=self._basis, root=root)
+        changes = upper_triangle(-root @ self._basis @ root)
+        return np.asarray(block_diag(root[: self.dim * self.demean], changes))
 
     def least_axis(self, theta: Array) -> tuple[Array, Array]:
         """Return distances along the axis of least variance, (n,), and that axis, (d,)."""
@@ -301,11 +284,6 @@ def whitened_gradients(u: Array, demean: bool) -> Array:
     double = np.where(rows == columns, 1.0, 2.0)
     scatter = u[:, rows] * u[:, columns] * double - (rows == columns)
     return np.hstack([-2.0 * u, scatter]) if demean else scatter
-
-
-def scatter_changes(steps: Array, basis: Array, root: Array) -> Array:
-    """Return the changes (m, d, d) of a scatter with a given root, for steps of its shape."""
-    return np.asarray(-root @ np.tensordot(steps, basis, axes=1) @ root)
 
 
 def moment_sums(data: Array, weights: Array) -> tuple[Array, Array, Array]:
@@ -400,23 +378,24 @@ def untilted_variances(seen: Array, lambda_: float, eps_bar: float) -> Array:
 
 def tilted_moves(
     problem: ScatterProblem, solution: Solution, order: float, setting: Setting
-) -> tuple[Array, Array]:
-    """Return influence functions of location (n, d) and consistent scatter (n, d, d).
+) -> Array:
+    """Return influence functions of location and consistent scatter, its upper triangle, (n, k).
 
     ln a moves by -(a - 1) times what ln lambda does, unless it is that of clean data. They grow
     because the fit has used up some of the rows, but for plain moments, whose errors are known.
     """
-    n, base = problem.n_obs, setting.base(problem.n_obs)
+    n, dim, wnobs = problem.n_obs, problem.dim, setting.wnobs(problem.n_obs)
     steps, log_lambda = minimum_influence(
-        problem, solution.theta, solution.losses, solution.weights, solution.lambda_, base
-    )
-    location, scatter = problem.directions(solution.theta, steps)
-    free = order < 1 / second_moment_ratio(setting.eps_bar, problem.dim)
-    wnobs = setting.wnobs(n)
+        problem, solution.theta, solution.losses, solution.weights, solution.lambda_,
+        setting.base(n),
+    )  # fmt: skip
+    free = order < 1 / second_moment_ratio(setting.eps_bar, dim)
+    upper = upper_triangle(problem.split(solution.theta)[1])
+    grown = np.r_[np.zeros(dim), (order - 1) * free * upper]
     used = problem.n_params if setting.eps_bar else 0
     enlarged = float(np.sqrt(wnobs / max(wnobs - used, 1.0)))
-    grown = -(order - 1) * free * log_lambda[:, None, None] * problem.split(solution.theta)[1]
-    return enlarged * location, order * enlarged * (scatter + grown)
+    moves = steps @ problem.directions(solution.theta) - log_lambda[:, None] * grown
+    return moves * (enlarged * np.r_[np.ones(dim), np.full(len(upper), order)])
 
 
 def precision_order(order: float, eps_bar: float, eps_hat: float, dim: float) -> float:
@@ -540,11 +519,9 @@ def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
     """
     used, demean = rows.counts > 0, bool(rows.n_coef)
     data, counts = rows.data[used], rows.counts[used]
-    center, axes = sign_frame(data, demean, counts)
-    scores = (data - center) @ axes
-    scores -= median_of(scores, counts) * demean
-    variances = np.maximum(typical_spread(scores, counts) ** 2, FLAT)
-    found = [middle(rows, data, counts, np.sum(scores**2 / variances, axis=1), 0.5)]
+    location, axes, spread = sign_scatter(data, demean, counts)
+    scores = (data - location) @ axes
+    found = [middle(rows, data, counts, np.sum((scores / spread) ** 2, axis=1), 0.5)]
     if rows.total > 2 * rows.dim:
         found.append(middle(rows, data, counts, scores[:, 0] ** 2, 1 - eps_bar))
         along = fourth_moment_axes(data, counts, demean)
@@ -552,6 +529,17 @@ def robust_starts(rows: Rows, eps_bar: float) -> list[Candidate]:
             score = along[:, axis] - median_of(along[:, axis], counts) * demean
             found.append(middle(rows, data, counts, score**2, 1 - eps_bar))
     return [each for each in found if each is not None]
+
+
+def sign_scatter(
+    data: Array, demean: bool, counts: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Return a location (d,), the axes of the spatial signs (d, d), and the spread along each."""
+    center, axes = sign_frame(data, demean, counts)
+    scores = (data - center) @ axes
+    middle = median_of(scores, counts) * demean
+    spread = np.maximum(typical_spread(scores - middle, counts), np.sqrt(FLAT))
+    return center + axes @ middle, axes, spread
 
 
 def fourth_moment_axes(data: Array, counts: Array, demean: bool) -> Array:
@@ -585,7 +573,7 @@ def middle(
     if not scatter.any():
         return None
     try:
-        square = rows.squares((data - location)[None], scatter[None])[0]
+        square = rows.measured((data - location)[None], scatter[None]).square
     except np.linalg.LinAlgError:
         return None
     size = float(median_of(square[0], counts)) / float(chi2.ppf(0.5, rows.freedom))
@@ -616,70 +604,59 @@ class CovarianceProblem(ScatterProblem):
         check_range(scaled)
         super().__init__(scaled, demean)
 
-    def to_units(self, location: Array, scatter: Array) -> tuple[Array, Array]:
-        """Return location and scatter in the units of the data."""
-        return self.center + location * self.unit, scatter * np.outer(self.unit, self.unit)
+    def flat(self, theta: Array) -> Array:
+        """Return the location and the upper triangle of the scatter of theta, (d + k,)."""
+        location, scatter = self.split(theta)
+        return np.r_[location * self.demean, upper_triangle(scatter)]
 
     def to_params(self, location: Array, scatter: Array) -> Array:
         """Return the mean and the upper triangle of the covariance in the units of the data."""
-        mean, cov = self.to_units(location, scatter)
-        return np.r_[mean, cov[np.triu_indices(self.dim)]]
+        upper = upper_triangle(scatter * np.outer(self.unit, self.unit))
+        return np.r_[self.center + location * self.unit, upper]
 
-    def from_params(self, params: Array, eps_bar: float, base: Array | None) -> Array:
+    def from_params(self, params: Array, eps_bar: float, base: Array) -> Array:
         """Return theta of a mean and the upper triangle of a covariance, whatever its size.
 
         The size becomes that of the weighted covariance, which is not known from the consistent
-        one: weights do not depend on it.
+        one: weights do not depend on it. `base`, shape (n,), has the frequency weights.
         """
-        d = self.dim
-        upper = np.zeros((d, d))
-        upper[np.triu_indices(d)] = params[d:]
-        scatter = (upper + np.triu(upper, 1).T) / np.outer(self.unit, self.unit)
-        theta = self.join((params[:d] - self.center) / self.unit, scatter)
-        square = self.distances(theta)
-        if self.blocks is not None:
-            rows = np.arange(self.n_obs)
-            (square,) = taken(rows, square)
-            base = None if base is None else taken(rows, base)[0]
+        scatter = symmetric(params[self.dim :], self.dim) / np.outer(self.unit, self.unit)
+        location = (params[: self.dim] - self.center) / self.unit
+        square = self.distances(self.join(location, scatter))
+        square, base = taken(np.arange(self.n_obs), square, aligned(base, self.blocks))
         weights = entropy_weights(square, eps_bar, freq_weights=base).weights
         used = weights > 0
-        size = max(float(weights[used] @ square[used]) / d, FLAT)
-        return self.join(self.split(theta)[0], size * scatter)
+        size = max(float(weights[used] @ square[used]) / self.dim, FLAT)
+        return self.join(location, size * scatter)
 
     def consistent(self, solution: Solution, setting: Setting) -> CovarianceEstimate:
         """Return the estimate of the first step, its covariance consistent."""
-        plane = self.hyperplane(solution)
-        location, scatter = self.split(solution.theta)
-        order, eps_hat, error = 1 / second_moment_ratio(setting.eps_bar, self.dim), 0.0, 0.0
-        if plane is not None and setting.eps_bar > 0:
+        plane, eps_bar = self.hyperplane(solution), setting.eps_bar
+        order, eps_hat, error = 1 / second_moment_ratio(eps_bar, self.dim), 0.0, 0.0
+        if plane is not None and eps_bar > 0:
             eps_hat, error = self._off_share(solution, setting)
-        elif setting.eps_bar > 0:
-            order = tilted_order(solution.lambda_, setting.eps_bar, self.dim)
+        elif eps_bar > 0:
+            order = tilted_order(solution.lambda_, eps_bar, self.dim)
             square, spread = self.distances(solution.theta) / order, setting.spread(self.n_obs)
-            eps_hat, error = tilted_share(
-                square, order, self.dim, spread, setting.wnobs(self.n_obs)
-            )
-            eps_hat = min(eps_hat, setting.eps_bar)
+            wnobs = setting.wnobs(self.n_obs)
+            eps_hat, error = tilted_share(square, order, self.dim, spread, wnobs)
+        found = self._estimate(solution, setting, order, plane=plane)
+        return replace(found, eps_hat=min(eps_hat, eps_bar), eps_hat_se=error)
+
+    def _estimate(
+        self, solution: Solution, setting: Setting, order: float, **more: Any
+    ) -> CovarianceEstimate:
+        """Return the estimate whose scatter is `order` times that of a solution."""
+        location, scatter = self.split(solution.theta)
         return CovarianceEstimate(
-            **self._fields(location, scatter, order),
+            problem=self,
             setting=setting,
             solution=solution,
-            eps_hat=eps_hat,
-            eps_hat_se=error,
-            plane=plane,
-        )
-
-    def _fields(self, location: Array, scatter: Array, order: float) -> dict[str, Any]:
-        """Return what estimates of both steps tell of a location and a scatter over its order."""
-        mean, raw = self.to_units(location, scatter)
-        return dict(
-            problem=self,
             params=self.to_params(location, scatter * order),
             raw_params=self.to_params(location, scatter),
             loss_shift=2.0 * float(np.log(self.unit).sum()),
-            mean=mean,
-            raw_cov=raw,
-            ratio=1 / order,
+            order=order,
+            **more,
         )
 
     def second_step(self, first: Estimate) -> CovarianceEstimate:
@@ -695,6 +672,10 @@ class CovarianceProblem(ScatterProblem):
     ) -> CovarianceEstimate:
         """Return the second step of rows that may count for less than in the first.
 
+        On columns that are tied more than half of the rows lie in one hyperplane, and where all
+        rows do, they have no density. Bad rows are then told by the other columns, or along the
+        axes of the hyperplane. The moments of all columns are those of the rows that are good.
+
         Parameters
         ----------
         first : CovarianceEstimate
@@ -703,87 +684,53 @@ class CovarianceProblem(ScatterProblem):
         eps_bar : float
             Bound on the share of bad rows among these.
         """
-        if first.setting.eps_bar == 0:
+        values, tied = self.data, tied_columns(self.data, setting.counts(self.n_obs))
+        if tied is not None:
+            values = values[:, ~tied]
+        elif first.plane is not None:
+            values = self._within_planes(setting)
+        apart = tied is not None or first.plane is not None
+        if first.setting.eps_bar == 0 or (apart and not 0 < values.shape[1] < self.dim):
             return replace(first, first=first, explained=first.only_explanation())
-        tied = tied_columns(self.data, setting.counts(self.n_obs))
-        if tied.any() and not tied.all():
-            part = self.data[:, ~tied]
-            return self._explained_by(part, first, replace(setting, eps_bar=eps_bar), tied)
-        if first.plane is not None:
-            part = self._within_planes(setting)
-            if 0 < part.shape[1] < self.dim:
-                return self._explained_by(part, first, replace(setting, eps_bar=eps_bar))
-            return replace(first, first=first, explained=first.only_explanation())
-        rows = explained_gaussian(
-            self,
-            replace(setting, eps_bar=eps_bar),
-            self.data,
-            np.ones_like(self.data[:, : int(self.demean)]),
-            scatter_candidates(self, first.solution, setting),
-        )
-        location, scatter = rows.fitted.mixture.coef[0].sum(axis=0), consistent_scatter(rows)
-        pull, theta = rows.probabilities()[1], self.join(location, scatter)
         first = replace(first, setting=setting)
-        share, error = rows.share()
-        return ExplainedCovariance(
-            **self._fields(location, scatter, 1.0),
-            setting=setting,
-            solution=continued(self, first, theta, pull, rows.converged),
+        bounded, rows = replace(setting, eps_bar=eps_bar), None
+        if apart:
+            problem = CovarianceProblem(values, self.demean).in_groups(self.row_groups)
+            part = take_steps(problem, bounded)
+            assert isinstance(part, CovarianceEstimate)
+            rows, told, converged = part.rows, part.explained, part.solution.converged
+            share, error = part.eps_hat, part.eps_hat_se
+        else:
+            ones = np.ones_like(self.data[:, : int(self.demean)])
+            starts = scatter_candidates(self, first.solution, setting)
+            rows = explained_gaussian(self, bounded, self.data, ones, starts)
+            told, converged, (share, error) = rows.explained, rows.converged, rows.share()
+        if rows is None:
+            pull: Array = part.solution.weights / setting.spread(self.n_obs)
+            theta = self.weighted_fit(part.solution.weights)
+        else:
+            pull, theta = rows.probabilities()[1], good_moments(self, rows)
+            if not apart:  # the number of good rows is the divisor of the scatter
+                theta[self.dim :] *= (rows.n_good - rows.exog.shape[1]) / rows.n_good
+        solution = continued(self, first, theta, pull, converged)
+        return self._estimate(
+            solution,
+            setting,
+            1.0,
             first=first,
-            explained=rows.explained,
+            explained=told,
             eps_hat=min(share, eps_bar),
             eps_hat_se=error,
-            plane=None,
+            plane=self.hyperplane(solution) if apart else None,
+            tied=tied,
             rows=rows,
         )
 
     def _within_planes(self, setting: Setting) -> Array:
-        """Return the rows along the axes on which they differ, shape (n, r).
-
-        They have no density where all of them lie on a hyperplane; along its axes they have.
-        """
+        """Return the rows along the axes on which they differ, shape (n, r)."""
         location, scatter = self.central(self.moments(setting.spread(self.n_obs)))
         along = (self.data - location) @ np.linalg.eigh(scatter)[1]
         return along[:, np.asarray(np.abs(along).max(axis=0) > ON_PLANE)]
-
-    def _explained_by(
-        self,
-        values: Array,
-        first: CovarianceEstimate,
-        setting: Setting,
-        tied: np.ndarray | None = None,
-    ) -> CovarianceEstimate:
-        """Return the second step where only some values of the rows, (n, r), have a density.
-
-        On columns that are tied, (d,), more than half of the rows lie in one hyperplane, where
-        densities have no bound. The moments of all columns are those of the rows that the values
-        tell to be good.
-        """
-        part = take_steps(CovarianceProblem(values, self.demean), setting)
-        assert isinstance(part, CovarianceEstimate)
-        first = replace(first, setting=setting)
-        made: type[CovarianceEstimate] = CovarianceEstimate
-        more: dict[str, Any] = {}
-        if isinstance(part, ExplainedCovariance):
-            made, more = TiedCovariance, {"rows": part.rows}
-            pull = part.rows.probabilities()[1]
-            theta = good_moments(self, part.rows, part.rows.fitted)
-        else:
-            pull = part.solution.weights / setting.spread(self.n_obs)
-            theta = self.weighted_fit(part.solution.weights)
-        solution = continued(self, first, theta, pull, part.solution.converged)
-        return made(
-            **self._fields(*self.split(theta), 1.0),
-            setting=setting,
-            solution=solution,
-            first=first,
-            explained=part.explained,
-            eps_hat=part.eps_hat,
-            eps_hat_se=part.eps_hat_se,
-            plane=self.hyperplane(solution),
-            tied=tied,
-            **more,
-        )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, the size of its covariance consistent."""
@@ -793,7 +740,7 @@ class CovarianceProblem(ScatterProblem):
         weights = estimate.solution.weights
         location, scatter = self.split(estimate.solution.theta)
         size = untilted_variance(1.0, weights, rates)
-        found = replace(estimate, ratio=1 / size, params=self.to_params(location, size * scatter))
+        found = replace(estimate, order=size, params=self.to_params(location, size * scatter))
         # The size solves sum(weights * left) = 1 with left = size / (1 + 2 size rates).
         left = size / (1 + 2 * size * rates)
         slope = float(weights @ left**2) / size
@@ -823,7 +770,7 @@ class CovarianceProblem(ScatterProblem):
         normal = direction / self.unit
         length = float(np.linalg.norm(normal))
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))]) / length
-        mean, _ = self.to_units(*self.split(solution.theta))
+        mean = self.center + self.split(solution.theta)[0] * self.unit
         count = int((distance <= ON_PLANE).sum())
         return Hyperplane(normal, float(normal @ mean), count, ON_PLANE / length)
 
@@ -860,46 +807,56 @@ class Hyperplane:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CovarianceEstimate(Estimate):
-    """The estimate of a mean and covariance by the first step.
+    """The estimate of a mean and covariance.
 
     Attributes
     ----------
-    mean : ndarray, shape (d,)
-    raw_cov : ndarray, shape (d, d)
-        The weighted covariance.
-    ratio : float
-        The weighted covariance relative to the consistent one.
+    order : float
+        The consistent covariance over the weighted one.
     plane : Hyperplane or None
         The hyperplane of an exact fit.
     tied : ndarray of bool, shape (d,), or None
         Variables that did not tell bad rows from good: most of their values are the same.
+    rows : ExplainedRows or None
+        In the second step the rows and their explanation, in the units of the problem; those of
+        the columns, or axes, that tell bad rows from good.
     """
 
     problem: CovarianceProblem
-    mean: Array
-    raw_cov: Array
-    ratio: float
+    order: float
     plane: Hyperplane | None
     tied: np.ndarray | None = None
+    rows: ExplainedRows | None = None
 
     def only_explanation(self) -> Explained:
         """Return the explanation where no row can be bad, or rows lie on a hyperplane."""
         problem, bad = self.problem, 0.0 * self.solution.weights
         if self.plane is not None:
             bad = 1.0 * (problem.least_axis(self.solution.theta)[0] > ON_PLANE)
-        return without_comparison(of_groups(bad, self.setting.groups), self.eps_hat)
+        return without_comparison(of_groups(bad, problem.row_groups), self.eps_hat)
+
+    @property
+    def mean(self) -> Array:
+        """Location, shape (d,)."""
+        return self.params[: self.problem.dim]
 
     @property
     def cov(self) -> Array:
         """Consistent covariance, shape (d, d)."""
-        return self.raw_cov / self.ratio
+        return symmetric(self.params[self.problem.dim :], self.problem.dim)
+
+    @property
+    def inference_freedom(self) -> float:
+        """Degrees of freedom of t tests: in the second step the good rows less one."""
+        return np.inf if self.rows is None else max(self.wnobs * (1 - self.eps_hat) - 1, 1.0)
 
     def cutoff(self, level: float) -> float:
         """Return the quantile of the squared distances of clean rows."""
-        dim, eps_bar = self.problem.dim, self.setting.eps_bar
-        if self.plane is not None:
-            return float(chi2.ppf(level, dim))
-        order = precision_order(1 / self.ratio, eps_bar, self.eps_hat, dim) if eps_bar else 1.0
+        dim, order = self.problem.dim, 1.0
+        if self.rows is None:
+            if self.plane is not None:
+                return float(chi2.ppf(level, dim))
+            order = precision_order(self.order, self.setting.eps_bar, self.eps_hat, dim)
         return scatter_cutoff(level, dim, self.wnobs * (1 - self.eps_hat), order)
 
     def departures(self, other: Estimate) -> Array:
@@ -918,134 +875,87 @@ class CovarianceEstimate(Estimate):
                 "the covariance is singular, so it has no standard errors: the observations with "
                 "weight lie on a hyperplane; see hyperplane"
             )
-        unit, tail = self.problem.unit, (len(self.params),)
-        return row_map(moments_in_units, *self.moves(), tail=tail, unit=unit)
+        return self.moves()
 
-    def moves(self) -> tuple[Array, Array]:
-        """Return influence functions of location (n, d) and scatter (n, d, d) of the problem."""
-        return tilted_moves(self.problem, self.solution, 1 / self.ratio, self.setting)
+    def moves(self) -> Array:
+        """Return the influence functions of all parameters, also of a singular covariance.
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ExplainedCovariance(CovarianceEstimate):
-    """The estimate of a mean and covariance by the second step.
-
-    Attributes
-    ----------
-    rows : ExplainedRows
-        The rows and their explanation, in the units of the problem.
-    """
-
-    rows: ExplainedRows
-
-    @property
-    def inference_freedom(self) -> float:
-        """Degrees of freedom of t tests: the good rows less one."""
-        return max(self._good - 1, 1.0)
-
-    @property
-    def _good(self) -> float:
-        return self.wnobs * (1 - self.eps_hat)
-
-    def cutoff(self, level: float) -> float:
-        """Return the quantile of the squared distances of clean rows."""
-        return scatter_cutoff(level, self.problem.dim, self._good)
-
-    def moves(self) -> tuple[Array, Array]:
-        """Return influence functions of location (n, d) and scatter (n, d, d) of the problem."""
-        rows, dim = self.rows, self.problem.dim
-        decided, mixture = rows.fitted.decided, rows.fitted.mixture
-        df, tails = float(mixture.df[0]), decided.place("df")
-        slope = np.zeros(tails.stop - tails.start)
-        if len(slope):
-            up, down = (np.log(student_size(df * factor, dim)) for factor in (1.01, 1 / 1.01))
-            slope[:] = (up - down) / (2 * np.log(1.01))
-        root, moves = np.linalg.cholesky(mixture.scatter[0]), rows.influence()
-        scatter = row_map(
-            _scatter_moves, moves[:, decided.place("scatter")], moves[:, tails], tail=(dim, dim),
-            slope=slope, root=np.sqrt(student_size(df, dim)) * root,
-        )  # fmt: skip
-        if not self.problem.demean:
-            return moves[:, :1] * np.zeros(dim), scatter
-        return moves[:, decided.place("coef")] @ root.T, scatter
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TiedCovariance(ExplainedCovariance):
-    """The estimate of a second step that some variables had no part in; see `tied`."""
-
-    def moves(self) -> tuple[Array, Array]:
-        """Return influence functions of location (n, d) and scatter (n, d, d) of the problem.
-
-        Those of moments of rows that count for what the other variables tell, and what these
-        counts move with their own parameters.
+        In the second step through the parameters of the mixture; where other columns tell what a
+        row counts for, it moves the moments of all columns itself too.
         """
-        problem, rows, fitted, d = self.problem, self.rows, self.rows.fitted, self.problem.dim
+        problem, rows = self.problem, self.rows
+        unit = np.r_[problem.unit, upper_triangle(np.outer(problem.unit, problem.unit))]
+        if rows is None:
+            return tilted_moves(problem, self.solution, self.order, self.setting) * unit
         slopes = []
-        for step in STEP * np.eye(len(fitted.decided.value)):
+        for step in STEP * np.eye(len(rows.decided.value)):
             up, down = (
-                good_moments(
-                    problem,
-                    rows,
-                    replace(fitted, mixture=fitted.decided.moved(by, fitted.mixture)),
-                )
+                good_moments(problem, replace(rows, mixture=rows.decided.moved(by, rows.mixture)))
                 for by in (step[None], -step[None])
             )
-            slopes.append((up - down) / (2 * STEP))
-        good, pull = rows.probabilities()
-        mass = float((rows.counts * pull).sum())
-        moves = fitted.total * row_map(
-            _good_moment_moves, problem.data, pull / mass, good / rows.n_good, tail=(d + d * d,),
-            theta=self.solution.theta, size=student_scale(rows, fitted) * mass / rows.n_good,
-        )  # fmt: skip
-        moves = moves + rows.influence() @ np.array(slopes)
-        return moves[:, :d] * problem.demean, row_map(_squared, moves[:, d:], tail=(d, d))
+            slopes.append(problem.flat((up - down) / (2 * STEP)))
+        moves: Array = rows.influence() @ np.array(slopes)
+        if rows.data.shape[1] < problem.dim:
+            good, pull = rows.probabilities()
+            mass = float((rows.counts * pull).sum())
+            moves = moves + rows.total * row_map(
+                own_moves, problem.data, pull / mass, good / rows.n_good, tail=(len(unit),),
+                moments=problem.flat(self.solution.theta),
+                size=student_scale(rows) * mass / rows.n_good,
+            )  # fmt: skip
+        return moves * unit
 
 
-def _good_moment_moves(data: Array, pull: Array, good: Array, theta: Array, size: float) -> Array:
+def own_moves(data: Array, pull: Array, good: Array, moments: Array, size: float) -> Array:
     """Return the influence functions of `good_moments`, what rows count for being known."""
     d = data.shape[1]
-    centered = data - theta[:d]
-    outer = (size * pull[:, None] * centered)[:, :, None] * centered[:, None]
-    moved = _squared(good[:, None] * theta[d:])
-    return np.hstack([pull[:, None] * centered, (outer - moved).reshape(len(data), d * d)])
+    centered = data - moments[:d]
+    outer = upper_triangle(centered[:, :, None] * centered[:, None])
+    scatter = size * pull[:, None] * outer - good[:, None] * moments[d:]
+    return np.hstack([pull[:, None] * centered, scatter])
 
 
-def _squared(values: Array) -> Array:
-    d = int(np.sqrt(values.shape[1]))
-    return values.reshape(len(values), d, d)
-
-
-def good_moments(problem: CovarianceProblem, rows: ExplainedRows, fitted: FittedMixture) -> Array:
+def good_moments(problem: CovarianceProblem, rows: ExplainedRows) -> Array:
     """Return location and scatter of all columns of the good rows, shape (d + d * d,).
 
-    `rows` has some of the columns, of which `fitted` is a mixture. See also `consistent_scatter`.
+    Where `rows` has some of the columns alone, the number of good rows is the divisor of the
+    scatter, otherwise that of its degrees of freedom.
     """
-    both = row_map(fitted.probabilities, rows.data, rows.exog, rows.counts, rows.groups)
-    sums = row_sums(moment_sums, problem.data, rows.counts * both[:, 1])
+    if rows.data.shape[1] == problem.dim:
+        mixture = rows.mixture
+        return problem.join(mixture.coef[0].sum(axis=0), mixture.scatter[0] * student_scale(rows))
+    sums = row_sums(moment_sums, problem.data, rows.counts * rows.probabilities()[1])
     location, scatter = problem.central(normalized(sums))
-    n_good = float((rows.counts * both[:, 0]).sum())
-    return problem.join(location, scatter * (student_scale(rows, fitted) * sums[0] / n_good))
+    return problem.join(location, scatter * (student_scale(rows) * sums[0] / rows.n_good))
 
 
 def scatter_densities(rows: ExplainedRows, at: Array) -> Densities:
-    """Return the densities of distances in the metric of `consistent_scatter`, at each of (m,)."""
-    fitted = rows.fitted
-    unit = float(np.sqrt(consistent_scatter(rows)[0, 0] / fitted.mixture.scatter[0, 0, 0]))
-    return distance_densities(fitted.decided.rows, fitted.mixture, at * unit).per(unit)
+    """Return the densities of distances in the metric of `consistent_size`, at each of (m,)."""
+    unit = float(np.sqrt(consistent_size(rows)))
+    return distance_densities(rows.decided.rows, rows.mixture, at * unit).per(unit)
 
 
-def student_scale(rows: ExplainedRows, fitted: FittedMixture) -> float:
+def consistent_size(rows: ExplainedRows) -> float:
+    """Return the scatter of the good rows over that of their mixture, their number its divisor."""
+    return student_scale(rows) * (rows.n_good - rows.exog.shape[1]) / rows.n_good
+
+
+def student_scale(rows: ExplainedRows) -> float:
     """Return `student_size` of the noise of a mixture."""
-    return student_size(float(fitted.mixture.df[0]), rows.data.shape[1])
+    return student_size(float(rows.mixture.df[0]), rows.data.shape[1])
 
 
-def tied_columns(data: Array, counts: Array) -> np.ndarray:
-    """Tell in which columns more than half of the values are the same, but not all, (d,)."""
+def tied_columns(data: Array, counts: Array) -> np.ndarray | None:
+    """Tell in which columns more than half of the values are the same, but not all, (d,).
+
+    None where there are no such columns, or no others.
+    """
     some, counts = thinned(data, aligned(counts, in_blocks(data)))
     center = median_of(some, counts)
     tied = median_of(np.abs(some - center), counts) == 0
-    return np.asarray(tied & (np.abs(data - center).max(axis=0) > 0)) if tied.any() else tied
+    if tied.any():
+        tied &= np.abs(data - center).max(axis=0) > 0
+    return np.asarray(tied) if tied.any() and not tied.all() else None
 
 
 def student_size(df: float, dim: int) -> float:
@@ -1056,28 +966,3 @@ def student_size(df: float, dim: int) -> float:
     if np.isinf(df):
         return 1.0
     return float(dim * f_distribution.ppf(0.5, dim, df) / chi2.ppf(0.5, dim))
-
-
-def consistent_scatter(rows: ExplainedRows) -> Array:
-    """Return the scatter of the good rows, shape (d, d), their number its divisor.
-
-    That of Student noise has the size of its middle half; see `student_size`.
-    """
-    good, fitted = rows.n_good, rows.fitted
-    size = student_scale(rows, fitted) * (good - rows.exog.shape[1]) / good
-    return fitted.mixture.scatter[0] * size
-
-
-def _scatter_moves(upper: Array, tails: Array, slope: Array, root: Array) -> Array:
-    dim = len(root)
-    rows, columns = np.triu_indices(dim)
-    shape = np.zeros((len(upper), dim, dim))
-    shape[:, rows, columns] = shape[:, columns, rows] = upper
-    shape += (tails @ slope)[:, None, None] * np.eye(dim)
-    return np.asarray(root @ shape @ root.T)
-
-
-def moments_in_units(mean: Array, scatter: Array, unit: Array) -> Array:
-    """Return means (n, d) and upper triangles of (n, d, d) in the units of the data, (n, k)."""
-    rows, columns = np.triu_indices(len(unit))
-    return np.hstack([mean * unit, scatter[:, rows, columns] * unit[rows] * unit[columns]])

@@ -1,8 +1,8 @@
 """Nonlinear regression: squared residuals of a curve, and the linear regression in its place.
 
 Near its end a curve is its tangent, so that both steps, their explanations and their errors are
-those of a linear regression on the derivatives of the curve; it is made anew where the parameters
-have moved. The search for the minimum takes the curve as it is.
+those of a linear regression on the derivatives of the curve; see `tangents`. The search for the
+minimum takes the curve as it is.
 """
 
 from __future__ import annotations
@@ -13,22 +13,16 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import qmc
 
-from rrmstats.core.design import solve_gram
 from rrmstats.core.entropy import Array
-from rrmstats.core.estimate import EstimableProblem, Estimate
+from rrmstats.core.newton import damped_newton
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.core.starts import affordable_starts
-from rrmstats.core.tolerances import HALVINGS, SUM_ROUNDING
-from rrmstats.laws.gaussian_choice import explanation
-from rrmstats.laws.gaussian_equations import Equations, polished
+from rrmstats.core.tolerances import HALVINGS, MAX_STEPS, SUM_ROUNDING
 from rrmstats.losses.finite_differences import STEP
-from rrmstats.losses.gaussian_rows import ExplainedRows
-from rrmstats.losses.regression import (
-    ExplainedRegression,
-    RegressionEstimate,
-    RegressionProblem,
-)
+from rrmstats.losses.numerical import without_held
+from rrmstats.losses.regression import RegressionEstimate
+from rrmstats.losses.tangents import FittedOnTangents, TangentProblem, carried
 
 #: Predictions (b, n) of a batch of parameters (b, k).
 Curve = Callable[[Array], Array]
@@ -37,15 +31,11 @@ Jacobian = Callable[[Array], Array]
 
 # What a residual counts as where a curve is not defined: no step leads there.
 BEYOND = 1e100
-# Random subsets at most: each has a search of its own.
-MOST_SUBSETS = 60
-# Steps of a weighted fit, of a fit to a subset, and of one that only improves a start.
-FIT_STEPS, SUBSET_STEPS, IMPROVING_STEPS = 100, 20, 3
-# Tangents at most, and the change of the parameters, in standard errors, at which they end.
-TANGENTS, SETTLED = 20, 1e-6
+# Steps of a fit to a subset, at most.
+SUBSET_STEPS = 20
 
 
-class CurveProblem(EstimableProblem):
+class CurveProblem(FittedOnTangents):
     """Squared residuals of a curve; the weighted fit is Levenberg and Marquardt's.
 
     Parameters
@@ -74,8 +64,6 @@ class CurveProblem(EstimableProblem):
     array([3., 1.])
     """
 
-    seeks_minima = True
-
     def __init__(
         self,
         endog: Array,
@@ -88,6 +76,11 @@ class CurveProblem(EstimableProblem):
         self._jacobian = jacobian
         self.n_obs, self.n_params = len(endog), starts.shape[1]
         self.unit = np.where(starts[0] == 0, 1.0, np.abs(starts[0]))
+        self._known: dict[tuple[str, bytes], Array] = {}
+
+    def to_params(self, theta: Array) -> Array:
+        """Return the parameters, which are those of the data."""
+        return theta
 
     def residuals(self, theta: Array) -> Array:
         """Return the residuals, BEYOND where the curve is not defined, shape (..., n)."""
@@ -150,110 +143,90 @@ class CurveProblem(EstimableProblem):
         batch = weights.reshape(-1, self.n_obs)
         if theta is not None:
             starts = np.broadcast_to(theta, (*weights.shape[:-1], self.n_params))
-            found = self._fits(batch, starts.reshape(-1, self.n_params), FIT_STEPS)
+            found = self._fits(batch, starts.reshape(-1, self.n_params), MAX_STEPS)
         else:
             found = np.stack([self._best_fit(each) for each in batch])
         return found.reshape(*weights.shape[:-1], self.n_params)
 
     def _best_fit(self, weights: Array) -> Array:
         """Return the fit under weights (n,) from the best of all starts, shape (k,)."""
-        many = np.broadcast_to(weights, (len(self.starts), self.n_obs))
-        found = self._fits(many, self.starts, SUBSET_STEPS)
-        best = found[np.argmin(self.losses(found) @ weights)]
-        return self._fits(weights[None], best[None], FIT_STEPS)[0]
+
+        def found() -> Array:
+            many = np.broadcast_to(weights, (len(self.starts), self.n_obs))
+            ends = self._fits(many, self.starts, SUBSET_STEPS)
+            best = ends[np.argmin(self.losses(ends) @ weights)]
+            return self._fits(weights[None], best[None], MAX_STEPS)[0]
+
+        return self._once("best", weights, found)
+
+    def _once(self, name: str, given: np.ndarray, found: Callable[[], Array]) -> Array:
+        """Return what was found for an array: searches at several bounds ask for the same."""
+        key = name, given.tobytes()
+        if key not in self._known:
+            self._known[key] = found()
+        return self._known[key].copy()
 
     def improved(self, weights: Array, theta: Array) -> Array:
         """Return parameters of lower weighted loss, shape (b, k)."""
-        return self._fits(weights, theta, IMPROVING_STEPS)
+        return self._fits(weights, theta, 3)
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return fits to subsets of rows, from one start after the other, shape (m, k)."""
         weights = np.zeros((len(subsets), self.n_obs))
         np.put_along_axis(weights, subsets, 1.0 / subsets.shape[1], axis=1)
         starts = self.starts[np.arange(len(subsets)) % len(self.starts)]
-        return self._fits(weights, starts, SUBSET_STEPS)
+        return self._once("subsets", subsets, lambda: self._fits(weights, starts, SUBSET_STEPS))
 
     def robust_starts(self) -> Array:
         """Return the fits to all rows from each start, shape (s, k)."""
         equal = np.full((len(self.starts), self.n_obs), 1.0 / self.n_obs)
-        return self._fits(equal, self.starts, SUBSET_STEPS)
+        return self._once("all", equal, lambda: self._fits(equal, self.starts, SUBSET_STEPS))
 
     def _fits(self, weights: Array, theta: Array, steps: int) -> Array:
         """Return fits under weights (b, n) from parameters (b, k): damped Gauss-Newton steps."""
-        resid = self.residuals(theta)
-        value = np.einsum("bn,bn->b", weights, resid**2)
-        damping = np.full(len(theta), 1e-3)
-        for _ in range(steps):
-            slopes = self._jacobians(theta)
-            weighted = weights[:, :, None] * slopes
-            gradient = np.einsum("bnk,bn->bk", weighted, resid)
-            gram = weighted.swapaxes(1, 2) @ slopes
-            held = self._held(theta, gradient)
-            gradient = np.where(held, 0.0, gradient)
-            gram = np.where(held[:, :, None] | held[:, None, :], 0.0, gram)
-            size = np.einsum("bii->bi", gram)
-            size = np.where(size > 0, size, 1.0)
-            damped = gram + (damping[:, None] * size)[:, :, None] * np.eye(self.n_params)
-            step = solve_gram(damped, gradient)[0]
-            trial = self.within(theta + np.where(np.isfinite(step), step, 0.0))
-            new = self.residuals(trial)
-            ahead = np.einsum("bn,bn->b", weights, new**2)
-            lower = ahead < value
-            gain = np.where(lower, value - ahead, 0.0)
-            theta = np.where(lower[:, None], trial, theta)
-            resid = np.where(lower[:, None], new, resid)
-            settled = np.where(lower, gain <= 1e-14 * value, damping > 1e8)
-            value = np.where(lower, ahead, value)
-            damping = np.where(lower, 0.1 * damping, 10.0 * damping)
-            if settled.all():
-                break
-        return theta
+
+        def value(at: Array, places: np.ndarray) -> Array:
+            return np.einsum("bn,bn->b", weights[places], self.losses(at))
+
+        def slopes(at: Array, places: np.ndarray) -> tuple[Array, Array]:
+            jacobian = self._jacobians(at)
+            weighted = weights[places, :, None] * jacobian
+            descent = np.einsum("bnk,bn->bk", weighted, self.residuals(at))
+            held = self._held(at, descent)
+            return without_held(-descent, weighted.swapaxes(1, 2) @ jacobian, held)
+
+        return damped_newton(value, slopes, self.retract, theta, steps, 1e-14)
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
-        return affordable_starts(self.subset_size, eps_bar, MOST_SUBSETS)
+        return affordable_starts(self.subset_size, eps_bar, 60)
 
     @property
     def subset_size(self) -> int:
         """Rows of a random subset: twice as many as parameters, so that noise counts less."""
         return min(2 * self.n_params, self.n_obs)
 
-    def tangent(self, params: Array, weights: Array) -> TangentProblem:
+    def tangent(self, params: Array, weights: Array) -> CurveTangent:
         """Return the linear regression that takes the place of the curve at parameters (k,).
 
         Parameters at a bound beyond which the fit under weights (n,) would go are held there.
         """
         slopes = self.jacobian(params)
         held = self._held(params, (weights * self.residuals(params)) @ slopes)
-        return TangentProblem(self, params, slopes, held)
+        return CurveTangent(self, params, slopes, held)
+
+    def consistent(self, solution: Solution, setting: Setting) -> RegressionEstimate:
+        """Return the estimate of the first step, as that of the tangent at the minimum."""
+        problem = self.tangent(solution.theta, solution.weights)
+        found = carried(solution, self, problem)
+        there = global_minimum(problem, replace(setting, n_starts=0), found.theta)
+        found = replace(found, losses=there.losses, risk=there.risk, lambda_=there.lambda_)
+        return problem.consistent(found, setting)
 
     def _held(self, theta: Array, descent: Array) -> np.ndarray:
         """Tell which parameters are at a bound that a descent would cross, shape (..., k)."""
         lower, upper = self.bounds
         return ((theta <= lower) & (descent < 0)) | ((theta >= upper) & (descent > 0))
-
-    def consistent(self, solution: Solution, setting: Setting) -> Estimate:
-        """Return the estimate of the first step, as that of the tangent at the minimum."""
-        problem = self.tangent(solution.theta, solution.weights)
-        theta = problem.from_params(solution.theta)
-        there = global_minimum(problem, replace(setting, n_starts=0), theta)
-        ends, elsewhere = solution.ends, solution.elsewhere
-        found = replace(
-            solution,
-            theta=theta,
-            losses=there.losses,
-            risk=there.risk,
-            lambda_=there.lambda_,
-            ends=np.stack([problem.from_params(each) for each in ends]),
-            elsewhere=None
-            if elsewhere is None
-            else np.stack([problem.from_params(each) for each in elsewhere]),
-        )
-        return problem.consistent(found, setting)
-
-    def second_step(self, first: Estimate) -> Estimate:
-        """Return the best explanation of the rows, from the tangent of the first step."""
-        return first.problem.second_step(first)
 
 
 def starts_within(p0: Array, bounds: tuple[Array, Array], count: int = 16) -> Array:
@@ -270,7 +243,7 @@ def starts_within(p0: Array, bounds: tuple[Array, Array], count: int = 16) -> Ar
     return np.vstack([p0, np.clip(np.where(finite, between, near), lower, upper)])
 
 
-class TangentProblem(RegressionProblem):
+class CurveTangent(TangentProblem):
     """The linear regression on the derivatives of a curve at given parameters.
 
     Parameters
@@ -284,57 +257,18 @@ class TangentProblem(RegressionProblem):
         Parameters that stay where they are.
     """
 
+    whole: CurveProblem
+
     def __init__(self, whole: CurveProblem, at: Array, slopes: Array, held: np.ndarray) -> None:
-        self.whole, self.at, self.slopes, self.held = whole, at, slopes, held
+        self.slopes, self.held = slopes, held
         free = slopes[:, ~held]
-        super().__init__(whole.residuals(at) + free @ at[~held], free)
+        super().__init__(whole, at, whole.residuals(at) + free @ at[~held], free)
         if held.any():
             self.design.place(np.eye(len(at))[:, ~held])
 
     def to_params(self, theta: Array) -> Array:
         """Return all parameters in the units of the data."""
         return super().to_params(theta) + np.where(self.held, self.at, 0.0)
-
-    def second_step(self, first: Estimate) -> Estimate:
-        """Return the best explanation of the rows, on the tangent at its own parameters.
-
-        It is chosen on this tangent, and again on that at its end where the curve departs from
-        the first by more than the noise.
-        """
-        found = super().second_step(self._own_minima(first))
-        if not isinstance(found, ExplainedRegression):
-            return found
-        chosen_on = self
-        for _ in range(TANGENTS):
-            found = followed(found)
-            there = tangent_of(found)
-            if chosen_on.departs(found.params, there) <= np.sqrt(found.scale):
-                break
-            found, chosen_on = there.chosen_anew(found), there
-        return found
-
-    def _own_minima(self, first: Estimate) -> Estimate:
-        """Return a first step without minima of tangents that have other coordinates."""
-        there = first.solution.elsewhere
-        if there is None or there.shape[1] == self.n_params:
-            return first
-        return replace(first, solution=replace(first.solution, elsewhere=None))
-
-    def explained_by(
-        self, first: RegressionEstimate, rows: ExplainedRows, basis: Array
-    ) -> ExplainedRegression:
-        """Return the estimate of an explanation of the rows, whose only minimum is its own."""
-        found = super().explained_by(first, rows, basis)
-        return replace(found, solution=alone(found.solution, found.solution.theta))
-
-    def chosen_anew(self, found: ExplainedRegression) -> ExplainedRegression:
-        """Return the best explanation of the rows on this tangent, from another one."""
-        there = alone(found.solution, self.from_params(found.params))
-        first = found.first
-        assert first is not None
-        anew = super().second_step(replace(first, problem=self, solution=there))
-        assert isinstance(anew, ExplainedRegression)
-        return replace(anew, first=first)
 
     def toward(self, params: Array, weights: Array) -> Array:
         """Return parameters (k,), or those part of the way to them, where the curve is no worse.
@@ -348,64 +282,3 @@ class TangentProblem(RegressionProblem):
                 return params
             params = 0.5 * (params + self.at)
         return self.at
-
-    def departs(self, params: Array, other: TangentProblem) -> float:
-        """Return how far two tangents are apart at parameters (k,)."""
-        own, others = (
-            each.endog - each.predictor(each.from_params(params)) for each in (self, other)
-        )
-        return float(np.abs(own - others).max())
-
-
-def alone(found: Solution, theta: Array) -> Solution:
-    """Return a solution that met no other minimum than parameters (k,)."""
-    risks = np.array([found.risk])
-    return replace(found, theta=theta, ends=theta[None], final_risks=risks, elsewhere=None)
-
-
-def tangent_of(found: ExplainedRegression) -> TangentProblem:
-    """Return the tangent on which an estimate was made."""
-    assert isinstance(found.problem, TangentProblem)
-    return found.problem
-
-
-def followed(found: ExplainedRegression) -> ExplainedRegression:
-    """Return an explanation on the tangent at its own parameters."""
-    errors = np.sqrt(np.diag(found.covariance()))
-    for _ in range(TANGENTS):
-        tangent = tangent_of(found)
-        params = tangent.toward(found.params, found.solution.weights)
-        if (np.abs(params - tangent.at) <= SETTLED * errors).all():
-            break
-        found = moved_to(found, params)
-        errors = np.sqrt(np.diag(found.covariance()))
-    return found
-
-
-def moved_to(found: ExplainedRegression, params: Array) -> ExplainedRegression:
-    """Return the same explanation on the tangent at other parameters.
-
-    Where columns are dependent, or the rows are too many to look at all of them at once, it is
-    chosen anew.
-    """
-    problem = tangent_of(found).whole.tangent(params, found.solution.weights)
-    rows, eps_bar = found.rows, found.setting.eps_bar
-    dependent = any(each.design.back is not None for each in (problem, found.problem))
-    if dependent or len(rows.fitted.decided.rows.data) < problem.n_obs:
-        return problem.chosen_anew(found)
-    decided = rows.fitted.decided
-    some = replace(decided.rows, data=problem.endog[:, None], exog=problem.exog @ found.basis)
-    mixture, settled = polished(some, rows.fitted.mixture, eps_bar)
-    told = explanation(some, mixture)
-    fitted = replace(rows.fitted, mixture=mixture, decided=Equations(some, mixture, eps_bar))
-    rows = replace(
-        rows,
-        data=some.data,
-        exog=some.exog,
-        fitted=fitted,
-        converged=settled,
-        explained=rows.explained.with_chosen(told),
-    )
-    first = found.first
-    assert isinstance(first, RegressionEstimate)
-    return problem.explained_by(first, rows, found.basis)

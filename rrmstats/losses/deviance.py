@@ -8,9 +8,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from rrmstats.core.block_array import aligned, in_blocks, row_map
+from rrmstats.core.descent import newton_steps
 from rrmstats.core.entropy import Array
 from rrmstats.core.linear import LinearProblem
-from rrmstats.core.tolerances import ROUNDING
 from rrmstats.laws.families import Family, MeanFunction
 
 
@@ -22,12 +22,12 @@ class DevianceProblem(LinearProblem):
     endog : ndarray, shape (n,)
         Responses; of binomial counts the shares of successes.
     exog : ndarray, shape (n, k)
-    family : Family
-    mean : MeanFunction
     offset : ndarray, shape (n,), optional
         Added to the linear predictor.
     var_weights : ndarray, shape (n,), optional
         Variance weights; of binomial counts the numbers of trials.
+    family : Family
+    mean : MeanFunction
 
     Examples
     --------
@@ -38,7 +38,7 @@ class DevianceProblem(LinearProblem):
     >>> from rrmstats.laws.families import Link, MeanFunction, Poisson
     >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
     >>> mean = MeanFunction(Link.log())
-    >>> problem = DevianceProblem(counts, np.ones((55, 1)), Poisson(), mean)
+    >>> problem = DevianceProblem(counts, np.ones((55, 1)), family=Poisson(), mean=mean)
     >>> bool(abs(np.exp(minimize(problem, eps_bar=0.2).theta[0]) - 2) < 0.5)
     True
     """
@@ -47,10 +47,11 @@ class DevianceProblem(LinearProblem):
         self,
         endog: Array,
         exog: Array,
-        family: Family,
-        mean: MeanFunction,
         offset: Array | None = None,
         var_weights: Array | None = None,
+        *,
+        family: Family,
+        mean: MeanFunction,
     ) -> None:
         super().__init__(endog, exog)
         self.family, self.mean = family, mean
@@ -96,7 +97,7 @@ class DevianceProblem(LinearProblem):
         """
         first, expected, swing = self.score_parts(self.predictor(theta))
         hessian, moments = self.gram(weights * (expected - swing), (-weights * first)[:, None, :])
-        bad = ~positive_definite(hessian)
+        bad = ~newton_steps(moments[:, 0, :], hessian)[1]
         if bad.any():
             none = np.empty((int(bad.sum()), 0, self.n_obs))
             hessian[bad] = self.gram((weights * expected)[bad], none)[0]
@@ -137,25 +138,4 @@ class DevianceProblem(LinearProblem):
     @property
     def with_rows(self) -> Callable[..., DevianceProblem]:
         """A function that makes the problem of other rows."""
-        return partial(_deviance_problem, self.family, self.mean)
-
-
-def _deviance_problem(
-    family: Family,
-    mean: MeanFunction,
-    endog: Array,
-    exog: Array,
-    offset: Array,
-    var_weights: Array,
-) -> DevianceProblem:
-    return DevianceProblem(endog, exog, family, mean, offset, var_weights)
-
-
-def positive_definite(matrices: Array) -> np.ndarray:
-    """Tell which matrices, shape (b, k, k), are positive definite whatever the units, (b,)."""
-    diagonal = np.einsum("bii->bi", matrices)
-    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = matrices / (unit[:, :, None] * unit[:, None, :])
-    sound = (diagonal > 0).all(axis=-1) & np.isfinite(scaled).all(axis=(-1, -2))
-    scaled[~sound] = 0.0
-    return sound & (np.linalg.eigvalsh(scaled)[:, 0] > ROUNDING)
+        return partial(DevianceProblem, family=self.family, mean=self.mean)

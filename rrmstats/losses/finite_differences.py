@@ -12,9 +12,8 @@ from rrmstats.core.tolerances import SUM_ROUNDING
 
 # Step of a central difference, in units of the parameter: the cube root of the rounding error.
 STEP = float(np.finfo(float).eps ** (1 / 3))
-# Step over which losses are looked at for kinks, in units of the parameter; share of the second
-# differences that are not those of a smooth function from which there are some.
-KINK_STEP, KINKED = 0.05, 0.2
+# Step over which losses are looked at for kinks, in units of the parameter.
+KINK_STEP = 0.05
 
 
 def differences(function: Callable[[Array], Array], theta: Array, unit: Array) -> Array:
@@ -85,12 +84,9 @@ def second_differences(function: Callable[[Array], float], theta: Array, unit: A
     with np.errstate(all="ignore"):
         for i in range(k):
             for j in range(i + 1):
-                corners = (
-                    function(theta + step[i] + step[j])
-                    - function(theta + step[i] - step[j])
-                    - function(theta - step[i] + step[j])
-                    + function(theta - step[i] - step[j])
-                )
+                along, across = step[i] + step[j], step[i] - step[j]
+                same = function(theta + along) + function(theta - along)
+                corners = same - function(theta + across) - function(theta - across)
                 found[i, j] = found[j, i] = corners / (4 * step[i, i] * step[j, j])
     return found
 
@@ -158,4 +154,5 @@ def has_kinks(losses: Callable[[Array], Array], theta: Array, unit: Array, weigh
         for whole, half in pairwise(found):
             off += float(weights @ np.abs(whole - half))
             bent += float(weights @ (np.abs(whole) + np.abs(half)))
-    return bent <= SUM_ROUNDING * size or off > KINKED * bent
+    # Second differences that are not those of a smooth function are a fifth of all.
+    return bent <= SUM_ROUNDING * size or off > 0.2 * bent

@@ -8,70 +8,72 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, in_blocks, row_map, row_sums, taken
-from rrmstats.core.blocks import added, decided_once, sample_places
+from rrmstats.core.block_array import aligned, blocked, portions, row_map, row_sums, taken
+from rrmstats.core.blocks import added, decided_once, deciding_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained, of_groups
-from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.densities import Densities, residual_densities
 from rrmstats.laws.gaussian import Mixtures, Rows
-from rrmstats.laws.gaussian_choice import best_explanation
+from rrmstats.laws.gaussian_choice import as_explanations, best_explanation
 from rrmstats.laws.gaussian_equations import (
     MOST_EQUATIONS,
     MOST_STEP,
     POLISH_TOL,
     SETTLED,
     Equations,
-    quadratic_forms,
+    polished,
 )
 
-# Rows on which an explanation is chosen: BIC tells explanations apart on far fewer than a million.
-DECIDING_ROWS = 5_000
-# Rows of an array that are looked at together.
-PORTION = 32_768
-# Steps on all rows from a solution on some of them.
-STEPS = 20
-#: Numbers of the groups of rows, shape (n,); None where rows are good or bad by themselves.
-Groups = np.ndarray | None
+#: A function of the equations of some rows.
+Kernel = Callable[[Equations], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class FittedMixture:
-    """A mixture, and the equations of the rows that it was decided on.
+class ExplainedRows:
+    """All rows of a problem, and the explanation that was chosen for them.
 
     Attributes
     ----------
+    data : ndarray or BlockArray, shape (n, d)
+    exog : ndarray or BlockArray, shape (n, k)
+    basis : ndarray, shape (k, k)
+        Takes predictors to those of the mixture.
+    counts : ndarray or BlockArray, shape (n,)
+    groups : ndarray, shape (n,), or None
+        Numbers of the groups of rows that are good or bad as a whole.
+    far : ndarray of bool, shape (n,), or None
+        Which rows are far in X, where they are in memory and that is known.
     mixture : Mixtures
         A batch of one; its arrays of rows are those of `decided`.
     decided : Equations
         Its equations on the rows on which it was decided.
     total : float
         Number of observations that all rows stand for.
+    compared : Explained
+        The explanations of the rows on which they were compared.
+    converged : bool
     """
 
+    data: Array
+    exog: Array
+    basis: Array
+    counts: Array
+    groups: np.ndarray | None
+    far: np.ndarray | None
     mixture: Mixtures
     decided: Equations
     total: float
-
-    def equations(
-        self, data: Array, exog: Array, counts: Array, groups: Groups = None
-    ) -> Equations:
-        """Return the equations of some rows; the other methods take the same arguments."""
-        frame = self.decided.rows.whole._replace(total=self.total)
-        rows = Rows(data, exog, counts, frame, groups)
-        far = np.zeros(len(counts), bool)
-        if self.decided.mixture.far.any():
-            far = rows.far(self.mixture.near[0])
-        mixture = replace(self.mixture, far=far[None], good=np.ones((1, len(counts))))
-        return Equations(rows, mixture, self.decided.eps_bar, like=self.decided)
+    compared: Explained
+    converged: bool
 
     @property
     def growth(self) -> float:
@@ -83,150 +85,92 @@ class FittedMixture:
         """Inverse Gram matrix of the predictors of all good rows, shape (k, k)."""
         return np.linalg.pinv(self.growth * self.decided.gram, hermitian=True)
 
-    def moved(self, step: Array) -> tuple[FittedMixture, bool]:
-        """Return the mixture after a step (q,), and whether it reached a new bound by it."""
+    def _on_parts(
+        self, kernel: Kernel, whole: Callable[..., Any], join: Callable[..., Any]
+    ) -> Any:
+        """Return a kernel of the equations of all rows, in blocks or in parts of the memory.
+
+        Groups are not divided.
+        """
+        arrays = self.data, self.exog, self.counts, self.far, self.groups
+        # Blocks elsewhere are sent the mixture, and not the rows.
+        on_some = partial(of_equations, kernel, self.mixture, self.decided, self.total, self.basis)
+        if blocked(self.data) or self.groups is not None:
+            return whole(on_some, *arrays)
+        parts = [on_some(*part) for part in portions(arrays)]
+        return join(parts) if len(parts) > 1 else parts[0]
+
+    def far_rows(self) -> np.ndarray:
+        """Tell which rows in memory are far in X, shape (n,); none where that plays no part."""
+        whole, mixture = self.decided.rows.whole, self.decided.mixture
+        if not mixture.far.any():
+            return np.zeros(len(self.counts), bool)
+        parts = portions((self.data, self.exog, self.counts))
+        some = (Rows(data, exog @ self.basis, counts, whole) for data, exog, counts in parts)
+        return np.concatenate([rows.far(mixture.near[0]) for rows in some])
+
+    def summed(self, kernel: Kernel) -> Any:
+        """Return the sum over all rows of what a function gives of the equations of some."""
+        return self._on_parts(kernel, row_sums, added)
+
+    def mapped(self, kernel: Kernel) -> Any:
+        """Return what a function of their equations gives of each row."""
+        return self._on_parts(kernel, row_map, np.concatenate)
+
+    def polished(self) -> ExplainedRows:
+        """Return the same with a mixture that solves its equations on all rows.
+
+        By Broyden's method, from the derivative on the rows on which the mixture was decided.
+        """
+        found = self
+        value: Array | None = None
+        last, step, inverse = np.inf, np.zeros(0), np.zeros((0, 0))
+        for _ in range(20):
+            before, value = value, found.summed(attrgetter("value"))
+            if before is None:
+                inverse = np.linalg.inv(found.growth * found.decided.jacobian)
+            else:
+                change = inverse @ (value - before)
+                inverse = inverse + np.outer(step - change, step @ inverse) / (step @ change)
+            step = np.clip(-inverse @ value, -MOST_STEP, MOST_STEP)
+            size = found.decided.change(step)
+            if not (size < last or size > SETTLED):  # rounding
+                break
+            found, bound = found._moved(step)
+            if bound:
+                last, value = np.inf, None
+                continue
+            # What is left, were the next step shorter by the same factor.
+            factor = size / last if np.isfinite(last) else 1.0
+            left, last = size * min(factor, 1.0), size
+            if left < POLISH_TOL:
+                break
+        return replace(found, converged=last < SETTLED)
+
+    def _moved(self, step: Array) -> tuple[ExplainedRows, bool]:
+        """Return the same after a step (q,), and whether it reached a new bound by it."""
         decided = self.decided
         mixture = decided.bounded(decided.moved(step[None], self.mixture))
         sizes = [mixture.size[0, part] for part in (0, 1) if f"size {part}" in decided.places]
-        if min(sizes, default=2.0) > 1:
-            return replace(self, mixture=mixture), False
-        mixture = replace(mixture, good=decided.mixture.good)
-        decided = Equations(decided.rows, mixture, decided.eps_bar)
-        return replace(self, mixture=mixture, decided=decided), True
-
-    def value(self, *rows: Any) -> Array:
-        """Return what some rows add to the equations, shape (q,)."""
-        return self.equations(*rows).value
-
-    def n_bad(self, *rows: Any) -> Array:
-        """Return how many of some rows are expected to be bad."""
-        found = self.equations(*rows)
-        return np.asarray(found.mixture.row_shares().sum(axis=(0, 1)) @ found.rows.counts)
-
-    def probabilities(self, *rows: Any) -> Array:
-        """Return the probability of each row to be good, and its pull on the fit, shape (n, 2)."""
-        found = self.equations(*rows)
-        return np.column_stack([found.good, found.pull])
-
-    def influence(self, *rows: Any, corrected: bool = True) -> Array:
-        """Return the influence functions of all parameters, shape (n, q)."""
-        if corrected:
-            scores = self.corrected_scores(*rows)
-            return self.decided.solved(scores, self.decided.bread)
-        found = self.equations(*rows)
-        return found.solved(found.count_slopes(), self.growth * self.decided.jacobian)
-
-    def corrected_scores(self, *rows: Any) -> Array:
-        """Return what some rows add to the equations, corrected for leverage, shape (n, q)."""
-        found = self.equations(*rows)
-        return found.scores(1 / (1 - found.leverage(self.inverse_gram)))
-
-    def square(self, *rows: Any) -> Array:
-        """Return the sum of the squares of the corrected scores of some rows, shape (q, q)."""
-        scores = self.corrected_scores(*rows)
-        return scores.T @ (rows[2][:, None] * scores)
-
-    def cutoffs(self, *rows: Any) -> Array:
-        """Return the standard deviations of the residuals of good rows at each row, shape (n,).
-
-        In units of the noise. A row that had a part in the fit is nearer to it than one that had
-        none.
-        """
-        found = self.equations(*rows)
-        reach = quadratic_forms(found.rows.exog, self.inverse_gram)
-        relative = (1 - 2 * found.good) * reach / found.size**2
-        return np.asarray(found.size * np.sqrt(np.maximum(1 + relative, np.finfo(float).eps)))
-
-
-def portions(n: int, groups: Groups) -> list[slice]:
-    """Return portions of rows that a processor's cache can hold; groups are not divided."""
-    size = max(n, 1) if groups is not None else PORTION
-    return [slice(i, i + size) for i in range(0, n, size)]
-
-
-def summed(
-    kernel: Callable[..., Any], data: Any, exog: Any, counts: Any, groups: Groups = None
-) -> Any:
-    """Return a sum over rows, in memory or in blocks."""
-    if in_blocks(data) is not None:
-        return row_sums(kernel, data, exog, counts, groups)
-    some = portions(len(data), groups)
-    return added([kernel(data[i], exog[i], counts[i], groups) for i in some])
-
-
-def mapped(
-    kernel: Callable[..., Any], data: Any, exog: Any, counts: Any, groups: Groups = None
-) -> Any:
-    """Return a function of each row, in memory or in blocks."""
-    if in_blocks(data) is not None:
-        return row_map(kernel, data, exog, counts, groups)
-    some = portions(len(data), groups)
-    return np.concatenate([kernel(data[i], exog[i], counts[i], groups) for i in some])
-
-
-def polished_on_all(fitted: FittedMixture, *rows: Any) -> tuple[FittedMixture, bool]:
-    """Return a mixture that solves its equations on all rows, and whether it does.
-
-    By Broyden's method, from the derivative on the rows on which the mixture was decided.
-    """
-    value: Array | None = None
-    last, step, inverse = np.inf, np.zeros(0), np.zeros((0, 0))
-    for _ in range(STEPS):
-        before, value = value, summed(fitted.value, *rows)
-        if before is None:
-            inverse = np.linalg.inv(fitted.growth * fitted.decided.jacobian)
-        else:
-            found = inverse @ (value - before)
-            inverse = inverse + np.outer(step - found, step @ inverse) / (step @ found)
-        step = np.clip(-inverse @ value, -MOST_STEP, MOST_STEP)
-        change = fitted.decided.change(step)
-        if not (change < last or change > SETTLED):  # rounding
-            break
-        fitted, bound = fitted.moved(step)
+        bound = min(sizes, default=2.0) <= 1
         if bound:
-            last, value = np.inf, None
-            continue
-        # What is left, were the next step shorter by the same factor.
-        factor = change / last if np.isfinite(last) else 1.0
-        left, last = change * min(factor, 1.0), change
-        if left < POLISH_TOL:
-            break
-    return fitted, last < SETTLED
+            mixture = replace(mixture, good=decided.mixture.good)
+            decided = Equations(decided.rows, mixture, decided.eps_bar)
+        return replace(self, mixture=mixture, decided=decided), bound
 
-
-@dataclass(frozen=True, eq=False)
-class ExplainedRows:
-    """All rows of a problem, and the explanation that was chosen for them.
-
-    Attributes
-    ----------
-    data : ndarray or BlockArray, shape (n, d)
-    exog : ndarray or BlockArray, shape (n, k)
-    counts : ndarray or BlockArray, shape (n,)
-    groups : ndarray, shape (n,), or None
-        Numbers of the groups of rows that are good or bad as a whole.
-    fitted : FittedMixture
-    explained : Explained
-    converged : bool
-    """
-
-    data: Array
-    exog: Array
-    counts: Array
-    groups: np.ndarray | None
-    fitted: FittedMixture
-    explained: Explained
-    converged: bool
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The rows, as functions of `fitted` take them."""
-        return self.data, self.exog, self.counts, self.groups
+    @cached_property
+    def explained(self) -> Explained:
+        """The same, with all rows in that which was chosen."""
+        prob_bad = of_groups(1 - self.probabilities()[0], self.groups)
+        return self.compared.with_chosen(replace(self.compared.chosen, prob_bad=prob_bad))
 
     def probabilities(self) -> tuple[Array, Array]:
         """Return the probability of each row to be good, and its pull on the fit, (n,) each."""
-        both = mapped(self.fitted.probabilities, *self.arrays)
-        return both[:, 0], both[:, 1]
+        return self._probabilities[:, 0], self._probabilities[:, 1]
+
+    @cached_property
+    def _probabilities(self) -> Array:
+        return self.mapped(lambda some: np.column_stack([some.good, some.pull]))
 
     @cached_property
     def n_good(self) -> float:
@@ -235,23 +179,34 @@ class ExplainedRows:
 
     def influence(self, corrected: bool = True) -> Array:
         """Return the influence functions of all parameters, shape (n, q)."""
-        tail = (len(self.fitted.decided.value),)
-        return row_map(self.fitted.influence, *self.arrays, corrected=corrected, tail=tail)
+        if corrected:
+            return self.decided.solved(self.mapped(self._corrected), self.decided.bread)
+        slopes = self.mapped(Equations.count_slopes)
+        return self.decided.solved(slopes, self.decided.jacobian)
+
+    @property
+    def _corrected(self) -> Kernel:
+        """What some rows add to the equations, corrected for leverage."""
+        return partial(Equations.corrected_scores, inverse=self.inverse_gram)
 
     def covariance(self) -> Array:
         """Return the covariance of all parameters, rows being independent, shape (q, q)."""
-        square = summed(self.fitted.square, *self.arrays)
-        inverse = np.linalg.pinv(self.fitted.growth * self.fitted.decided.bread)
-        return inverse @ square @ inverse.T
+
+        def square(some: Equations, scores: Kernel = self._corrected) -> Array:
+            found = scores(some)
+            return found.T @ (some.rows.counts[:, None] * found)
+
+        inverse = np.linalg.pinv(self.growth * self.decided.bread)
+        return inverse @ self.summed(square) @ inverse.T
 
     def cutoffs(self) -> Array:
         """Return standard deviations of residuals of good rows, in units of the noise, (n,)."""
-        return row_map(self.fitted.cutoffs, *self.arrays)
+        return self.mapped(partial(Equations.cutoffs, inverse=self.inverse_gram))
 
     def share(self) -> tuple[float, float]:
         """Return the share of bad rows, and its standard error."""
-        decided, total = self.fitted.decided, self.fitted.total
-        bad = float(summed(self.fitted.n_bad, *self.arrays))
+        decided, total = self.decided, self.total
+        bad = float(self.summed(Equations.n_bad))
         share = min(bad / total, decided.eps_bar)  # places of all rows differ from the sample's
         rows, spread = decided.rows, 0.0
         if decided.affordable:
@@ -261,6 +216,28 @@ class ExplainedRows:
         # Which rows, or which groups, are bad counts as random too.
         variance = max(spread, rows.together.share_variance(share)) * rows.total / total
         return share, float(np.sqrt(variance))
+
+
+def of_equations(
+    kernel: Kernel,
+    mixture: Mixtures,
+    decided: Equations,
+    total: float,
+    basis: Array,
+    data: Array,
+    exog: Array,
+    counts: Array,
+    far: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+) -> Any:
+    """Return a function of the equations of some rows of a mixture that others decided."""
+    rows = Rows(data, exog @ basis, counts, decided.rows.whole._replace(total=total), groups)
+    if far is None and decided.mixture.far.any():
+        far = rows.far(mixture.near[0])
+    elif far is None:
+        far = np.zeros(len(counts), bool)
+    mixture = replace(mixture, far=far[None], good=np.ones((1, len(counts))))
+    return kernel(Equations(rows, mixture, decided.eps_bar, like=decided))
 
 
 def continued(
@@ -275,59 +252,69 @@ def continued(
 
 
 def explained_gaussian(
-    problem: Problem,
+    problem: EstimableProblem,
     setting: Setting,
     data: Array,
     exog: Array,
     candidates: Sequence[tuple[Array, Array]],
+    known: ExplainedRows | None = None,
+    sample: ExplainedRows | None = None,
+    basis: Array | None = None,
 ) -> ExplainedRows:
     """Return the best explanation of the rows of a problem.
 
     Parameters
     ----------
-    problem : Problem
+    problem : EstimableProblem
     setting : Setting
     data : ndarray or BlockArray, shape (n, d)
     exog : ndarray or BlockArray, shape (n, k)
     candidates : sequence of tuples of ndarray, shapes (k, d) and (d, d)
         Coefficients and scatters to start from, the lowest minimum of the risk first.
+    known : ExplainedRows, optional
+        An explanation of rows near these that is not to be chosen anew.
+    sample : ExplainedRows, optional
+        The explanation of some of these rows that all of them have.
+    basis : ndarray, shape (k, k), optional
+        Takes predictors to those that explanations have.
     """
-    n, groups = problem.n_obs, setting.groups
+    basis = np.eye(exog.shape[1]) if basis is None else basis
+    n, groups = problem.n_obs, problem.row_groups
     counts = aligned(setting.counts(n), problem.blocks)
-    places = np.arange(n)
     few = data.shape[1] ** 2 / 2 < MOST_EQUATIONS  # of many, Newton's steps cost too much
-    if few and n > DECIDING_ROWS:
-        places = some_places(n, groups)
+    places = deciding_places(n, groups) if few else np.arange(n)
 
     def decide() -> tuple[Explained, Equations, bool]:
+        if sample is not None:
+            last = sample.decided
+            if last.eps_bar != setting.eps_bar:
+                last = Equations(last.rows, last.mixture, setting.eps_bar)
+            return sample.compared, last, sample.converged
         among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
         some_data, some_exog, some_counts = taken(places, data, exog, counts)
-        some = Rows(some_data, some_exog, some_counts, groups=among)
-        return best_explanation(some, candidates, setting.eps_bar)
+        some = Rows(some_data, some_exog @ basis, some_counts, None, among, problem.absorbed)
+        if known is None:
+            return best_explanation(some, candidates, setting.eps_bar)
+        mixture, settled = known.mixture, True  # of all rows, to be polished on these again
+        if len(places) == n:
+            mixture, settled = polished(some, mixture, setting.eps_bar)
+        told = known.explained.with_chosen(as_explanations(some, mixture)[0])
+        return told, Equations(some, mixture, setting.eps_bar), settled
 
-    explained, decided, sound = decided_once(problem.blocks, decide)
-    fitted = FittedMixture(decided.mixture, decided, setting.wnobs(n))
-    if len(places) < n:
-        fitted, sound = polished_on_all(fitted, data, exog, counts, groups)
-    found = ExplainedRows(data, exog, counts, groups, fitted, explained, sound)
-    prob_bad = of_groups(1 - found.probabilities()[0], groups)
-    told = explained.with_chosen(replace(explained.chosen, prob_bad=prob_bad))
-    return replace(found, explained=told)
-
-
-def some_places(n: int, groups: np.ndarray | None) -> np.ndarray:
-    """Return places of random rows on which to decide, or of all rows of random groups."""
-    rng = np.random.default_rng(0)
-    if groups is None:
-        return np.sort(rng.choice(sample_places(n), DECIDING_ROWS, replace=False))
-    order = rng.permutation(int(groups.max()) + 1)
-    taken_rows = np.cumsum(np.bincount(groups)[order])
-    drawn = order[: max(2, int(np.searchsorted(taken_rows, DECIDING_ROWS)))]
-    return np.flatnonzero(np.isin(groups, drawn))
+    compared, decided, sound = decided_once(problem.blocks, decide)
+    if len(decided.rows.counts) < n:
+        decided = decided.of_sample()
+    found = ExplainedRows(
+        *(data, exog, basis, counts, groups, None, decided.mixture, decided, setting.wnobs(n)),
+        compared=compared,
+        converged=sound,
+    )
+    if problem.blocks is None:
+        found = replace(found, far=found.far_rows())
+    return found.polished() if len(decided.rows.counts) < n else found
 
 
 def regression_densities(rows: ExplainedRows, at: Array) -> Densities:
     """Return the densities of residuals in standard deviations of the noise, at each of (m,)."""
-    fitted = rows.fitted
-    unit = float(np.sqrt(fitted.mixture.scatter[0, 0, 0]))
-    return residual_densities(fitted.decided.rows, fitted.mixture, at * unit).per(unit)
+    unit = float(np.sqrt(rows.mixture.scatter[0, 0, 0]))
+    return residual_densities(rows.decided.rows, rows.mixture, at * unit).per(unit)

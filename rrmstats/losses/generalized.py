@@ -17,6 +17,7 @@ from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import Explanation, of_groups, without_comparison
+from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -25,8 +26,8 @@ from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.families import (
     Binomial,
     Counts,
-    Family,
     Gaussian,
+    Link,
     MeanFunction,
     count_nodes,
 )
@@ -34,12 +35,12 @@ from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import PredictorRows, Responses
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.label_explanations import explained_labels
-from rrmstats.losses.likelihood_laws import Likelihood, PredictorLikelihood
+from rrmstats.losses.likelihood import LikelihoodProblem
+from rrmstats.losses.likelihood_laws import Kernel, Likelihood, PredictorLikelihood
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
 from rrmstats.losses.tilted_rows import (
     FamilyRows,
-    LawSample,
     Sample,
     budget_dispersion,
     dispersion_fit,
@@ -63,29 +64,25 @@ class GeneralizedProblem(DevianceProblem):
     >>> from rrmstats.laws.families import Link, MeanFunction, Poisson
     >>> counts = np.r_[rng.poisson(2.0, 50), np.full(5, 90)].astype(float)
     >>> problem = GeneralizedProblem(
-    ...     counts, np.ones((55, 1)), Poisson(), MeanFunction(Link.log()),
-    ...     np.zeros(55), np.ones(55))
+    ...     counts, np.ones((55, 1)), family=Poisson(), mean=MeanFunction(Link.log()))
     >>> minimize(problem, eps_bar=0.2).converged
     True
     """
 
-    def __init__(
-        self,
-        endog: Array,
-        exog: Array,
-        family: Family,
-        mean: MeanFunction,
-        offset: Array | None = None,
-        var_weights: Array | None = None,
-    ) -> None:
+    def __init__(self, endog: Array, exog: Array, *args: Any, **options: Any) -> None:
         self.design = Design(exog)
-        super().__init__(endog, self.design.exog, family, mean, offset, var_weights)
+        super().__init__(endog, self.design.exog, *args, **options)
         self.columns = exog
 
     @property
     def nested(self) -> bool:  # type: ignore[override]  # a value in others
         """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
         return not self._is_labels
+
+    def shares_coordinates(self, other: Problem) -> bool:
+        """Tell whether the second step of the problem of some of the rows serves all of them."""
+        assert isinstance(other, GeneralizedProblem)
+        return self.design.back is None and other.design.back is None
 
     def consistent(self, solution: Solution, setting: Setting) -> GeneralizedEstimate:
         """Return the estimate of the first step, its parameters and dispersion corrected."""
@@ -95,16 +92,23 @@ class GeneralizedProblem(DevianceProblem):
         if exact or lambda_ == np.inf:
             dispersion = self._plain_dispersion(solution, sample)
             rows = sample.at(solution.theta, dispersion, 1.0)
-            estimate = self._estimate(solution, rows)
+            estimate = self._first(solution, rows)
             good = float(setting.spread(self.n_obs) @ (solution.weights > 0))
             return replace(estimate, exact=exact, eps_hat=1.0 - min(good, 1.0) if exact else 0.0)
-        dispersion, settled = 1.0, True
+        theta, eps_bar, dispersion, settled = solution.theta, setting.eps_bar, 1.0, True
         if self.family.dispersed:
-            dispersion, settled = first_dispersion(sample, solution)
-        order = first_order(dispersion, lambda_, setting.eps_bar)
-        rows, root = tilted_fit(sample.at(solution.theta, dispersion, order))
+            # Many bad rows can leave two fixed points, of which the lower is the robust one: it
+            # starts from the least that the budget allows.
+            order = robust_order(eps_bar)
+            least = budget_dispersion(sample, theta, order, 1.0 - eps_bar, lambda_)
+            dispersion, settled = dispersion_fit(sample, theta, order, least, lambda_)
+        # Counts near zero, and labels, can be fitted so closely that lambda tells nothing: the
+        # order is at most that of clean data.
+        clean = 1.0 / second_moment_ratio(eps_bar)
+        order = min(1.0 + dispersion / lambda_, clean) if lambda_ > 0 else clean
+        rows, root = tilted_fit(sample.at(theta, dispersion, order))
         sound = solution.converged and root and settled
-        return self._estimate(replace(solution, converged=sound), rows)
+        return self._first(replace(solution, converged=sound), rows)
 
     def second_step(self, first: Estimate) -> GeneralizedEstimate:
         """Return the estimate of the best explanation of the rows, from the first step."""
@@ -112,57 +116,36 @@ class GeneralizedProblem(DevianceProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.exact or first.setting.eps_bar == 0:
             bad = 1.0 * (first.solution.weights == 0)
-            told = without_comparison(of_groups(bad, first.setting.groups), first.eps_hat)
+            told = without_comparison(of_groups(bad, self.row_groups), first.eps_hat)
             return replace(first, first=first, explained=told)
         if self._is_regression:
             return self._of_regression(first)
-        if self._is_labels and first.setting.groups is None:
+        if self._is_labels and self.row_groups is None:
             return self._of_labels(first)
-        law_rows = self.law_rows(first)
-        found = explained_rows(
-            law_rows,
-            laws_of_family(self.family, self.mean, law_rows),
-            self._candidates(first),
-            first.setting.eps_bar,
-        )
+        rows = self.law_rows(first)
+        laws = laws_of_family(self.family, self.mean, rows)
+        if first.decided is None:
+            candidates, sample = self._candidates(first), None
+        else:
+            candidates, sample = [], first.decided.explained
+        found = explained_rows(rows, laws, candidates, first.setting.eps_bar, sample)
         dispersion = float(found.fit.others[0]) if self.family.dispersed else 1.0
-        rows = Sample(self, first.setting).at(found.fit.theta, dispersion, 1.0)
-        boundary = self.at_boundary(rows, found.good)
-        return self._second(
-            first,
-            rows,
-            law_rows.mass * found.good,
-            found.converged and first.solution.converged and not boundary,
-            explained=found.explained,
-            eps_hat=found.explained.chosen.eps,
-            eps_hat_se=found.eps_error,
+        ended = Sample(self, first.setting).at(found.fit.theta, dispersion, 1.0)
+        boundary = self.at_boundary(ended, found.good)
+        return self._estimate(
+            ended,
+            first.raw_params,
             boundary=boundary,
             moves=found.moves.theta,
+            **found.reported(first, self.losses(ended.theta), not boundary),
         )
 
-    def _second(
-        self,
-        first: GeneralizedEstimate,
-        rows: FamilyRows,
-        weights: Array,
-        converged: bool,
-        **found: Any,
-    ) -> GeneralizedEstimate:
-        """Return the estimate of a second step, with the rows at its parameters and weights."""
-        solution = first.solution.continued(
-            rows.theta,
-            self.losses(rows.theta),
-            weights / weights.sum(),
-            first.solution.lambda_,
-            first.setting,
-        )
+    def _estimate(self, rows: FamilyRows, raw: Array, **found: Any) -> GeneralizedEstimate:
+        """Return the estimate whose parameters and dispersion are those of the rows."""
         return GeneralizedEstimate(
             problem=self,
-            setting=first.setting,
-            solution=replace(solution, converged=converged),
             params=self.design.to_params(rows.theta),
-            raw_params=first.raw_params,
-            first=first,
+            raw_params=raw,
             loss_unit=1.0 / rows.dispersion,
             rows=rows,
             **found,
@@ -176,10 +159,7 @@ class GeneralizedProblem(DevianceProblem):
     @property
     def _is_regression(self) -> bool:
         """Whether responses are Gaussian around a linear predictor."""
-        some = np.array([-2.0, 0.5, 3.0])
-        with np.errstate(all="ignore"):  # other links are not defined everywhere
-            same = bool((self.mean.link.forward(some) == some).all())
-        return isinstance(self.family, Gaussian) and same
+        return isinstance(self.family, Gaussian) and self.mean.link == Link.identity()
 
     def _of_regression(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of linear regression, so that one model has one answer.
@@ -188,7 +168,7 @@ class GeneralizedProblem(DevianceProblem):
         """
         root = np.sqrt(self.var_weights)
         problem = RegressionProblem(root * (self.endog - self.offset), root[:, None] * self.exog)
-        second = take_steps(problem, first.setting)
+        second = take_steps(problem.in_groups(self.row_groups), first.setting)
         assert isinstance(second, RegressionEstimate) and second.explained is not None
         told, shift = second.explained, self._log_density_shift(second)
         each = [
@@ -198,17 +178,21 @@ class GeneralizedProblem(DevianceProblem):
             for other in told.explanations
         ]
         chosen = each[told.explanations.index(told.chosen)]
-        theta = problem.to_params(second.solution.theta)
-        return self._second(
-            first,
+        theta, last = problem.to_params(second.solution.theta), second.solution
+        solution = first.solution.continued(
+            theta, self.losses(theta), last.weights, first.solution.lambda_, first.setting
+        )
+        return self._estimate(
             Sample(self, first.setting).at(theta, second.scale, 1.0),
-            second.solution.weights,
-            second.solution.converged,
+            first.raw_params,
+            first=first,
+            setting=first.setting,
+            solution=replace(solution, converged=last.converged),
             explained=replace(told, explanations=tuple(each), chosen=chosen),
             eps_hat=second.eps_hat,
             eps_hat_se=second.eps_hat_se,
             moves=second.influence(),
-            freedom=second.inference_freedom,
+            inference_freedom=second.inference_freedom,
         )
 
     def _log_density_shift(self, second: RegressionEstimate) -> float:
@@ -229,19 +213,17 @@ class GeneralizedProblem(DevianceProblem):
 
     def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
-        plain, start = LogisticProblem(self.endog, self.exog), first.rows.theta
-        found = explained_labels(plain, self.design, self.columns, first, start, self.offset)
+        plain = LogisticProblem(self.endog, self.exog, offset=self.offset)
+        found = explained_labels(plain, self.design, self.columns, first, first.rows.theta)
         theta = found.fit.theta
         # A first step whose means are at the boundary is a start as good as others.
         sound = first.solution.converged or first.boundary
-        return GeneralizedEstimate(
-            problem=self,
-            **found.reported(first, theta, self.losses(theta), sound),
-            params=self.design.to_params(theta),
-            raw_params=first.raw_params,
-            rows=Sample(self, first.setting).at(theta, 1.0, 1.0),
+        return self._estimate(
+            Sample(self, first.setting).at(theta, 1.0, 1.0),
+            first.raw_params,
             identified=not (first.boundary and found.separated),
             moves=first.wnobs * found.moves,
+            **found.reported(first, theta, self.losses(theta), sound),
         )
 
     def law_rows(self, first: Estimate) -> PredictorRows:
@@ -250,8 +232,8 @@ class GeneralizedProblem(DevianceProblem):
         mass = aligned(setting.counts(self.n_obs), self.blocks)
         far = self.far(first.solution.weights)
         seen = Responses(self.endog, self.var_weights, far)
-        total, groups = setting.wnobs(self.n_obs), setting.groups
-        return PredictorRows(mass, total, seen, (self.exog,), (self.offset,), groups)
+        total = setting.wnobs(self.n_obs)
+        return PredictorRows(mass, total, seen, (self.exog,), (self.offset,), self.row_groups)
 
     def far(self, weights: Array) -> Array:
         """Tell which rows are far in X from those with weight, as one in 1 / FAR is, (n,).
@@ -285,12 +267,12 @@ class GeneralizedProblem(DevianceProblem):
         theta, converged, moves = estimate.solution.theta, True, None
         if isinstance(self.family, Counts):
             law = self.counts_law(self.family, dispersion)
-            whole = LawSample(law.likelihood(theta), estimate.setting, np.ones(self.n_params))
+            whole = LikelihoodProblem(law.likelihood(theta)).sample(estimate.setting)
             rows, converged = tilted_fit(whole.weighed(theta, dispersion * rates))
             back = np.eye(self.n_params) if self.design.back is None else self.design.back
             theta, moves = rows.theta, tuple(part @ back.T for part in rows.moves())
         found = replace(estimate.solution, converged=estimate.solution.converged and converged)
-        told = self._estimate(found, sample.at(theta, dispersion, 1.0))
+        told = self._first(found, sample.at(theta, dispersion, 1.0))
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
 
     def counts_law(self, family: Counts, dispersion: float) -> FamilyLaw:
@@ -317,26 +299,22 @@ class GeneralizedProblem(DevianceProblem):
         free = sample.total - self.n_params
         return total / free if total > 0 and free > 0 else 1.0
 
-    def _estimate(self, solution: Solution, rows: FamilyRows) -> GeneralizedEstimate:
-        sure = rows.order == 1.0
-        boundary = self.at_boundary(rows, rows.weights)
-        found = replace(solution, converged=solution.converged and not boundary)
-        return GeneralizedEstimate(
-            problem=self,
+    def _first(self, solution: Solution, rows: FamilyRows) -> GeneralizedEstimate:
+        """Return the estimate of a first step."""
+        (share, error), boundary = rows.bad_share(), self.at_boundary(rows, rows.weights)
+        return self._estimate(
+            rows,
+            self.design.to_params(solution.theta),
             setting=rows.sample.setting,
-            solution=found,
-            params=self.design.to_params(rows.theta),
-            raw_params=self.design.to_params(solution.theta),
-            eps_hat=0.0 if sure else rows.bad_share(),
-            eps_hat_se=0.0 if sure else rows.share_error(),
-            loss_unit=1.0 / rows.dispersion,
-            rows=rows,
+            solution=replace(solution, converged=solution.converged and not boundary),
+            eps_hat=share,
+            eps_hat_se=error,
             boundary=boundary,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyKernel:
+class FamilyKernel(Kernel):
     """The log-probability of a response of a family of counts, given its linear predictor.
 
     Attributes
@@ -353,25 +331,24 @@ class FamilyKernel:
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """Return the log-probabilities of responses, shape (..., n)."""
-        return self.family.log_pmf(self.size * y, self.size * self.mean.mean(eta), self.size)
+        return self.family.log_density(y, self.mean.mean(eta), self.size)
 
     def slopes(self, y: Array, eta: Array) -> Array:
         """Return their slopes in the linear predictor, shape (1, ..., n)."""
         mu, slope = self.mean.mean_and_slope(eta)
         return (self.size * slope / self.family.variance(mu) * (y - mu))[None]
 
+    def nodes(self, eta: Array) -> tuple[Array, Array]:
+        """Return responses, and the logarithms of for how many counts each stands, (m, n)."""
+        mean = self.size * self.mean.mean(eta)
+        counts, width = count_nodes(*self.family.count_range(mean, self.size))
+        return counts.T / self.size, np.log(width).T
+
 
 class FamilyLaw(PredictorLikelihood):
     """The distribution of the responses of a family of counts."""
 
     kernel: FamilyKernel
-
-    def nodes(self, theta: Array) -> tuple[Array, Array]:
-        """Return responses, and the logarithms of for how many counts each stands, (m, n)."""
-        kernel, (eta,) = self.kernel, self.predictors(theta)
-        mean = kernel.size * kernel.mean.mean(eta)
-        counts, width = count_nodes(*kernel.family.count_range(mean, kernel.size))
-        return counts.T / kernel.size, np.log(width).T
 
     def likelihood(self, theta: Array) -> Likelihood:
         """Return the likelihood, whose losses are half the deviances, to start from theta."""
@@ -399,28 +376,6 @@ def is_logit(link: Callable[[Array], Array]) -> bool:
     return bool(np.allclose(link(some), logit(some), rtol=1e-12))
 
 
-def first_order(dispersion: float, lambda_: float, eps_bar: float) -> float:
-    """Return the order of a first step's weights, at most that of clean data.
-
-    Counts near zero, and labels, can be fitted so closely that lambda tells nothing.
-    """
-    clean = 1.0 / second_moment_ratio(eps_bar)
-    return min(1.0 + dispersion / lambda_, clean) if lambda_ > 0 else clean
-
-
-def first_dispersion(sample: Sample, solution: Solution) -> tuple[float, bool]:
-    """Return the dispersion around a first step, and whether it converged.
-
-    Many bad rows can leave two fixed points, of which the lower is the robust one: it starts from
-    the least that the budget allows.
-    """
-    order = robust_order(sample.setting.eps_bar)
-    left = 1.0 - sample.setting.eps_bar
-    theta, lambda_ = solution.theta, solution.lambda_
-    least = budget_dispersion(sample, theta, order, left, lambda_)
-    return dispersion_fit(sample, theta, order, least, lambda_)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GeneralizedEstimate(Estimate):
     """The estimate of a generalized linear model.
@@ -437,7 +392,7 @@ class GeneralizedEstimate(Estimate):
         Whether the size of the coefficients of labels is identified, and not only their direction.
     moves : ndarray, shape (n, k), or None
         Influence functions of a second step, in the coordinates of the problem.
-    freedom : float
+    inference_freedom : float
         Degrees of freedom of t tests.
     """
 
@@ -447,12 +402,7 @@ class GeneralizedEstimate(Estimate):
     exact: bool = False
     identified: bool = True
     moves: Array | None = None
-    freedom: float = np.inf
-
-    @property
-    def inference_freedom(self) -> float:
-        """Degrees of freedom of t tests; infinite for normal ones."""
-        return self.freedom
+    inference_freedom: float = np.inf
 
     @property
     def scale(self) -> float:
@@ -479,10 +429,9 @@ class GeneralizedEstimate(Estimate):
 
     def tail(self) -> Array:
         """Return the probability of a deviance as large as each row's, shape (n,)."""
-        rows = self.rows
         if self.exact:
             return (self.solution.weights > 0).astype(float)
-        return self.problem.family.tail(self.problem.endog, rows.mu, rows.size)
+        return self.problem.family.tail(self.problem.endog, self.rows.mu, self.rows.size)
 
     def quantile_residuals(self) -> Array:
         """Return normal quantiles at the probabilities of the responses, shape (n,)."""

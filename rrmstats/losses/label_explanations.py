@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, expit
 
-from rrmstats.core.block_array import aligned, blocked, taken
-from rrmstats.core.blocks import decided_once, sample_places
+from rrmstats.core.block_array import aligned
+from rrmstats.core.blocks import DECIDING_ROWS, decided_once
 from rrmstats.core.conventions import VERY_STRONG
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
@@ -31,9 +31,9 @@ from rrmstats.laws.labels import (
 )
 from rrmstats.losses.logistic import LogisticProblem, separable
 
-# Rows on which starts take their first steps, and those to which explanations are then fitted and
+# Rows on which starts are compared, and those to which explanations are then fitted and
 # on which they are compared; the best is fitted to all.
-TRIAL_ROWS, DECIDING_ROWS = 2_000, 20_000
+TRIAL_ROWS = 2_000
 #: Share of clean samples in which label noise may be chosen, and the bound on what this choice may
 #: add to the variance of their coefficients; see `noise_price`. `--calibrate` prints the errors at
 #: several costs: at this one no clean sample is called noisy, at the next some are, and half as
@@ -45,14 +45,6 @@ LEVEL, COST = 0.05, 0.2
 # both flipped and seen than others; past the largest a flip is a matter of a threshold.
 # Convention: powers of two around one.
 STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
-# Shares of flips at which fits start, in units of eps_bar.
-# Convention: starts, of which the best is taken.
-START_SHARES = (0.5, 0.1)
-# Shares of the rows, the most central ones, whose fits are starts.
-# Convention: starts, of which the best is taken.
-CENTRAL_SHARES = (0.25, 0.5, 0.75)
-# Newton steps that show which start leads highest, and a difference that is rounding.
-TRIAL_STEPS, TIED = 3, 1e-6
 # Variants of label noise, and the ends at which the model is sure.
 NOISE, ENDS = (ONE_RATE, BY_CLASS), (BOTH_ENDS, ONES, ZEROS)
 
@@ -66,10 +58,13 @@ class LabelExplanation(Explanation):
     flips : Flips
     z : ndarray, shape (k + d,)
         Coefficients in the coordinates of the problem, and rates.
+    units : ndarray, shape (m, k)
+        Takes coefficients to those that have priors; see `FlippedLabels`.
     """
 
     flips: Flips
     z: Array
+    units: Array
 
     def as_start(self, flips: Flips) -> Array:
         """Return the coefficients, with rates of other flips that are like these, (k + d,)."""
@@ -150,7 +145,6 @@ def explained_labels(
     columns: Array,
     first: Estimate,
     theta: Array,
-    offset: Array | float = 0.0,
 ) -> ExplainedLabels:
     """Return the best explanation of labels, in memory or in blocks.
 
@@ -165,105 +159,95 @@ def explained_labels(
         The design in the units of the data.
     first : Estimate
         That of the first step. Fits start from explanations at another bound, its `robust`,
-        where they can.
+        where they can; all rows have the explanation of a sample, its `decided`.
     theta : ndarray, shape (k,)
         Its coefficients.
-    offset : ndarray or BlockArray, shape (n,), or float, optional
-        Added to the linear predictor.
     """
     setting, robust = first.setting, first.robust
     near = () if robust is None or robust.explained is None else robust.explained.explanations
-    counts = aligned(setting.counts(plain.n_obs), plain.blocks)
+    known = {each.bad: each for each in near if isinstance(each, LabelExplanation)}
     back = design.to_params(np.eye(plain.n_params))
     law = FlippedLabels(
-        plain.endog, plain.exog, counts, back, setting.eps_bar, NO_FLIPS, setting.maxiter, offset
+        plain.endog,
+        plain.exog,
+        aligned(setting.counts(plain.n_obs), plain.blocks),
+        back,
+        setting.eps_bar,
+        NO_FLIPS,
+        setting.maxiter,
+        0.0 if plain.offset is None else plain.offset,
+        columns,
     )
 
-    def decide() -> tuple[FlippedLabels, Array, list[LabelFit], list[LabelExplanation]]:
-        some, some_columns = some_rows(law, columns, DECIDING_ROWS)
-        units = clipped_spread(some_columns, some.counts)[:, None] * back
-        near_fits = [each for each in near if isinstance(each, LabelExplanation)]
-        among = replace(some, units=units)
-        return some, units, *explain_labels(among, some_columns, theta, near_fits)
+    def decide() -> tuple[LabelFit | None, Explained, tuple[Array, ...]]:
+        sample = first.decided
+        if sample is not None and sample.explained is not None:
+            part = sample.wnobs / law.total
+            scaled = (each * [[part**0.5], [part]] for each in sample.alternatives)
+            return None, sample.explained, tuple(scaled)
+        some = law.thinned(DECIDING_ROWS)
+        some = replace(some, units=clipped_spread(some.columns, some.counts)[:, None] * back)
+        found = explained_fits(some, theta, known)
+        (fit, chosen), *others = found
+        every = [chosen, *(each for _, each in others if each.name != chosen.name)]
+        told = Explained(explanations=best_of_each(every), chosen=chosen)
+        alternatives = alternatives_of(found, design, some.total / law.total)
+        return fit if some.endog is law.endog else None, told, alternatives
 
-    some, units, fits, found = decided_once(plain.blocks, decide)
-    alternatives = alternatives_of(fits, found, design, some.total / law.total)
-    whole = replace(law, units=units, flips=fits[0].law.flips)
-    fit = replace(fits[0], law=whole) if some is law else whole.polished(fits[0].value.z)
-    chosen = replace(found[0], eps=fit.eps, prob_bad=fit.prob_bad())
-    others = [each for each in found if each.name != chosen.name]
-    told = Explained(explanations=best_of_each([chosen, *others]), chosen=chosen)
+    of_all, told, alternatives = decided_once(plain.blocks, decide)
+    chosen = told.chosen
+    assert isinstance(chosen, LabelExplanation)
+    fit = of_all or replace(law, units=chosen.units, flips=chosen.flips).polished(chosen.z)
+    told = told.with_chosen(replace(chosen, eps=fit.eps, prob_bad=fit.prob_bad()))
     return ExplainedLabels(plain, fit, told, alternatives, *fit.influence())
 
 
-def some_rows(law: FlippedLabels, columns: Array, most: int) -> tuple[FlippedLabels, Array]:
-    """Return rows in memory, evenly spaced where there are many, and their columns."""
-    n = len(columns)
-    if not blocked(law.exog) and n <= most:
-        return law, columns
-    drawn = sample_places(n)
-    count = min(len(drawn), most)
-    return taken_rows(law, columns, drawn[np.arange(count) * len(drawn) // count])
-
-
-def taken_rows(
-    law: FlippedLabels, columns: Array, places: np.ndarray
-) -> tuple[FlippedLabels, Array]:
-    """Return given rows in memory, and their columns."""
-    offsets = law.offset + 0.0 * law.endog
-    endog, exog, counts, offset, columns = taken(
-        places, law.endog, law.exog, law.counts, offsets, columns
-    )
-    return replace(law, endog=endog, exog=exog, counts=counts, offset=offset), columns
-
-
-def explain_labels(
-    plain: FlippedLabels, columns: Array, theta: Array, near: Sequence[LabelExplanation] = ()
-) -> tuple[list[LabelFit], list[LabelExplanation]]:
-    """Return fits to labels, the one to choose first, and what they say.
+def explained_fits(
+    plain: FlippedLabels, theta: Array, known: Mapping[Bad, LabelExplanation]
+) -> list[tuple[LabelFit, LabelExplanation]]:
+    """Return fits to labels with what they say, the one to choose first.
 
     Parameters
     ----------
     plain : FlippedLabels
         The rows, in memory, without flips.
-    columns : ndarray, shape (n, k)
-        The design in the units of the data.
     theta : ndarray, shape (k,)
         Coefficients of the first step.
-    near : sequence of LabelExplanation, optional
+    known : dict of LabelExplanation
         Explanations at another bound.
     """
-    known = {each.bad: each for each in near}
     none = plain.fit(known[Bad.NONE].z if Bad.NONE in known else np.zeros(plain.n_coef))
-    few = some_rows(plain, columns, TRIAL_ROWS)
-    search = LabelSearch(plain, *few, (none.theta, theta), known)
+    search = LabelSearch(plain, plain.thinned(TRIAL_ROWS), (none.theta, theta), known)
     noise, sure = [search.best(flips, Bad.LABEL_NOISE) for flips in NOISE], search.steepest()
-    fits = [none, *noise, sure]
-    sure_price = sure.law.flips.n_params * np.log(plain.total)
-    prices = [0.0, *(noise_price(none, fit) for fit in noise), sure_price]
-    kinds = Bad.NONE, Bad.LABEL_NOISE, Bad.LABEL_NOISE, Bad.UNLIKELY_LABELS
+    priced = [
+        (none, Bad.NONE, 0.0),
+        *((fit, Bad.LABEL_NOISE, noise_price(none, fit)) for fit in noise),
+        (sure, Bad.UNLIKELY_LABELS, sure.law.flips.n_params * np.log(plain.total)),
+    ]
     found = [
         LabelExplanation(
             good=Good.PLAIN,
             bad=bad,
-            log_likelihood=float(fit.value.log_likelihood),
+            log_likelihood=fit.log_likelihood,
             # The prior of its coefficients is a part of its cost.
-            penalty=price - 2.0 * float(fit.value.log_prior),
+            penalty=price - 2.0 * fit.log_prior,
             eps=fit.eps,
             prob_bad=fit.prob_bad(),
             theta=fit.theta,
             n_params=fit.law.flips.n_params,
             flips=fit.law.flips,
-            z=fit.value.z,
+            z=fit.z,
+            units=plain.units,
         )
-        for fit, bad, price in zip(fits, kinds, prices, strict=True)
+        for fit, bad, price in priced
     ]
-    order = sorted(range(4), key=lambda i: (bool(fits[i].value.mirrored), found[i].bic))
-    return [fits[i] for i in order], [found[i] for i in order]
+    fits = [fit for fit, _, _ in priced]
+    both = zip(fits, found, strict=True)
+    return sorted(both, key=lambda pair: (pair[0].mirrored, pair[1].bic))
 
 
 def alternatives_of(
-    fits: Sequence[LabelFit], found: Sequence[LabelExplanation], design: Design, part: float
+    found: Sequence[tuple[LabelFit, LabelExplanation]], design: Design, part: float
 ) -> tuple[Array, ...]:
     """Return what explanations that are nearly as good as none say of the parameters.
 
@@ -272,8 +256,8 @@ def alternatives_of(
 
     Parameters
     ----------
-    fits, found : sequence of LabelFit, of LabelExplanation
-        The chosen one first.
+    found : sequence of tuple
+        Fits and what they say, the chosen one first.
     design : Design
     part : float
         Share of the rows to which they were fitted.
@@ -283,10 +267,10 @@ def alternatives_of(
     tuple of ndarray, shape (2, k)
         Differences from the parameters without flips, and the variance that flips add.
     """
-    none, k, differences = fits[0], fits[0].law.n_coef, []
-    for fit, each in zip(fits[1:], found[1:], strict=True):
-        sound = fit.converged and not fit.value.mirrored
-        if found[0].bad is Bad.NONE and sound and each.bic - found[0].bic < VERY_STRONG:
+    (none, chosen), *others = found
+    k, differences = none.law.n_coef, []
+    for fit, each in others if chosen.bad is Bad.NONE else ():
+        if fit.converged and not fit.mirrored and each.bic - chosen.bic < VERY_STRONG:
             added = fit.variance[:k, :k] - none.variance
             variance = np.diag(design.to_params(design.to_params(added).T))
             shift = design.to_params(fit.theta - none.theta)
@@ -304,14 +288,14 @@ def noise_price(none: LabelFit, noise: LabelFit) -> float:
     c where that is COST, and where noise is chosen in a share LEVEL of the samples at most.
     """
     k, d = none.law.n_coef, noise.law.flips.n_rates
-    increase = float(np.trace(-none.value.hessian @ noise.variance[:k, :k])) / k - 1.0
+    increase = float(np.trace(-none.hessian @ noise.variance[:k, :k])) / k - 1.0
     bounded = chdtri(d + 2, 2.0 * COST / increase) if increase > 2.0 * COST else 0.0
     return max(float(bounded), float(chdtri(d, 2.0 * LEVEL)))
 
 
 @dataclass(frozen=True, eq=False)
 class LabelSearch:
-    """Fits of labels under several kinds of flips, each from the start that leads highest.
+    """Fits of labels under several kinds of flips, each from the most likely start.
 
     Attributes
     ----------
@@ -319,8 +303,6 @@ class LabelSearch:
         The rows, in memory, without flips.
     few : FlippedLabels
         Those on which starts are tried.
-    columns : ndarray, shape (m, k)
-        The design of these in the units of the data.
     thetas : tuple of ndarray, shape (k,)
         Coefficients to start from; fits to the rows with the most central predictors are others.
     known : dict of LabelExplanation
@@ -329,47 +311,42 @@ class LabelSearch:
 
     plain: FlippedLabels
     few: FlippedLabels
-    columns: Array
     thetas: tuple[Array, ...]
     known: Mapping[Bad, LabelExplanation]
 
     @cached_property
-    def starts(self) -> Array:
-        """Coefficients to start from, shape (m, k)."""
-        few, spread = self.few, clipped_spread(self.columns, self.few.counts)
-        rows = self.columns[:, spread > 0] / spread[spread > 0]
+    def starts(self) -> list[Array]:
+        """Coefficients to start from, each of shape (k,)."""
+        few, spread = self.few, clipped_spread(self.few.columns, self.few.counts)
+        rows = few.columns[:, spread > 0] / spread[spread > 0]
         distance = np.sum((rows - median_under(rows, few.counts)) ** 2, axis=1)
         central = []
-        for share in CENTRAL_SHARES:
+        for share in (0.25, 0.5, 0.75):  # of the rows
             last = nearest_rows(distance, few.counts, share)[-1]
-            part, _ = taken_rows(few, rows, np.flatnonzero(distance <= distance[last]))
-            value, _ = part.climb(np.zeros((1, part.n_coef)), TRIAL_STEPS)
-            central.append(value.z[0])
-        return np.array([*self.thetas, *central])
+            part = few.take(np.flatnonzero(distance <= distance[last]))
+            central.append(part.fit(np.zeros(few.n_coef), steps=3).z)
+        return [*self.thetas, *central]
 
     def best(self, flips: Flips, kind: Bad) -> LabelFit:
-        """Return the fit from the start that leads highest, on few of the rows, in a few steps.
+        """Return the fit from the most likely start, judged on few of the rows.
 
         Where classes change places on the way, from the next one.
         """
         law, tried = replace(self.plain, flips=flips), replace(self.few, flips=flips)
         if kind in self.known:
             fit = law.fit(self.known[kind].as_start(flips))
-            if fit.converged and not fit.value.mirrored:
+            if fit.converged and not fit.mirrored:
                 return fit
-        starts = [
-            start_rates(tried, theta, share * law.eps_bar)
+        trials = [
+            tried.values(start_rates(tried, theta, share * law.eps_bar))
             for theta in self.starts
-            for share in START_SHARES
+            for share in (0.5, 0.1)  # of the largest share
         ]
-        trials, _ = tried.climb(np.array(starts), TRIAL_STEPS)
-        order = np.lexsort([-trials.penalized, trials.mirrored])
-        best = law.fit(trials.z[order[0]])
-        if not best.value.mirrored:
-            return best
-        ends, converged = law.climb(trials.z[order], law.steps)
-        i = int(np.argmin(ends.mirrored))
-        return LabelFit(law, ends.at(i), bool(converged[i]))
+        for trial in sorted(trials, key=preference, reverse=True):
+            fit = law.fit(trial.z)
+            if not fit.mirrored:
+                break
+        return fit
 
     def steepest(self) -> LabelFit:
         """Return the best fit of flips where the model is sure, at one end or both."""
@@ -379,13 +356,13 @@ class LabelSearch:
         fits = [self.best(flips, sure) for flips in kinds]
         best = max(fits, key=preference)
         # Flips at both ends with none at one of them are those at the other, up to rounding.
-        tied = [fit for fit in fits if not fit.value.penalized < best.value.penalized - TIED]
+        tied = [fit for fit in fits if not fit.penalized < best.penalized - 1e-6]
         return max((climb(fit, factor) for fit in tied for factor in (2.0, 0.5)), key=preference)
 
 
 def preference(fit: LabelFit) -> tuple[bool, float]:
     """Return what is larger for a better fit; one whose classes changed places is worse."""
-    return not fit.value.mirrored, float(fit.value.penalized)
+    return not fit.mirrored, fit.penalized
 
 
 def climb(fit: LabelFit, factor: float) -> LabelFit:
@@ -396,8 +373,8 @@ def climb(fit: LabelFit, factor: float) -> LabelFit:
         return fit
     law = replace(fit.law, flips=replace(flips, steepness=steepness))
     k = law.n_coef
-    other = law.fit(np.r_[fit.value.z[:k], factor * fit.value.z[k:]])
-    return climb(other, factor) if other.value.penalized > fit.value.penalized else fit
+    other = law.fit(np.r_[fit.z[:k], factor * fit.z[k:]])
+    return climb(other, factor) if other.penalized > fit.penalized else fit
 
 
 def start_rates(law: FlippedLabels, theta: Array, share: float) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +13,10 @@ from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import Bad, Explanation, of_groups, without_comparison
-from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.explain import Moves, explained_rows
+from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.families import Link, MeanFunction, Poisson
 from rrmstats.laws.mixture import BadRows, Laws
 from rrmstats.laws.responses import (
@@ -33,7 +33,7 @@ from rrmstats.laws.rows import PredictorRows, Responses, design_gram
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.likelihood_laws import (
-    CountLaw,
+    CountKernel,
     Likelihood,
     PoissonKernel,
     ZeroInflatedKernel,
@@ -48,6 +48,9 @@ from rrmstats.losses.numerical import (
     with_infinite_losses,
 )
 from rrmstats.losses.tilted_rows import LawRows, LawSample, tilted_fit
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Lambda down to which the raw parameters of labels tell more than a direction.
 # Derived: corrected parameters are 1 - 1 / lambda of the raw ones, here five per cent.
@@ -67,7 +70,7 @@ class LikelihoodProblem(NumericalProblem):
 
     def __init__(self, likelihood: Likelihood) -> None:
         self.likelihood = likelihood
-        self.largest: Array | float = 0.0
+        self.largest: Array = np.zeros(likelihood.n_obs)
         if likelihood.largest is not None:
             self.largest = likelihood.largest(likelihood.endog)
         super().__init__(
@@ -78,9 +81,13 @@ class LikelihoodProblem(NumericalProblem):
             gradients=None if likelihood.scores is None else self._own_gradients,
             lower=likelihood.lower,
         )
-        if likelihood.closed is not None:
-            # Where the mean loss hardly bends, its curvature gives no unit.
-            self.unit = np.minimum(self.unit, likelihood.closed.longest_units)
+
+    @cached_property
+    def unit(self) -> Array:
+        """Changes of the parameters over which the mean loss bends, shape (k,)."""
+        found, form = super().unit, self.likelihood.closed
+        # Where the mean loss hardly bends, its curvature gives no unit.
+        return found if form is None else np.minimum(found, form.longest_units)
 
     def _own_losses(self, theta: Array) -> Array:
         return self.largest - self.likelihood.log_likelihood(theta)
@@ -93,11 +100,6 @@ class LikelihoodProblem(NumericalProblem):
     def nested(self) -> bool:  # type: ignore[override]  # a value in others
         """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
         return not self.likelihood.logistic
-
-    @property
-    def corrected(self) -> bool:
-        """Whether the distribution of the responses is known, so that estimates are consistent."""
-        return self.likelihood.law is not None
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
@@ -127,7 +129,7 @@ class LikelihoodProblem(NumericalProblem):
         if form is None:
             return super().improved(weights, theta)
         parts = [
-            batch_fits(form, self._rows_largest, weights[b], theta[b], self.lower, IMPROVING_STEPS)
+            batch_fits(form, self.largest, weights[b], theta[b], self.lower, IMPROVING_STEPS)
             for b in batch_slices(len(theta), self.n_obs, self.n_params)
         ]
         return np.concatenate(parts)
@@ -138,30 +140,30 @@ class LikelihoodProblem(NumericalProblem):
             return super().subset_fits(subsets)
         return batch_fits(
             self.likelihood.closed.subsets(subsets),
-            self._rows_largest[subsets],
+            self.largest[subsets],
             np.full(subsets.shape, 1.0 / subsets.shape[1]),
             np.tile(self.start, (len(subsets), 1)),
             self.lower,
             SUBSET_STEPS,
         )
 
-    @property
-    def _rows_largest(self) -> Array:
-        return np.broadcast_to(self.largest, (self.n_obs,))
-
-    def take(self, rows: np.ndarray) -> Problem:
+    def take(self, rows: np.ndarray) -> Self:
         """Return the problem restricted to some rows."""
-        part = None if self.likelihood.part is None else self.likelihood.part(rows)
-        return super().take(rows) if part is None else LikelihoodProblem(part)
+        some = None if self.likelihood.part is None else self.likelihood.part(rows)
+        if some is not None:
+            return type(self)(some)
+        part = super().take(rows)
+        part.likelihood = replace(self.likelihood, closed=None)
+        return part
 
     def sample(self, setting: Setting) -> LawSample:
         """Return the rows with what a fit was asked for."""
-        return LawSample(self.likelihood, setting, self.unit)
+        return LawSample(self, setting)
 
     def consistent(self, solution: Solution, setting: Setting) -> LikelihoodEstimate:
         """Return the estimate of the first step, corrected where the distribution is known."""
         found = with_infinite_losses(solution)
-        if not self.corrected:
+        if self.likelihood.law is None:
             return self._estimate(found, setting, None, solution.theta)
         sample = self.sample(setting)
         if not 0 < solution.lambda_ < np.inf:
@@ -196,36 +198,29 @@ class LikelihoodProblem(NumericalProblem):
             raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
         if first.rows is None:
             return first  # the distribution of the responses is not known
-        grouped = first.setting.groups is not None
+        grouped = self.row_groups is not None
         if self.likelihood.classes and (grouped or not self.likelihood.logistic):
             return first  # no single label is improbable enough to tell a wrong one from chance
         setting = first.setting
         if setting.eps_bar == 0:
-            told = without_comparison(of_groups(np.zeros(self.n_obs), setting.groups), 0.0)
+            told = without_comparison(of_groups(np.zeros(self.n_obs), self.row_groups), 0.0)
             return replace(first, first=first, explained=told)
         if self.likelihood.logistic:
             return self._of_labels(first)
-        rows = rows_of_likelihood(self.likelihood, setting)
+        rows = rows_of_likelihood(self.likelihood, setting, self.row_groups)
         laws = laws_of_likelihood(self.likelihood, rows, self.unit)
         starts = [self.start, first.params, *first.solution.other_minima()]
         found = explained_rows(rows, laws, starts, setting.eps_bar)
-        theta, weights = found.fit.theta, rows.mass * found.good
-        solution = first.solution.continued(
-            theta, self.losses(theta), weights / weights.sum(), first.solution.lambda_, setting
-        )
-        sound = first.solution.converged and found.converged
+        theta = found.fit.theta
+        report = found.reported(first, self.losses(theta))
         return LikelihoodEstimate(
             problem=self,
-            setting=setting,
-            solution=replace(with_infinite_losses(solution), converged=sound),
+            **report | {"solution": with_infinite_losses(report["solution"])},
             params=theta,
             raw_params=first.raw_params,
-            first=first,
-            explained=found.explained,
-            eps_hat=found.explained.chosen.eps,
-            eps_hat_se=found.eps_error,
             rows=self.sample(setting).at(theta, 1.0),
-            moves=found.moves,
+            moves=found.moves.theta,
+            known=found.moves.known,
         )
 
     def _of_labels(self, first: LikelihoodEstimate) -> LikelihoodEstimate:
@@ -233,9 +228,8 @@ class LikelihoodProblem(NumericalProblem):
         assert self.likelihood.closed is not None
         (exog,), (offset,) = self.likelihood.closed.designs, self.likelihood.closed.offsets
         design = Design(exog)
-        plain = LogisticProblem(self.likelihood.endog, design.exog)
-        start = design.from_params(first.params)
-        found = explained_labels(plain, design, exog, first, start, offset)
+        plain = LogisticProblem(self.likelihood.endog, design.exog, offset=offset)
+        found = explained_labels(plain, design, exog, first, design.from_params(first.params))
         params, told = design.to_params(found.fit.theta), found.explained
         listed = tuple(
             replace(each, theta=design.to_params(each.theta))
@@ -244,25 +238,20 @@ class LikelihoodProblem(NumericalProblem):
         )
         found = replace(found, explained=replace(told, explanations=listed))
         sized = first.solution.lambda_ > LEAST_LAMBDA or not found.separated
-        moves = Moves(
-            first.wnobs * design.to_params(found.moves.T).T,
-            first.wnobs * found.share_moves,
-            np.full(len(params), sized),
-            found.fit.eps,
-        )
         return LikelihoodEstimate(
             problem=self,
             **found.reported(first, params, self.losses(params), first.solution.converged),
             params=params,
             raw_params=first.raw_params,
             rows=self.sample(first.setting).at(params, 1.0),
-            moves=moves,
+            moves=first.wnobs * design.to_params(found.moves.T).T,
+            known=np.full(len(params), sized),
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, corrected if the distribution is known."""
         assert isinstance(estimate, LikelihoodEstimate)
-        if not self.corrected or not rates.any():
+        if self.likelihood.law is None or not rates.any():
             return super().untilted(estimate, rates)
         found, sample = estimate.solution, self.sample(estimate.setting)
         rows, root = tilted_fit(sample.weighed(found.theta, rates))
@@ -274,11 +263,7 @@ class LikelihoodProblem(NumericalProblem):
     def _estimate(
         self, solution: Solution, setting: Setting, rows: LawRows | None, raw: Array
     ) -> LikelihoodEstimate:
-        share = error = np.nan
-        if rows is not None:
-            sure = rows.order == 1.0
-            share = 0.0 if sure else rows.bad_share()
-            error = 0.0 if sure else rows.share_error()
+        share, error = (np.nan, np.nan) if rows is None else rows.bad_share()
         return LikelihoodEstimate(
             problem=self,
             setting=setting,
@@ -288,6 +273,7 @@ class LikelihoodProblem(NumericalProblem):
             eps_hat=share,
             eps_hat_se=error,
             rows=rows,
+            known=solution.theta > self.lower if rows is None else rows.free,
         )
 
 
@@ -299,32 +285,21 @@ class LikelihoodEstimate(Estimate):
     ----------
     rows : LawRows or None
         The rows at `params`; None where the distribution of the responses is not known.
-    moves : Moves or None
+    known : ndarray, shape (k,)
+        Which parameters the rows tell something about and no bound holds.
+    moves : ndarray, shape (n, k), or None
         Influence functions of a second step.
     """
 
     problem: LikelihoodProblem
-    rows: LawRows | None = None
-    moves: Moves | None = None
-
-    @property
-    def corrected(self) -> bool:
-        """Whether the parameters are consistent, not merely those of least risk."""
-        return self.problem.corrected
+    rows: LawRows | None
+    known: np.ndarray
+    moves: Array | None = None
 
     @property
     def saturated(self) -> bool:
         """Whether the largest log-likelihoods that rows could have are known."""
         return self.problem.likelihood.largest is not None
-
-    @cached_property
-    def known(self) -> np.ndarray:
-        """Which parameters the rows tell something about and no bound holds, shape (k,)."""
-        if self.moves is not None:
-            return self.moves.known
-        if self.rows is None:
-            return self.params > self.problem.lower
-        return self.rows.free
 
     def params_of(self, explanation: Explanation) -> Array | None:
         """Return the parameters under an explanation that was compared; None if not known."""
@@ -332,14 +307,14 @@ class LikelihoodEstimate(Estimate):
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k); NaN if not `known`."""
-        return np.where(self.known, self.known_influence(), np.nan)
+        return np.where(self.known, self._moves(), np.nan)
 
-    def known_influence(self) -> Array:
-        """Return the influence functions of the known parameters, zero for the others, (n, k)."""
+    def _moves(self) -> Array:
+        """Return the influence functions of all parameters, whatever those not known have."""
         if self.moves is not None:
-            return np.where(self.known, self.moves.theta, 0.0)
+            return self.moves
         if self.rows is None or self.rows.order == 1.0:
-            return np.where(self.known, super().influence(), 0.0)
+            return super().influence()
         if self.rows.anchor is None:
             return self.wnobs * self.rows.influence
         found = (self.first or self).solution
@@ -356,17 +331,15 @@ class LikelihoodEstimate(Estimate):
         return None if self.rows is None else self.rows.tail()
 
 
-def rows_of_likelihood(likelihood: Likelihood, setting: Setting) -> PredictorRows:
+def rows_of_likelihood(
+    likelihood: Likelihood, setting: Setting, groups: np.ndarray | None
+) -> PredictorRows:
     """Return the rows of a likelihood as laws take them."""
-    n, form = likelihood.n_obs, likelihood.closed
-    ones = np.ones(n)
+    n, form, designs = likelihood.n_obs, likelihood.closed, likelihood.designs
+    offsets = (np.zeros(n),) * len(designs) if form is None else form.offsets
+    seen = Responses(likelihood.endog, np.ones(n), np.zeros(n))
     mass = np.array(setting.counts(n))
-    designs = likelihood.designs
-    offsets: tuple[Array, ...] = (np.zeros(n),) * len(designs)
-    if form is not None:
-        offsets = tuple(np.broadcast_to(np.asarray(off, float), (n,)) for off in form.offsets)
-    seen = Responses(likelihood.endog, ones, 0.0 * ones)
-    return PredictorRows(mass, setting.wnobs(n), seen, designs, offsets, setting.groups)
+    return PredictorRows(mass, setting.wnobs(n), seen, designs, offsets, groups)
 
 
 def laws_of_likelihood(likelihood: Likelihood, rows: PredictorRows, unit: Array) -> Laws:
@@ -381,24 +354,24 @@ def laws_of_likelihood(likelihood: Likelihood, rows: PredictorRows, unit: Array)
         Units of the parameters, for differences.
     """
     form, y = likelihood.closed, likelihood.endog
-    if isinstance(form, CountLaw):
-        kernel = form.kernel
-        if isinstance(kernel, PoissonKernel):
-            mean = MeanFunction.between(Link.log(), *Poisson().mean_bounds(y))
-            return laws_of_family(Poisson(), mean, rows)
+    kernel = None if form is None else form.kernel
+    if isinstance(kernel, PoissonKernel):
+        mean = MeanFunction.between(Link.log(), *Poisson().mean_bounds(y))
+        return laws_of_family(Poisson(), mean, rows)
+    moments = None
+    if isinstance(kernel, CountKernel):
+        moments = kernel.moments
         bad = bad_counts(zeros=not isinstance(kernel, ZeroInflatedKernel))
-        good = KernelRows(kernel.log_density, kernel.slopes, kernel.moments)
+    else:
+        counts = bool((y >= 0).all() and (y == np.round(y)).all())
+        bad = (BadRows(Bad.WIDE, (WideCounts() if counts else unpredicted(y, rows.mass),)),)
+    if kernel is not None:
+        good = KernelRows(kernel.log_density, kernel.slopes, moments)
         bad = (*bad, *other_lines(good, rows, likelihood.start))
         return Laws(good, None, bad, likelihood.lower)
-    counts = bool((y >= 0).all() and (y == np.round(y)).all())
-    bad = (BadRows(Bad.WIDE, (WideCounts() if counts else unpredicted(y, rows.mass),)),)
-    if form is not None:
-        good = KernelRows(form.kernel.log_density, form.kernel.slopes)
-        return Laws(good, None, (*bad, *other_lines(good, rows, likelihood.start)))
-    scores = likelihood.scores
 
     def differenced(theta: Array) -> Array:
-        return np.asarray(differences(likelihood.log_likelihood, theta, unit)).T
+        return differences(likelihood.log_likelihood, theta, unit).T
 
-    whole = WholeRows(likelihood.log_likelihood, differenced if scores is None else scores)
+    whole = WholeRows(likelihood.log_likelihood, likelihood.scores or differenced)
     return Laws(whole, None, bad, likelihood.lower, divisible=False)

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from scipy.special import betaincinv, digamma, expit, gammaln, log_expit, log_ndtr, xlogy
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.newton import damped_newton
 from rrmstats.core.tolerances import BLOCK_ENTRIES, MAX_STEPS
 from rrmstats.laws.families import (
     FAINT,
@@ -28,35 +27,38 @@ from rrmstats.laws.families import (
     log_negative_binomial,
     shape_slope,
 )
-from rrmstats.losses.numerical import defined_losses, without_held
+from rrmstats.losses.numerical import bounded_fits, defined_losses
 
 # Logarithms of means beyond which exponentials over- or underflow; labels have no larger
 # predictors.
 FARTHEST_LOG = 300.0
 
 
-class Kernel(Protocol):
+class Kernel:
     """The log-density of a response, given predictors."""
 
-    @property
-    def log_density(self) -> Callable[..., Array]:
-        """Function of responses and predictors that returns log-densities."""
+    #: Function of responses and predictors that returns log-densities.
+    log_density: Callable[..., Array]
+    #: Function of both that returns the derivatives in each predictor, shape (q, ...).
+    slopes: Callable[..., Array]
+    #: Function of predictors that returns responses, and logarithms of what their densities count.
+    nodes: Callable[..., tuple[Array, Array]]
 
-    @property
-    def slopes(self) -> Callable[..., Array]:
-        """Function of both that returns the derivatives in each predictor, shape (q, ...)."""
 
-
-class CountKernel(Kernel, Protocol):
+class CountKernel(Kernel):
     """The log-probability of a count, given predictors."""
 
-    @property
-    def moments(self) -> Callable[..., tuple[Array, Array]]:
-        """Function of predictors that returns means and variances."""
+    #: Function of predictors that returns means and variances.
+    moments: Callable[..., tuple[Array, Array]]
+
+    def nodes(self, *predictors: Array) -> tuple[Array, Array]:
+        """Return counts that stand for all, and the logarithms of for how many each."""
+        mean, variance = np.broadcast_arrays(*self.moments(*predictors))
+        return counts_worth_a_term(mean, variance, lambda y: self.log_density(y, *predictors))
 
 
 @dataclass(frozen=True)
-class PoissonKernel:
+class PoissonKernel(CountKernel):
     """Counts whose variance is their mean; the predictor is the logarithm of the mean."""
 
     def log_density(self, y: Array, log_mean: Array) -> Array:
@@ -74,7 +76,7 @@ class PoissonKernel:
 
 
 @dataclass(frozen=True)
-class NegativeBinomialKernel:
+class NegativeBinomialKernel(CountKernel):
     """Counts of variance mu + alpha mu^power; predictors are the logarithm of mu, and alpha.
 
     Attributes
@@ -114,7 +116,7 @@ class NegativeBinomialKernel:
 
 
 @dataclass(frozen=True)
-class GeneralizedPoissonKernel:
+class GeneralizedPoissonKernel(CountKernel):
     """Counts of variance mu (1 + alpha mu^power)^2; predictors are ln(mu) and alpha.
 
     Attributes
@@ -157,7 +159,7 @@ class GeneralizedPoissonKernel:
 
 
 @dataclass(frozen=True)
-class ZeroInflatedKernel:
+class ZeroInflatedKernel(CountKernel):
     """Counts, some zero whatever their distribution; the first predictor tells how many.
 
     Attributes
@@ -196,7 +198,7 @@ class ZeroInflatedKernel:
 
 
 @dataclass(frozen=True)
-class BetaKernel:
+class BetaKernel(Kernel):
     """Shares; predictors are the logit of the mean and the logarithm of the precision."""
 
     def log_density(self, y: Array, logit_mean: Array, log_precision: Array) -> Array:
@@ -215,9 +217,17 @@ class BetaKernel:
         by_precision = precision * (digamma(precision) + mean * low + rest * high)
         return np.stack(np.broadcast_arrays(by_mean, by_precision))
 
+    def nodes(self, logit_mean: Array, log_precision: Array) -> tuple[Array, Array]:
+        """Return shares, and the logarithms of what their densities count."""
+        at, weight = probability_nodes()
+        precision = _exp(log_precision)
+        a, b = expit(logit_mean) * precision, expit(-logit_mean) * precision
+        y = np.asarray(betaincinv(a, b, at[:, None]))
+        return y, np.log(weight)[:, None] - self.log_density(y, logit_mean, log_precision)
+
 
 @dataclass(frozen=True)
-class LabelKernel:
+class LabelKernel(Kernel):
     """Labels 0 and 1; the predictor is the log-odds, or the normal quantile, of 1.
 
     Attributes
@@ -236,6 +246,10 @@ class LabelKernel:
         side, kept = 2.0 * y - 1.0, _bounded(eta)
         found = side * share_slopes(side * kept, self.probit)[0]
         return np.where(kept == eta, found, 0.0)[None]
+
+    def nodes(self, eta: Array) -> tuple[Array, Array]:
+        """Return both labels, shape (2, 1), each of which counts once."""
+        return np.array([[0.0], [1.0]]), np.zeros((2, 1))
 
 
 def log_shares(eta: Array, probit: bool) -> Array:
@@ -405,7 +419,8 @@ class PredictorLikelihood:
     endog : ndarray, shape (n,)
     designs : tuple of ndarray, shape (n, k_j) each
         Designs of the predictors; parameters come in their order.
-    offsets : tuple of ndarray, shape (n,), or 0 each
+    offsets : tuple of ndarray, shape (n,) each
+        Added to the predictors.
 
     All may have a batch of subsets of rows in front, with one theta for each.
     """
@@ -413,7 +428,7 @@ class PredictorLikelihood:
     kernel: Kernel
     endog: Array
     designs: tuple[Array, ...]
-    offsets: tuple[Any, ...]
+    offsets: tuple[Array, ...]
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -434,7 +449,7 @@ class PredictorLikelihood:
             self.kernel,
             self.endog[rows],
             tuple(design[rows] for design in self.designs),
-            tuple(off[rows] if np.ndim(off) else off for off in self.offsets),
+            tuple(offset[rows] for offset in self.offsets),
         )
 
     @property
@@ -459,52 +474,15 @@ class PredictorLikelihood:
         parts = [s[..., None] * z for s, z in zip(slopes, self.designs, strict=True)]
         return np.concatenate(parts, axis=-1)
 
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return responses, and logarithms of what their densities count; see `Law`."""
+        with np.errstate(all="ignore"):
+            return self.kernel.nodes(*self.predictors(theta))
+
     def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
         """Return the slopes in the predictors, shape (q, m, n)."""
         with np.errstate(all="ignore"):
             return self.kernel.slopes(y, *self.predictors(theta))
-
-
-class CountLaw(PredictorLikelihood):
-    """The distribution of counts, whose kernel is a `CountKernel`."""
-
-    kernel: CountKernel
-
-    def nodes(self, theta: Array) -> tuple[Array, Array]:
-        """Return counts that stand for all, and the logarithms of for how many each."""
-        with np.errstate(all="ignore"):
-            predictors = self.predictors(theta)
-            mean, variance = np.broadcast_arrays(*self.kernel.moments(*predictors))
-            return counts_worth_a_term(
-                mean, variance, lambda y: self.kernel.log_density(y, *predictors)
-            )
-
-
-class ShareLaw(PredictorLikelihood):
-    """The distribution of shares, whose kernel is a `BetaKernel`."""
-
-    def nodes(self, theta: Array) -> tuple[Array, Array]:
-        """Return shares, and the logarithms of what their densities count."""
-        at, weight = probability_nodes()
-        with np.errstate(all="ignore"):
-            logit_mean, log_precision = self.predictors(theta)
-            precision = np.exp(log_precision)
-            a, b = expit(logit_mean) * precision, expit(-logit_mean) * precision
-            y = np.asarray(betaincinv(a, b, at[:, None]))
-            return y, np.log(weight)[:, None] - self.log_density(theta, y)
-
-
-class LabelLaw(PredictorLikelihood):
-    """The distribution of labels 0 and 1."""
-
-    def nodes(self, theta: Array) -> tuple[Array, Array]:
-        """Return both labels, shape (2, 1), each of which counts once."""
-        labels = np.array([[0.0], [1.0]])
-        return labels, np.zeros_like(labels)
-
-
-#: Laws whose likelihood has a closed form.
-ClosedLaw: TypeAlias = CountLaw | ShareLaw | LabelLaw
 
 
 def batch_fits(
@@ -533,23 +511,22 @@ def batch_fits(
         Number of steps at most.
     """
 
-    def value(at: Array) -> Array:
-        with np.errstate(all="ignore"):
-            losses = defined_losses(largest - form.log_likelihood(at))
-        return np.where(weights > 0, weights * losses, 0.0).sum(axis=-1)
+    def of(places: np.ndarray) -> tuple[PredictorLikelihood, Array]:
+        if largest.ndim == 1:
+            return form, largest
+        return form.subsets(places), largest[places]
 
-    def slopes(at: Array) -> tuple[Array, Array]:
-        scores = form.scores(at)
+    def losses(at: Array, places: np.ndarray) -> Array:
+        some, most = of(places)
+        return defined_losses(most - some.log_likelihood(at))
+
+    def slopes(at: Array, places: np.ndarray) -> tuple[Array, Array]:
+        scores = of(places)[0].scores(at)
         scores[~np.isfinite(scores)] = 0.0
-        pulled = weights[..., None] * scores
-        gradient = -pulled.sum(axis=-2)
-        hessian = np.swapaxes(pulled, -1, -2) @ scores
-        return without_held(gradient, hessian, (at <= lower) & (gradient > 0))
+        pulled = weights[places, :, None] * scores
+        return -pulled.sum(axis=-2), np.swapaxes(pulled, -1, -2) @ scores
 
-    def retract(at: Array, step: Array) -> Array:
-        return np.maximum(at + step, lower)
-
-    return damped_newton(value, slopes, retract, theta, steps)
+    return bounded_fits(losses, slopes, weights, theta, lower, steps)
 
 
 def own_fit(form: PredictorLikelihood, start: Array, lower: Array) -> Array:

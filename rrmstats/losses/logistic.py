@@ -13,18 +13,14 @@ from rrmstats.core.block_array import row_map, smallest
 from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import independent_rows
-from rrmstats.core.linear import FIT_STEPS, LinearProblem
-from rrmstats.core.newton import damped_newton
-from rrmstats.core.problem import SmoothProblem
+from rrmstats.core.linear import LinearProblem
 from rrmstats.core.sandwich import mean_and_error
 
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.
-# Derived: exp(-40) is rounding beside one.
+# exp(-40) is rounding beside one.
 MIDDLE_MAX = 40.0
-# Rows from which the middle, and the spread of predictors, are taken.
-MIDDLE_ROWS = 20_000
-# Objective of the linear program, relative to its unit, that counts as zero.
+# Objective of the linear program, relative to its unit, that counts as zero: its own tolerance.
 ZERO = 1e-7
 # Rows of a first linear program, and those added to it that it leaves on the wrong side.
 PROGRAM_ROWS, ADDED_ROWS = 10_000, 1_000
@@ -42,6 +38,8 @@ class LogisticProblem(LinearProblem):
         The loss of an observation has ``alpha / 4 * (x' theta) ** 4`` added to it.
     ridge : ndarray, shape (k, k), optional
         Every loss has ``theta' ridge theta / 2`` added to it.
+    offset : ndarray, shape (n,), optional
+        Added to the linear predictor.
 
     Examples
     --------
@@ -56,14 +54,24 @@ class LogisticProblem(LinearProblem):
     """
 
     def __init__(
-        self, endog: Array, exog: Array, alpha: float = 0.0, ridge: Array | None = None
+        self,
+        endog: Array,
+        exog: Array,
+        alpha: float = 0.0,
+        ridge: Array | None = None,
+        offset: Array | None = None,
     ) -> None:
         super().__init__(endog, exog)
-        self.alpha = alpha
-        k = exog.shape[1]
-        self.ridge = np.zeros((k, k)) if ridge is None else ridge
+        self.alpha, self.offset = alpha, offset
+        if ridge is not None:
+            self.ridge = ridge
         self.bounded = alpha > 0 or bool(self.ridge.any())
         self.signs = 2.0 * endog - 1.0
+
+    def predictor(self, theta: Array) -> Array:
+        """Return ``exog @ theta`` with the offset, shape (..., n)."""
+        found = super().predictor(theta)
+        return found if self.offset is None else found + self.offset
 
     def link_losses(self, eta: Array) -> Array:
         """Return the losses at linear predictors, shape (..., n)."""
@@ -77,52 +85,6 @@ class LogisticProblem(LinearProblem):
             p - self.endog + self.alpha * eta * square,
             p * (1.0 - p) + 3.0 * self.alpha * square,
         )
-
-    def losses(self, theta: Array) -> Array:
-        """Return the loss of each observation, shape (..., n)."""
-        common = 0.5 * np.einsum("...i,ij,...j->...", theta, self.ridge, theta)
-        return super().losses(theta) + common[..., None]
-
-    def gradients(self, theta: Array) -> Array:
-        """Return the gradient of each loss, shape (n, k)."""
-        return super().gradients(theta) + self.ridge @ theta
-
-    def weighted_gradient(self, theta: Array, weights: Array) -> Array:
-        """Return the gradient of the weighted loss, shape (k,)."""
-        return super().weighted_gradient(theta, weights) + weights.sum() * (self.ridge @ theta)
-
-    def hessian(self, theta: Array, weights: Array) -> Array:
-        """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
-        return super().hessian(theta, weights) + self.ridge
-
-    def concentrated(
-        self, theta: Array, losses: Array, weights: Array, lambda_: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return the derivatives of the concentrated risk."""
-        gradient, hessian, drift = super().concentrated(theta, losses, weights, lambda_)
-        return gradient + theta @ self.ridge, hessian + self.ridge, drift
-
-    def tempered(self, theta: Array, tilt: Array, lambda_: float) -> tuple[Array, Array]:
-        """Return the derivatives of the risk at a fixed lambda."""
-        if not self.ridge.any():
-            return super().tempered(theta, tilt, lambda_)
-        return SmoothProblem.tempered(self, theta, tilt, lambda_)
-
-    def tilted_sums(
-        self, theta: Array, losses: Array, weights: Array, beta: float
-    ) -> tuple[Array, Array, Array]:
-        """Return the sums that Newton's method needs, those of the ridge included."""
-        gradient, cross, curvature = super().tilted_sums(theta, losses, weights, beta)
-        common, mass = self.ridge @ theta, weights.sum()
-        pulled = np.outer(gradient, common)
-        curvature = curvature + mass * self.ridge - beta * (pulled + pulled.T)
-        curvature -= beta * mass * np.outer(common, common)
-        return gradient + mass * common, cross + (weights @ losses) * common, curvature
-
-    def weighted_slopes(self, theta: Array, weights: Array) -> tuple[Array, Array]:
-        """Return gradients (b, k) and Hessians (b, k, k) of the weighted losses."""
-        gradient, hessian = super().weighted_slopes(theta, weights)
-        return gradient + theta @ self.ridge, hessian + self.ridge
 
     def retract(self, theta: Array, step: Array) -> Array:
         """Return ``theta + step``, shrunk where separated data would let it grow without limit."""
@@ -139,11 +101,11 @@ class LogisticProblem(LinearProblem):
 
     def _middle(self, theta: Array) -> Array:
         """Return the median size of the linear predictors of rows evenly spaced among all."""
-        return np.asarray(np.median(np.abs(theta @ self.thinned(MIDDLE_ROWS).exog.T), axis=-1))
+        return np.asarray(np.median(np.abs(theta @ self.thinned(20_000).exog.T), axis=-1))
 
     def unpenalized(self) -> LogisticProblem:
         """Return the problem without penalties."""
-        plain = LogisticProblem(self.endog, self.exog)
+        plain = LogisticProblem(self.endog, self.exog, offset=self.offset)
         plain._thinned = self._thinned
         return plain
 
@@ -163,7 +125,12 @@ class LogisticProblem(LinearProblem):
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return directions fitted to the labels of subsets of rows by least squares."""
         mixed = np.abs(self.signs[subsets].sum(axis=-1)) < subsets.shape[-1]
-        return np.where(mixed[:, None], 3.0 * self.subset_solutions(subsets, self.signs), np.nan)
+        return np.where(mixed[:, None], self.subset_solutions(subsets, self._target), np.nan)
+
+    @property
+    def _target(self) -> Array:
+        """Log-odds near the labels, without the offset."""
+        return 3.0 * self.signs - (0.0 if self.offset is None else self.offset)
 
     def determined_fit(self, drawn: np.ndarray) -> Array:
         """Return a direction fitted to rows of full rank and both classes, shape (k,)."""
@@ -171,12 +138,24 @@ class LogisticProblem(LinearProblem):
         others = np.flatnonzero(self.signs[drawn] != self.signs[rows[0]])
         if len(others):
             rows = np.append(rows, drawn[others[0]])
-        return 3.0 * exact_fit(self.exog[rows], self.signs[rows])
+        return exact_fit(self.exog[rows], self._target[rows])
+
+    @property
+    def row_arrays(self) -> tuple[Array, ...]:
+        """The labels, the design and the offset, where there is one."""
+        offset = () if self.offset is None else (self.offset,)
+        return self.endog, self.exog, *offset
 
     @property
     def with_rows(self) -> Callable[..., LogisticProblem]:
         """A function that makes the problem of other rows."""
-        return partial(LogisticProblem, alpha=self.alpha, ridge=self.ridge)
+        return partial(_logistic_problem, self.alpha, self.ridge)
+
+
+def _logistic_problem(
+    alpha: float, ridge: Array, endog: Array, exog: Array, offset: Array | None = None
+) -> LogisticProblem:
+    return LogisticProblem(endog, exog, alpha, ridge, offset)
 
 
 def bounded_entropy(signs: Array, eta: Array, alpha: float) -> Array:
@@ -188,54 +167,61 @@ def bounded_entropy(signs: Array, eta: Array, alpha: float) -> Array:
         return losses + 0.25 * alpha * (eta * eta) ** 2
 
 
-class OffsetLabels:
-    """Labels under weights that depend on them through an offset of their log-odds.
+class TiltedLabels:
+    """Labels under weights that tilt their log-odds, and the consistent fit to them.
+
+    The log-odds of clean labels at x are ``x' (true + rate * theta)`` and ``1 + rate`` times the
+    offset. So the true coefficients are fitted, without the penalty alpha, with the rest as an
+    offset. A ridge is a choice of the user's, kept as it is.
 
     Parameters
     ----------
     problem : LogisticProblem
     theta : ndarray, shape (k,)
-        Coefficients of the offset.
+        Coefficients of least risk.
     rates : ndarray, shape (n,)
-        The offset is ``rates * x' theta``.
+        Weights of clean labels are proportional to ``exp(-rates * losses)``, besides what does
+        not depend on the label.
     weights : ndarray, shape (n,)
         Weights, summing to one.
+    rate : float, optional
+        The ridge is that of the coefficients with so many times theta.
     """
 
     def __init__(
-        self, problem: LogisticProblem, theta: Array, rates: Array, weights: Array
+        self,
+        problem: LogisticProblem,
+        theta: Array,
+        rates: Array,
+        weights: Array,
+        rate: float = 0.0,
     ) -> None:
-        self.problem, self.theta, self.rates, self.weights = problem, theta, rates, weights
-        self.plain = LogisticProblem(problem.endog, problem.exog, ridge=problem.ridge)
-        self.offset = rates * problem.predictor(theta)
+        self.theta, self.rates, self.weights, self.rate = theta, rates, weights, rate
+        self.tilt = rates * problem.predictor(theta)
+        offset = self.tilt - rate * (problem.exog @ theta)
+        if problem.offset is not None:
+            offset = offset + problem.offset
+        self.plain = LogisticProblem(problem.endog, problem.exog, 0.0, problem.ridge, offset)
 
-    def coefficients(self) -> Array:
-        """Return the weighted maximum likelihood fit with the offset, shape (k,)."""
-        plain, start = self.plain, (1.0 - self.weights @ self.rates) * self.theta
+    def coefficients(self) -> Array | None:
+        """Return the consistent coefficients, shape (k,); None where a hyperplane separates."""
+        start = (1.0 + self.rate - self.weights @ self.rates) * self.theta
+        fitted = self.plain.weighted_fit(self.weights, start)
+        return None if self.plain.separated(fitted) else fitted - self.rate * self.theta
 
-        def value(theta: Array) -> Array:
-            losses = plain.link_losses(plain.predictor(theta) + self.offset)
-            return losses @ self.weights + 0.5 * np.sum(theta @ plain.ridge * theta, axis=-1)
-
-        def slopes(theta: Array) -> tuple[Array, Array]:
-            first, second = plain.link_slopes(plain.predictor(theta) + self.offset)
-            hessian, moments = plain.gram(
-                self.weights * second, (self.weights * first)[:, None, :]
-            )
-            return moments[:, 0] + theta @ plain.ridge, hessian + plain.ridge
-
-        return damped_newton(value, slopes, plain.retract, start[None], FIT_STEPS)[0]
-
-    def moves(self, beta: Array) -> tuple[Array, Array, Array]:
+    def influence(self, beta: Array) -> tuple[Array, Array, Array]:
         """Return how coefficients move with the rows (n, k), theta (k, k) and ln(lambda) (k,)."""
-        plain = self.plain
-        first, second = plain.link_slopes(plain.predictor(beta) + self.offset)
+        plain, ridge = self.plain, self.plain.ridge
+        first, second = plain.link_slopes(plain.predictor(beta + self.rate * self.theta))
         curved = self.weights * second
-        nothing = np.empty((0, plain.n_obs))
-        inverse = np.linalg.pinv(plain.gram(curved, nothing)[0] + plain.ridge, hermitian=True)
-        of_offset = plain.gram(curved * self.rates, nothing)[0] @ inverse
-        scores = first[:, None] * plain.exog + plain.ridge @ beta
-        return -scores @ inverse, -of_offset, self.theta @ of_offset
+        (hessian, tilted), (pulled,), _ = plain.products(
+            [curved, curved * self.rates], [curved * self.tilt], []
+        )
+        inverse = np.linalg.pinv(hessian + ridge, hermitian=True)
+        shrunk = ridge @ (beta + self.rate * self.theta)
+        scores = first[:, None] * plain.exog + shrunk
+        by_theta = -(tilted + self.rate * ridge) @ inverse
+        return -scores @ inverse, by_theta, (pulled + self.rate * ridge @ self.theta) @ inverse
 
 
 def contamination(

@@ -9,6 +9,7 @@ from rrmstats.core.blocks import sample_places
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import median_of
+from rrmstats.core.tolerances import ROUNDING
 
 # Variances below this, for data in units of their spread, are those of a hyperplane.
 FLAT = 1e-22
@@ -16,13 +17,8 @@ FLAT = 1e-22
 DEFINITE = 1e-12
 # Data in units of their spread beyond which squares and their products could overflow.
 FARTHEST = 1e60
-# A normal standard deviation, in units of the median absolute deviation.
-MAD_UNIT = 1.4826022185056018
 # Rows that tell the middle and the spread of many more.
 THINNED_ROWS = 10_000
-# Rounding of data far from the origin hides dimensions; what is wider than this part of the data
-# is none.
-MOST_ROUNDING = 1e-8
 
 
 def root_values(scatter: Array) -> tuple[Array, Array]:
@@ -46,6 +42,20 @@ def symmetric_root(scatter: Array) -> Array:
     """Return the symmetric root of positive definite matrices, shape (..., d, d)."""
     spread, vectors = root_values(scatter)
     return (vectors * spread[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def symmetric(upper: Array, dim: int) -> Array:
+    """Return symmetric matrices (..., d, d) of upper triangles, row by row, (..., k)."""
+    rows, columns = np.triu_indices(dim)
+    found = np.zeros((*upper.shape[:-1], dim, dim))
+    found[..., rows, columns] = found[..., columns, rows] = upper
+    return found
+
+
+def upper_triangle(matrices: Array) -> Array:
+    """Return the upper triangles (..., k) of matrices (..., d, d), row by row."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    return matrices[..., rows, columns]
 
 
 def weighted_scatter(data: Array, weights: Array, location: Array) -> Array:
@@ -79,15 +89,6 @@ def check_range(data: Array) -> None:
             f"{count} rows, the first of them row {first}, lie more than {FARTHEST:g} times "
             "as far out as the middle of the data, too far to compute with; fix or drop them"
         )
-
-
-def mahalanobis(data: Array, mean: Array, cov: Array) -> Array:
-    """Return distances from a mean in the metric of a covariance, shape (n,)."""
-    unit = np.sqrt(np.diag(cov))
-    unit = np.where(unit > 0, unit, 1.0)
-    u = (data - mean) / unit
-    inverse = np.linalg.pinv(cov / np.outer(unit, unit), hermitian=True)
-    return np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", u, inverse, u), 0.0))
 
 
 def lengths(rows: Array) -> Array:
@@ -154,4 +155,5 @@ def _rank(data: Array, used: Array, center: Array, unit: Array, demean: bool) ->
     factor = triangle(rows, weights, size**0 if demean else None)
     singular = np.linalg.svd(factor, compute_uv=False)
     rounding = 8 * len(unit) * np.finfo(float).eps * max(1.0, np.max(np.abs(center / unit)))
-    return int((singular > min(rounding, MOST_ROUNDING) * singular[0]).sum()) - demean
+    # Rounding of data far from the origin hides dimensions, but none that are wider than ROUNDING.
+    return int((singular > min(rounding, ROUNDING) * singular[0]).sum()) - demean

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize as scipy_minimize
@@ -26,6 +27,9 @@ from rrmstats.losses.finite_differences import (
     second_differences,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 #: Losses (n,) at parameters (k,).
 Losses = Callable[[Array], Array]
 #: Gradients of the losses (n, k) at parameters (k,).
@@ -42,7 +46,7 @@ BEYOND = 1e100
 
 
 class FunctionLoss(Problem):
-    """Losses of one parameter vector, given by a function.
+    """Losses of one parameter vector, given by a function; they may have kinks.
 
     Parameters
     ----------
@@ -55,7 +59,15 @@ class FunctionLoss(Problem):
         ``weighted_fit(weights)`` returns the theta of least weighted loss.
     kinds : sequence of ndarray, optional
         Masks of rows, each of which weights must keep a part of, such as the labels of one class.
+    gradients : callable, optional
+        ``gradients(theta)`` returns the gradients of the losses, shape (n, k).
+    hessian : callable, optional
+        ``hessian(theta, weights)`` returns the weighted sum of their Hessians, shape (k, k).
+    lower : ndarray, shape (k,), optional
+        Least values of the parameters.
     """
+
+    row_kinds: Array | None = None
 
     def __init__(
         self,
@@ -64,9 +76,20 @@ class FunctionLoss(Problem):
         n_obs: int,
         weighted_fit: WeightedFit | None = None,
         kinds: tuple[np.ndarray, ...] = (),
+        *,
+        gradients: Gradients | None = None,
+        hessian: Hessian | None = None,
+        lower: Array | None = None,
     ) -> None:
         self._losses, self.start, self._weighted_fit = losses, start, weighted_fit
-        self.n_obs, self.n_params, self.kinds = n_obs, len(start), kinds
+        self._gradients, self._hessian = gradients, hessian
+        self.n_obs, self.n_params = n_obs, len(start)
+        # The rows of this problem among those of the functions.
+        self._rows = np.arange(n_obs)
+        self._n_all = n_obs
+        self.lower = np.full(len(start), -np.inf) if lower is None else lower
+        if kinds:
+            self.row_kinds = np.column_stack(kinds).astype(float)
 
     def losses(self, theta: Array) -> Array:
         """Return the losses, BEYOND where they are infinite or not defined, shape (..., n)."""
@@ -77,7 +100,7 @@ class FunctionLoss(Problem):
 
     def _row_losses(self, theta: Array) -> Array:
         with np.errstate(all="ignore"):
-            return defined_losses(np.asarray(self._losses(theta), dtype=float))
+            return defined_losses(np.asarray(self._losses(theta), dtype=float)[..., self._rows])
 
     def value(self, theta: Array, weights: Array) -> float:
         """Return the weighted loss at one theta; rows without weight play no part."""
@@ -103,20 +126,15 @@ class FunctionLoss(Problem):
         batch = weights.reshape(-1, self.n_obs)
         start = self.start if theta is None else theta
         starts = np.broadcast_to(start, (*weights.shape[:-1], self.n_params))
+        fit = self._searched_fit if self._weighted_fit is None else self._given_fit
         found = [
-            self._one_fit(w, t, steps)
-            for w, t in zip(batch, starts.reshape(-1, self.n_params), strict=True)
+            fit(w, t, steps) for w, t in zip(batch, starts.reshape(-1, self.n_params), strict=True)
         ]
         return np.array(found).reshape(*weights.shape[:-1], self.n_params)
 
-    def _one_fit(self, weights: Array, theta: Array, steps: int) -> Array:
-        if self._weighted_fit is not None:
-            return self._given_fit(weights)
-        return self._searched_fit(weights, theta, steps)
-
-    def _given_fit(self, weights: Array) -> Array:
+    def _given_fit(self, weights: Array, theta: Array, steps: int) -> Array:
         assert self._weighted_fit is not None
-        found = np.asarray(self._weighted_fit(weights), dtype=float)
+        found = np.asarray(self._weighted_fit(self._of_all(weights)), dtype=float).ravel()
         if found.shape != (self.n_params,):
             raise ValueError(
                 f"weighted_fit must return {self.n_params} parameters, as theta0 has, got shape "
@@ -137,11 +155,6 @@ class FunctionLoss(Problem):
         lower = self.value(found.x, weights) < self.value(theta, weights)
         return np.asarray(found.x if lower else theta, dtype=float)
 
-    @cached_property
-    def row_kinds(self) -> Array | None:
-        """The rows of each kind, shape (n, m)."""
-        return np.column_stack(self.kinds).astype(float) if self.kinds else None
-
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
         return affordable_starts(self.subset_size, eps_bar, 60)  # each is fitted on its own
@@ -151,25 +164,19 @@ class FunctionLoss(Problem):
         """Rows of a random subset: no likelihood has a maximum on rows that it fits exactly."""
         return min(2 * self.n_params + 2, self.n_obs)
 
-    def take(self, rows: np.ndarray) -> Problem:
+    def take(self, rows: np.ndarray) -> Self:
         """Return the problem restricted to some rows, at the cost of the whole."""
-        return FunctionLoss(*self._of_rows(rows))
+        part = copy(self)
+        part._rows, part.n_obs = self._rows[rows], len(rows)
+        if self.row_kinds is not None:
+            kinds = self.row_kinds[rows]
+            part.row_kinds = kinds[:, kinds.any(axis=0)]
+        return part
 
-    def _of_rows(self, rows: np.ndarray) -> tuple[Any, ...]:
-        """Return the arguments of a problem of some rows."""
-        given = self._weighted_fit is not None
-        return (
-            lambda theta: self._losses(theta)[rows],
-            self.start,
-            len(rows),
-            (lambda weights: self._given_fit(self._spread(rows, weights))) if given else None,
-            tuple(kind[rows] for kind in self.kinds if kind[rows].any()),
-        )
-
-    def _spread(self, rows: np.ndarray, weights: Array) -> Array:
-        """Return weights of some rows as weights of all, shape (n,)."""
-        spread = np.zeros(self.n_obs)
-        spread[rows] = weights
+    def _of_all(self, weights: Array) -> Array:
+        """Return weights of the rows as weights of all that the functions know, shape (n,)."""
+        spread = np.zeros(self._n_all)
+        spread[self._rows] = weights
         return spread
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
@@ -209,34 +216,13 @@ class RoughEstimate(Estimate):
 class NumericalProblem(FunctionLoss, EstimableProblem):
     """Smooth losses of one parameter vector; derivatives that are not given are differences.
 
-    Parameters
-    ----------
-    losses, start, n_obs, weighted_fit, kinds
-        See `FunctionLoss`.
-    gradients : callable, optional
-        ``gradients(theta)`` returns the gradients of the losses, shape (n, k).
-    hessian : callable, optional
-        ``hessian(theta, weights)`` returns the weighted sum of their Hessians, shape (k, k).
-    lower : ndarray, shape (k,), optional
-        Least values of the parameters.
+    See `FunctionLoss` for the parameters.
     """
 
-    def __init__(
-        self,
-        losses: Losses,
-        start: Array,
-        n_obs: int,
-        weighted_fit: WeightedFit | None = None,
-        kinds: tuple[np.ndarray, ...] = (),
-        *,
-        gradients: Gradients | None = None,
-        hessian: Hessian | None = None,
-        lower: Array | None = None,
-    ) -> None:
-        super().__init__(losses, start, n_obs, weighted_fit, kinds)
-        self._gradients, self._hessian = gradients, hessian
-        self.lower = np.full(len(start), -np.inf) if lower is None else lower
-        self.unit = parameter_units(self._curvature, start)
+    @cached_property
+    def unit(self) -> Array:
+        """Changes of the parameters over which the mean loss bends, shape (k,)."""
+        return parameter_units(self._curvature, self.start)
 
     def _curvature(self, theta: Array, unit: Array) -> Array:
         """Return the second derivatives of the mean loss in each parameter, shape (k,).
@@ -261,15 +247,15 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
             found = (
                 differences(self._losses, theta, self.unit).T
                 if self._gradients is None
-                else np.array(self._gradients(theta), dtype=float)
-            )
+                else np.asarray(self._gradients(theta), dtype=float)
+            )[self._rows]
         return np.where(np.isfinite(found), found, 0.0)
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
         if self._hessian is not None:
             with np.errstate(all="ignore"):
-                return np.asarray(self._hessian(theta, weights), dtype=float)
+                return np.asarray(self._hessian(theta, self._of_all(weights)), dtype=float)
         if self._gradients is None:
             return second_differences(lambda t: self.value(t, weights), theta, self.unit)
         used, at = weights > 0, inside(theta, self.unit, self.lower)
@@ -300,31 +286,16 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
 
     def _searched_fit(self, weights: Array, theta: Array, steps: int) -> Array:
         """Return parameters of lower weighted loss, after at most `steps` Newton steps."""
-        used = weights > 0
         curvature = self.hessian if steps == FIT_STEPS else self.rough_hessian
 
-        def slopes(at: Array) -> tuple[Array, Array]:
-            gradient: Array = weights[used] @ self.gradients(at[0])[used]
-            held = (at[0] <= self.lower) & (gradient > 0)
-            gradient, bend = without_held(gradient, curvature(at[0], weights), held)
-            return gradient[None], curbed(bend)[None]
+        def slopes(at: Array, _: np.ndarray) -> tuple[Array, Array]:
+            gradient = weights @ self.gradients(at[0])
+            return gradient[None], curbed(curvature(at[0], weights))[None]
 
-        def value(at: Array) -> Array:
-            return np.array([self.value(at[0], weights)])
+        def losses(at: Array, _: np.ndarray) -> Array:
+            return self.losses(at)
 
-        return damped_newton(value, slopes, self.retract, theta[None], steps)[0]
-
-    def take(self, rows: np.ndarray) -> Problem:
-        """Return the problem restricted to some rows, at the cost of the whole."""
-        given, hessian = self._gradients, self._hessian
-        return NumericalProblem(
-            *self._of_rows(rows),
-            gradients=None if given is None else lambda theta: given(theta)[rows],
-            hessian=None
-            if hessian is None
-            else lambda theta, weights: hessian(theta, self._spread(rows, weights)),
-            lower=self.lower,
-        )
+        return bounded_fits(losses, slopes, weights[None], theta[None], self.lower, steps)[0]
 
     def consistent(self, solution: Solution, setting: Setting) -> Estimate:
         """Return the parameters of least risk as an estimate, rough where losses have kinks."""
@@ -334,6 +305,46 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         ):
             return super().consistent(solution, setting)
         return EstimableProblem.consistent(self, with_infinite_losses(solution), setting)
+
+
+def bounded_fits(
+    losses: Callable[[Array, np.ndarray], Array],
+    slopes: Callable[[Array, np.ndarray], tuple[Array, Array]],
+    weights: Array,
+    theta: Array,
+    lower: Array,
+    steps: int,
+) -> Array:
+    """Return parameters of lower weighted loss above lower bounds, shape (b, k).
+
+    Parameters
+    ----------
+    losses : callable
+        Takes parameters (m, k) and the places (m,) of these in the batch; returns losses (m, n).
+    slopes : callable
+        Takes the same and returns gradients (m, k) and Hessians (m, k, k) of the weighted loss.
+    weights : ndarray, shape (b, n)
+        Rows without weight play no part.
+    theta : ndarray, shape (b, k)
+        Where to start.
+    lower : ndarray, shape (k,)
+        Least values of the parameters.
+    steps : int
+        Number of steps at most.
+    """
+
+    def value(at: Array, places: np.ndarray) -> Array:
+        some = weights[places]
+        return (some * np.where(some > 0, losses(at, places), 0.0)).sum(axis=-1)
+
+    def free_slopes(at: Array, places: np.ndarray) -> tuple[Array, Array]:
+        gradient, hessian = slopes(at, places)
+        return without_held(gradient, hessian, (at <= lower) & (gradient > 0))
+
+    def retract(at: Array, step: Array) -> Array:
+        return np.maximum(at + step, lower)
+
+    return damped_newton(value, free_slopes, retract, theta, steps)
 
 
 def without_held(gradient: Array, hessian: Array, held: np.ndarray) -> tuple[Array, Array]:

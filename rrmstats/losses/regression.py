@@ -13,7 +13,7 @@ rows; its overall size is then moved toward the observed one as far as that is k
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -37,7 +37,9 @@ from rrmstats.core.consistency import (
 from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.design import (
     CONDITION_ROWS,
+    WIDE,
     Design,
+    conjugate_gradients,
     inverse_root,
     power_of_two,
     standardizing,
@@ -47,28 +49,23 @@ from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import Explanation, of_groups, without_comparison
 from rrmstats.core.linear import LinearProblem
 from rrmstats.core.points import evaluate
+from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.gaussian_choice import GaussianExplanation, curved
+from rrmstats.laws.gaussian_choice import GaussianExplanation, curved, resampled
 from rrmstats.laws.gaussian_equations import Equations
 from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 
 # Order of the weights under which the variances of the noise are fitted: 95 % efficient.
 # Derived: efficiency (2a - 1)^1.5 / a^3 = 0.95.
 WIDE_ORDER = efficient_order(0.95)
-# Rows' worth of evidence for a constant variance that is added to the data.
-# Derived: a prior that knows as much as one row.
-PRIOR_ROWS = 1.0
 # Standard deviation, before the data are seen, of the observed bread relative to the computed one
 # (noise that is not Gaussian), and the least that their ratio may be.
 # Convention: noise with tails from Laplace to uniform changes the bread by a fifth.
 PRIOR_SHAPE, LEAST_SHAPE = 0.2, 0.3
-# Fit of the variances: largest change of a log variance at convergence and in a step, largest log
-# variance relative to the scale, steps.
-TOL, FARTHEST_STEP, FARTHEST, MAXITER = 1e-3, 2.0, 10.0, 20
-# Spread of a feature below which it is constant.
-CONSTANT = 1e-3
+# Largest log variance relative to the scale.
+FARTHEST = 10.0
 # Rows that the variances are fitted to at most, and the ratio of the two breads is taken over.
 VARIANCE_ROWS = 20_000
 
@@ -136,8 +133,23 @@ class SquaresProblem(LinearProblem):
         return self.weighted_least_squares(weights, self.endog)
 
     def improved(self, weights: Array, theta: Array) -> Array:
-        """Return the weighted least squares fit, or parameters much nearer to it, shape (b, k)."""
-        return self.nearer_least_squares(weights, self.endog, theta)
+        """Return the weighted least squares fit, or of many columns nearly so, shape (b, k)."""
+        if self.n_params <= WIDE or self.blocks is not None:
+            return self.weighted_fit(weights)
+        found, _ = conjugate_gradients(
+            lambda coef: ((weights * self.predictor(coef[..., 0])) @ self.exog)[..., None],
+            ((weights * self.endog) @ self.exog)[..., None],
+            theta[..., None],
+            self._inverse_gram,
+        )
+        return found[..., 0]
+
+    @cached_property
+    def _inverse_gram(self) -> Array:
+        """Inverse of the Gram matrix of equal weights, in the directions that rows reach."""
+        equal = np.full(self.n_obs, 1.0 / self.n_obs)
+        root = inverse_root(self.gram(equal, np.empty((0, self.n_obs)))[0])
+        return root.T @ root
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return exact fits to subsets of rows, shape (m, k); NaN where rows are dependent."""
@@ -174,205 +186,34 @@ class Noise(NamedTuple):
     eps_hat: float
 
 
-class FittedRows(NamedTuple):
-    """Rows of a regression with their first step.
-
-    Attributes
-    ----------
-    problem : SquaresProblem
-    setting : Setting
-    first : Solution
-        The first step, of positive risk.
-    share : ndarray, shape (n,)
-        Weight of each row in the data; they sum to one.
-    total : float
-        Number of observations that they stand for.
-    """
-
-    problem: SquaresProblem
-    setting: Setting
-    first: Solution
-    share: Array
-    total: float
-
-    @classmethod
-    def of(cls, problem: SquaresProblem, first: Solution, setting: Setting) -> FittedRows:
-        """Return the rows of a problem."""
-        n = problem.n_obs
-        return cls(problem, setting, first, setting.spread(n), setting.wnobs(n))
-
-    def params_per_row(self, good: float) -> float:
-        """Return parameters per good row, given their share."""
-        return self.problem.n_params / (self.total * good)
-
-    def gram(self, weights: Array) -> Array:
-        """Return the Gram matrix of the design under weights (n,), shape (k, k)."""
-        return self.problem.gram(weights, np.empty((0, len(weights))))[0]
-
-
 def tilted(squares: Array | float, scale: float, order: float) -> Array:
     """Return the weights of an order, at most one, shape (n,)."""
     return np.exp(-0.5 * (order - 1) / scale * squares)
 
 
-def first_noise(rows: FittedRows) -> Noise:
+def lengths(exog: Array, gram: Array) -> Array:
+    """Return the squared lengths of rows in the metric of the inverse of a Gram matrix, (n,)."""
+    reach = exog @ inverse_root(gram).T
+    return np.einsum("ni,ni->n", reach, reach)
+
+
+def first_noise(problem: SquaresProblem, first: Solution, setting: Setting) -> Noise:
     """Return the noise that a first step tells; its variance is at most that of clean data."""
-    first, least = rows.first, 1 - rows.setting.eps_bar
-    clean = 1 / second_moment_ratio(rows.setting.eps_bar)
+    n, least = problem.n_obs, 1 - setting.eps_bar
+    share, clean = setting.spread(n), 1 / second_moment_ratio(setting.eps_bar)
     left = 1 - 2 * first.risk / first.lambda_
     order = min(1 / left, clean) if left > 0 else clean
-    relative = float(rows.share @ np.exp(-first.losses / first.lambda_))
-    taken = rows.params_per_row(float(np.clip(np.sqrt(order) * relative, least, 1.0)))
+    relative = float(share @ np.exp(-first.losses / first.lambda_))
+    good = float(np.clip(np.sqrt(order) * relative, least, 1.0))
+    taken = (problem.n_params / setting.wnobs(n) + problem.absorbed) / good
     scale = residual_factor(taken, order) * order * first.risk
-    total = float(rows.share @ tilted(first.losses, scale, order))
+    total = float(share @ tilted(first.losses, scale, order))
     good = float(np.sqrt(order)) * total / share_factor(taken, order, order)
     return Noise(first.theta, order, scale, 1 - float(np.clip(good, least, 1.0)))
 
 
-def eps_hat_error(rows: FittedRows, noise: Noise) -> float:
-    """Return the standard error of the share of bad rows that a first step tells.
-
-    From the influence function of ``sqrt(a) * mean(w)``, the scale estimated with it. Which rows
-    are bad counts as random too.
-    """
-    order, good = noise.order, 1 - noise.eps_hat
-    square = rows.first.losses / noise.scale
-    tilt = tilted(square, 1.0, order)
-    log_scale = tilt * (order * square - 1) / (good * order**-1.5)
-    moves = np.sqrt(order) * tilt - good + good * (order - 1) / (2 * order) * log_scale
-    return float(np.sqrt(rows.share @ moves**2 / rows.total))
-
-
-def scale_freedom(rows: FittedRows, noise: Noise) -> float:
-    """Return the degrees of freedom of the scale: those of a variance as precise as it is."""
-    return max(2 * rows.total * (1 - noise.eps_hat) / scale_variance(noise.order), 1.0)
-
-
-def residual_cutoffs(rows: FittedRows, noise: Noise, order: float, level: float) -> Array:
-    """Return the size of a residual that a good row exceeds with probability 1 - level, (n,).
-
-    To first order in parameters per good row: the fit to the other rows misses by its own
-    standard error, the row draws fit and scale to itself by its influence function, and the scale
-    has the degrees of freedom of its variance. All fits are one where rows are exhausted.
-
-    Bad rows count in the leverage as well: were they left out, the fit would be taken to know
-    nothing where only they are, and none of them be flagged.
-
-    Parameters
-    ----------
-    rows : FittedRows
-    noise : Noise
-    order : float
-        Order of the fit on clean data.
-    level : float
-    """
-    good, own = rows.total * (1 - noise.eps_hat), noise.order
-    reach = rows.problem.exog @ inverse_root(rows.gram(rows.share)).T
-    leverage = np.einsum("ni,ni->n", reach, reach) / good
-    out = float(t.ppf((1 + level) / 2, scale_freedom(rows, noise)))
-    drawn = leverage * order**1.5 * tilted(out**2, 1.0, order)
-    grown = own**1.5 * tilted(out**2, 1.0, own) * (own * out**2 - 1) / good
-    efficiency, crowded = order_efficiency(order), min(rows.problem.n_params / good, 1.0)
-    variance = 1 + leverage / (efficiency + (1 - efficiency) * crowded)
-    return np.sqrt(noise.scale * variance) * out * np.exp(-drawn - 0.5 * grown)
-
-
-class Scores(NamedTuple):
-    """Scores and bread of a fit: its influence functions are ``slopes * exog @ inverse``.
-
-    Attributes
-    ----------
-    slopes : ndarray, shape (n,)
-        Residuals of fits without the row, times its weight.
-    leverage : ndarray, shape (n,)
-        Weighted hat values of one observation of each row.
-    inverse : ndarray, shape (k, k)
-        Inverse of the mean curvature of the weighted squares.
-    """
-
-    slopes: Array
-    leverage: Array
-    inverse: Array
-
-
-class VarianceFunction(NamedTuple):
-    """Variance of the noise relative to the scale, log-linear in features of the predictors.
-
-    The features are a constant, and ``log(1 + z^2)`` for the coordinates z of the rows in the
-    directions of most and least noise. They do not depend on the coordinates of the predictors.
-
-    Attributes
-    ----------
-    axes : ndarray, shape (k, k)
-        Take predictors to coordinates.
-    center, unit : ndarray, shape (k,)
-        Mean and spread of the features.
-    coef : ndarray, shape (k + 1,)
-    """
-
-    axes: Array
-    center: Array
-    unit: Array
-    coef: Array
-
-    def features(self, exog: Array) -> Array:
-        """Return the features of rows, shape (n, k + 1)."""
-        found = (np.log1p((exog @ self.axes) ** 2) - self.center) / self.unit
-        return np.column_stack([np.ones(len(exog)), found])
-
-    def at(self, exog: Array) -> Array:
-        """Return the variances at rows, shape (n,)."""
-        return np.exp(np.clip(self.features(exog) @ self.coef, -FARTHEST, FARTHEST))
-
-
-def first_scores(rows: FittedRows, at: Noise) -> Scores:
-    """Return scores and bread of a first step.
-
-    The scale moves the parameters only where the noise is skewed; its part is left out. At order
-    one the influence functions are those of least squares, with the residuals of HC3.
-
-    Parameters
-    ----------
-    rows : FittedRows
-    at : Noise
-        The noise of the good rows.
-    """
-    problem = rows.problem
-    resid = problem.endog - problem.predictor(at.params)
-    tilt = tilted(resid * resid, at.scale, at.order)
-    root = inverse_root(rows.gram(rows.share * tilt))
-    reach = problem.exog @ root.T
-    leverage = tilt / rows.total * np.einsum("ni,ni->n", reach, reach)
-    leverage = np.minimum(leverage, MOST_LEVERAGE)
-    inverse = np.linalg.pinv(expected_bread(rows, at), hermitian=True)
-    return Scores(tilt * resid / (1 - leverage), leverage, inverse)
-
-
-def expected_bread(rows: FittedRows, at: Noise) -> Array:
-    """Return the curvature of the weighted squares of a first step, shape (k, k).
-
-    The observed one is worth its mean ratio to the computed one over all directions; in single
-    directions it is too noisy. Their mean has the weights of a prior and of sampling.
-    """
-    problem, order = rows.problem, at.order
-    squares, wide = problem.losses(at.params) / at.scale, min(WIDE_ORDER, order)
-    noise = variance_function(rows, squares, wide, at)
-    computed = row_map(row_curvatures, problem.exog, squares, noise, wide, order, tail=())
-    bread = rows.gram(rows.share * computed)
-    some = problem.thinned(VARIANCE_ROWS)
-    squares = (some.endog - some.exog @ at.params) ** 2 / at.scale
-    reach = some.exog @ inverse_root(bread).T
-    factor = scale_factor(rows.params_per_row(1 - at.eps_hat), order, order)
-    observed = tilted(squares, 1.0, order) * (1 - factor * (order - 1) * squares)
-    expected = row_curvatures(some.exog, squares, noise, wide, order)
-    gaps = (observed - expected) * np.einsum("ni,ni->n", reach, reach) / problem.n_params
-    share = some.share(rows.share)
-    weight = PRIOR_SHAPE**2 / (PRIOR_SHAPE**2 + float(share @ gaps**2) / rows.total)
-    return bread * max(1 + weight * float(share @ gaps), LEAST_SHAPE)
-
-
 def row_curvatures(
-    exog: Array, squares: Array, noise: VarianceFunction, wide: float, order: float
+    exog: Array, squares: Array, variances: Callable[[Array], Array], wide: float, order: float
 ) -> Array:
     """Return what each row is expected to add to the curvature at an order, shape (n,).
 
@@ -380,47 +221,13 @@ def row_curvatures(
     order b, its curvature ``(1 + (a - 1) v)^-1.5`` at order a. A bad row has no weight at
     either.
     """
-    variances = noise.at(exog)
-    good = tilted(squares, 1.0, wide) * np.sqrt(1 + (wide - 1) * variances)
-    return good * (1 + (order - 1) * variances) ** -1.5
-
-
-def variance_function(
-    rows: FittedRows, squares: Array, wide: float, at: Noise
-) -> VarianceFunction:
-    """Return the variance of the noise as a function of the predictors.
-
-    Under weights of order b, noise of variance v has the mean square ``v / (1 + (b - 1) v)``. Log
-    variances linear in the features are fitted to it by Fisher's scoring.
-
-    Parameters
-    ----------
-    rows : FittedRows
-    squares : ndarray, shape (n,)
-        Squared residuals relative to the scale of the noise.
-    wide : float
-        Order b.
-    at : Noise
-    """
-    mass = rows.share * tilted(squares, 1.0, wide)
-    (gram, spread), _, _ = rows.problem.products([mass, mass * squares], [], [])
-    root = inverse_root(gram)
-    axes = root.T @ np.linalg.eigh(root @ spread @ root.T)[1]
-    some = rows.problem.thinned(VARIANCE_ROWS)
-    exog, squares = some.exog, (some.endog - some.exog @ at.params) ** 2 / at.scale
-    mass = rows.total * some.share(rows.share) * tilted(squares, 1.0, wide)
-    logs = np.log1p((exog @ axes) ** 2)
-    center = mass @ logs / mass.sum()
-    unit = np.sqrt(mass @ (logs - center) ** 2 / mass.sum())
-    k = rows.problem.n_params
-    plain = VarianceFunction(axes, center, np.maximum(unit, CONSTANT), np.zeros(k + 1))
-    factor = scale_factor(rows.params_per_row(1 - at.eps_hat), wide, at.order)
-    coef = fitted_variances(plain.features(exog), mass, factor * squares, wide)
-    return plain._replace(coef=coef)
+    found = variances(exog)
+    good = tilted(squares, 1.0, wide) * np.sqrt(1 + (wide - 1) * found)
+    return good * (1 + (order - 1) * found) ** -1.5
 
 
 def fitted_variances(features: Array, mass: Array, squares: Array, order: float) -> Array:
-    """Return the coefficients of log variances, shape (p,); see `variance_function`.
+    """Return the coefficients of log variances, shape (p,); see `RegressionEstimate`.
 
     Parameters
     ----------
@@ -434,17 +241,17 @@ def fitted_variances(features: Array, mass: Array, squares: Array, order: float)
         Order of the weights.
     """
     coef = np.zeros(features.shape[1])
-    ridge = np.full(len(coef), PRIOR_ROWS)
+    ridge = np.ones(len(coef))  # one row's worth of evidence for a constant variance
     ridge[0] = 0.0
-    for _ in range(MAXITER):
+    for _ in range(20):
         variances = np.exp(np.clip(features @ coef, -FARTHEST, FARTHEST))
         left = 1 / (1 + (order - 1) * variances)
         score = features.T @ (mass * (squares / (variances * left) - 1)) - ridge * coef
         information = features.T @ ((mass * left)[:, None] * features) + np.diag(ridge)
         step = np.linalg.solve(information, score)
         change = float(np.abs(features @ step).max())
-        coef += step * min(1.0, FARTHEST_STEP / max(change, TOL))
-        if change < TOL:
+        coef += step * min(1.0, 2.0 / max(change, 1e-3))
+        if change < 1e-3:
             break
     return coef
 
@@ -466,6 +273,8 @@ class RegressionProblem(SquaresProblem):
     """
 
     seeks_minima = True
+    #: Whether the design is that of all parameters.
+    is_linear = True
 
     def __init__(self, endog: Array, exog: Array) -> None:
         self.design = Design(exog)
@@ -488,15 +297,26 @@ class RegressionProblem(SquaresProblem):
         """Return the parameters in the coordinates of the problem."""
         return self.design.from_params(params / self.endog_unit)
 
+    def shares_coordinates(self, other: Problem) -> bool:
+        """Tell whether the second step of the problem of some of the rows serves all of them."""
+        assert isinstance(other, RegressionProblem)
+        given = self.design.back is None and other.design.back is None
+        return given and self.endog_unit == other.endog_unit
+
     def consistent(self, solution: Solution, setting: Setting) -> RegressionEstimate:
         """Return the estimate of the first step, with the variance of the noise of good rows."""
-        rows = self._rows(solution, setting)
-        noise = self._known_noise(solution, setting) if rows is None else first_noise(rows)
-        error = float(np.sqrt(noise.eps_hat * (1 - noise.eps_hat) / setting.wnobs(self.n_obs)))
-        return RegressionEstimate(
-            **self._fields(solution, setting, noise),
-            eps_hat_se=error if rows is None else eps_hat_error(rows, noise),
-        )
+        if tells_noise(solution, setting):
+            noise = first_noise(self, solution, setting)
+            found = RegressionEstimate(**self._fields(solution, setting, noise))
+            return replace(found, eps_hat_se=found.share_error())
+        total = setting.wnobs(self.n_obs)
+        lost = float(setting.spread(self.n_obs) @ (solution.weights == 0))
+        # Squared residuals fall short because they were fitted; without freedom any rows fit.
+        free = total * (1 - self.absorbed) - self.n_params
+        overfit = total / free if free > 0 else np.nan
+        noise = Noise(solution.theta, 1.0, solution.risk * overfit, lost)
+        error = float(np.sqrt(lost * (1 - lost) / total))
+        return RegressionEstimate(**self._fields(solution, setting, noise), eps_hat_se=error)
 
     def _fields(self, solution: Solution, setting: Setting, noise: Noise) -> dict[str, Any]:
         """Return what estimates of both steps hold."""
@@ -519,25 +339,33 @@ class RegressionProblem(SquaresProblem):
         """
         assert isinstance(first, RegressionEstimate)
         found, setting = first.solution, first.setting
-        if self._rows(found, setting) is None:
-            bad = of_groups(1.0 * (found.weights == 0), setting.groups)
+        if not tells_noise(found, setting):
+            bad = of_groups(1.0 * (found.weights == 0), self.row_groups)
             told = without_comparison(bad, first.eps_hat)
             return replace(first, first=first, explained=told)
+        decided = first.decided
+        if isinstance(decided, ExplainedRegression):
+            return self.explained_in(decided.basis, first, (), sample=decided.rows)
         basis = standardizing(self.thinned(CONDITION_ROWS).exog)
-        rows = explained_gaussian(
-            self,
-            setting,
-            self.endog[:, None],
-            self.exog @ basis,
-            [(np.linalg.solve(basis, coef), s) for coef, s in self._candidates(first)],
-        )
-        return self.explained_by(first, rows, basis)
+        starts = [(np.linalg.solve(basis, coef), s) for coef, s in self._candidates(first)]
+        return self.explained_in(basis, first, starts)
 
-    def explained_by(
-        self, first: RegressionEstimate, rows: ExplainedRows, basis: Array
+    def explained_in(
+        self,
+        basis: Array,
+        first: RegressionEstimate,
+        candidates: Sequence[tuple[Array, Array]],
+        known: ExplainedRows | None = None,
+        sample: ExplainedRows | None = None,
     ) -> ExplainedRegression:
-        """Return the estimate of an explanation of the rows, with predictors ``exog @ basis``."""
-        mixture = rows.fitted.mixture
+        """Return the best explanation of the rows with predictors ``exog @ basis``.
+
+        `candidates`, `known` and `sample` are as `explained_gaussian` takes them.
+        """
+        rows = explained_gaussian(
+            self, first.setting, self.endog[:, None], self.exog, candidates, known, sample, basis
+        )
+        mixture = rows.mixture
         theta, scale = basis @ mixture.coef[0, :, 0], float(mixture.scatter[0, 0, 0])
         share, error = rows.share()
         found = continued(self, first, theta, rows.probabilities()[1], rows.converged)
@@ -566,7 +394,7 @@ class RegressionProblem(SquaresProblem):
                 found, theta=points.theta[i], losses=points.losses[i],
                 risk=float(points.risk[i]), lambda_=float(points.lambda_[i]),
             )  # fmt: skip
-            noise = first_noise(FittedRows.of(self, end, setting))
+            noise = first_noise(self, end, setting)
             candidates.append((noise.params[:, None], np.array([[noise.scale]])))
         return candidates
 
@@ -577,24 +405,10 @@ class RegressionProblem(SquaresProblem):
         found = replace(estimate, noise=estimate.noise._replace(scale=scale))
         return Untilted(found, found.influence())
 
-    def _known_noise(self, solution: Solution, setting: Setting) -> Noise:
-        """Return the noise of data that have none, or no rows that can be bad."""
-        total = setting.wnobs(self.n_obs)
-        lost = float(setting.spread(self.n_obs) @ (solution.weights == 0))
-        return Noise(solution.theta, 1.0, solution.risk * overfit(self.n_params, total), lost)
 
-    def _rows(self, solution: Solution, setting: Setting) -> FittedRows | None:
-        """Return the rows with their first step; None where there is no noise to tell apart."""
-        tells = setting.eps_bar > 0 and solution.risk > 0 and 0 < solution.lambda_ < np.inf
-        return FittedRows.of(self, solution, setting) if tells else None
-
-
-def overfit(rank: int, wnobs: float) -> float:
-    """Return by how much squared residuals fall short because they were fitted.
-
-    NaN without degrees of freedom: any rows fit.
-    """
-    return wnobs / (wnobs - rank) if wnobs > rank else np.nan
+def tells_noise(solution: Solution, setting: Setting) -> bool:
+    """Tell whether rows may be bad, and have noise that tells them apart."""
+    return setting.eps_bar > 0 and solution.risk > 0 and 0 < solution.lambda_ < np.inf
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -623,57 +437,103 @@ class RegressionEstimate(Estimate):
         The good rows from which least squares would be as precise, less the parameters.
         """
         precise = self.wnobs * (1 - self.eps_hat) * order_efficiency(self.noise.order)
-        return max(precise - self.problem.n_params, 1.0)
+        return max(precise - self.n_lost, 1.0)
 
     def residual_cutoffs(self, level: float) -> Array:
         """Return the size of a residual that a good row exceeds with probability 1 - level.
 
-        Shape (n,), zero at an exact fit; see `residual_cutoffs`.
+        Shape (n,), zero at an exact fit. To first order in parameters per good row: the fit to the
+        other rows misses by its own standard error, the row draws fit and scale to itself by its
+        influence function, and the scale has the degrees of freedom of its variance. All fits are
+        one where rows are exhausted.
+
+        Bad rows count in the leverage as well: were they left out, the fit would be taken to know
+        nothing where only they are, and none of them be flagged.
         """
-        if not self.noise.scale > 0:
-            return self.noise.scale * self.solution.weights
+        scale, own, good = self.noise.scale, self.noise.order, self._good
+        if not scale > 0:
+            return scale * self.solution.weights
         order = 1 / second_moment_ratio(self.setting.eps_bar)
-        found = residual_cutoffs(self._rows, self.noise, order, level)
-        return self.problem.endog_unit * found
+        leverage = lengths(self.problem.exog, self._gram(self._share)) / good
+        out = float(t.ppf((1 + level) / 2, self.scale_freedom()))
+        drawn = leverage * order**1.5 * tilted(out**2, 1.0, order)
+        grown = own**1.5 * tilted(out**2, 1.0, own) * (own * out**2 - 1) / good
+        efficiency, crowded = order_efficiency(order), min(self.n_lost / good, 1.0)
+        variance = 1 + leverage / (efficiency + (1 - efficiency) * crowded)
+        cutoffs = np.sqrt(scale * variance) * out * np.exp(-drawn - 0.5 * grown)
+        return self.problem.endog_unit * cutoffs
 
     def scale_freedom(self) -> float:
-        """Return the degrees of freedom of `scale`; infinite at an exact fit."""
-        return scale_freedom(self._rows, self.noise) if self.noise.scale > 0 else np.inf
+        """Return the degrees of freedom of `scale`: those of a variance as precise as it is.
+
+        Infinite at an exact fit.
+        """
+        if not self.noise.scale > 0:
+            return np.inf
+        return max(2 * self._good / scale_variance(self.noise.order), 1.0)
+
+    def share_error(self) -> float:
+        """Return the standard error of the share of bad rows that a first step tells.
+
+        From the influence function of ``sqrt(a) * mean(w)``, the scale estimated with it. Which
+        rows are bad counts as random too.
+        """
+        order, good = self.noise.order, 1 - self.noise.eps_hat
+        square = self.solution.losses / self.noise.scale
+        tilt = tilted(square, 1.0, order)
+        log_scale = tilt * (order * square - 1) / (good * order**-1.5)
+        moves = np.sqrt(order) * tilt - good + good * (order - 1) / (2 * order) * log_scale
+        return float(np.sqrt(self._share @ moves**2 / self.wnobs))
 
     @property
-    def _rows(self) -> FittedRows:
-        return FittedRows.of(self.problem, self.solution, self.setting)
+    def n_lost(self) -> float:
+        """Parameters that the fit takes from the degrees of freedom, with absorbed effects."""
+        return self.problem.n_params + self.problem.absorbed * self.wnobs
+
+    @property
+    def _share(self) -> Array:
+        """Weight of each row in the data; they sum to one."""
+        return self.setting.spread(self.problem.n_obs)
+
+    @property
+    def _good(self) -> float:
+        """Number of good observations."""
+        return self.wnobs * (1 - self.noise.eps_hat)
+
+    def _gram(self, weights: Array) -> Array:
+        """Return the Gram matrix of the design under weights (n,), shape (k, k)."""
+        return self.problem.gram(weights, np.empty((0, len(weights))))[0]
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k)."""
-        found = self._scores
-        return self._back((found.slopes[:, None] * self.problem.exog) @ found.inverse)
+        slopes, _, inverse = self._scores
+        return self._back((slopes[:, None] * self.problem.exog) @ inverse)
 
     def deletion_influence(self) -> Array:
         """Return the influence functions with the residuals as they are, shape (n, k).
 
         Those of `influence`, as in HC3, have the residuals of fits without the row.
         """
-        found = self._scores
-        slopes = found.slopes * (1 - found.leverage)
-        return self._back((slopes[:, None] * self.problem.exog) @ found.inverse)
+        slopes, leverage, inverse = self._scores
+        slopes = slopes * (1 - leverage)
+        return self._back((slopes[:, None] * self.problem.exog) @ inverse)
 
     def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of the parameters, shape (k, k), in one pass over the rows."""
         if dependence is not None and not dependence.none:
             return super().covariance(dependence)
-        found, rows = self._scores, self._rows
-        meat = rows.gram(rows.share * found.slopes**2) / rows.total
-        return self._back(self._back(found.inverse @ meat @ found.inverse).T)
+        slopes, _, inverse = self._scores
+        meat = self._gram(self._share * slopes**2) / self.wnobs
+        return self._back(self._back(inverse @ meat @ inverse).T)
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
-        rows, noise = self._rows, self.noise
+        noise = self.noise
         if not noise.scale > 0:
             return np.full((len(self.params), len(self.params)), noise.scale)
-        mass = rows.share * tilted(self.problem.losses(noise.params), noise.scale, noise.order)
-        root = inverse_root(rows.gram(mass / mass.sum()))
-        precise = rows.total * (1 - self.eps_hat) * order_efficiency(noise.order)
+        mass = self._share * tilted(self.problem.losses(noise.params), noise.scale, noise.order)
+        root = inverse_root(self._gram(mass / mass.sum()))
+        precise = self.wnobs * (1 - self.eps_hat) * order_efficiency(noise.order)
         return self._back(self._back(root.T @ root * (noise.scale / precise)).T)
 
     def _back(self, values: Array) -> Array:
@@ -682,11 +542,88 @@ class RegressionEstimate(Estimate):
         return self.problem.endog_unit * (values if back is None else values @ back.T)
 
     @cached_property
-    def _scores(self) -> Scores:
-        if not self.noise.scale > 0:  # zero at an exact fit, NaN without degrees of freedom
-            none, k = self.noise.scale * self.solution.weights, self.problem.n_params
-            return Scores(none, none, np.full((k, k), self.noise.scale))
-        return first_scores(self._rows, self.noise)
+    def _scores(self) -> tuple[Array, Array, Array]:
+        """Scores (n,) and leverages (n,) of a first step, inverse of its mean curvature (k, k).
+
+        The influence functions are ``scores * exog @ inverse``. Scores are residuals of fits
+        without the row times its weight. The scale moves the parameters only where the noise is
+        skewed; its part is left out. At order one the influence functions are those of least
+        squares, with the residuals of HC3.
+        """
+        problem, (params, order, scale, _) = self.problem, self.noise
+        if not scale > 0:  # zero at an exact fit, NaN without degrees of freedom
+            none = scale * self.solution.weights
+            return none, none, np.full((problem.n_params, problem.n_params), scale)
+        resid = problem.endog - problem.predictor(params)
+        tilt = tilted(resid * resid, scale, order)
+        leverage = tilt / self.wnobs * lengths(problem.exog, self._gram(self._share * tilt))
+        leverage = np.minimum(leverage, MOST_LEVERAGE)
+        inverse = np.linalg.pinv(self._expected_bread(), hermitian=True)
+        return tilt * resid / (1 - leverage), leverage, inverse
+
+    def _expected_bread(self) -> Array:
+        """Return the curvature of the weighted squares of a first step, shape (k, k).
+
+        The observed one is worth its mean ratio to the computed one over all directions; in single
+        directions it is too noisy. Their mean has the weights of a prior and of sampling.
+        """
+        problem, order = self.problem, self.noise.order
+        squares = problem.losses(self.noise.params) / self.noise.scale
+        wide = min(WIDE_ORDER, order)
+        variances = self._variances(squares, wide)
+        computed = row_map(row_curvatures, problem.exog, squares, variances, wide, order, tail=())
+        bread = self._gram(self._share * computed)
+        some = problem.thinned(VARIANCE_ROWS)
+        squares = self._relative_squares(some)
+        observed = 1 - self._made_up(order) * (order - 1) * squares
+        expected = row_curvatures(some.exog, squares, variances, wide, order)
+        gaps = tilted(squares, 1.0, order) * observed - expected
+        gaps = gaps * lengths(some.exog, bread) / problem.n_params
+        share = some.share(self._share)
+        weight = PRIOR_SHAPE**2 / (PRIOR_SHAPE**2 + float(share @ gaps**2) / self.wnobs)
+        return bread * max(1 + weight * float(share @ gaps), LEAST_SHAPE)
+
+    def _relative_squares(self, some: Any) -> Array:
+        """Return the squared residuals of some rows relative to the scale of the noise."""
+        return (some.endog - some.exog @ self.noise.params) ** 2 / self.noise.scale
+
+    def _made_up(self, order: float) -> float:
+        """Return the factor of weighted squares of an order that makes up for the fit."""
+        return scale_factor(self.n_lost / self._good, order, self.noise.order)
+
+    def _variances(self, squares: Array, wide: float) -> Callable[[Array], Array]:
+        """Return the variance of the noise relative to the scale, a function of predictors (m, k).
+
+        It is log-linear in features of the predictors: a constant, and ``log(1 + z^2)`` for the
+        coordinates z of the rows in the directions of most and least noise. They do not depend on
+        the coordinates of the predictors. Under weights of order b, noise of variance v has the
+        mean square ``v / (1 + (b - 1) v)``, to which it is fitted.
+
+        Parameters
+        ----------
+        squares : ndarray, shape (n,)
+            Squared residuals relative to the scale of the noise.
+        wide : float
+            Order b.
+        """
+        mass = self._share * tilted(squares, 1.0, wide)
+        (gram, spread), _, _ = self.problem.products([mass, mass * squares], [], [])
+        root = inverse_root(gram)
+        axes = root.T @ np.linalg.eigh(root @ spread @ root.T)[1]
+        some = self.problem.thinned(VARIANCE_ROWS)
+        squares = self._relative_squares(some)
+        mass = self.wnobs * some.share(self._share) * tilted(squares, 1.0, wide)
+        logs = np.log1p((some.exog @ axes) ** 2)
+        center = mass @ logs / mass.sum()
+        unit = np.maximum(np.sqrt(mass @ (logs - center) ** 2 / mass.sum()), 1e-3)
+
+        def features(exog: Array) -> Array:
+            found = (np.log1p((exog @ axes) ** 2) - center) / unit
+            return np.column_stack([np.ones(len(exog)), found])
+
+        factor = self._made_up(wide)
+        coef = fitted_variances(features(some.exog), mass, factor * squares, wide)
+        return lambda exog: np.exp(np.clip(features(exog) @ coef, -FARTHEST, FARTHEST))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -711,7 +648,7 @@ class ExplainedRegression(RegressionEstimate):
         An F test that the squares explain nothing of the good rows. One where there is no square
         that the predictors do not span.
         """
-        decided = self.rows.fitted.decided
+        decided = self.rows.decided
         some, good = decided.rows, decided.good * decided.rows.counts
         plain, bent, added = curved(some, good / decided.size**2)
         free = float(good.sum()) - some.n_coef - added
@@ -724,12 +661,29 @@ class ExplainedRegression(RegressionEstimate):
         assert isinstance(explanation, GaussianExplanation)
         return self.problem.to_params(self.basis @ explanation.mixture.coef[0, :, 0])
 
+    @property
+    def resamples(self) -> bool:
+        """Whether samples of the rows are fitted together: not where some explain all rows."""
+        rows = self.rows.decided.rows
+        alone = rows.groups is None and len(rows.counts) == self.problem.n_obs
+        return alone and self.problem.is_linear
+
+    def resampled(self, counts: Array) -> Array:
+        """Return the parameters of samples of the rows (b, n), shape (b, k)."""
+        rows, told = self.rows.decided.rows, self.explained
+        assert told is not None
+        found, known = resampled(rows, told, counts, self.setting.eps_bar)
+        params = np.array(
+            [self.problem.to_params(self.basis @ coef) for coef in found.coef[..., 0]]
+        )
+        return np.where(known[:, None], params, np.nan)
+
     def errors_of(self, explanation: Explanation, dependence: Dependence) -> Array | None:
         """Return the standard errors of the parameters under an explanation, shape (k,)."""
         assert isinstance(explanation, GaussianExplanation)
-        mixture, fitted = explanation.mixture, self.rows.fitted
-        decided = Equations(fitted.decided.rows, mixture, self.setting.eps_bar)
-        rows = replace(self.rows, fitted=replace(fitted, mixture=mixture, decided=decided))
+        mixture = explanation.mixture
+        decided = Equations(self.rows.decided.rows, mixture, self.setting.eps_bar)
+        rows = replace(self.rows, mixture=mixture, decided=decided)
         noise = self.noise._replace(scale=float(mixture.scatter[0, 0, 0]))
         return np.sqrt(np.diag(replace(self, rows=rows, noise=noise).covariance(dependence)))
 
@@ -740,7 +694,7 @@ class ExplainedRegression(RegressionEstimate):
 
     def scale_freedom(self) -> float:
         """Return the degrees of freedom of `scale`: the good rows less the parameters."""
-        return self.wnobs * (1 - self.eps_hat) - self.problem.n_params
+        return self.wnobs * (1 - self.eps_hat) - self.n_lost
 
     def residual_cutoffs(self, level: float) -> Array:
         """Return the size of a residual that a good row exceeds with probability 1 - level.
@@ -762,12 +716,12 @@ class ExplainedRegression(RegressionEstimate):
         """Return the covariance of the parameters, shape (k, k); see `influence_covariance`."""
         if dependence is not None and not dependence.none:
             return self.covariance_of(self.influence(), dependence)
-        place = self.rows.fitted.decided.place("coef")
+        place = self.rows.decided.place("coef")
         return self._square_in_units(self.rows.covariance()[place, place])
 
     def nonrobust_covariance(self) -> Array:
         """Return the covariance of the parameters if the noise is constant, shape (k, k)."""
-        return self._square_in_units(self.rows.fitted.inverse_gram)
+        return self._square_in_units(self.rows.inverse_gram)
 
     def _square_in_units(self, square: Array) -> Array:
         """Return a covariance of the coefficients (k, k) in the units of the data."""
@@ -776,5 +730,5 @@ class ExplainedRegression(RegressionEstimate):
 
     def _in_units(self, influence: Array) -> Array:
         """Return the influence functions of the coefficients in the units of the data."""
-        moves = influence[:, self.rows.fitted.decided.place("coef")]
+        moves = influence[:, self.rows.decided.place("coef")]
         return self._back(moves @ self.basis.T * float(np.sqrt(self.noise.scale)))

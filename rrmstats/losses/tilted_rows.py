@@ -45,10 +45,8 @@ from rrmstats.laws.rows import (
     design_rows,
     design_sums,
 )
-from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.finite_differences import differences, inside
-from rrmstats.losses.likelihood_laws import Law, Likelihood
-from rrmstats.losses.numerical import without_held
+from rrmstats.losses.numerical import BEYOND, without_held
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 # Convention: within a factor of two.
@@ -103,6 +101,9 @@ class TiltedRows:
         good rows and is zero at bad ones.
     pull : ndarray, shape (k,)
         The estimating equation: the sum of the scores.
+
+    Subclasses also define `step`, which returns a step towards the root of the equation and its
+    size in standard errors, and `moved`, which returns the rows a step away, or a safe part of it.
     """
 
     sample: Any
@@ -186,42 +187,30 @@ class TiltedRows:
     @cached_property
     def mean_ratio(self) -> float:
         """Mean of `ratio` over the observations."""
-        (total,) = self.sample.sums([], [self.sample.mass * self.ratio])[1]
-        return float(total) / self.sample.total
+        return float(self.sample.mass @ self.ratio) / self.sample.total
 
-    def bad_share(self) -> float:
-        """Return the estimated share of bad rows, at most eps_bar."""
-        sample = self.sample
-        eps_bar = sample.setting.eps_bar
-        return bad_share(self.mean_ratio, len(self.theta), sample.total, self.order, eps_bar)
+    def bad_share(self) -> tuple[float, float]:
+        """Return the estimated share of bad rows, at most eps_bar, and its standard error.
 
-    def share_error(self) -> float:
-        """Return the standard error of the share of good rows.
-
-        Each row moves it by its own ratio, and through the parameters.
+        Each row moves the share of good rows by its own ratio, and through the parameters.
         """
+        if np.all(self.order == 1.0):
+            return 0.0, 0.0
         by_weights = 0.0 if self.anchor is not None else self.order - 1.0
-        mass, total = self.sample.mass, self.sample.total
+        mass, total, eps_bar = self.sample.mass, self.sample.total, self.sample.setting.eps_bar
         change = [
             mass * self.ratio * (by_weights * (slope - center) - center)
             for slope, center in zip(self.slopes, self.center, strict=True)
         ]
-        (slope,) = self.sample.sums([change], [])[0]
+        slope = self.sample.pull(change)
         moved = (self.ratio - self.mean_ratio) / total + self.influence @ (slope / total)
-        return float(np.sqrt(mass @ moved**2))
-
-    def step(self) -> tuple[Array, float]:
-        """Return a step towards the root of the equation, and its size in standard errors."""
-        raise NotImplementedError
-
-    def moved(self: AnyRows, step: Array) -> AnyRows:
-        """Return the rows a step away, or a part of it that is safe."""
-        raise NotImplementedError
+        share = bad_share(self.mean_ratio, len(self.theta), total, self.order, eps_bar)
+        return share, float(np.sqrt(mass @ moved**2))
 
 
 def tilted_fit(rows: AnyRows) -> tuple[AnyRows, bool]:
     """Return the rows at the consistent fit of their order, and whether they are at one."""
-    kind = type(rows)
+    kind: Any = type(rows)
     rows, size = damped_root(rows, kind.step, kind.moved, rows.tol, MAX_STEPS)
     return rows, size < SETTLED
 
@@ -236,7 +225,7 @@ class Sample:
     setting : Setting
     """
 
-    problem: DevianceProblem
+    problem: Any
     setting: Setting
 
     @cached_property
@@ -250,15 +239,14 @@ class Sample:
         return self.setting.wnobs(self.problem.n_obs)
 
     @property
-    def designs(self) -> tuple[Array]:
-        """The design of the predictor."""
+    def designs(self) -> tuple[Array, ...]:
+        """The designs of the predictors."""
         return (self.problem.exog,)
 
-    def sums(
-        self, targets: Sequence[PerPredictor], values: Sequence[Array]
-    ) -> tuple[list[Array], list[float]]:
-        """Return sums of the designs' rows times targets (k,), and of values, in one pass."""
-        return self.problem.products([], [target for (target,) in targets], values)[1:]
+    def pull(self, target: PerPredictor) -> Array:
+        """Return the sum of the designs' rows times a target for each predictor, shape (k,)."""
+        found: Array = self.problem.products([], list(target), [])[1][0]
+        return found
 
     def at(self, theta: Array, dispersion: float, order: float) -> FamilyRows:
         """Return the rows under weights of an order."""
@@ -319,7 +307,8 @@ class FamilyRows(TiltedRows):
         moments, pull = self.moments, self.sample.mass * self.weights
         expected = moments.deviance / moments.mass
         values = [self.sample.mass * self.ratio, pull * self.deviance, pull * expected]
-        return self.sample.sums([], values)[1]
+        found: list[float] = self.sample.problem.products([], [], values)[2]
+        return found
 
     @property
     def mean_ratio(self) -> float:
@@ -484,57 +473,33 @@ def dispersion_fit(
 
 
 @dataclass(frozen=True, eq=False)
-class LawSample:
-    """Rows of a likelihood, with what a fit was asked for.
+class LawSample(Sample):
+    """Rows of a likelihood with a law, with what a fit was asked for.
 
     Attributes
     ----------
-    likelihood : Likelihood
-        With a law.
+    problem : LikelihoodProblem
     setting : Setting
-    unit : ndarray, shape (k,)
-        Units of the parameters, for differences.
     """
 
-    likelihood: Likelihood
-    setting: Setting
-    unit: Array
-
-    @cached_property
-    def mass(self) -> Array:
-        """How often each row counts, shape (n,)."""
-        return np.array(self.setting.counts(self.likelihood.n_obs))
-
     @property
-    def total(self) -> float:
-        """Number of observations that the rows stand for."""
-        return self.setting.wnobs(self.likelihood.n_obs)
-
-    @property
-    def law(self) -> Law:
+    def law(self) -> Any:
         """The distribution of the responses."""
-        assert self.likelihood.law is not None
-        return self.likelihood.law
+        return self.problem.likelihood.law
 
     @property
     def designs(self) -> tuple[Array, ...]:
         """The designs of the predictors."""
-        return self.likelihood.designs
+        found: tuple[Array, ...] = self.problem.likelihood.designs
+        return found
 
-    @property
-    def lower(self) -> Array:
-        """Least values of the parameters, shape (k,)."""
-        least = self.likelihood.lower
-        return np.full(len(self.unit), -np.inf) if least is None else least
+    def pull(self, target: PerPredictor) -> Array:
+        """Return the sum of the designs' rows times a target for each predictor, shape (k,)."""
+        return design_sums(self.designs, np.asarray(target))
 
-    def sums(
-        self, targets: Sequence[PerPredictor], values: Sequence[Array]
-    ) -> tuple[list[Array], list[float]]:
-        """Return sums of the designs' rows times targets (k,), and of values."""
-        pulls = [design_sums(self.designs, np.asarray(target)) for target in targets]
-        return pulls, [float(value.sum()) for value in values]
-
-    def at(self, theta: Array, order: Any, anchor: Array | None = None) -> LawRows:
+    def at(  # type: ignore[override]  # there is no dispersion
+        self, theta: Array, order: Any, anchor: Array | None = None
+    ) -> LawRows:
         """Return the rows under weights of an order."""
         return LawRows(self, theta, order, anchor, nodes=self.nodes(theta))
 
@@ -554,17 +519,8 @@ class LawSample:
         """Return the responses over which expectations are sums at theta and near it."""
         with np.errstate(all="ignore"):
             y, log_count = self.law.nodes(theta)
-            return Nodes(y, log_count, np.asarray(self.largest(y)) + 0.0 * y)
-
-    @cached_property
-    def observed_largest(self) -> Array | float:
-        """Largest log-likelihoods of the rows."""
-        return self.largest(self.likelihood.endog)
-
-    def largest(self, y: Array) -> Array | float:
-        """Return the largest log-likelihoods of responses, 0 where they are not known."""
-        largest = self.likelihood.largest
-        return 0.0 if largest is None else largest(y)
+            largest = self.problem.likelihood.largest or np.zeros_like
+            return Nodes(y, log_count, np.asarray(largest(y)) + 0.0 * y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -621,31 +577,27 @@ class LawRows(TiltedRows):
 
     def moved(self, step: Array) -> LawRows:
         """Return the rows a step away, or a part of it where the rows with weight are defined."""
-        longest = 2.0 * self.sample.unit
+        longest = 2.0 * self.sample.problem.unit
         step = np.clip(step, -longest, longest)
         used = self.weights * self.sample.mass > 0
         for _ in range(HALVINGS):
-            moved = self._shifted(step)
+            theta = np.maximum(self.theta + step, self.sample.problem.lower)
+            # Responses of a quadrature stay over short steps.
+            near = float(np.abs(step / self.sample.problem.unit).max()) < 0.05
+            nodes = self.nodes if near else self.sample.nodes(theta)
+            moved = replace(self, theta=theta, nodes=nodes)
             if np.isfinite(moved.losses[used]).all() and np.isfinite(moved.bread).all():
                 return moved
             step = 0.5 * step
         return self
-
-    def _shifted(self, step: Array) -> LawRows:
-        """Return the rows a step away; responses of a quadrature stay over short ones."""
-        theta = np.maximum(self.theta + step, self.sample.lower)
-        near = float(np.abs(step / self.sample.unit).max()) < 0.05
-        return replace(self, theta=theta, nodes=self.nodes if near else self.sample.nodes(theta))
 
     @property
     def _weighing(self) -> Array:
         return self.theta if self.anchor is None else self.anchor
 
     def _losses_at(self, theta: Array) -> Array:
-        likelihood = self.sample.likelihood
-        with np.errstate(all="ignore"):
-            found = self.sample.observed_largest - likelihood.log_likelihood(theta)
-        return np.where(np.isnan(found), np.inf, found)
+        found = self.sample.problem.losses(theta)
+        return np.where(found >= BEYOND, np.inf, found)
 
     @cached_property
     def losses(self) -> Array:
@@ -656,20 +608,16 @@ class LawRows(TiltedRows):
     def weights(self) -> Array:  # type: ignore[override]  # a value in others
         """Weights of the rows, shape (n,)."""
         if self.counted:
-            return np.ones(self.sample.likelihood.n_obs)
+            return np.ones(self.sample.problem.n_obs)
         return np.exp(-(self.order - 1.0) * self._losses_at(self._weighing))
 
     @cached_property
     def slopes(self) -> Array:  # type: ignore[override]  # a value in others
         """Derivatives of the log-likelihoods in the predictors, zero where they have none."""
-        likelihood, unit = self.sample.likelihood, self.sample.unit
+        problem = self.sample.problem
         with np.errstate(all="ignore"):
-            if likelihood.closed is not None:
-                found = likelihood.closed.slopes(self.theta, likelihood.endog, unit)
-            elif likelihood.scores is not None:
-                found = np.asarray(likelihood.scores(self.theta), dtype=float).T
-            else:
-                found = differences(likelihood.log_likelihood, self.theta, unit)
+            endog = problem.likelihood.endog
+            found = self.sample.law.slopes(self.theta, endog, problem.unit)
         return np.where(np.isfinite(found), found, 0.0)
 
     def _tilted(self, some: Nodes) -> Array:
@@ -687,9 +635,9 @@ class LawRows(TiltedRows):
     def expectations(self) -> Expectations:  # type: ignore[override]  # a value in others
         """Expectations as sums over the nodes."""
         mass = first = second = np.zeros(())
-        for some in self.nodes.blocks(self.sample.likelihood.n_obs):
+        for some in self.nodes.blocks(self.sample.problem.n_obs):
             tilted = self._tilted(some)
-            slopes = self.sample.law.slopes(self.theta, some.y, self.sample.unit)
+            slopes = self.sample.law.slopes(self.theta, some.y, self.sample.problem.unit)
             slopes = np.where((tilted > 0) & np.isfinite(slopes), slopes, 0.0)
             pulled = tilted * slopes
             mass = mass + tilted.sum(axis=0)
@@ -700,7 +648,7 @@ class LawRows(TiltedRows):
     @cached_property
     def pull(self) -> Array:  # type: ignore[override]  # a value in others
         """The estimating equation, shape (k,)."""
-        return design_sums(self.sample.designs, self.sample.mass * np.asarray(self.scores))
+        return self.sample.pull(self.sample.mass * np.asarray(self.scores))
 
     @property
     def tilted_likelihood(self) -> float:
@@ -717,7 +665,7 @@ class LawRows(TiltedRows):
         A hundredth of each lies, squared, in directions in which the mean loss, in units of the
         parameters, bends by less than 1e-4.
         """
-        unit = self.sample.unit
+        unit = self.sample.problem.unit
         values, axes = np.linalg.eigh(self.bread * np.outer(unit, unit))
         none = values < 1e-4 * self.sample.total
         return (axes[:, none] ** 2).sum(axis=1) > 0.01
@@ -725,7 +673,7 @@ class LawRows(TiltedRows):
     @cached_property
     def free(self) -> np.ndarray:
         """Which parameters are neither flat nor held at their bounds, shape (k,)."""
-        return ~(self.flat | (self.theta <= self.sample.lower) & (self.pull <= 0))
+        return ~(self.flat | (self.theta <= self.sample.problem.lower) & (self.pull <= 0))
 
     @cached_property
     def bread(self) -> Array:  # type: ignore[override]  # a value in others
@@ -736,8 +684,8 @@ class LawRows(TiltedRows):
     @cached_property
     def observed_bread(self) -> Array:  # type: ignore[override]  # a value in others
         """Minus the derivative of the equation, shape (k, k)."""
-        at = inside(self.theta, self.sample.unit, self.sample.lower)
-        slope = -differences(lambda t: replace(self, theta=t).pull, at, self.sample.unit)
+        at = inside(self.theta, self.sample.problem.unit, self.sample.problem.lower)
+        slope = -differences(lambda t: replace(self, theta=t).pull, at, self.sample.problem.unit)
         return 0.5 * (slope + slope.T)
 
     def anchored_influence(self, raw: Array, log_lambda: Array) -> Array:
@@ -762,7 +710,7 @@ class LawRows(TiltedRows):
             order = 1.0 + (self.order - 1.0) * float(np.exp(-log_lambda))
             return replace(self, order=order, anchor=weighing).pull
 
-        by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, self.sample.unit)
+        by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, self.sample.problem.unit)
         by_lambda = differences(
             lambda at: pull(self._weighing, float(at[0])), np.zeros(1), np.ones(1)
         )[0]
@@ -778,7 +726,7 @@ class LawRows(TiltedRows):
 
     def step(self) -> tuple[Array, float]:
         """Return a step of scoring, and its size in standard errors."""
-        held = (self.theta <= self.sample.lower) & (self.pull < 0)
+        held = (self.theta <= self.sample.problem.lower) & (self.pull < 0)
         pull, bread = without_held(self.pull, self.bread, held)
         root = inverse_root(bread)
         scaled = root @ pull

@@ -3,73 +3,62 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
+from statsmodels.tools.sm_exceptions import (
+    ConvergenceWarning,
+    ModelWarning,
+    SingularMatrixWarning,
+)
 
-from rrmstats.core.block_array import taken
-from rrmstats.core.block_copies import on_rows
-from rrmstats.core.blocks import sample_places
+from rrmstats.core.block_array import on_rows, taken
+from rrmstats.core.blocks import deciding_places
 from rrmstats.core.choice import STEP, Choice, chosen
 from rrmstats.core.comparison import Agreement, compare
 from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.grouped import GroupedProblem, Groups
-from rrmstats.core.problem import Problem
+from rrmstats.core.path import solution_path
+from rrmstats.core.problem import Problem, ThetaStep
 from rrmstats.core.rounds import in_rounds
 from rrmstats.core.sandwich import Dependence
-from rrmstats.core.search import DEFAULT_SEED, minimize
-from rrmstats.core.setting import MAXITER, TOL, Setting, ThetaStep
+from rrmstats.core.search import minimize
+from rrmstats.core.setting import DEFAULT_SEED, MAXITER, TOL, Setting
 from rrmstats.core.steps import (
+    GRID,
     MOST_ROWS,
-    SAMPLED_ROWS,
+    compared_beyond,
     largest_bound,
     robust_estimate,
+    second_step_of,
     steps_beyond,
     take_steps,
 )
 from rrmstats.core.tolerances import ROUNDING
 from rrmstats.interchange import as_pandas, as_values, is_dask, is_dask_frame, readable_frame
-from rrmstats.losses.covariance import ScatterProblem, tilted_order
-from rrmstats.losses.matrices import check_range, mahalanobis, unit_spread
+from rrmstats.losses.covariance import CovarianceProblem, tilted_order
+from rrmstats.models import checks
 from rrmstats.models.bootstrap import Bootstrap
-from rrmstats.models.checks import (
-    AUTO,
-    DEPRECATED,
-    EPS_BAR_MAX,
-    check_finite,
-    check_frame,
-    checked_bound,
-    checked_labels,
-    checked_most,
-    checked_steps,
-    column_labels,
-    label_array,
-    names_of_caller,
-    naming_columns,
-    of_subset,
-)
 from rrmstats.models.partitioned import (
     BESIDE_FRAME,
-    PartitionedData,
     SampledData,
     check_partitioned,
     held_formula,
 )
-from rrmstats.models.paths import fit_path
-from rrmstats.models.removal import RobustRefits, found_rows
+from rrmstats.models.removal import RobustRemoval
+from rrmstats.optional import with_progress
 from rrmstats.partitions.formulas import FormulaDesign
-from rrmstats.partitions.rows import PartitionedRows
-from rrmstats.partitions.sources import array_rows, predictor_rows
-from rrmstats.results.base import RRMResults, RRMResultsWrapper
+from rrmstats.partitions.rows import PartitionedRows, array_rows, predictor_rows
+from rrmstats.results.base import RRMResults, labeled_results, without
 from rrmstats.results.explanations import AT_LARGEST, at_bound
 from rrmstats.results.inference import (
     COV_TYPES,
@@ -78,6 +67,7 @@ from rrmstats.results.inference import (
     check_order,
     chosen_cov_type,
     group_numbers,
+    label_array,
     row_dependence,
 )
 from rrmstats.results.path_results import RRMPath
@@ -90,11 +80,11 @@ if TYPE_CHECKING:
 ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+ModelT = TypeVar("ModelT", bound="RRMModel[Any, Any]")
+#: The arguments of its constructor.
+Given = ParamSpec("Given")
 # Rows that pictures draw where rows lie in partitions.
 DRAWN_ROWS = 5_000
-# Rows per parameter, of those that eps_bar leaves, below which a fit warns.
-# Convention: three rows per parameter.
-FEW_ROWS = 3.0
 #: Methods of statsmodels' models that would ignore `eps_bar`, and what to use instead.
 LIKELIHOOD = (
     "a likelihood counts bad rows like others; the losses are those of problem(), and "
@@ -145,46 +135,92 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     freq_weights: Array | None
     #: Labels of the groups of the rows that the model has, shape (n,); None without groups.
     groups: np.ndarray | None = None
-    #: The groups and their labels; None without groups.
-    numbered_groups: tuple[Groups, pd.Index] | None = None
+    #: The groups, and their labels in the order of their first rows; None without groups.
+    row_groups: Groups | None = None
+    group_labels: pd.Index | None = None
     #: The rows in partitions; None where they are in memory.
     partitioned_rows: PartitionedRows | None = None
     #: The formula, as partitions and new rows of several variables evaluate it.
     _formula_design: FormulaDesign | None = None
-    _cov_types: ClassVar[tuple[str, ...]] = COV_TYPES
-    _results_class: ClassVar[type[RRMResults]]
-    _wrapper_class: ClassVar[type[RRMResultsWrapper]]
+    _cov_types: tuple[str, ...] = COV_TYPES
+    #: Parts of a likelihood that the model of the same name has in statsmodels.
+    _also_refused: ClassVar[tuple[str, ...]] = ()
+    _results_class: type[RRMResults]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, reason in REFUSED.items():
             owner = next((kind for kind in cls.__mro__ if name in vars(kind)), None)
-            if owner is not None and owner.__module__.startswith("statsmodels"):
+            named = name in cls._also_refused
+            if named or (owner is not None and owner.__module__.startswith("statsmodels")):
                 setattr(cls, name, _refusal(name, reason))
 
     def _set_options(
-        self, eps_bar: Any, freq_weights: Any, eps_bar_max: Any = EPS_BAR_MAX, groups: Any = None
+        self,
+        eps_bar: Any,
+        freq_weights: Any,
+        eps_bar_max: Any = checks.EPS_BAR_MAX,
+        groups: Any = None,
     ) -> None:
         """Keep `eps_bar`, and frequency weights and groups of the rows that statsmodels kept."""
-        self.eps_bar, self.eps_bar_max = checked_bound(eps_bar), checked_most(eps_bar_max)
+        self.eps_bar, self.eps_bar_max = (
+            checks.checked_bound(eps_bar),
+            checks.checked_most(eps_bar_max),
+        )
         if freq_weights is None:
             self.freq_weights = None
         else:
             self.freq_weights = np.asarray(self.freq_weights, np.float64)
-            check_finite("freq_weights", self.freq_weights)
+            checks.check_finite("freq_weights", self.freq_weights)
             self._data_attr.append("freq_weights")
         keys = [key for key in self._init_keys if key not in ("weights", "freq_weights")]
         self._init_keys = [*keys, "eps_bar", "eps_bar_max", "freq_weights"]
         self._check_orders(freq_weights=freq_weights, groups=groups)
-        self._set_groups(groups)
+        self._init_keys.append("groups")
+        if groups is not None:
+            self.groups = label_array(groups, len(self.endog), dropped=self._dropped)
+            group_numbers(self.groups)
+            self._number_groups()
+
+    def _checked(
+        self, eps_bar: Any, missing: str, persist: bool | str, kwargs: dict[str, Any], **given: Any
+    ) -> tuple[PartitionedRows | None, dict[str, Any]]:
+        """Return the rows in partitions, if there are any, and what was given or samples of it.
+
+        Parameters
+        ----------
+        eps_bar, missing, persist
+            As the constructor takes them.
+        kwargs : dict
+            Other keywords, which only statsmodels' formulas may pass.
+        **given
+            Arrays of the model by name; those besides `endog` and `exog` have one number per row.
+        """
+        checks.checked_bound(eps_bar)
+        checks.check_kwargs(type(self).__name__, kwargs)
+        if "exog" in given and given["exog"] is None:
+            raise ValueError("exog is required; for an intercept alone use a column of ones")
+        rows, held = ("endog", "exog"), None
+        given = {name: as_pandas(v) if name in rows else as_values(v) for name, v in given.items()}
+        if any(is_dask(values) for values in given.values()):
+            used = {name: values for name, values in given.items() if values is not None}
+            held, samples = array_rows(used, missing, persist)
+            given = {name: samples.get(name) for name in given}
+        given = {n: np.asarray(v) if isinstance(v, list | tuple) else v for n, v in given.items()}
+        if "exog" in given:
+            given["exog"] = checks.check_numbers("exog", given["exog"])
+        dropped = kwargs.get("missing_idx")
+        nobs = (np.shape(given["endog"] if dropped is None else dropped) or (1,))[0]
+        beside = {
+            name: checks.per_row(name, v, nobs) for name, v in given.items() if name not in rows
+        }
+        return held, {**given, **beside}
 
     def _check_orders(self, **given: Any) -> None:
         """Raise where a Series with one entry per row has the rows in another order."""
-        data = getattr(self, "data", None)
-        labels, dropped = (getattr(data, key, None) for key in ("row_labels", "missing_row_idx"))
+        labels = getattr(getattr(self, "data", None), "row_labels", None)
         for name, values in given.items():
-            if values is not None:
-                check_order(name, values, labels, dropped)
+            check_order(name, values, labels, self._dropped)
 
     def __repr__(self) -> str:
         formula = getattr(self, "formula", None)
@@ -193,7 +229,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         parts.append(f"{rows:.0f} observations")
         if self.group_labels is not None:
             parts.append(f"{len(self.group_labels)} groups")
-        bound = repr(AUTO) if self.eps_bar == AUTO else f"{self.eps_bar:g}"
+        bound = repr(checks.AUTO) if self.eps_bar == checks.AUTO else f"{self.eps_bar:g}"
         return f"<{type(self).__name__}: {', '.join([*parts, *self._traits()])}, eps_bar={bound}>"
 
     def _traits(self) -> list[str]:
@@ -249,25 +285,24 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         >>> model.exog_names
         ['Intercept', 'log_te']
         """
-        checked_bound(eps_bar)
-        names = names_of_caller(eval_env, 1)
+        checks.checked_bound(eps_bar)
+        names = checks.names_of_caller(eval_env, 1)
         held, design = None, None
         data, subset = as_pandas(data), as_values(subset)
         kwargs = {name: as_values(value) for name, value in kwargs.items()}
+        beside = [name for name in (*BESIDE_FRAME, "groups") if kwargs.get(name) is not None]
+        kwargs |= {name: checks.named_column(name, kwargs[name], data) for name in beside}
         if is_dask_frame(data):
             check_partitioned(subset, kwargs)
-            with naming_columns(formula, data):
+            with checks.naming_columns(formula, data):
                 held, design, data = held_formula(formula, data, names, drop_cols, kwargs)
-        check_frame(data)
+        checks.check_frame(data)
         if isinstance(data, pd.DataFrame):
             data = readable_frame(data, formula)
-        if kwargs.get("groups") is not None:
-            kwargs["groups"] = column_labels(kwargs["groups"], data)
         if subset is not None:
             data = pd.DataFrame(data)
-            given = [name for name in (*BESIDE_FRAME, "groups") if kwargs.get(name) is not None]
-            kwargs |= {name: of_subset(kwargs[name], data, subset) for name in given}
-        with naming_columns(formula, data):
+            kwargs |= {name: checks.of_subset(kwargs[name], data, subset) for name in beside}
+        with checks.naming_columns(formula, data):
             model = cls._from_design(
                 formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=names, **kwargs
             )
@@ -297,6 +332,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """Return statsmodels' weighted fit as the step of Algorithm 1, where it has one."""
         return None
 
+    @without(scale="it is estimated from the good rows; see scale of the results")
     def fit(
         self,
         *,
@@ -315,7 +351,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         disp: bool | int = False,
         full_output: bool = True,
         callback: Callable[[Array], Any] | None = None,
-        efficiency: float | str | None = DEPRECATED,
+        warn_convergence: bool = True,
+        skip_hessian: bool = False,
     ) -> ResultsT:
         """Minimize the robust risk over parameters and weights together.
 
@@ -328,7 +365,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             have one step.
         n_starts : int, optional
             Random subsets from which the global minimum is sought, besides the uniform and the
-            spectral starts; by default 20 to 2,000, more where `eps_bar` and the number of
+            spectral starts; by default 5 to 2,000, more where `eps_bar` and the number of
             parameters are larger. 0 descends from the paper's uniform weights alone.
         start_params : array_like, optional
             Parameters to start from in place of uniform weights.
@@ -350,18 +387,17 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             linear and generalized linear models, and "HC0" of labels.
         cov_kwds : dict, optional
             For "cluster" `groups`, an array or Series of labels, or a column of the data of a
-            formula; for "HAC" `maxlags`, the number of rows, in the order of time, over which they
-            depend; for "bootstrap" what `rrmstats.models.Bootstrap` takes.
+            formula, or a pair of these for clusters of two kinds; for "HAC" `maxlags`, the number
+            of rows, in the order of time, over which they depend; for "bootstrap" what
+            `rrmstats.models.Bootstrap` takes.
         use_t : bool, optional
             Whether tests use Student's t distribution; by default for linear regression.
         stability : bool, optional
             Whether the fit is compared with fits that have a larger `eps_bar`; of more than
             20,000 rows this takes a fit to a sample of them.
-        method, disp, full_output, callback : optional
+        method, disp, full_output, callback, warn_convergence, skip_hessian : optional
             Options of statsmodels' optimizers, which play no part here: they are accepted so that
             code written for statsmodels runs.
-        efficiency : float or None, optional
-            Deprecated: None is ``steps=1``, a number ``steps=2``.
 
         Returns
         -------
@@ -377,31 +413,31 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         >>> bool(res.bse["log_te"] < res.first_step.bse["log_te"])
         True
         """
-        steps = checked_steps(steps, efficiency)
+        steps = checks.checked_steps(steps)
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
-        bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
-        setting = Setting(
-            0.0, freq_weights=self._search_counts, n_starts=n_starts, rng=rng, tol=tol,
-            maxiter=maxiter, accelerate=accelerate, stability=stability,
-        )  # fmt: skip
+        setting = self._setting(
+            n_starts=n_starts, rng=rng, tol=tol, maxiter=maxiter, accelerate=accelerate
+        )
         model, robust = self._with_choice(setting)
         setting = replace(setting, eps_bar=model._bound)
         # The same number, given, has the same fit: others do not begin at the largest bound.
         if robust is not None and not robust.problem.seeks_minima:
             robust = None
-        of_all = robust is not None and robust.problem.n_obs == len(self.endog)
+        decided = None
+        if steps == 2 and setting.eps_bar > 0 and model._decides_on_sample:
+            part = model._sampled()[0]
+            asked = replace(setting, freq_weights=part._search_counts)
+            decided = take_steps(part._search_problem(), asked, robust=robust, stability=stability)
+        known = robust if decided is None else None
 
         def run() -> tuple[Estimate, ResultsT]:
             problem = model._search_problem()
             rows: ProblemT = row_problem(problem)
-            theta_step = None
             if not accelerate and not self.in_partitions:
-                theta_step = grouped_step(model._theta_step(rows), problem)
+                problem.theta_step = grouped_step(model._theta_step(rows), problem)
             start = None if start_params is None else model._start_theta(rows, start_params)
-            asked = replace(setting, theta_step=theta_step)
-            estimate = take_steps(problem, asked, start, steps, robust if of_all else None)
-            replicates = None if bootstrap is None else bootstrap.run(estimate)
-            return estimate, model.results_of(estimate, replace(inference, replicates=replicates))
+            estimate = take_steps(problem, setting, start, steps, known, stability, decided)
+            return estimate, model.results_of(estimate, inference.resampled(estimate))
 
         rows = self.partitioned_rows
         if rows is None or rows.in_memory:
@@ -410,11 +446,13 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             estimate, results = in_rounds(rows.blocks, run, _numbers)
         warn_of_bound(estimate.problem, setting, automatic=model.choice is not None)
         model._warn(estimate)
-        found = model._stability(estimate, robust)
+        found = model._stability(estimate, decided, "" if stability else "stability=False")
         if not found.stable:
             warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
         results._results.stability = found
         binds = model.choice is not None and at_bound(estimate.eps_hat, estimate.setting.eps_bar)
+        for text in results._rank_notes():
+            warnings.warn(text, SingularMatrixWarning, stacklevel=caller_level())
         for text in (results._rival_note, AT_LARGEST if binds else ""):
             if text:
                 warnings.warn(text, ModelWarning, stacklevel=caller_level())
@@ -433,7 +471,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         cov_kwds: Mapping[str, Any] | None = None,
         use_t: bool | None = None,
         progress: bool | None = None,
-        efficiency: float | str | None = DEPRECATED,
     ) -> RRMPath:
         """Fit the model at each of several bounds on the share of bad rows.
 
@@ -452,8 +489,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         progress : bool, optional
             Show a progress bar, through tqdm, where the path takes more than two seconds; by
             default on terminals and in notebooks where tqdm is installed.
-        efficiency : float or None, optional
-            Deprecated; see `fit`.
 
         Returns
         -------
@@ -468,17 +503,37 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         >>> path.frame["explanation"].unique().tolist()
         ['none', 'cluster']
         """
-        steps = checked_steps(steps, efficiency)
+        steps = checks.checked_steps(steps)
         self.refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")
         inference = self._inference(cov_type, cov_kwds or {}, use_t)
-        bootstrap = Bootstrap(**inference.cov_kwds) if cov_type == "bootstrap" else None
-        setting = Setting(
-            0.0, freq_weights=self._search_counts, n_starts=n_starts, rng=rng, tol=tol,
-            maxiter=maxiter,
-        )  # fmt: skip
-        return fit_path(
-            self._path_model(), eps_bar, steps, setting, inference, bootstrap, progress
-        )
+        setting = self._setting(n_starts=n_starts, rng=rng, tol=tol, maxiter=maxiter)
+        model = self._path_model()
+        robust = model.with_eps_bar(checks.EPS_BAR_MAX)._search_problem()
+        if eps_bar is None:
+            grid = default_grid(largest_bound(robust, setting.wnobs(robust.n_obs)))
+        else:
+            grid = check_grid(eps_bar)
+        parts = [(robust, grid[grid > 0])]
+        if grid[0] == 0:
+            parts.insert(0, (model.with_eps_bar(0.0)._search_problem(), grid[:1]))
+        firsts, switched = [], []
+        for problem, values in parts:
+            shown = partial(with_progress, progress=progress, name="path", unit="searches")
+            path = solution_path(problem, setting, values, shown)
+            settings = [replace(setting, eps_bar=float(value)) for value in values]
+            firsts += list(map(problem.consistent, path.solutions, settings))
+            switched += path.switched
+        beyond = compared_beyond(firsts[-1]) if steps == 2 else None
+        estimates, inferences = [], []
+        for first in with_progress(firsts, progress, "path", "fits"):
+            estimates.append(second_step_of(first, beyond) if steps == 2 else first)
+            inferences.append(inference.resampled(estimates[-1]))
+        warn_once(model, estimates)
+        return RRMPath(model, grid, estimates, inferences, np.array(switched))
+
+    def _setting(self, **search: Any) -> Setting:
+        """Return options of a search of this model; the bound is yet to be set."""
+        return Setting(eps_bar=0.0, freq_weights=self._search_counts, **search)
 
     def _few_rows(self, results: ResultsT, term: str, what: str, alpha: float) -> FewRows:
         """Return the rows whose removal changes a conclusion of results of this model."""
@@ -493,7 +548,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             raise NotImplementedError(
                 "few_rows would run a bootstrap of each refit; fit with cov_type='sandwich'"
             )
-        return found_rows(RobustRefits(results, term), what, alpha)
+        return RobustRemoval(results, term, what, alpha).found()
 
     def _of_rows(self, rows: np.ndarray) -> Self:
         """Return the model of some rows, to be fitted by itself."""
@@ -507,36 +562,45 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         self, cov_type: str | None, cov_kwds: Mapping[str, Any], use_t: bool | None
     ) -> Inference:
         """Return how standard errors are found; the bootstrap has yet to run."""
-        if isinstance(cov_kwds.get("groups"), str):
-            cov_kwds = {**cov_kwds, "groups": self._labels_of(cov_kwds["groups"])}
         cov_type = chosen_cov_type(cov_type, cov_kwds, self.weighs_groups)
-        self._check_inference(cov_type)
-        if self.weighs_groups and cov_type == "cluster":
-            return Inference(cov_type, cov_kwds, use_t, self._group_dependence(cov_kwds))
-        check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
-        dependence = row_dependence(cov_type, cov_kwds, len(self.endog), self.data.row_labels)
-        return Inference(cov_type, cov_kwds, use_t, dependence)
+        if self.in_partitions and cov_type not in ("sandwich", "nonrobust"):
+            raise NotImplementedError(
+                f"cov_type={cov_type!r} needs all rows in memory, but these lie in partitions; "
+                "use cov_type='sandwich', or fit a sample of the rows in memory"
+            )
+        if not (self.weighs_groups and cov_type == "cluster" and not cov_kwds):
+            check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
+        n, labels = len(self.endog), cov_kwds.get("groups")
+        if labels is not None:
+            frame = getattr(self.data, "frame", None)
+            kinds = labels if isinstance(labels, list | tuple) and len(labels) == 2 else [labels]
+            if frame is not None:
+                kinds = [checks.named_column("groups", each, frame) for each in kinds]
+            labels = [label_array(each, n, self.data.row_labels, self._dropped) for each in kinds]
+        dependence = row_dependence(cov_type, cov_kwds, n, labels)
+        groups, clusters = self.weighed_groups, dependence.groups
+        if groups is not None and clusters is not None:
+            if clusters.ndim == 2:
+                raise NotImplementedError(
+                    "clusters of two kinds are for rows, but with groups= whole groups have "
+                    "influence; give one kind of clusters, or leave cov_kwds out"
+                )
+            found = np.zeros(groups.count, dtype=int)
+            found[groups.codes] = clusters
+            if (found[groups.codes] != clusters).any():
+                raise ValueError(
+                    "cov_kwds={'groups': ...} splits some of the groups that have one weight; "
+                    "give clusters that hold whole groups, or leave cov_kwds out"
+                )
+            dependence = Dependence(groups=found)
+        resample = Bootstrap(**cov_kwds).run if cov_type == "bootstrap" else None
+        return Inference(cov_type, cov_kwds, use_t, dependence, bootstrap=resample)
 
-    def with_inference(
-        self,
-        results: RRMResults,
-        cov_type: str | None,
-        cov_kwds: Mapping[str, Any],
-        use_t: bool | None,
-    ) -> ResultsT:
-        """Return results of the same fit with another kind of standard errors."""
-        estimate, inference = results._estimate, self._inference(cov_type, cov_kwds, use_t)
-        if cov_type == "bootstrap":
-            inference = replace(inference, replicates=Bootstrap(**cov_kwds).run(estimate))
-        found = self.results_of(estimate, inference)
-        found._results.stability = results.stability
-        return found
-
-    def _labels_of(self, column: str) -> np.ndarray:
-        """Return a column of the data of the formula, of the rows that the model has."""
-        frame, dropped = (getattr(self.data, key, None) for key in ("frame", "missing_row_idx"))
-        labels = label_array(column if frame is None else column_labels(column, frame))
-        return labels if dropped is None else np.delete(labels, np.asarray(dropped, dtype=int))
+    @property
+    def _dropped(self) -> np.ndarray | None:
+        """Positions of the rows that statsmodels dropped; None where it dropped none."""
+        found = getattr(getattr(self, "data", None), "missing_row_idx", None)
+        return None if found is None else np.asarray(found, dtype=int)
 
     def _warn(self, estimate: Estimate) -> None:
         """Warn where a step did not converge."""
@@ -575,7 +639,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         if self.in_partitions:  # partitions may be gone when errors are read
             _ = results.cov_params_default
         # A wrapper has the attributes of the results, with the labels of the data.
-        return self._wrapper_class(results)
+        return labeled_results(results)
 
     @property
     def _bound(self) -> float:
@@ -608,14 +672,16 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         by_row = {name: v for name, v in values.items() if v is not None and np.ndim(v) > 0}
         for name, some in zip(by_row, taken(rows, *by_row.values()), strict=True):
             setattr(part, name, some)
-        part._without_partitions(rows)
+        if self.partitioned_rows is not None:
+            part.data = SampledData(self.data._sample, self.partitioned_rows.labels_at(rows))
+            part.partitioned_rows, part.nobs = None, float(len(rows))
         if part.groups is not None:
             part._number_groups()
         return part
 
     def _with_choice(self, setting: Setting) -> tuple[Self, Estimate | None]:
         """Return the model, with the bound chosen where it is automatic, and what chose it."""
-        if self.eps_bar != AUTO:
+        if self.eps_bar != checks.AUTO:
             return self, None
         robust = self._robust_fit(setting)
         choice = chosen(robust, self.eps_bar_max)
@@ -638,7 +704,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
                 f"eps_bar='auto' does not work here: {self.incomparable}. Give a number, and try "
                 "others"
             )
-        part = self._sampled()[0].with_eps_bar(EPS_BAR_MAX)
+        part = self._sampled()[0].with_eps_bar(checks.EPS_BAR_MAX)
         problem = part._search_problem()
         asked = replace(setting, freq_weights=part._search_counts)
         bound = largest_bound(problem, asked.wnobs(problem.n_obs))
@@ -648,34 +714,32 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """Return the bound that "auto" chooses, whatever bound the model has."""
         return chosen(self._robust_fit(setting), self.eps_bar_max)
 
+    @property
+    def _decides_on_sample(self) -> bool:
+        """Whether explanations and bounds are compared on a sample of the rows."""
+        many = self.in_partitions or len(self.endog) > MOST_ROWS
+        return many and not self.incomparable
+
     def _sampled(self) -> tuple[Self, np.ndarray]:
-        """Return the model of about SAMPLED_ROWS random rows, or of all where there are few.
+        """Return the model of about DECIDING_ROWS random rows, or of all where there are few.
 
         With the places of the rows. Groups are drawn as a whole.
         """
         n = len(self.endog)
-        if n <= MOST_ROWS:
-            rows = np.arange(n)
-            return self._part(rows) if self.in_partitions else self, rows
-        rng = np.random.default_rng(DEFAULT_SEED)
-        size = min(MOST_ROWS, SAMPLED_ROWS)
-        drawn = self._sampled_groups(size, rng)
-        if drawn is None:
-            drawn = np.sort(rng.choice(sample_places(n), size, replace=False))
-        rows = drawn
+        if n <= MOST_ROWS and not self.in_partitions:
+            return self, np.arange(n)
+        groups = self.weighed_groups
+        rows = deciding_places(n, None if groups is None else groups.codes)
         return self._part(rows), rows
 
-    def _stability(self, estimate: Estimate, robust: Estimate | None = None) -> Stability:
-        """Tell whether a larger eps_bar changes a fit; many rows are fitted again on a sample.
+    def _stability(self, estimate: Estimate, decided: Estimate | None, why: str) -> Stability:
+        """Tell whether a larger eps_bar changes a fit.
 
-        `robust` is the second step of that sample at the largest bound, where it is known.
+        Of many rows a sample tells, `decided` being its fit. `why` says why no bounds are
+        compared, where that is known.
         """
-        eps_bar, why = estimate.setting.eps_bar, self._why_not_compared(estimate)
-        own, (part, rows) = estimate, (self, np.arange(len(self.endog)))
-        if not why and np.isnan(own.largest):
-            part, rows = self._sampled()
-            setting = replace(estimate.setting, freq_weights=part._search_counts)
-            own = take_steps(part._search_problem(), setting, robust=robust)
+        eps_bar, why = estimate.setting.eps_bar, self._why_not_compared(estimate) or why
+        own = decided or estimate
         if not why and own.largest < eps_bar + STEP:
             why = "the data have too few rows for a larger eps_bar"
         if why:
@@ -687,22 +751,22 @@ class RRMModel(Generic[ProblemT, ResultsT]):
                 found = replace(found, explained_at=bound, explanation=other.explanation)
             seen = compare(last, other)
             if not seen.agrees:
-                return replace(found, **part._differences(own, other, bound, seen, rows))
+                return replace(found, **self._differences(own, other, bound, seen))
             last = other
         return found
 
     def _differences(
-        self, own: Estimate, other: Estimate, bound: float, seen: Agreement, rows: np.ndarray
+        self, own: Estimate, other: Estimate, bound: float, seen: Agreement
     ) -> dict[str, Any]:
         """Return how a fit at a larger bound differs, as `Stability` tells it."""
         plain = Inference("sandwich", {}, None)
+        part, rows = self._sampled()
         before, after = (
-            self.results_of(own, plain),
-            self.with_eps_bar(bound).results_of(other, plain),
+            part.results_of(own, plain),
+            part.with_eps_bar(bound).results_of(other, plain),
         )
-        flags, other_flags = before._unit_flags(), after._unit_flags()
-        labels = self.group_labels if self.weighs_groups else before._labels_at(rows)
-        names = rows if labels is None else labels
+        flags, other_flags = (each._weighed._flagged(None) for each in (before, after))
+        names: Any = part.group_labels if part.weighs_groups else before._labels_at(rows)
         return {
             "differs_at": bound,
             "pvalue": seen.pvalue,
@@ -716,82 +780,39 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """Return why larger bounds are not compared; empty where they can be."""
         if self.incomparable:
             return self.incomparable
-        if not estimate.setting.stability:
-            return "stability=False"
         if estimate.setting.eps_bar == 0:
             return "no row may be bad, since eps_bar is 0"
         if estimate.first is None:
             return "the fit has one step, and second steps are compared"
         return "" if estimate.solution.converged else "the fit did not converge"
 
-    def _set_groups(self, groups: Any) -> None:
-        """Keep the labels of the groups of the rows that statsmodels kept.
-
-        `groups` has one label per row, of the rows before any were dropped; None for no groups.
-        """
-        self._init_keys = [*self._init_keys, "groups"]
-        if groups is None:
-            return
-        labels, dropped = label_array(groups), getattr(self.data, "missing_row_idx", None)
-        if dropped is not None and len(labels) == len(self.endog) + len(dropped):
-            labels = np.delete(labels, np.asarray(dropped, dtype=int))
-        self.groups = checked_labels(labels, len(self.endog))
-        self._number_groups()
-
     def _number_groups(self) -> None:
         """Keep the groups, numbered in the order of their first rows."""
         codes, labels = pd.factorize(np.asarray(self.groups))
-        self.numbered_groups = Groups(codes, len(labels), self.freq_weights), pd.Index(labels)
+        self.row_groups = Groups(codes, len(labels), self.freq_weights)
+        self.group_labels = pd.Index(labels)
 
     @property
-    def group_labels(self) -> pd.Index | None:
-        """Labels of the groups, in the order of their first rows; None without groups."""
-        return None if self.numbered_groups is None else self.numbered_groups[1]
+    def weighed_groups(self) -> Groups | None:
+        """The groups that have the weights; None where rows have, as groups of one row each."""
+        groups = self.row_groups
+        return None if groups is None or groups.count == len(self.endog) else groups
 
     @property
     def weighs_groups(self) -> bool:
-        """Whether weights are of groups: groups of one row each are rows."""
-        return self.numbered_groups is not None and self.numbered_groups[0].count < len(self.endog)
+        """Whether weights are of groups."""
+        return self.weighed_groups is not None
 
     def _search_problem(self) -> EstimableProblem:
         """Return the problem whose observations have the weights: rows or groups."""
-        problem = self.problem()
-        if self.numbered_groups is None or not self.weighs_groups:
-            return problem
-        return GroupedProblem(problem, self.numbered_groups[0])
+        problem, groups = self.problem(), self.weighed_groups
+        return problem if groups is None else GroupedProblem(problem, groups)
 
     @property
     def _search_counts(self) -> Array | None:
         """How often the observations of that problem count: the sizes of the groups."""
-        if self.numbered_groups is None or not self.weighs_groups:
-            return self.freq_weights
-        return self.numbered_groups[0].sizes
-
-    def _sampled_groups(self, rows: int, rng: np.random.Generator) -> np.ndarray | None:
-        """Return the rows of random groups, about `rows` of them; None without groups."""
-        if self.numbered_groups is None or not self.weighs_groups:
-            return None
-        groups = self.numbered_groups[0]
-        order = rng.permutation(groups.count)
-        total = np.cumsum(np.bincount(groups.codes)[order])
-        return np.sort(groups.members(order[: max(2, int(np.searchsorted(total, rows)))]))
-
-    def _group_dependence(self, cov_kwds: Mapping[str, Any]) -> Dependence:
-        """Return which groups may depend on each other."""
-        assert self.numbered_groups is not None
-        if not cov_kwds:
-            return Dependence()
-        check_inference("cluster", cov_kwds)
-        clusters = group_numbers(cov_kwds, len(self.endog), self.data.row_labels)
-        groups = self.numbered_groups[0]
-        found = np.zeros(groups.count, dtype=int)
-        found[groups.codes] = clusters
-        if (found[groups.codes] != clusters).any():
-            raise ValueError(
-                "cov_kwds={'groups': ...} splits some of the groups that have one weight; give "
-                "clusters that hold whole groups, or leave cov_kwds out"
-            )
-        return Dependence(groups=found)
+        groups = self.weighed_groups
+        return self.freq_weights if groups is None else groups.sizes
 
     def _hold(self, held: PartitionedRows | None, formula: FormulaDesign | None = None) -> None:
         """Let rows in partitions take the place of the sample that the model was made from."""
@@ -802,24 +823,19 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             vars(self).pop(name, None)
         for name, array in self._held_arrays(held).items():
             setattr(self, name, array)
-        labeled_by = (SampledData, held.index) if held.in_memory else (PartitionedData, held)
-        self.data = labeled_by[0](self.data, labeled_by[1])
+        self.data = SampledData(self.data, held.index if held.in_memory else held)
         for name in ("design_info", "model_spec"):  # statsmodels 0.14 and 0.15
             if formula is not None and hasattr(self.data, name):
                 setattr(self.data, name, formula.designs[-1])
         self.nobs = float(len(held))
-        self._check_constant(held)
+        place, exog = self.data.const_idx, held.arrays.get("exog")
+        if place is not None and exog is not None:
+            if exog.min(axis=0)[place] != exog.max(axis=0)[place]:  # one in the sample alone
+                self.data.const_idx, self.data.k_constant, self.k_constant = None, 0, 0
 
     def _held_arrays(self, held: PartitionedRows) -> dict[str, Any]:
         """Return the arrays of all rows by the names of the model's attributes."""
         return dict(held.arrays)
-
-    def _check_constant(self, held: PartitionedRows) -> None:
-        """Forget a constant that is one only in the sample."""
-        place, exog = self.data.const_idx, held.arrays.get("exog")
-        if place is not None and exog is not None:
-            if exog.min(axis=0)[place] != exog.max(axis=0)[place]:
-                self.data.const_idx, self.data.k_constant, self.k_constant = None, 0, 0
 
     @property
     def in_partitions(self) -> bool:
@@ -832,21 +848,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             raise NotImplementedError(
                 f"{what} needs all rows in memory, but these lie in partitions; {advice}"
             )
-
-    def _check_inference(self, cov_type: str) -> None:
-        """Raise on standard errors that rows in partitions cannot have."""
-        if self.in_partitions and cov_type not in ("sandwich", "nonrobust"):
-            raise NotImplementedError(
-                f"cov_type={cov_type!r} needs all rows in memory, but these lie in partitions; "
-                "use cov_type='sandwich', or fit a sample of the rows in memory"
-            )
-
-    def _without_partitions(self, rows: np.ndarray) -> None:
-        """Let the model be one of some rows in memory, whose arrays it has already."""
-        if self.partitioned_rows is not None:
-            labels = self.partitioned_rows.labels_at(rows)
-            self.data = SampledData(self.data._sample, labels)
-            self.partitioned_rows, self.nobs = None, float(len(rows))
 
     def on_sample(self, estimate: Estimate) -> tuple[Any, Estimate]:
         """Return the model and an estimate as seen on a random sample of the rows."""
@@ -880,8 +881,18 @@ class DesignedModel:
 
     exog: Array
     freq_weights: Array | None
+    data: Any
     _bound: float
     refuse_partitions: Any
+
+    def _start_theta(self, problem: Any, start_params: ArrayLike) -> Array:
+        params = checks.checked_start(start_params, self.data.param_names)
+        unit = getattr(problem, "endog_unit", 1.0)  # that of the response, where it has one
+        return np.asarray(problem.design.from_params(params / unit))
+
+    def _predictors(self) -> Array:
+        """Return the rows of the design in memory, shape (n, k)."""
+        return np.asarray(self.exog, float)
 
     def leverages(self) -> Array:
         """Return the diagonal of the hat matrix of least squares, shape (n,).
@@ -896,7 +907,7 @@ class DesignedModel:
         """
         self.refuse_partitions("leverages", "fit a sample of the rows")
         counts = np.ones(len(self.exog)) if self.freq_weights is None else self.freq_weights
-        return hat_values(np.asarray(self.exog, float), counts)
+        return hat_values(self._predictors(), counts)
 
     def design_distances(self) -> Array | None:
         """Return robust distances of the rows of the predictors from their middle.
@@ -916,22 +927,18 @@ class DesignedModel:
         True
         """
         self.refuse_partitions("design_distances", "fit a sample of the rows")
-        exog = np.asarray(self.exog, float)
+        exog = self._predictors()
         columns = exog[:, np.ptp(exog, axis=0) > 0]
         n, d = columns.shape
         few = (1 - self._bound) * n < 2 * (d + 1)
         if d == 0 or few or np.linalg.matrix_rank(columns) < d:
             return None
-        center, unit = unit_spread(columns)
-        scaled = (columns - center) / unit
-        check_range(scaled)
-        problem = ScatterProblem(scaled)
+        problem = CovarianceProblem(columns)
         found = minimize(problem, self._bound, freq_weights=self.freq_weights)
-        location, scatter = problem.split(found.theta)
-        if np.linalg.eigvalsh(scatter)[0] < ROUNDING:
+        if np.linalg.eigvalsh(problem.split(found.theta)[1])[0] < ROUNDING:
             return None
         order = tilted_order(found.lambda_, self._bound, d)
-        return mahalanobis(scaled, location, order * scatter)
+        return np.sqrt(problem.distances(found.theta) / order)
 
 
 def grouped_step(step: ThetaStep | None, problem: EstimableProblem) -> ThetaStep | None:
@@ -954,29 +961,6 @@ def _scaled_up(estimate: Estimate, factor: float) -> Estimate:
     return replace(estimate, solution=replace(estimate.solution, weights=weights), first=first)
 
 
-def held_arrays(
-    missing: str, persist: bool | str, **given: Any
-) -> tuple[PartitionedRows | None, dict[str, Any]]:
-    """Return rows in partitions with a sample of each array, or None with what was given.
-
-    Parameters
-    ----------
-    missing : {"none", "drop", "raise"}
-    persist : bool or "auto"
-        Whether partitions are computed once for all passes.
-    **given
-        What the model was given, by name; the response first.
-    """
-    rows = ("endog", "exog")
-    given = {name: as_pandas(v) if name in rows else as_values(v) for name, v in given.items()}
-    if not any(is_dask(values) for values in given.values()):
-        lists = {n: np.asarray(v) for n, v in given.items() if isinstance(v, list | tuple)}
-        return None, {**given, **lists}
-    used = {name: values for name, values in given.items() if values is not None}
-    held, samples = array_rows(used, missing, persist)
-    return held, {name: samples.get(name) for name in given}
-
-
 def _refusal(name: str, reason: str) -> Callable[..., NoReturn]:
     def method(self: Any, *args: object, **kwargs: object) -> NoReturn:
         raise NotImplementedError(f"{type(self).__name__} has no {name}(): {reason}")
@@ -989,7 +973,7 @@ def _refusal(name: str, reason: str) -> Callable[..., NoReturn]:
 def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
     """Warn where a bound leaves out a majority, or leaves few rows for the parameters."""
     eps_bar, k = setting.eps_bar, min(problem.n_params, problem.subset_size)
-    left = (1 - eps_bar) * setting.wnobs(problem.n_obs) / k
+    left, enough = (1 - eps_bar) * setting.wnobs(problem.n_obs) / k, 3  # rows per parameter
     if eps_bar > 0.5:
         warnings.warn(
             f"eps_bar={eps_bar:g} lets the fit leave out a majority of the rows: it may describe "
@@ -997,11 +981,11 @@ def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
             ModelWarning,
             stacklevel=caller_level(),
         )
-    elif eps_bar > 0 and left < FEW_ROWS:
+    elif eps_bar > 0 and left < enough:
         warnings.warn(
             f"eps_bar={eps_bar:g}{', chosen automatically,' if automatic else ''} leaves "
             f"(1 - eps_bar) * nobs / k = {left:.1f} rows per parameter (k = {k}), fewer than "
-            f"{FEW_ROWS:g}: the fit follows the noise. "
+            f"{enough}: the fit follows the noise. "
             f"{'Drop' if automatic else 'Lower eps_bar, drop'} predictors or add data",
             ModelWarning,
             stacklevel=caller_level(),
@@ -1023,8 +1007,50 @@ def same_signature(method: Callable[..., Any]) -> Callable[[MethodT], MethodT]:
     return shown
 
 
+def signature_of(
+    model: Callable[Given, ModelT],
+) -> Callable[[Callable[..., ModelT]], Callable[Given, ModelT]]:
+    """Let a function that makes a model take, and `help` show, the arguments of its class."""
+
+    def shown(function: Callable[..., ModelT]) -> Callable[Given, ModelT]:
+        shown_one = signature(model).replace(return_annotation=model)
+        function.__signature__ = shown_one  # type: ignore[attr-defined]  # what help reads
+        return function
+
+    return shown
+
+
 def _numbers(found: tuple[Estimate, Any]) -> tuple[Array, Array]:
     """Return parameters and standard errors, which tell whether a fit has settled."""
     estimate, results = found
     errors = np.sqrt(np.diag(results._results.cov_params_default))
     return estimate.params, np.nan_to_num(errors)
+
+
+def check_grid(eps_bar: ArrayLike) -> Array:
+    """Return the values of a grid in increasing order, or say what is wrong with them."""
+    values = np.atleast_1d(np.asarray(eps_bar, dtype=object))
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"eps_bar must be a list of numbers in [0, 1), got {eps_bar!r}")
+    return np.unique([check_eps_bar(value) for value in values])
+
+
+def default_grid(largest: float) -> Array:
+    """Return 0, 0.02, ..., up to the largest bound that the rows allow."""
+    grid = np.round(GRID * np.arange(int(np.ceil(1 / GRID))), 9)
+    return grid[(grid == 0) | (grid <= largest + 1e-12)]
+
+
+def warn_once(model: Any, estimates: Sequence[Estimate]) -> None:
+    """Give each warning of the fits once, with the bounds that it concerns."""
+    found: dict[tuple[type[Warning], str], list[float]] = {}
+    for estimate in estimates:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model._warn(estimate)
+        for each in caught:
+            key = each.category, str(each.message)
+            found.setdefault(key, []).append(estimate.setting.eps_bar)
+    for (category, message), values in found.items():
+        where = ", ".join(f"{value:g}" for value in values)
+        warnings.warn(f"at eps_bar = {where}: {message}", category, stacklevel=caller_level())

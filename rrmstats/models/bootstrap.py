@@ -10,19 +10,13 @@ from numpy.typing import ArrayLike
 from rrmstats.core.descent import Descent
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.group_estimate import GroupedEstimate
+from rrmstats.core.grouped import GroupedEstimate
 from rrmstats.core.points import Budget, Points, evaluate
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import Solution
+from rrmstats.core.tolerances import BLOCK_ENTRIES, MAX_STEPS
 from rrmstats.optional import require, with_progress
 from rrmstats.results.inference import Replicates, skewness
-
-# Accuracy and number of steps of a refit, which starts near its end.
-REFIT_TOL, REFIT_MAXITER = 1e-6, 100
-# Entries of the arrays that a batch of refits works on.
-BATCH_SIZE = 200_000
-# Samples of a batch whose second steps are taken one after the other.
-BATCH_DRAWS = 20
 
 
 class Bootstrap:
@@ -84,28 +78,28 @@ class Bootstrap:
                 raise ValueError(f"strata must have one label for each of the {n} rows")
         rng = np.random.default_rng(0 if self.rng is None else self.rng)
         sizes = estimate.setting.freq_weights
+        counts = draw_counts(n, self.n_boot, rng, None if grouped else sizes, strata)
         if grouped:
-            counts = draw_counts(n, self.n_boot, rng) * np.asarray(sizes)
-        else:
-            counts = draw_counts(n, self.n_boot, rng, sizes, strata)
-        size = max(1, BATCH_SIZE // n)
-        if estimate.first is not None:
-            size = min(size, BATCH_DRAWS)
+            counts *= np.asarray(sizes)
+        size = max(1, BLOCK_ENTRIES // n)
+        if estimate.resamples:
+            size = max(1, size // 20)  # with about as many explanations of each sample
+        elif estimate.first is not None:
+            size = min(size, 20)  # second steps are taken one after the other
         batches = [counts[i : i + size] for i in range(0, self.n_boot, size)]
+        shown = with_progress(batches, self.progress, "bootstrap", "batches")
+        if self.n_jobs == 1:
+            refitted = [refitted_params(estimate, batch) for batch in shown]
+        else:
+            joblib = require("joblib", "parallel")
+            job = joblib.delayed(refitted_params)
+            refitted = joblib.Parallel(n_jobs=self.n_jobs)(job(estimate, b) for b in shown)
         return Replicates(
-            np.vstack(self._refits(estimate, batches)),
+            np.vstack(refitted),
             skewness(estimate.influence()) / 6,
             self.interval,
             "groups" if grouped else "pairs" if strata is None else "stratified",
         )
-
-    def _refits(self, estimate: Estimate, batches: list[Array]) -> list[Array]:
-        shown = with_progress(batches, self.progress, "bootstrap", "batches")
-        if self.n_jobs == 1:
-            return [refitted_params(estimate, batch) for batch in shown]
-        joblib = require("joblib", "parallel")
-        job = joblib.delayed(refitted_params)
-        return list(joblib.Parallel(n_jobs=self.n_jobs)(job(estimate, b) for b in shown))
 
 
 def draw_counts(
@@ -134,13 +128,13 @@ def draw_counts(
     ndarray, shape (samples, n)
         How often each row was drawn.
     """
-    mass = np.ones(n) if freq_weights is None else freq_weights
+    counted = np.ones(n) if freq_weights is None else freq_weights
     groups = np.zeros(n, dtype=int) if strata is None else strata
     counts = np.zeros((samples, n))
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
-        size = mass[rows].sum()
-        counts[:, rows] = rng.multinomial(round(size), mass[rows] / size, size=samples)
+        size = counted[rows].sum()
+        counts[:, rows] = rng.multinomial(round(size), counted[rows] / size, size=samples)
     return counts
 
 
@@ -164,13 +158,12 @@ def refits(problem: Problem, eps_bar: float, counts: Array, theta: Array) -> Poi
     """
     bases = counts / counts.sum(axis=-1, keepdims=True)
     budget = Budget(eps_bar, bases, float(counts[0].sum()))
+    start = np.tile(theta, (len(counts), 1))
     if eps_bar == 0:
-        start = problem.weighted_fit(bases, np.broadcast_to(theta, (len(counts), len(theta))))
-    else:
-        start = np.tile(theta, (len(counts), 1))
+        start = problem.weighted_fit(bases, start)
     points = evaluate(problem, start, budget)
     descent = Descent(problem, points, budget, rivals=False)
-    return descent.run(REFIT_TOL, REFIT_MAXITER, accelerate=True).points
+    return descent.run(1e-6, MAX_STEPS, accelerate=True).points
 
 
 def refitted_params(estimate: Estimate, counts: Array) -> Array:
@@ -187,6 +180,17 @@ def refitted_params(estimate: Estimate, counts: Array) -> Array:
     -------
     ndarray, shape (b, k)
     """
+    if not estimate.resamples:
+        return separate_params(estimate, counts)
+    known = estimate.resampled(counts)
+    lost = np.isnan(known).any(axis=1)
+    if lost.any():
+        known[lost] = separate_params(estimate, counts[lost])
+    return known
+
+
+def separate_params(estimate: Estimate, counts: Array) -> Array:
+    """Return the same where each sample has steps of its own, shape (b, k)."""
     problem, first = estimate.problem, estimate.first or estimate
     points = refits(problem, estimate.setting.eps_bar, counts, first.solution.theta)
     params = []

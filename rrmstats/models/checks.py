@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from keyword import iskeyword
@@ -14,18 +13,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from patsy import EvalEnvironment
 from statsmodels.tools.sm_exceptions import MissingDataError
 
 from rrmstats.core.block_array import blocked
 from rrmstats.core.entropy import Array, check_eps_bar
-from rrmstats.interchange import as_values
-from rrmstats.results.stability import caller_level
 
 # What statsmodels' formula interface passes on to the constructor.
 FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
-# What stands for no efficiency given, as in scikit-learn.
-DEPRECATED = "deprecated"
+# What statsmodels' constructors take, and what plays no part here.
+NO_PART = {"check_rank"}
+BY_KEYWORD = {
+    "offset": "; subtract an offset from the response",
+    "exposure": "; counts have an exposure, see poisson() and glm()",
+    "var_weights": "; use wls(weights=), or freq_weights= for rows that count several times",
+    "family": "; use glm(family=)",
+}
 AUTO = "auto"
 # The largest value of an automatic choice.
 # Derived: no equivariant fit resists more (n - p) / 2n.
@@ -54,38 +58,13 @@ def checked_most(eps_bar_max: Any) -> float:
     return float(eps_bar_max)
 
 
-def checked_steps(steps: Any, efficiency: Any = DEPRECATED) -> int:
-    """Return the number of steps, 1 or 2, also where it is given in the former way.
-
-    Parameters
-    ----------
-    steps : int
-    efficiency : float or None, optional
-        The former way to ask for them: one step for None, two for a number in (0, 1).
-    """
-    if not isinstance(efficiency, str) or efficiency != DEPRECATED:
-        return _former_steps(efficiency)
-    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
-    if not (whole and steps in (1, 2)):
+def checked_steps(steps: Any) -> int:
+    """Return the number of steps, 1 or 2."""
+    if isinstance(steps, bool) or steps not in (1, 2):
         raise ValueError(
             f"steps must be 2, the default, or 1, the paper's estimate, got {steps!r}"
         )
     return int(steps)
-
-
-def _former_steps(efficiency: Any) -> int:
-    """Return the number of steps that an efficiency asks for, with a warning."""
-    number = isinstance(efficiency, int | float | np.number)
-    if efficiency is not None and not (number and 0 < efficiency < 1):
-        raise ValueError(f"efficiency must be in (0, 1), got {efficiency!r}; use steps=2")
-    steps = 1 if efficiency is None else 2
-    warnings.warn(
-        f"efficiency= will be removed: two steps are the default, without an efficiency to "
-        f"choose. Use steps={steps} in place of efficiency={efficiency}",
-        FutureWarning,
-        stacklevel=caller_level(),
-    )
-    return steps
 
 
 def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:
@@ -96,13 +75,11 @@ def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:
             "variance, as statsmodels' WLS has them, use wls() or var_weights= of glm(). The "
             "weights of the results are those that the fit finds"
         )
+    for option in NO_PART & set(kwargs):
+        del kwargs[option]
     unknown = sorted(set(kwargs) - FORMULA_KEYS)
     if unknown:
-        advice = (
-            "; for an offset use glm() or RRMGLM with family=sm.families.Binomial()"
-            if name == "RRMLogit" and "offset" in unknown
-            else ""
-        )
+        advice = next((BY_KEYWORD[each] for each in unknown if each in BY_KEYWORD), "")
         raise TypeError(f"{name} got unknown keywords: {', '.join(unknown)}{advice}")
 
 
@@ -157,14 +134,7 @@ def _numeric(values: Any, dtype: Any) -> bool:
     return all(isinstance(v, int | float | np.number | None) for v in array.ravel())
 
 
-def check_freq_weights(freq_weights: Any, nobs: int) -> None:
-    """Raise where there is not one frequency weight per row, or one is negative."""
-    values = np.asarray(per_row("freq_weights", freq_weights, nobs))
-    if (values < 0).any():
-        raise ValueError(f"freq_weights must not be negative, got {np.nanmin(values):g}")
-
-
-def per_row(name: str, values: Any, nobs: int, positive: bool = False) -> Any:
+def per_row(name: str, values: Any, nobs: int) -> Any:
     """Return numbers, one per row, or None; raise where they are something else."""
     if values is None:
         return None
@@ -179,7 +149,9 @@ def per_row(name: str, values: Any, nobs: int, positive: bool = False) -> Any:
         raise ValueError(
             f"{name} must have one number per row, shape ({nobs},), got {array.shape}"
         )
-    if positive and (array <= 0).any():
+    if name == "freq_weights" and (array < 0).any():
+        raise ValueError(f"{name} must not be negative, got {np.nanmin(array):g}")
+    if name in ("exposure", "var_weights") and (array <= 0).any():
         raise ValueError(f"{name} must be positive, got {np.nanmin(array):g}")
     return values if isinstance(values, pd.Series) else array
 
@@ -239,55 +211,24 @@ def names_of_caller(eval_env: Any, depth: int) -> Any:
     return EvalEnvironment([ChainMap(frame.f_locals, frame.f_globals)])
 
 
-def label_array(groups: Any, n: int | None = None) -> np.ndarray:
-    """Return labels, one for each of n rows, as an array; raise on what cannot be labels."""
-    if isinstance(groups, str):
-        raise TypeError(
-            f"groups={groups!r} names a column, but arrays have none; give the labels themselves, "
-            f"data[{groups!r}], or use a formula"
-        )
-    labels = np.asarray(as_values(groups))
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise ValueError(f"groups must have one label per row, got shape {labels.shape}")
-    if n is not None and len(labels) != n:
-        raise ValueError(f"groups must have one label for each of the {n} rows, got {len(labels)}")
-    return labels
-
-
-def checked_labels(labels: np.ndarray, n: int) -> np.ndarray:
-    """Return the labels of n rows, or say what is wrong with them."""
-    labels = label_array(labels, n)
-    missing = int(pd.isna(labels).sum())
-    if missing:
-        raise ValueError(
-            f"groups has {missing} missing labels; drop these rows or give them a label of their "
-            "own"
-        )
-    if len(pd.unique(labels)) < 2:
-        raise ValueError(
-            "groups needs at least two groups, got one; leave groups out to weight rows"
-        )
-    return labels
-
-
-def column_labels(groups: Any, data: Any) -> Any:
-    """Return the labels that `groups` of a formula stand for: a column of the data, or labels.
+def named_column(argument: str, values: Any, data: Any) -> Any:
+    """Return what an argument beside a formula stands for: a column of the data, or values.
 
     Parameters
     ----------
-    groups : str, or array_like with one label per row
+    argument : str
+        Its name.
+    values : str, or array_like with one value per row
     data : DataFrame or mapping
     """
-    if not isinstance(groups, str):
-        return groups
+    if not isinstance(values, str):
+        return values
     names = [str(name) for name in (data.columns if hasattr(data, "columns") else data)]
-    if groups not in names:
-        near = get_close_matches(groups, names, 1, 0.0)
+    if values not in names:
+        near = get_close_matches(values, names, 1, 0.0)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"groups={groups!r} is not a column of the data{hint}")
-    return data[groups]
+        raise ValueError(f"{argument}={values!r} is not a column of the data{hint}")
+    return data[values]
 
 
 def of_subset(values: Any, data: pd.DataFrame, subset: Any) -> Any:
@@ -311,3 +252,13 @@ def of_subset(values: Any, data: pd.DataFrame, subset: Any) -> Any:
 def as_floats(values: Any) -> Array:
     """Return values as an array of floats, those in partitions as they are."""
     return values if blocked(values) else np.asarray(values, float)
+
+
+def checked_start(start_params: ArrayLike, names: Sequence[str]) -> Array:
+    """Return parameters to start from, one for each name, or say how many there must be."""
+    params = np.asarray(start_params, dtype=float).ravel(order="F")
+    if len(params) != len(names):
+        raise ValueError(
+            f"start_params must be {len(names)} numbers, for {', '.join(names)}, got {params.size}"
+        )
+    return params

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,10 +17,10 @@ from statsmodels.base.data import handle_data
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.interchange import as_pandas, as_values
-from rrmstats.losses.curves import CurveProblem, TangentProblem, starts_within
+from rrmstats.losses.curves import CurveProblem, CurveTangent, starts_within
 from rrmstats.models.base import DesignedModel, RRMModel
-from rrmstats.models.checks import EPS_BAR_MAX, check_finite, check_freq_weights
-from rrmstats.results.curves import RRMNLSResults, RRMNLSResultsWrapper
+from rrmstats.models.checks import EPS_BAR_MAX, check_finite, per_row
+from rrmstats.results.curves import RRMNLSResults
 from rrmstats.results.inference import Inference
 
 if TYPE_CHECKING:
@@ -79,7 +80,6 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
     k_constant = 0
     _cov_types = ("sandwich", "nonrobust", "cluster", "HAC", "bootstrap")
     _results_class = RRMNLSResults
-    _wrapper_class = RRMNLSResultsWrapper
     _row_arrays = ("endog", "exog", "sigma", "freq_weights", "groups")
 
     def __init__(
@@ -108,10 +108,8 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
         self.function = expression(function, names) if isinstance(function, str) else function
         self.jac, self.sigma = jac, checked_sigma(sigma, len(self.endog))
         check_predictions(self._predicted_at(self.p0), len(self.endog), self.p0)
-        counts = as_values(freq_weights)
-        if counts is not None:
-            check_freq_weights(counts, len(self.endog))
-            self.freq_weights = np.asarray(counts, dtype=float)
+        counts = per_row("freq_weights", as_values(freq_weights), len(self.endog))
+        self.freq_weights = counts
         name = getattr(endog, "name", None)
         rows = pd.Series(self.endog, index=labels, name="y" if name is None else name)
         self.data = handle_data(rows, None)
@@ -259,15 +257,10 @@ class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
         self, estimate: Estimate, inference: Inference, first_step: RRMNLSResults | None
     ) -> RRMNLSResults:
         """Return results of a model whose design is the tangent of the curve at its end."""
-        assert isinstance(estimate.problem, TangentProblem)
-        return RRMModel._wrapped(
-            self._with_design(estimate.problem.slopes), estimate, inference, first_step
-        )
-
-    def _with_design(self, exog: Array) -> Self:
+        assert isinstance(estimate.problem, CurveTangent)
         model = copy(self)
-        model.exog = exog
-        return model
+        model.exog = estimate.problem.slopes
+        return RRMModel._wrapped(model, estimate, inference, first_step)
 
 
 def nls(
@@ -320,6 +313,7 @@ def nls(
     {'top': 8.1, 'half': 2.1}
     """
     frame = pd.DataFrame(as_pandas(data))
+    sigma = frame[sigma] if isinstance(sigma, str) else sigma
     if isinstance(formula, str):
         left, right = formula_sides(formula)
         if not isinstance(p0, Mapping):
@@ -331,7 +325,6 @@ def nls(
         used = frame[[name for name in frame if mentions(formula, name)]]
         kept = used.notna().all(axis=1)
         values = expression(left, [], EvalEnvironment.capture(1))(frame.loc[kept])
-        sigma = frame[sigma] if isinstance(sigma, str) else sigma
         sigma = None if sigma is None else np.asarray(as_values(sigma))[kept]
         frame = frame.loc[kept, [name for name in frame if mentions(right, name)]]
         given = pd.Series(np.asarray(values, float), index=frame.index, name=left)
@@ -340,8 +333,6 @@ def nls(
             raise ValueError("endog must name the response where the formula is a function")
         function = formula
         given = frame[endog] if isinstance(endog, str) else pd.Series(np.asarray(endog))
-    if isinstance(sigma, str):
-        sigma = frame[sigma]
     model = RRMNLS(
         function, frame, given, eps_bar, p0=p0, bounds=bounds, sigma=sigma, jac=jac, **kwargs
     )
@@ -479,20 +470,16 @@ def argument_names(function: Any) -> list[str]:
 
 def checked_bounds(bounds: Any, names: Sequence[str]) -> tuple[Array, Array]:
     """Return the least and the largest values of the parameters, shapes (k,)."""
-    k = len(names)
-    lower, upper = np.full(k, -np.inf), np.full(k, np.inf)
     if isinstance(bounds, Mapping):
         unknown = [name for name in bounds if name not in names]
         if unknown:
             raise ValueError(f"bounds has {unknown[0]!r}, but the parameters are {list(names)}")
-        pairs = {names.index(name): pair for name, pair in bounds.items()}
-        for place, (low, high) in pairs.items():
-            lower[place] = -np.inf if low is None else low
-            upper[place] = np.inf if high is None else high
-    elif bounds is not None:
-        lower, upper = (
-            np.broadcast_to(np.asarray(end, dtype=float), (k,)).copy() for end in ends_of(bounds)
-        )
+        bounds = zip(*(bounds.get(name, (None, None)) for name in names), strict=True)
+    given = [np.array(end, float) for end in ends_of((None, None) if bounds is None else bounds)]
+    lower, upper = (  # None is NaN by now
+        np.broadcast_to(np.where(np.isnan(end), default, end), (len(names),))
+        for end, default in zip(given, (-np.inf, np.inf), strict=True)
+    )
     if not (lower < upper).all():
         place = int(np.flatnonzero(~(lower < upper))[0])
         raise ValueError(
@@ -561,10 +548,10 @@ def batched(function: Callable[[Array], Array], p0: Array, n: int) -> Callable[[
 
 def formula_sides(formula: str) -> tuple[str, str]:
     """Return the left and the right side of a formula."""
-    sides = [side.strip() for side in formula.split("~")]
-    if len(sides) != 2 or not all(sides):
+    left, _, right = (side.strip() for side in formula.partition("~"))
+    if not left or not right or "~" in right:
         raise ValueError(f"the formula must be such as 'y ~ a * exp(-b * x)', got {formula!r}")
-    return sides[0], sides[1]
+    return left, right
 
 
 def mentions(formula: str, name: Any) -> bool:
@@ -583,18 +570,11 @@ def expression(text: str, params: list[str], names: Any = None) -> Callable[...,
         ) from None
 
     def function(x: Any, *values: Any) -> Any:
-        found = {}
-        for name in code.co_names:
-            if name in params:
-                found[name] = values[params.index(name)]
-            elif name in x:
-                found[name] = np.asarray(x[name])
-            elif names is not None and name in names.namespace:
-                found[name] = names.namespace[name]
-            elif hasattr(np, name):
-                found[name] = getattr(np, name)
+        columns = {name: np.asarray(x[name]) for name in code.co_names if name in x}
+        around = {} if names is None else names.namespace
+        known = ChainMap(dict(zip(params, values, strict=True)), columns, around, vars(np))
         try:
-            return eval(code, {"np": np}, found)
+            return eval(code, {"np": np}, known)
         except NameError as error:
             raise ValueError(
                 f"{text!r}: {error.args[0]}; it is neither a parameter in p0 ({params}) nor a "

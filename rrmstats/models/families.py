@@ -29,9 +29,6 @@ from rrmstats.laws.families import (
 )
 from rrmstats.results.stability import caller_level
 
-# How far a count may be from a whole number, relative to it, by rounding.
-WHOLE = 1e-6
-
 
 def _tweedie(family: Any) -> Family:
     power = float(family.var_power)
@@ -168,7 +165,7 @@ def warn_of_fractions(name: str, family: Family, endog: Array, sizes: Array) -> 
     if not isinstance(family, Counts) or family.dispersed:
         return
     counts = endog * sizes
-    broken = np.abs(counts - np.round(counts)) > WHOLE * np.maximum(counts, 1.0)
+    broken = np.abs(counts - np.round(counts)) > 1e-6 * np.maximum(counts, 1.0)  # by rounding
     if not broken.any():
         return
     advice = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,20 +15,10 @@ from statsmodels.tools.sm_exceptions import ModelWarning, PerfectSeparationWarni
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem, is_logit
-from rrmstats.models.base import DesignedModel, RRMModel, held_arrays
-from rrmstats.models.checks import (
-    EPS_BAR_MAX,
-    as_floats,
-    check_column,
-    check_finite,
-    check_freq_weights,
-    check_kwargs,
-    check_numbers,
-    checked_bound,
-    per_row,
-    readable_errors,
-)
+from rrmstats.models import checks
+from rrmstats.models.base import DesignedModel, RRMModel
 from rrmstats.models.families import (
     check_columns,
     check_family,
@@ -38,11 +28,14 @@ from rrmstats.models.families import (
     mean_function,
     warn_of_fractions,
 )
+from rrmstats.models.regularized import RegularizedModel
 from rrmstats.partitions.rows import PartitionedRows
-from rrmstats.results.generalized import RRMGLMResults, RRMGLMResultsWrapper
+from rrmstats.results.generalized import RRMGLMResults
+
+ProblemT = TypeVar("ProblemT", bound=DevianceProblem)
 
 
-class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
+class RRMGLM(RegularizedModel, DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
     """Generalized linear model when some of the rows may be bad.
 
     The loss of a row is half its unit deviance times its variance weight, over the dispersion
@@ -102,7 +95,6 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         *("var_weights", "n_trials", "_offset_exposure"),
     )
     _results_class = RRMGLMResults
-    _wrapper_class = RRMGLMResultsWrapper
 
     def __init__(
         self,
@@ -110,7 +102,7 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         exog: ArrayLike | None = None,
         eps_bar: float | str = "auto",
         *,
-        eps_bar_max: float = EPS_BAR_MAX,
+        eps_bar_max: float = checks.EPS_BAR_MAX,
         family: Any = None,
         offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
@@ -121,54 +113,22 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
-        checked_bound(eps_bar)
         trials = {"n_trials": kwargs.pop("n_trials")} if "n_trials" in kwargs else {}
-        check_kwargs(type(self).__name__, kwargs)
         family = check_family(family)
-        held, rows = held_arrays(
-            missing,
-            persist,
-            endog=endog,
-            exog=exog,
-            freq_weights=freq_weights,
-            offset=offset,
-            exposure=exposure,
-            var_weights=var_weights,
-        )
-        exog, freq_weights = rows["exog"], rows["freq_weights"]
-        values: Any = check_numbers("endog", rows["endog"])
+        given = {"endog": endog, "exog": exog, "freq_weights": freq_weights, "offset": offset}
+        given |= {"exposure": exposure, "var_weights": var_weights}
+        held, rows = self._checked(eps_bar, missing, persist, kwargs, **given)
+        values: Any = checks.check_numbers("endog", rows.pop("endog"))
         if not isinstance(family, families.Binomial):
-            check_column("endog", values)
+            checks.check_column("endog", values)
         else:
             check_columns(values)
-        if exog is None:
-            raise ValueError("exog is required; for an intercept alone use a column of ones")
-        exog = check_numbers("exog", exog)
-        given = kwargs.get("missing_idx")
-        nobs = len(values) if given is None else len(given)
-        if freq_weights is not None:
-            check_freq_weights(freq_weights, nobs)
-        offset = per_row("offset", rows["offset"], nobs)
-        exposure = per_row("exposure", rows["exposure"], nobs, positive=True)
-        var_weights = per_row("var_weights", rows["var_weights"], nobs, positive=True)
-        with readable_errors():
-            super().__init__(
-                values,
-                exog,
-                family=family,
-                offset=offset,
-                exposure=exposure,
-                freq_weights=freq_weights,
-                var_weights=var_weights,
-                missing=missing,
-                **trials,
-                **kwargs,
-            )
-        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
-        given = {"offset": offset, "exposure": exposure, "var_weights": var_weights}
-        self._check_orders(**given)
-        for key in ("endog", "exog", *(key for key in given if given[key] is not None)):
-            check_finite(key, np.asarray(getattr(self, key), float))
+        with checks.readable_errors():
+            super().__init__(values, family=family, missing=missing, **rows, **trials, **kwargs)
+        self._set_options(eps_bar, rows.pop("freq_weights"), eps_bar_max, groups)
+        self._check_orders(**{key: rows[key] for key in ("offset", "exposure", "var_weights")})
+        for key in ("endog", *(key for key, value in rows.items() if value is not None)):
+            checks.check_finite(key, np.asarray(getattr(self, key), float))
         name, losses = type(family).__name__, loss_family(family)
         check_responses(name, losses, self.endog)
         check_link(self.family.link, losses, self.endog, self.row_sizes)
@@ -217,23 +177,36 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
 
     def problem(self) -> GeneralizedProblem:
         """Return half the unit deviances."""
+        return self._problem_of(GeneralizedProblem)
+
+    def _deviances(self) -> DevianceProblem:
+        return self._problem_of(DevianceProblem)
+
+    def _around(self, exog: Any, eta: Array | float = 0.0) -> RRMGLM:
+        options: dict[str, Any] = {
+            "eps_bar_max": self.eps_bar_max,
+            "freq_weights": self.freq_weights,
+        }
+        options |= {
+            "offset": self._offset_exposure + eta + np.zeros(len(self.endog)),
+            "var_weights": self.row_sizes,
+        }
+        return RRMGLM(self.endog, exog, self.eps_bar, family=self.family, **options)
+
+    def _problem_of(self, kind: type[ProblemT]) -> ProblemT:
+        """Return the losses of the rows as a problem of some kind."""
         family = loss_family(self.family)
-        endog, offset = as_floats(self.endog), as_floats(self._offset_exposure)
+        endog, offset = checks.as_floats(self.endog), checks.as_floats(self._offset_exposure)
         if not self.in_partitions:
             offset = np.broadcast_to(offset, endog.shape).copy()
-        return GeneralizedProblem(
-            endog,
-            as_floats(self.exog),
-            family,
-            mean_function(self.family.link, family, endog),
-            offset,
-            self.row_sizes,
-        )
+        mean = mean_function(self.family.link, family, endog)
+        rows = endog, checks.as_floats(self.exog), offset, self.row_sizes
+        return kind(*rows, family=family, mean=mean)
 
     @property
     def row_sizes(self) -> Array:
         """Variance weights times numbers of trials, shape (n,)."""
-        return as_floats(self.var_weights) * as_floats(self.n_trials)
+        return checks.as_floats(self.var_weights) * checks.as_floats(self.n_trials)
 
     @property
     def rates(self) -> Array:
@@ -262,15 +235,6 @@ class RRMGLM(DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)
             return np.asarray(self.with_eps_bar(0.0).fit(stability=False).params)
-
-    def _start_theta(self, problem: GeneralizedProblem, start_params: ArrayLike) -> Array:
-        params = np.asarray(start_params, dtype=float)
-        if params.shape != (self.exog.shape[1],):
-            raise ValueError(
-                f"start_params must be {self.exog.shape[1]} numbers, one per column of exog, got "
-                f"shape {params.shape}"
-            )
-        return problem.design.from_params(params)
 
     def get_distribution(self, params: ArrayLike, scale: float | None = None, **given: Any) -> Any:
         """Return the distributions of the responses at parameters; see statsmodels' GLM.
@@ -356,6 +320,8 @@ class RRMPoisson(RRMGLM):
     >>> RRMPoisson(y, sm.add_constant(x), eps_bar=0.1).fit().params.round(1)
     array([1. , 0.5])
     """
+
+    _also_refused = ("loglikeobs",)
 
     def __init__(
         self,

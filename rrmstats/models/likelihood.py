@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -21,78 +20,21 @@ from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
 from rrmstats.interchange import as_values
 from rrmstats.losses.likelihood import LikelihoodProblem
-from rrmstats.models.base import RRMModel, same_signature
-from rrmstats.models.checks import AUTO, EPS_BAR_MAX, check_freq_weights, checked_bound
+from rrmstats.models.base import RRMModel, same_signature, signature_of
+from rrmstats.models.checks import AUTO, EPS_BAR_MAX, checked_bound, checked_start, per_row
 from rrmstats.models.likelihood_parts import (
     ModelFunctions,
     depends_on_dispersion,
     detached,
-    largest_of,
     likelihood_of,
     parameter_names,
     part_of,
     pilot,
 )
-from rrmstats.results.likelihood import RRMLikelihoodResults, RRMLikelihoodResultsWrapper
+from rrmstats.results.likelihood import RRMLikelihoodResults
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-def robustify(
-    model: Any,
-    eps_bar: float | str = "auto",
-    *,
-    freq_weights: ArrayLike | None = None,
-    saturated: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    eps_bar_max: float = EPS_BAR_MAX,
-) -> RRMLikelihood:
-    """Return a statsmodels model that gives bad rows little weight; call its `fit`.
-
-    Parameters
-    ----------
-    model : statsmodels model
-        An instance with `loglikeobs`: `Poisson`, `NegativeBinomial`, `GeneralizedPoisson`,
-        `Probit`, `MNLogit`, `OrderedModel`, `BetaModel`, zero-inflated counts, a
-        `GenericLikelihoodModel` of your own, and others.
-    eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1). 0 is the model's own fit. By default it
-        is chosen from the data: the share of bad rows that is found, and a margin.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts: a row of weight 2 counts as two rows.
-    saturated : array_like, shape (n,), optional
-        Largest log-likelihood that each row could have; known for statsmodels' models of counts,
-        classes and shares.
-    groups : array_like, shape (n,), optional
-        Labels of groups of rows that are bad as a whole: each has one weight.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-
-    Returns
-    -------
-    RRMLikelihood
-
-    Examples
-    --------
-    >>> import numpy as np, rrmstats, statsmodels.api as sm
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.standard_normal(200)
-    >>> count = rng.poisson(rng.gamma(2.0, np.exp(1 + 0.5 * x) / 2.0))
-    >>> count[:10] = 300
-    >>> model = sm.NegativeBinomial(count, sm.add_constant(x))
-    >>> res = rrmstats.robustify(model, eps_bar=0.1).fit()
-    >>> int(res.outliers()[:10].sum()), len(res.params)
-    (10, 3)
-    """
-    return RRMLikelihood(
-        model,
-        eps_bar,
-        freq_weights=freq_weights,
-        saturated=saturated,
-        groups=groups,
-        eps_bar_max=eps_bar_max,
-    )
 
 
 class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
@@ -122,7 +64,6 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
     """
 
     _results_class = RRMLikelihoodResults
-    _wrapper_class = RRMLikelihoodResultsWrapper
 
     def __init__(
         self,
@@ -139,10 +80,8 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         self.model, self.endog = model, np.asarray(model.endog)
         nobs = len(self.endog)
         self._init_keys, self._data_attr = ["saturated"], []
-        freq_weights, saturated = as_values(freq_weights), as_values(saturated)
-        if freq_weights is not None:
-            check_freq_weights(freq_weights, nobs)
-            self.freq_weights = np.asarray(freq_weights, float)
+        saturated = as_values(saturated)
+        self.freq_weights = freq_weights = per_row("freq_weights", as_values(freq_weights), nobs)
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
         self.saturated = _checked_saturated(saturated, nobs)
         self.start = pilot(model)
@@ -188,9 +127,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
 
     def fitted_copy(self) -> Any:
         """Return a copy of the model that names its parameters as after a fit of its own."""
-        own = detached(self.model)
-        if getattr(own, "_transparams", False):
-            own._transparams = False
+        own = ModelFunctions(detached(self.model)).model
         if isinstance(getattr(own.data, "xnames", None), list) and not isinstance(own, MNLogit):
             own.data.xnames = self.exog_names
         return own
@@ -199,13 +136,12 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         """Return minus the log-likelihoods, above the largest that they could have."""
         first = self._problem_aside(self.start)
         bound = self.eps_bar_max if self.eps_bar == AUTO else self._bound
-        known = self.saturated is None and largest_of(self.model, self.start) is not None
-        if bound == 0 or not (known and depends_on_dispersion(self.model)):
+        if bound == 0 or self.saturated is not None or not depends_on_dispersion(self.model):
             return first
         # The model's own dispersion is that of all rows: the largest log-likelihoods are to have
         # that of the good ones.
         setting = Setting(
-            bound,
+            eps_bar=bound,
             freq_weights=self.freq_weights,
             n_starts=20,
             tol=1e-4,
@@ -214,20 +150,10 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         return self._problem_aside(take_steps(first, setting, steps=1).params)
 
     def _problem_aside(self, aside: Array) -> LikelihoodProblem:
-        return LikelihoodProblem(likelihood_of(self.model, self.start, aside, self._given_largest))
-
-    @property
-    def _given_largest(self) -> Callable[[Array], Array] | None:
-        return None if self.saturated is None else partial(_repeated, self.saturated)
+        return LikelihoodProblem(likelihood_of(self.model, self.start, aside, self.saturated))
 
     def _start_theta(self, problem: LikelihoodProblem, start_params: ArrayLike) -> Array:
-        params = np.asarray(start_params, dtype=float).ravel(order="F")
-        if params.shape != self.start.shape:
-            raise ValueError(
-                f"start_params must be {len(self.start)} numbers, for "
-                f"{', '.join(self.exog_names)}, got {params.size}"
-            )
-        return params
+        return checked_start(start_params, self.exog_names)
 
     @cached_property
     def incomparable(self) -> str:
@@ -278,7 +204,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
 
     def _part(self, rows: np.ndarray) -> Self:
         """Return the model of some rows."""
-        some = part_of(self.model, rows, ModelFunctions(self.model), self.start)
+        some = part_of(self.model, rows, self.start)
         if some is None:
             raise NotImplementedError(
                 f"{self.kind} has {len(self.endog)} rows and cannot be built from a sample of "
@@ -298,6 +224,48 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         )
 
 
+@signature_of(RRMLikelihood)
+def robustify(*args: Any, **kwargs: Any) -> RRMLikelihood:
+    """Return a statsmodels model that gives bad rows little weight; call its `fit`.
+
+    Parameters
+    ----------
+    model : statsmodels model
+        An instance with `loglikeobs`: `Poisson`, `NegativeBinomial`, `GeneralizedPoisson`,
+        `Probit`, `MNLogit`, `OrderedModel`, `BetaModel`, zero-inflated counts, a
+        `GenericLikelihoodModel` of your own, and others.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1). 0 is the model's own fit. By default it
+        is chosen from the data: the share of bad rows that is found, and a margin.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    saturated : array_like, shape (n,), optional
+        Largest log-likelihood that each row could have; known for statsmodels' models of counts,
+        classes and shares.
+    groups : array_like, shape (n,), optional
+        Labels of groups of rows that are bad as a whole: each has one weight.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+
+    Returns
+    -------
+    RRMLikelihood
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats, statsmodels.api as sm
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(200)
+    >>> count = rng.poisson(rng.gamma(2.0, np.exp(1 + 0.5 * x) / 2.0))
+    >>> count[:10] = 300
+    >>> model = sm.NegativeBinomial(count, sm.add_constant(x))
+    >>> res = rrmstats.robustify(model, eps_bar=0.1).fit()
+    >>> int(res.outliers()[:10].sum()), len(res.params)
+    (10, 3)
+    """
+    return RRMLikelihood(*args, **kwargs)
+
+
 def check_likelihood(model: Any) -> None:
     """Raise where something is not an instance of a model with a likelihood per row."""
     name = type(model).__name__
@@ -306,20 +274,26 @@ def check_likelihood(model: Any) -> None:
             f"robustify takes an instance of a model, got the class {model.__name__}; give "
             f"{model.__name__}(endog, exog)"
         )
-    if isinstance(model, (Results, ResultsWrapper)):
-        raise TypeError(f"robustify takes a model, got the results {name}; give their .model")
-    if isinstance(model, RRMModel):
-        raise TypeError(f"{name} is robust already; call its fit()")
-    if isinstance(model, PHReg):
-        raise TypeError(
+    refused: tuple[tuple[Any, str], ...] = (
+        (
+            (Results, ResultsWrapper),
+            f"robustify takes a model, got the results {name}; give their .model",
+        ),
+        (RRMModel, f"{name} is robust already; call its fit()"),
+        (
+            PHReg,
             "PHReg has a partial likelihood, in which each event is compared with all rows at "
-            "risk: it is not a sum over rows, and a row cannot be weighted out of it"
-        )
-    if isinstance(model, TimeSeriesModel):
-        raise TypeError(
+            "risk: it is not a sum over rows, and a row cannot be weighted out of it",
+        ),
+        (
+            TimeSeriesModel,
             f"the likelihood of {name} in each row is given all earlier rows: a bad row "
-            "spoils those after it, and weights cannot leave it out"
-        )
+            "spoils those after it, and weights cannot leave it out",
+        ),
+    )
+    for kinds, why in refused:
+        if isinstance(model, kinds):
+            raise TypeError(why)
     if not (hasattr(model, "loglikeobs") and hasattr(model, "endog")):
         instead = ""
         if isinstance(model, GLM):
@@ -330,11 +304,6 @@ def check_likelihood(model: Any) -> None:
             f"robustify needs a model with loglikeobs(params), the log-likelihood of each row, "
             f"and {name} has none{instead}"
         )
-
-
-def _repeated(values: Array, y: Array) -> Array:
-    """Return values of the rows whatever their responses are."""
-    return values
 
 
 def _checked_saturated(saturated: ArrayLike | None, nobs: int) -> Array | None:

@@ -13,11 +13,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, logit, xlogy
-from statsmodels.discrete.count_model import (
-    GenericZeroInflated,
-    ZeroInflatedGeneralizedPoisson,
-)
+from scipy.special import logit
+from statsmodels.discrete.count_model import GenericZeroInflated
 from statsmodels.discrete.discrete_model import (
     BinaryModel,
     CountModel,
@@ -38,18 +35,15 @@ from rrmstats.core.tolerances import MAX_STEPS, ROUNDING
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood_laws import (
     BetaKernel,
-    ClosedLaw,
     CountKernel,
-    CountLaw,
     GeneralizedPoissonKernel,
     Kernel,
     LabelKernel,
-    LabelLaw,
     Law,
     Likelihood,
     NegativeBinomialKernel,
     PoissonKernel,
-    ShareLaw,
+    PredictorLikelihood,
     ZeroInflatedKernel,
     counts_worth_a_term,
     own_fit,
@@ -59,17 +53,14 @@ from rrmstats.losses.likelihood_laws import (
 #: Largest log-likelihoods of responses (..., n).
 Largest = Callable[[Array], Array]
 
-GENERALIZED = (GeneralizedPoisson, ZeroInflatedGeneralizedPoisson)
-# Fits that are tried until one converges; the best serves where none does.
-OPTIMIZERS: tuple[dict[str, Any], ...] = (
+# Methods of fits that are tried until one converges; the best serves where none does.
+OPTIMIZERS: tuple[dict[str, str], ...] = (
     *({}, {"method": "newton"}, {"method": "bfgs"}, {"method": "nm"}),
 )
+# What statsmodels' methods raise where a model does not have them.
+MISSING = (NotImplementedError, AttributeError, TypeError, ValueError, IndexError)
 # Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
 LEAST_ALPHA = 1e-6
-# Predictors of a share of added zeros of about 1e-9, which is none.
-LEAST_LOGIT, LEAST_PROBIT = -20.0, -6.0
-# Dispersion and predictor of a share of zeros from which a fit starts where statsmodels fails.
-START_ALPHA, START_INFLATION = 0.1, -1.0
 # Variances of statsmodels' negative binomial models: mu + alpha mu^power.
 POWERS = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}
 # Models whose predictions are the probabilities of classes, numbered from zero.
@@ -78,6 +69,9 @@ CLASSES = (MNLogit, OrderedModel)
 
 class ModelFunctions:
     """The likelihood of a statsmodels model as functions of a flat vector.
+
+    With the distribution of its responses: classes with the probabilities that it predicts, or
+    the frozen distributions of scipy that its `get_distribution` returns. See `Law`.
 
     Parameters
     ----------
@@ -91,40 +85,57 @@ class ModelFunctions:
             model = copy.copy(model)
             model._transparams = False
         self.model = model
-        self._columns = int(model.J) - 1 if isinstance(model, MNLogit) else None
 
     def shaped(self, theta: Array) -> Array:
         """Return parameters in the shape that the model takes."""
-        if self._columns is None or theta.ndim == 2:
+        if not isinstance(self.model, MNLogit) or theta.ndim == 2:
             return theta
-        return theta.reshape(-1, self._columns, order="F")
+        return theta.reshape(-1, int(self.model.J) - 1, order="F")
 
     def log_likelihood(self, theta: Array) -> Array:
         """Return the log-likelihoods of the rows, shape (n,)."""
         with quiet():
             found = np.asarray(self.model.loglikeobs(self.shaped(theta)), dtype=float)
-            found = found.sum(axis=1) if found.ndim == 2 else found
-            if isinstance(self.model, GENERALIZED):
-                found = np.where(self._in_domain(theta), found, -np.inf)
-        return found
-
-    def _in_domain(self, theta: Array) -> np.ndarray:
-        """Tell which counts a generalized Poisson distribution has; statsmodels clips others."""
-        main = getattr(self.model, "model_main", self.model)
-        options = {} if main is self.model else {"which": "mean-main"}
-        mean = np.asarray(self.model.predict(theta, **options), dtype=float)
-        spread = theta[-1] * mean ** float(main.parameterization)
-        return (1.0 + spread > 0) & (mean + spread * self.model.endog > 0)
+        return found.sum(axis=1) if found.ndim == 2 else found
 
     def scores(self, theta: Array) -> Array:
         """Return the scores of the rows, shape (n, k)."""
         with quiet():
             return np.asarray(self.model.score_obs(self.shaped(theta)), dtype=float)
 
-    def predict(self, theta: Array) -> Array:
-        """Return the predictions of the rows; probabilities of the classes where it has them."""
+    def chances(self, theta: Array) -> Array:
+        """Return the probabilities of the classes that the model predicts, shape (n, c)."""
+        return np.asarray(self.model.predict(self.shaped(theta)), dtype=float)
+
+    def frozen(self, theta: Array) -> Any:
+        """Return the distributions of all rows in one object."""
+        return self.model.get_distribution(self.shaped(theta))
+
+    def log_density(self, theta: Array, y: Array) -> Array:
+        """Return the log-densities or log-probabilities of responses, shape (m, n)."""
         with quiet():
-            return np.asarray(self.model.predict(self.shaped(theta)), dtype=float)
+            if isinstance(self.model, CLASSES):
+                chances = self.chances(theta)
+                return np.log(chances[np.arange(len(chances)), np.asarray(y, dtype=int)])
+            law = self.frozen(theta)
+            return np.asarray(law.logpmf(y) if is_discrete(law) else law.logpdf(y), dtype=float)
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
+        """Return the derivatives of the log-densities, shape (k, m, n)."""
+        return differences(lambda at: self.log_density(at, y), theta, unit)
+
+    def nodes(self, theta: Array) -> tuple[Array, Array]:
+        """Return responses, and logarithms of what their densities count."""
+        with quiet():
+            if isinstance(self.model, CLASSES):
+                classes = np.arange(float(self.chances(theta).shape[1]))[:, None]
+                return classes, np.zeros_like(classes)
+            law, rows = self.frozen(theta), np.ones(len(self.model.endog))
+            if is_discrete(law):
+                return counts_worth_a_term(law.mean() * rows, law.var() * rows, law.logpmf)
+            at, weight = probability_nodes()
+            y = np.asarray(law.ppf(at[:, None] * rows), dtype=float)
+            return y, np.log(weight)[:, None] - law.logpdf(y)
 
 
 def quiet() -> Any:
@@ -140,22 +151,17 @@ def pilot(model: Any) -> Array:
     functions = ModelFunctions(model)
     form = checked_form(functions)
     log_likelihood = functions.log_likelihood if form is None else form.log_likelihood
-    theta: Array = np.empty(0)
-    best = -np.inf
+    theta, best = None, -np.inf
     for found, converged in _own_fits(model, form):
-        value = -np.inf
-        if found.size:
-            found = np.maximum(found, lower_bounds(model, len(found)))
-            with quiet():
-                value = float(np.sum(log_likelihood(found)))
+        found = np.maximum(found, lower_bounds(model, len(found)))
+        value = float(np.sum(log_likelihood(found)))
         if value > best:
             theta, best = found, value
         if converged and np.isfinite(best):
             break
-    if not theta.size:
-        theta = np.atleast_1d(np.asarray(getattr(model, "start_params", np.nan), dtype=float))
-        theta = theta.ravel(order="F")
-    if not (theta.ndim == 1 and theta.size and np.isfinite(theta).all()):
+    if theta is None:
+        theta = np.asarray(getattr(model, "start_params", np.nan), dtype=float).ravel(order="F")
+    if not (theta.size and np.isfinite(theta).all()):
         raise ValueError(
             f"{type(model).__name__}.fit() found no finite parameters to start from; set "
             "start_params on the model"
@@ -164,27 +170,22 @@ def pilot(model: Any) -> Array:
     return theta
 
 
-def _own_fits(model: Any, form: ClosedLaw | None) -> Iterator[tuple[Array, bool]]:
+def _own_fits(model: Any, form: PredictorLikelihood | None) -> Iterator[tuple[Array, bool]]:
     """Yield fits, and whether each says that it converged: then no other is needed."""
     if form is not None:
         # At the end of its range, such as an overdispersion of zero, statsmodels may find nothing.
         start = rough_start(form)
         yield own_fit(form, start, lower_bounds(model, len(start))), False
     for options in OPTIMIZERS:
-        yield _own_fit(model, options)
-
-
-def _own_fit(model: Any, options: dict[str, Any]) -> tuple[Array, bool]:
-    """Return the parameters of a fit, none where it failed, and whether it says it converged."""
-    with warnings.catch_warnings(), quiet():
-        warnings.simplefilter("ignore")
-        try:
-            found = detached(model).fit(disp=0, maxiter=500, **options)
-            theta = np.asarray(found.params, dtype=float).ravel(order="F")
-        except Exception:  # statsmodels raises many kinds of errors where a fit fails
-            return np.empty(0), False
-    kept = getattr(found, "mle_retvals", None) or {}
-    return theta, bool(kept.get("converged", True))
+        with warnings.catch_warnings(), quiet():
+            warnings.simplefilter("ignore")
+            try:
+                found = detached(model).fit(disp=0, maxiter=500, **options)
+                theta = np.asarray(found.params, dtype=float).ravel(order="F")
+            except Exception:  # statsmodels raises many kinds of errors where a fit fails
+                continue
+        kept = getattr(found, "mle_retvals", None) or {}
+        yield theta, bool(kept.get("converged", True))
 
 
 def detached(model: Any) -> Any:
@@ -221,9 +222,7 @@ def parameter_names(model: Any, k: int) -> list[str]:
     return names + [f"par{i}" for i in range(k - len(names))]
 
 
-def likelihood_of(
-    model: Any, theta: Array, aside: Array, saturated: Callable[[Array], Array] | None
-) -> Likelihood:
+def likelihood_of(model: Any, theta: Array, aside: Array, saturated: Array | None) -> Likelihood:
     """Return the likelihood of a statsmodels model.
 
     Parameters
@@ -233,40 +232,45 @@ def likelihood_of(
         Parameters to start from.
     aside : ndarray, shape (k,)
         Parameters whose dispersion the largest log-likelihoods have.
-    saturated : callable or None
+    saturated : ndarray, shape (n,), or None
         Largest log-likelihoods that a user gave.
     """
     functions = ModelFunctions(model)
     closed = checked_form(functions)
-    own_scores = _checked_scores(functions, theta) if closed is None else closed.scores
-    largest = saturated if saturated is not None else largest_of(model, aside)
     endog = np.asarray(model.endog, dtype=float)
-
+    given = None if saturated is None else partial(_repeated, saturated)
     return Likelihood(
         n_obs=len(endog),
         start=theta,
         log_likelihood=functions.log_likelihood if closed is None else closed.log_likelihood,
-        scores=own_scores,
-        largest=largest,
+        scores=checked_scores(functions, theta) if closed is None else closed.scores,
+        largest=given or largest_of(model, aside),
         lower=lower_bounds(model, len(theta)),
         endog=endog,
-        law=law_of(model, functions, theta) if closed is None else closed,
+        law=checked_law(functions, theta) if closed is None else closed,
         classes=isinstance(model, (*CLASSES, BinaryModel)),
         kinds=kinds_of(model, endog),
         closed=closed,
-        part=None if saturated is not None else partial(_part_likelihood, functions, theta, aside),
+        part=partial(_part_likelihood, model, theta, aside, saturated),
     )
 
 
+def _repeated(values: Array, y: Array) -> Array:
+    """Return values of the rows whatever their responses are."""
+    return values
+
+
 def _part_likelihood(
-    functions: ModelFunctions, theta: Array, aside: Array, rows: np.ndarray
+    model: Any, theta: Array, aside: Array, saturated: Array | None, rows: np.ndarray
 ) -> Likelihood | None:
     """Return the likelihood of some rows; None where it cannot be built from arrays alone."""
-    some = part_of(functions.model, rows, functions, theta)
-    return None if some is None else likelihood_of(some, theta, aside, None)
+    some = part_of(model, rows, theta)
+    if some is None:
+        return None
+    return likelihood_of(some, theta, aside, None if saturated is None else saturated[rows])
 
 
-def part_of(model: Any, rows: np.ndarray, functions: ModelFunctions, theta: Array) -> Any:
+def part_of(model: Any, rows: np.ndarray, theta: Array) -> Any:
     """Return the model of some rows; None where it cannot be built from arrays alone."""
     n = len(model.endog)
 
@@ -282,92 +286,99 @@ def part_of(model: Any, rows: np.ndarray, functions: ModelFunctions, theta: Arra
             values = ModelFunctions(some).log_likelihood(theta)
         except Exception:  # a constructor of anyone's: the whole serves where it fails
             return None
-    same = values.shape == rows.shape and np.allclose(
-        values, functions.log_likelihood(theta)[rows], rtol=1e-9
-    )
-    return some if same else None
+    return some if agree(values, ModelFunctions(model).log_likelihood(theta)[rows], 1e-9) else None
 
 
-def checked_form(functions: ModelFunctions) -> ClosedLaw | None:
+def agree(found: Array, wanted: Array, tol: float) -> bool:
+    """Tell whether two computations of the same numbers agree."""
+    least = tol * min(1.0, float(np.abs(wanted).max(initial=0.0)))
+    return found.shape == wanted.shape and np.allclose(found, wanted, rtol=tol, atol=least)
+
+
+def checked_form(functions: ModelFunctions) -> PredictorLikelihood | None:
     """Return the closed form of a likelihood where it is the model's."""
     found = closed_form(functions.model)
     if found is None:
         return None
     theta = rough_start(found)
-    values, wanted = found.log_likelihood(theta), functions.log_likelihood(theta)
-    same = values.shape == wanted.shape and np.allclose(values, wanted, rtol=1e-5, atol=1e-5)
+    same = agree(found.log_likelihood(theta), functions.log_likelihood(theta), 1e-5)
     return found if same else None
 
 
-def _checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array], Array] | None:
-    """Return the scores of a model where they are its own and right."""
-    at = theta + 1e-3 * np.maximum(np.abs(theta), 0.1)
+def checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array], Array] | None:
+    """Return the scores of a model where it has some and they are right."""
+    scores: Callable[[Array], Array] = functions.scores
     if isinstance(functions.model, OrderedModel):
-        ordered = partial(ordered_scores, functions.model)
-        return ordered if _agree(functions, at, ordered) else None
-    if not hasattr(functions.model, "score_obs"):
-        return None
+        scores = partial(ordered_scores, functions.model)
+    unit = np.maximum(np.abs(theta), 0.1)
+    at = theta + 1e-3 * unit
     try:
-        return functions.scores if _agree(functions, at, functions.scores) else None
-    except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError):
+        found = scores(at)
+    except MISSING:
         return None
+    wanted = differences(functions.log_likelihood, at, unit).T
+    return scores if agree(found, wanted, 1e-3) else None
 
 
-def _agree(functions: ModelFunctions, at: Array, scores: Callable[[Array], Array]) -> bool:
-    """Tell whether scores are the derivatives of the log-likelihoods."""
-    found = scores(at)
-    wanted = differences(functions.log_likelihood, at, np.maximum(np.abs(at), 0.1)).T
-    if found.shape != wanted.shape:
-        return False
-    return bool(np.allclose(found, wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max()))
+def checked_law(functions: ModelFunctions, theta: Array) -> Law | None:
+    """Return the distribution of the responses, where the model has one for each row.
+
+    It must give the responses of the data the likelihood that the model gives them.
+    """
+    try:
+        found = functions.log_density(theta, np.asarray(functions.model.endog, dtype=float)[None])
+    except MISSING:
+        return None
+    same = agree(found, functions.log_likelihood(theta)[None], 1e-6)
+    return functions if same else None
 
 
-def closed_form(model: Any) -> ClosedLaw | None:
+def closed_form(model: Any) -> PredictorLikelihood | None:
     """Return the likelihood of a model in closed form; None where there is none."""
     endog = np.asarray(model.endog, dtype=float)
+    zero = np.zeros(len(endog))
     if isinstance(model, BetaModel):
         if type(model.link) is not links.Logit or type(model.link_precision) is not links.Log:
             return None
         both = (np.asarray(model.exog, float), np.asarray(model.exog_precision, float))
-        return ShareLaw(BetaKernel(), endog, both, (0.0, 0.0))
+        return PredictorLikelihood(BetaKernel(), endog, both, (zero, zero))
     if isinstance(model, (Logit, Probit)):
         if not np.isin(endog, (0.0, 1.0)).all():
             return None
         kernel, exog = LabelKernel(isinstance(model, Probit)), np.asarray(model.exog, float)
-        return LabelLaw(kernel, endog, (exog,), (added_offset(model),))
+        return PredictorLikelihood(kernel, endog, (exog,), (zero + added_offset(model),))
     main = main_of(model)
     counted = _count_kernel(main)
     if counted is None:
         return None
     designs: list[Array] = [np.asarray(main.exog, dtype=float)]
-    offsets: list[Array | float] = [added_offset(main)]
+    offsets = [zero + added_offset(main)]
     if has_alpha(main):
         designs.append(np.ones((len(endog), 1)))
-        offsets.append(0.0)
+        offsets.append(zero)
     if main is not model:
         counted = ZeroInflatedKernel(counted, model.inflation == "probit")
         designs.insert(0, np.asarray(model.exog_infl, dtype=float))
-        offsets.insert(0, 0.0)
-    return CountLaw(counted, endog, tuple(designs), tuple(offsets))
+        offsets.insert(0, zero)
+    return PredictorLikelihood(counted, endog, tuple(designs), tuple(offsets))
 
 
-def rough_start(form: ClosedLaw) -> Array:
+def rough_start(form: PredictorLikelihood) -> Array:
     """Return parameters whose predictors are about those of the responses, shape (k,)."""
-    y = form.endog
-    if isinstance(form, ShareLaw):
-        wanted = [logit(np.clip(y, START_ALPHA, 1.0 - START_ALPHA)), np.full(len(y), 2.0)]
-    elif isinstance(form, LabelLaw):
+    y, kernel, alpha = form.endog, form.kernel, 0.1
+    wanted: list[Any] = [np.log(y + 0.5), alpha]
+    if isinstance(kernel, BetaKernel):
+        wanted = [logit(np.clip(y, alpha, 1.0 - alpha)), 2.0]
+    elif isinstance(kernel, LabelKernel):
         wanted = [2.0 * y - 1.0]
-    else:
-        inflated = isinstance(form.kernel, ZeroInflatedKernel)
-        wanted = [np.full(len(y), START_INFLATION)] if inflated else []
-        wanted += [np.log(y + 0.5), np.full(len(y), START_ALPHA)]
+    elif isinstance(kernel, ZeroInflatedKernel):
+        wanted.insert(0, -1.0)
     parts = [
         np.linalg.lstsq(design, aim - offset, rcond=None)[0]
         for design, offset, aim in zip(form.designs, form.offsets, wanted, strict=False)
     ]
     start = np.concatenate(parts)
-    if isinstance(form, LabelLaw):
+    if isinstance(kernel, LabelKernel):
         # Short enough that statsmodels' probabilities of labels are all above its least one.
         start = start / max(1.0, float(np.abs(form.predictors(start)[0]).max()))
     return start
@@ -380,7 +391,8 @@ def lower_bounds(model: Any, k: int) -> Array:
     if isinstance(main, (NegativeBinomial, NegativeBinomialP)) and has_alpha(main):
         least[-1] = LEAST_ALPHA
     if main is not model and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():
-        least[0] = LEAST_PROBIT if model.inflation == "probit" else LEAST_LOGIT
+        # A share of added zeros of about 1e-9, which is none.
+        least[0] = -6.0 if model.inflation == "probit" else -20.0
     return least
 
 
@@ -452,12 +464,8 @@ def largest_of(model: Any, theta: Array) -> Largest | None:
         precision = np.asarray(model.predict(theta, which="precision"), dtype=float)
         return partial(largest_share, log_precision=np.log(precision))
     kernel = _count_kernel(main_of(model))
-    if kernel is None:
-        return None
-    if isinstance(kernel, PoissonKernel):
-        return largest_poisson
     alpha = (np.asarray(theta[-1]),) if has_alpha(main_of(model)) else ()
-    return partial(largest_count, kernel=kernel, alpha=alpha)
+    return None if kernel is None else partial(largest_count, kernel=kernel, alpha=alpha)
 
 
 def depends_on_dispersion(model: Any) -> bool:
@@ -468,11 +476,6 @@ def depends_on_dispersion(model: Any) -> bool:
 def main_of(model: Any) -> Any:
     """Return the model of the counts that are no added zeros."""
     return model.model_main if isinstance(model, GenericZeroInflated) else model
-
-
-def largest_poisson(y: Array) -> Array:
-    """Return the log-probabilities of counts whose means they are."""
-    return xlogy(y, y) - y - gammaln(y + 1.0)
 
 
 def largest_count(y: Array, kernel: CountKernel, alpha: tuple[Array, ...]) -> Array:
@@ -522,87 +525,9 @@ def highest(kernel: Kernel, y: Array, start: Array, *rest: Array) -> Array:
         return kernel.log_density(y, at, *rest)
 
 
-class ClassLaw:
-    """Classes with the probabilities that a model predicts."""
-
-    def __init__(self, functions: ModelFunctions) -> None:
-        self._functions = functions
-
-    def nodes(self, theta: Array) -> tuple[Array, Array]:
-        """Return the classes, shape (m, 1), each of which counts once."""
-        classes = np.arange(float(self._functions.predict(theta).shape[1]))[:, None]
-        return classes, np.zeros_like(classes)
-
-    def log_density(self, theta: Array, y: Array) -> Array:
-        """Return the log-probabilities of classes, shape (m, n)."""
-        chances = self._functions.predict(theta)
-        rows = np.arange(len(chances))
-        return np.log(chances[rows, np.asarray(y, dtype=int)])
-
-    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
-        """Return the derivatives of the log-probabilities, shape (k, m, n)."""
-        return differences(lambda at: self.log_density(at, y), theta, unit)
-
-
-class FrozenLaw:
-    """The frozen distribution of scipy that a model returns."""
-
-    def __init__(self, functions: ModelFunctions) -> None:
-        self._functions = functions
-
-    def frozen(self, theta: Array) -> Any:
-        """Return the distributions of all rows in one object."""
-        return self._functions.model.get_distribution(self._functions.shaped(theta))
-
-    def log_density(self, theta: Array, y: Array) -> Array:
-        """Return the log-densities or log-probabilities of responses, shape (m, n)."""
-        with np.errstate(all="ignore"):
-            law = self.frozen(theta)
-            return np.asarray(law.logpmf(y) if is_discrete(law) else law.logpdf(y), dtype=float)
-
-    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
-        """Return the derivatives of the log-densities, shape (k, m, n)."""
-        return differences(lambda at: self.log_density(at, y), theta, unit)
-
-    def nodes(self, theta: Array) -> tuple[Array, Array]:
-        """Return responses, and logarithms of what their densities count."""
-        with np.errstate(all="ignore"):
-            law, n = self.frozen(theta), len(self._functions.model.endog)
-            if not is_discrete(law):
-                at, weight = probability_nodes()
-                y = np.asarray(law.ppf(np.broadcast_to(at[:, None], (len(at), n))), dtype=float)
-                return y, np.log(weight)[:, None] - law.logpdf(y)
-            mean, variance = (
-                np.broadcast_to(np.asarray(each, dtype=float), (n,))
-                for each in (law.mean(), law.var())
-            )
-            return counts_worth_a_term(mean, variance, law.logpmf)
-
-
 def is_discrete(law: Any) -> bool:
     """Tell whether a frozen distribution is one of whole numbers."""
     return hasattr(law, "logpmf") and not hasattr(getattr(law, "dist", law), "logpdf")
-
-
-def law_of(model: Any, functions: ModelFunctions, theta: Array) -> Law | None:
-    """Return the distribution of the responses, where the model has one for each row.
-
-    It must give the responses of the data the likelihood that the model gives them.
-    """
-    if isinstance(model, CLASSES):
-        return ClassLaw(functions)
-    if not hasattr(model, "get_distribution"):
-        return None
-    law = FrozenLaw(functions)
-    endog = np.asarray(model.endog, dtype=float)
-    try:
-        found = law.log_density(theta, endog[None])
-    except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError):
-        return None
-    if found.shape != (1, len(endog)):
-        return None
-    same = np.allclose(found[0], functions.log_likelihood(theta), rtol=1e-6, atol=1e-6)
-    return law if same else None
 
 
 def kinds_of(model: Any, endog: Array) -> tuple[np.ndarray, ...]:

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from statsmodels.regression.linear_model import WLS
 
 from rrmstats.core.entropy import Array
-from rrmstats.core.setting import ThetaStep
+from rrmstats.core.estimate import Estimate
+from rrmstats.core.problem import ThetaStep
+from rrmstats.interchange import as_pandas, is_dask
+from rrmstats.laws.families import Gaussian, Link, MeanFunction
+from rrmstats.losses.absorbed import AbsorbedProblem, AbsorbedTangent, Factors
+from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.regression import RegressionProblem
-from rrmstats.models.base import DesignedModel, RRMModel, held_arrays
-from rrmstats.models.checks import (
-    EPS_BAR_MAX,
-    as_floats,
-    check_column,
-    check_finite,
-    check_freq_weights,
-    check_kwargs,
-    check_numbers,
-    checked_bound,
-    readable_errors,
-)
-from rrmstats.results.linear import RRMOLSResults, RRMOLSResultsWrapper
+from rrmstats.models import checks
+from rrmstats.models.absorbed import DASK, AbsorbedFactors, numbered
+from rrmstats.models.base import DesignedModel, RRMModel
+from rrmstats.models.regularized import RegularizedModel
+from rrmstats.results.absorbed import RRMAbsorbedResults
+from rrmstats.results.inference import Inference
+from rrmstats.results.linear import RRMOLSResults
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
+class RRMOLS(RegularizedModel, DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
     """Linear regression when some of the rows may be bad.
 
     Parameters
@@ -46,6 +52,10 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
     groups : array_like, shape (n,), optional
         Labels of clusters that may be bad as a whole: each group has one weight. In a formula
         also the name of a column.
+    absorb : array_like, shape (n,) or (n, f), or DataFrame, optional
+        Labels of one factor or of several, each of whose levels has an effect of its own: fixed
+        effects. `rrmstats.feols` takes them from a formula. Rows that are alone in a level are
+        dropped. The design then holds no constant.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
     hasconst : bool, optional
@@ -70,9 +80,14 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
     """
 
     exog: Array
-    _cov_types = ("sandwich", "nonrobust", "cluster", "HAC", "bootstrap")
-    _results_class = RRMOLSResults
-    _wrapper_class = RRMOLSResultsWrapper
+    _cov_types: tuple[str, ...] = ("sandwich", "nonrobust", "cluster", "HAC", "bootstrap")
+    _results_class: type[RRMOLSResults] = RRMOLSResults
+    _row_arrays = (*RRMModel._row_arrays, "absorb_codes")
+    #: The absorbed factors, and the levels of the rows in them, shape (n, f).
+    absorbed: AbsorbedFactors | None = None
+    absorb_codes: np.ndarray | None = None
+    #: A problem of some of the rows, less medians of all.
+    _of_sample: RegressionProblem | None = None
 
     def __init__(
         self,
@@ -80,38 +95,47 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
         exog: ArrayLike | None = None,
         eps_bar: float | str = "auto",
         *,
-        eps_bar_max: float = EPS_BAR_MAX,
+        eps_bar_max: float = checks.EPS_BAR_MAX,
         freq_weights: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        absorb: ArrayLike | None = None,
         missing: str = "none",
         hasconst: bool | None = None,
         persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
-        checked_bound(eps_bar)
-        check_kwargs(type(self).__name__, kwargs)
-        held, given = held_arrays(
-            missing, persist, endog=endog, exog=exog, freq_weights=freq_weights
+        held, given = self._checked(
+            eps_bar, missing, persist, kwargs, endog=endog, exog=exog, freq_weights=freq_weights
         )
         exog, freq_weights = given["exog"], given["freq_weights"]
-        values: Any = check_numbers("endog", given["endog"])
-        check_column("endog", values)
-        if exog is None:
-            raise ValueError("exog is required; for a location model use a column of ones")
-        exog = check_numbers("exog", exog)
+        values: Any = checks.check_numbers("endog", given["endog"])
+        checks.check_column("endog", values)
+        if absorb is not None:
+            self.absorbed = AbsorbedFactors.of(absorb, len(values), held is not None)
+            if self.absorbed.n_dropped and "missing_idx" in kwargs:
+                raise ValueError(
+                    f"absorb: {self.absorbed.n_dropped} rows are alone in a level; use "
+                    "rrmstats.feols, which drops them, or drop them first"
+                )
+            values, exog, freq_weights, groups = self.absorbed.rows(
+                values, exog, freq_weights, groups
+            )
         counts: dict[str, Any] = {"weights": 1.0}
         if freq_weights is not None:
-            before = kwargs.get("missing_idx")
-            check_freq_weights(freq_weights, len(values) if before is None else len(before))
             counts = {"weights": freq_weights, "freq_weights": freq_weights}
         self._weighted = freq_weights is not None
-        with readable_errors():
+        with checks.readable_errors():
             super().__init__(values, exog, missing=missing, hasconst=hasconst, **counts, **kwargs)
         self.__dict__.pop("pinv_wexog", None)  # statsmodels sets None, which hides the property
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
-        check_finite("endog", self.endog)
-        check_finite("exog", self.exog)
+        checks.check_finite("endog", self.endog)
+        checks.check_finite("exog", self.exog)
         self._hold(held)
+        if self.absorbed is not None:
+            self.absorb_codes = self.absorbed.codes
+            self._results_class = RRMAbsorbedResults
+            self._cov_types = ("sandwich", "nonrobust", "cluster")
+            self.absorbed.check(self.exog, self._factors, self.exog_names)
 
     def whiten(self, x: ArrayLike) -> Array:
         """Return data times the root of the frequency weights: the data themselves without any."""
@@ -119,25 +143,209 @@ class RRMOLS(DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
 
     def problem(self) -> RegressionProblem:
         """Return the squared residuals, scaled so that no data overflow."""
-        return RegressionProblem(as_floats(self.endog), as_floats(self.exog))
+        if self._of_sample is not None:
+            return self._of_sample
+        if self.absorb_codes is not None:
+            return self._absorbed_problem
+        return RegressionProblem(checks.as_floats(self.endog), checks.as_floats(self.exog))
 
-    def _start_theta(self, problem: RegressionProblem, start_params: ArrayLike) -> Array:
-        params = np.asarray(start_params, dtype=float)
-        if params.shape != (self.exog.shape[1],):
-            raise ValueError(
-                f"start_params must be {self.exog.shape[1]} numbers, one per column of exog, got "
-                f"shape {params.shape}"
-            )
-        return problem.from_params(params)
+    @cached_property
+    def _factors(self) -> Factors:
+        assert self.absorb_codes is not None
+        return Factors(self.absorb_codes)
 
-    def _theta_step(self, problem: RegressionProblem) -> ThetaStep:
+    @cached_property
+    def _absorbed_problem(self) -> AbsorbedProblem:
+        return AbsorbedProblem(self.endog, self.exog, self._factors)
+
+    def _part(self, rows: np.ndarray) -> Self:
+        """Return the model of some rows."""
+        part = super()._part(rows)
+        if part.absorb_codes is not None:
+            for name in ("_factors", "_absorbed_problem"):
+                part.__dict__.pop(name, None)
+            part.absorb_codes = numbered(part.absorb_codes)
+        return part
+
+    def _sampled(self) -> tuple[Self, np.ndarray]:
+        """Return the model of some rows; their effects are those of all rows."""
+        part, rows = super()._sampled()
+        if self.absorb_codes is not None and len(rows) < len(self.endog):
+            part._of_sample = self._absorbed_problem.sample(rows)
+        return part, rows
+
+    def _predictors(self) -> Array:
+        """Return the rows of the design in memory, less the means of absorbed levels."""
+        rows = super()._predictors()
+        if self.absorb_codes is None:
+            return rows
+        return self._factors.within(rows, np.ones(len(rows)))
+
+    def _wrapped(
+        self, estimate: Estimate, inference: Inference, first_step: RRMOLSResults | None
+    ) -> RRMOLSResults:
+        """Return results; with absorbed effects of the model of the rows less these.
+
+        It is the same model, since effects are absorbed whatever they are.
+        """
+        model, found = copy(self), getattr(estimate, "row_estimate", estimate)
+        if isinstance(found.problem, AbsorbedTangent):
+            model.endog, model.exog = found.problem.within[:, 0], found.problem.within[:, 1:]
+        return RRMModel._wrapped(model, estimate, inference, first_step)
+
+    def _theta_step(self, problem: RegressionProblem) -> ThetaStep | None:
+        if self.absorb_codes is not None:
+            return None
+
         def refit(weights: Array, theta: Array) -> Array:
             params = WLS(self.endog, self.exog, weights=weights).fit().params
             return problem.from_params(np.asarray(params))
 
         return refit
 
+    def _deviances(self) -> DevianceProblem:
+        mean = MeanFunction(Link.identity())
+        return DevianceProblem(self.endog, self.exog, family=Gaussian(), mean=mean)
+
+    def _around(self, exog: Any, eta: Array | float = 0.0) -> RRMOLS:
+        options: dict[str, Any] = {
+            "eps_bar_max": self.eps_bar_max,
+            "freq_weights": self.freq_weights,
+        }
+        return RRMOLS(self.endog - eta, exog, self.eps_bar, **options)
+
     @cached_property
     def pinv_wexog(self) -> Array:
         """Pseudo-inverse of the design, as statsmodels' diagnostics use it, shape (k, n)."""
         return np.linalg.pinv(self.wexog)
+
+
+def feols(
+    fml: str,
+    data: Any,
+    eps_bar: float | str = "auto",
+    *,
+    vcov: str | Mapping[str, str] | None = None,
+    freq_weights: ArrayLike | None = None,
+    groups: str | ArrayLike | None = None,
+    eps_bar_max: float = checks.EPS_BAR_MAX,
+    **options: Any,
+) -> RRMAbsorbedResults:
+    """Fit a linear regression with fixed effects, as pyfixest's `feols` does.
+
+    Rows with missing values, and rows that are alone in a level of a factor, are dropped.
+
+    Parameters
+    ----------
+    fml : str
+        Such as ``"y ~ x1 + x2 | firm + year"``: after the bar the factors whose levels have
+        effects; ``firm^year`` has one effect for each pair of levels.
+    data : DataFrame or mapping
+        The variables of the formula.
+    eps_bar : float or "auto", optional
+        Upper bound on the share of bad rows, in [0, 1); by default chosen from the data. 0 is
+        least squares, with pyfixest's numbers.
+    vcov : str or dict, optional
+        "iid", "hetero" (or "HC1"), or ``{"CRV1": "firm"}`` or ``{"CRV1": "firm + year"}`` for
+        errors clustered in one way or in two. By default clustered by `groups`, if there are any,
+        else by the first factor.
+    freq_weights : str or array_like, optional
+        How often each row counts.
+    groups : str or array_like, optional
+        Clusters that may be bad as a whole, such as "firm": each has one weight.
+    eps_bar_max : float, optional
+        Largest value that "auto" may choose.
+    **options
+        What `fit` takes besides, such as `steps`, `rng` and `stability`.
+
+    Returns
+    -------
+    RRMAbsorbedResults
+        The fit. ``RRMOLS(y, x, absorb=...)`` makes a model that is yet to be fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, rrmstats
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"firm": np.repeat(np.arange(30), 8), "x": rng.normal(size=240)})
+    >>> frame["year"] = np.tile(np.arange(8), 30)
+    >>> frame["y"] = 2 * frame.x + frame.firm + 0.1 * rng.normal(size=240)
+    >>> frame.loc[::15, "y"] += 20
+    >>> res = rrmstats.feols("y ~ x | firm + year", frame, vcov={"CRV1": "firm"})
+    >>> res.params.round(1).to_dict(), int(res.outliers().sum()), res.n_effects
+    ({'x': 2.0}, 16, 37)
+    """
+    linear, terms = bar_formula(fml)
+    if is_dask(data):
+        raise NotImplementedError(DASK)
+    frame = pd.DataFrame(as_pandas(data))
+    parts = {term: [name.strip() for name in term.split("^")] for term in terms}
+    factors = [name for names in parts.values() for name in names]
+    for name in factors:
+        checks.named_column("the factor", name, frame)
+    words = {*re.findall(r"\w+", linear), *factors}
+    used = [name for name in frame if name in words or f'"{name}"' in linear]
+    whole = frame[used].notna().all(axis=1).to_numpy()
+    if not whole.any():
+        raise ValueError(
+            f"no rows are left: each has a missing value in {', '.join(map(str, used))}"
+        )
+    found = frame.loc[whole]
+    labels = pd.DataFrame(
+        {
+            term: found[names[0]] if len(names) == 1 else found[names].agg(tuple, axis=1)
+            for term, names in parts.items()
+        }
+    )
+    absorbed = AbsorbedFactors.of(labels, len(labels))
+    kept = whole.copy()
+    kept[whole] = absorbed.kept
+    model = RRMOLS.from_formula(
+        linear,
+        frame,
+        eps_bar,
+        None if kept.all() else kept,
+        ["Intercept"],
+        eval_env=checks.names_of_caller(0, 1),
+        absorb=labels[absorbed.kept],
+        freq_weights=freq_weights,
+        groups=groups,
+        eps_bar_max=eps_bar_max,
+    )
+    model.absorbed = absorbed
+    if vcov is None and groups is None:
+        vcov = {"CRV1": terms[0]} if "^" not in terms[0] else "hetero"
+    found = model.fit(**errors_of(vcov), **options)
+    assert isinstance(found._results, RRMAbsorbedResults)
+    return found
+
+
+def bar_formula(formula: str) -> tuple[str, list[str]]:
+    """Return the formula before the bar, and the factors after it."""
+    linear, *rest = formula.split("|")
+    if len(rest) != 1 or not rest[0].strip():
+        raise ValueError(
+            "the formula must be such as 'y ~ x1 + x2 | firm + year', with one bar and the "
+            f"absorbed factors after it, got {formula!r}; without factors use rrmstats.ols"
+        )
+    return linear.strip(), [term.strip() for term in rest[0].split("+")]
+
+
+def errors_of(vcov: str | Mapping[str, str] | None) -> dict[str, Any]:
+    """Return what `fit` takes for pyfixest's name of a covariance."""
+    if vcov is None:
+        return {}
+    if isinstance(vcov, Mapping) and list(vcov) == ["CRV1"]:
+        clusters = [name.strip() for name in vcov["CRV1"].split("+")]
+        if len(clusters) <= 2:
+            return {
+                "cov_type": "cluster",
+                "cov_kwds": {"groups": clusters if len(clusters) == 2 else clusters[0]},
+            }
+    names = {"iid": "nonrobust", "hetero": "sandwich", "HC1": "sandwich"}
+    if not isinstance(vcov, str) or vcov not in names:
+        raise ValueError(
+            "vcov must be 'iid', 'hetero', {'CRV1': 'firm'} or {'CRV1': 'firm + year'}, got "
+            f"{vcov!r}"
+        )
+    return {"cov_type": names[vcov]}

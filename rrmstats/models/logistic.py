@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,30 +21,25 @@ from statsmodels.tools.sm_exceptions import (
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.frames import clipped_spread
-from rrmstats.core.setting import ThetaStep
+from rrmstats.core.problem import ThetaStep
+from rrmstats.laws.families import Binomial as BinomialFamily
+from rrmstats.laws.families import Link, MeanFunction
 from rrmstats.losses.classification import ClassificationProblem
-from rrmstats.models.base import DesignedModel, RRMModel, held_arrays
-from rrmstats.models.checks import (
-    EPS_BAR_MAX,
-    check_finite,
-    check_freq_weights,
-    check_kwargs,
-    check_numbers,
-    checked_bound,
-    readable_errors,
-)
+from rrmstats.losses.deviance import DevianceProblem
+from rrmstats.models import checks
+from rrmstats.models.base import DesignedModel, RRMModel
 from rrmstats.models.classes import as_labels, check_classes
+from rrmstats.models.regularized import RegularizedModel
 from rrmstats.partitions.rows import PartitionedRows
-from rrmstats.results.logistic import RRMLogitResults, RRMLogitResultsWrapper
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from rrmstats.results.logistic import RRMLogitResults
 
 # Weight of the term that keeps the losses bounded, and of the ridge.
 DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 
 
-class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], Logit):
+class RRMLogit(
+    RegularizedModel, DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], Logit
+):
     """Logistic regression when some of the rows may be bad.
 
     Once misclassified rows have lost their weight, a hyperplane separates the others, and then
@@ -70,6 +65,8 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
         squared coefficients of the standardized predictors, the intercept left out.
     level : optional
         The level of `endog` that counts as 1, where it is not numeric.
+    offset : array_like, shape (n,), optional
+        Added to the linear predictor. In a formula also the name of a column.
     freq_weights : array_like, shape (n,), optional
         How often each row counts: a row of weight 2 counts as two rows.
     groups : array_like, shape (n,), optional
@@ -99,8 +96,8 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
 
     exog: Array
     _formula_max_endog = None
+    _row_arrays = (*RRMModel._row_arrays, "offset")
     _results_class = RRMLogitResults
-    _wrapper_class = RRMLogitResultsWrapper
 
     def __init__(
         self,
@@ -108,44 +105,45 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
         exog: ArrayLike | None = None,
         eps_bar: float | str = "auto",
         *,
-        eps_bar_max: float = EPS_BAR_MAX,
+        eps_bar_max: float = checks.EPS_BAR_MAX,
         alpha: float | None = None,
         penalty: str | None = None,
         level: object = None,
+        offset: ArrayLike | None = None,
         freq_weights: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         missing: str = "none",
         persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
-        checked_bound(eps_bar)
-        check_kwargs(type(self).__name__, kwargs)
-        if exog is None:
-            raise ValueError("exog is required; for an intercept alone use a column of ones")
-        held, rows = held_arrays(
-            missing, persist, endog=endog, exog=exog, freq_weights=freq_weights
+        held, rows = self._checked(
+            eps_bar,
+            missing,
+            persist,
+            kwargs,
+            endog=endog,
+            exog=exog,
+            freq_weights=freq_weights,
+            offset=offset,
         )
-        endog, freq_weights = rows["endog"], rows["freq_weights"]
-        exog = check_numbers("exog", rows["exog"])
+        freq_weights = rows["freq_weights"]
         if penalty not in (None, "l2"):
             raise ValueError(f"penalty must be None or 'l2', got {penalty!r}")
         if alpha is not None and not 0 <= alpha < np.inf:
             raise ValueError(f"alpha must be a finite number, not negative, got {alpha!r}")
-        labels, counts = as_labels(endog, level), {}
+        labels = as_labels(rows["endog"], level)
+        by_row = {name: rows[name] for name in ("exog", "offset")}
         if freq_weights is not None:
-            given = kwargs.get("missing_idx")
-            check_freq_weights(freq_weights, len(labels) if given is None else len(given))
-            counts = {"freq_weights": freq_weights}
-        with readable_errors():
-            super().__init__(labels, exog, check_rank=False, missing=missing, **counts, **kwargs)
+            by_row["freq_weights"] = freq_weights
+        with checks.readable_errors():
+            super().__init__(labels, check_rank=False, missing=missing, **by_row, **kwargs)
         self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
-        check_finite("endog", self.endog)
-        check_finite("exog", self.exog)
+        self._check_orders(offset=rows["offset"])
+        checks.check_finite("endog", self.endog)
+        checks.check_finite("exog", self.exog)
+        checks.check_finite("offset", np.asarray(self.fitted_offset, float))
         check_classes(self.endog, self.freq_weights)
         self.penalty, self._given_alpha = penalty, alpha
-        self.alpha = self._alpha()
-        # statsmodels adds an offset, which clones would take for an unknown keyword.
-        self._init_keys = [key for key in self._init_keys if key != "offset"]
         self._init_keys.extend(["alpha", "penalty"])
         self._hold(held)
 
@@ -163,46 +161,65 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
 
     def predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
         """Return the probabilities of rows of the design in partitions."""
-        return expit(rows @ params)
+        return expit(rows @ params + offset)
 
-    def _alpha(self) -> float:
-        """Return the weight of the penalty: the one given, or the default for `eps_bar`."""
+    @property
+    def fitted_offset(self) -> Array | float:
+        """What is added to the linear predictors of the rows of the fit."""
+        return getattr(self, "offset", 0.0)
+
+    @property
+    def alpha(self) -> float:
+        """Weight of the penalty: the one given, or the default for `eps_bar`."""
         if self._given_alpha is not None:
             return self._given_alpha
         return DEFAULT_ALPHA[self.penalty] * (self.eps_bar != 0)
 
-    def with_eps_bar(self, eps_bar: float) -> Self:
-        """Return the same model of the same data with another bound.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
-        >>> rrmstats.RRMLogit(cancer.endog, cancer.exog, eps_bar=0.1).with_eps_bar(0.2).eps_bar
-        0.2
-        """
-        model = super().with_eps_bar(eps_bar)
-        model.alpha = model._alpha()
-        return model
-
     def problem(self) -> ClassificationProblem:
         """Return the cross-entropy losses with their penalty."""
+        offset = getattr(self, "offset", None)
         if self.penalty is None:
-            return ClassificationProblem(self.endog, self.exog, self.alpha)
+            return ClassificationProblem(self.endog, self.exog, self.alpha, offset=offset)
         ridge = self.alpha * clipped_spread(self.exog, self.freq_weights) ** 2
-        return ClassificationProblem(self.endog, self.exog, 0.0, np.diag(ridge))
+        return ClassificationProblem(self.endog, self.exog, 0.0, np.diag(ridge), offset)
 
-    def _start_theta(self, problem: ClassificationProblem, start_params: ArrayLike) -> Array:
-        return problem.design.from_params(np.asarray(start_params, dtype=float))
+    def _deviances(self) -> DevianceProblem:
+        family, endog = BinomialFamily(), np.asarray(self.endog, float)
+        mean = MeanFunction.between(Link.logit(), *family.mean_bounds(endog))
+        offset = self.fitted_offset + np.zeros(len(endog))
+        return DevianceProblem(endog, self.exog, offset, family=family, mean=mean)
+
+    def _around(self, exog: Any, eta: Array | float = 0.0) -> RRMLogit:
+        options: dict[str, Any] = {
+            "eps_bar_max": self.eps_bar_max,
+            "freq_weights": self.freq_weights,
+        }
+        options["offset"] = self.fitted_offset + eta + np.zeros(len(self.endog))
+        return RRMLogit(self.endog, exog, self.eps_bar, alpha=self._given_alpha, **options)
 
     def _theta_step(self, problem: ClassificationProblem) -> ThetaStep | None:
         if problem.bounded:
             return None  # statsmodels' weighted fit has no penalties
 
         def refit(weights: Array, theta: Array) -> Array:
-            used, start = weights > 0, problem.design.to_params(theta)
-            params = binomial_fit(self.endog[used], self.exog[used], weights[used], start)
-            return problem.design.from_params(params)
+            used = weights > 0
+            model = GLM(
+                self.endog[used],
+                self.exog[used],
+                family=Binomial(),
+                var_weights=weights[used] / weights[used].mean(),
+                offset=None if problem.offset is None else problem.offset[used],
+            )
+            start = problem.design.to_params(theta)
+            with warnings.catch_warnings():
+                # The model says whether the data are separated; the fit need not.
+                warnings.simplefilter("ignore", PerfectSeparationWarning)
+                warnings.simplefilter("ignore", DomainWarning)
+                try:
+                    fit = model.fit(start_params=start, tol=1e-14, tol_criterion="params")
+                except PerfectSeparationError:
+                    return theta
+            return problem.design.from_params(np.asarray(fit.params))
 
         return refit
 
@@ -225,17 +242,3 @@ class RRMLogit(DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], 
             )
         else:
             super()._warn(estimate)
-
-
-def binomial_fit(endog: Array, exog: Array, weights: Array, start: Array) -> Array:
-    """Return the coefficients of statsmodels' binomial GLM with weights of the rows, (k,)."""
-    model = GLM(endog, exog, family=Binomial(), var_weights=weights / weights.mean())
-    with warnings.catch_warnings():
-        # The model says whether the data are separated; the fit need not.
-        warnings.simplefilter("ignore", PerfectSeparationWarning)
-        warnings.simplefilter("ignore", DomainWarning)
-        try:
-            fit = model.fit(start_params=start, tol=1e-14, tol_criterion="params")
-        except PerfectSeparationError:
-            return start
-    return np.asarray(fit.params)

@@ -17,72 +17,13 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import Setting
 from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
-from rrmstats.models.base import RRMModel
-from rrmstats.models.checks import AUTO, check_freq_weights
+from rrmstats.models.base import RRMModel, signature_of
+from rrmstats.models.checks import AUTO, checked_start, per_row
 from rrmstats.results.labels import Labeled, labeled
-from rrmstats.results.own_loss import RRMCustomResults, RRMCustomResultsWrapper
+from rrmstats.results.own_loss import RRMCustomResults
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-def custom(
-    losses: Callable[[Array], ArrayLike],
-    theta0: ArrayLike,
-    eps_bar: float | str | None = None,
-    *,
-    gradients: Callable[[Array], ArrayLike] | None = None,
-    hessian: Callable[[Array, Array], ArrayLike] | None = None,
-    weighted_fit: Callable[[Array], ArrayLike] | None = None,
-    smooth: bool = True,
-    names: Sequence[str] | None = None,
-    freq_weights: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-) -> RRMCustom:
-    """Return a loss of your own as a model that gives bad rows little weight; call its `fit`.
-
-    Parameters
-    ----------
-    losses : callable
-        ``losses(theta)`` returns the loss of each of the n rows at parameters of shape (k,). NaN
-        and +inf mean that theta is outside of the domain of a row. A Series labels the rows.
-    theta0 : array_like, shape (k,)
-        Parameters to start from, with finite losses. A Series names them.
-    eps_bar : float
-        Upper bound on the share of bad rows, in [0, 1).
-    gradients : callable, optional
-        ``gradients(theta)`` returns the gradient of each loss, shape (n, k); by default central
-        differences.
-    hessian : callable, optional
-        ``hessian(theta, weights)`` returns the weighted sum of the Hessians, shape (k, k); by
-        default differences.
-    weighted_fit : callable, optional
-        ``weighted_fit(weights)`` returns the theta of least weighted loss; by default Newton's
-        method, or scipy's Nelder-Mead where the losses are not smooth.
-    smooth : bool, optional
-        Whether the losses have two derivatives. Without them there are no standard errors; a fit
-        that finds kinks warns.
-    names : sequence of str, optional
-        Names of the parameters.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts.
-    groups : array_like, shape (n,), optional
-        Labels of groups of rows that are bad as a whole: each has one weight. They take
-        smooth losses.
-
-    Returns
-    -------
-    RRMCustom
-
-    Examples
-    --------
-    >>> import numpy as np, rrmstats
-    >>> z = np.r_[np.random.default_rng(0).standard_normal(90), np.full(10, 50.0)]
-    >>> res = rrmstats.custom(lambda theta: (z - theta[0]) ** 2, [z.mean()], eps_bar=0.2).fit()
-    >>> bool(abs(res.params[0]) < 0.3), int(res.outliers()[90:].sum())
-    (True, 10)
-    """
-    return RRMCustom(**locals())
 
 
 def robust_weights(
@@ -134,7 +75,6 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
     """
 
     _results_class = RRMCustomResults
-    _wrapper_class = RRMCustomResultsWrapper
     #: The loss has no design.
     exog = None
 
@@ -177,10 +117,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         self._functions = (losses, gradients, hessian, weighted_fit)
         self.smooth, self.endog = bool(smooth), values
         self._init_keys, self._data_attr = [], ["endog"]
-        freq_weights = as_values(freq_weights)
-        if freq_weights is not None:
-            check_freq_weights(freq_weights, len(values))
-            self.freq_weights = np.asarray(freq_weights, float)
+        self.freq_weights = per_row("freq_weights", as_values(freq_weights), len(values))
         if groups is not None and not smooth:
             raise NotImplementedError(
                 "groups= needs losses with two derivatives; smooth ones that are close, such as "
@@ -188,7 +125,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
             )
         named = labels is not None or names is not None or isinstance(theta0, pd.Series)
         self.data = handle_data(pd.Series(values, index=labels) if named else values, None)
-        self._set_options(eps_bar, freq_weights, groups=groups)
+        self._set_options(eps_bar, self.freq_weights, groups=groups)
         self.data.param_names = _names(names, theta0, len(self.start))
 
     @property
@@ -216,19 +153,12 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
             check_losses(values, n, theta)
             return values
 
-        fit = None
-        if weighted_fit is not None:
-
-            def fit(weights: Array) -> Array:
-                return np.asarray(weighted_fit(weights), dtype=float).ravel()
-
-        if not self.smooth:
-            return FunctionLoss(checked, self.start, n, fit)  # type: ignore[return-value]  # no derivatives
-        return NumericalProblem(
+        kind = NumericalProblem if self.smooth else FunctionLoss
+        return kind(  # type: ignore[return-value]  # those with kinks have no derivatives
             checked,
             self.start,
             n,
-            fit,
+            weighted_fit,  # type: ignore[arg-type]  # its answer is checked
             gradients=_shaped("gradients", gradients, (n, k)),
             hessian=_shaped("hessian", hessian, (k, k)),
         )
@@ -245,12 +175,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
             )
 
     def _start_theta(self, problem: NumericalProblem, start_params: ArrayLike) -> Array:
-        params = _vector("start_params", start_params)
-        if params.shape != self.start.shape:
-            raise ValueError(
-                f"start_params must be {len(self.start)} numbers, as theta0 has, got {params.size}"
-            )
-        return params
+        return checked_start(start_params, self.exog_names)
 
     def _of_rows(self, rows: np.ndarray) -> Self:
         """Return the model in which the other rows do not count: losses are those of all rows."""
@@ -271,6 +196,54 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
     def predict(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse: losses tell nothing about responses."""
         raise NotImplementedError("a loss of your own has no predictions; use params")
+
+
+@signature_of(RRMCustom)
+def custom(*args: Any, **kwargs: Any) -> RRMCustom:
+    """Return a loss of your own as a model that gives bad rows little weight; call its `fit`.
+
+    Parameters
+    ----------
+    losses : callable
+        ``losses(theta)`` returns the loss of each of the n rows at parameters of shape (k,). NaN
+        and +inf mean that theta is outside of the domain of a row. A Series labels the rows.
+    theta0 : array_like, shape (k,)
+        Parameters to start from, with finite losses. A Series names them.
+    eps_bar : float
+        Upper bound on the share of bad rows, in [0, 1).
+    gradients : callable, optional
+        ``gradients(theta)`` returns the gradient of each loss, shape (n, k); by default central
+        differences.
+    hessian : callable, optional
+        ``hessian(theta, weights)`` returns the weighted sum of the Hessians, shape (k, k); by
+        default differences.
+    weighted_fit : callable, optional
+        ``weighted_fit(weights)`` returns the theta of least weighted loss; by default Newton's
+        method, or scipy's Nelder-Mead where the losses are not smooth.
+    smooth : bool, optional
+        Whether the losses have two derivatives. Without them there are no standard errors; a fit
+        that finds kinks warns.
+    names : sequence of str, optional
+        Names of the parameters.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts.
+    groups : array_like, shape (n,), optional
+        Labels of groups of rows that are bad as a whole: each has one weight. They take
+        smooth losses.
+
+    Returns
+    -------
+    RRMCustom
+
+    Examples
+    --------
+    >>> import numpy as np, rrmstats
+    >>> z = np.r_[np.random.default_rng(0).standard_normal(90), np.full(10, 50.0)]
+    >>> res = rrmstats.custom(lambda theta: (z - theta[0]) ** 2, [z.mean()], eps_bar=0.2).fit()
+    >>> bool(abs(res.params[0]) < 0.3), int(res.outliers()[90:].sum())
+    (True, 10)
+    """
+    return RRMCustom(*args, **kwargs)
 
 
 def check_in_memory(**given: Any) -> None:

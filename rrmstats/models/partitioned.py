@@ -16,8 +16,7 @@ import patsy
 from rrmstats.core.block_array import blocked
 from rrmstats.interchange import is_dask
 from rrmstats.partitions.formulas import FormulaDesign
-from rrmstats.partitions.rows import PartitionedRows
-from rrmstats.partitions.sources import BESIDE, formula_rows
+from rrmstats.partitions.rows import BESIDE, PartitionedRows, formula_rows
 from rrmstats.results.labels import labeled
 
 # Arguments of models with one value per row that may be given beside a frame.
@@ -94,17 +93,8 @@ class SampledData:
         return getattr(self._sample, name)
 
     def wrap_output(self, values: Any, how: str = "columns", names: Any = None) -> Any:
-        """Return values with labels."""
-        if how == "rows":
+        """Return values with labels: those of rows in partitions as Dask collections."""
+        in_memory = not isinstance(self.row_labels, PartitionedRows)
+        if blocked(values) or (how == "rows" and in_memory):
             return labeled(values, self.row_labels)
-        return self._sample.wrap_output(values, how, names)
-
-
-class PartitionedData(SampledData):
-    """What statsmodels knows of a sample, with the labels of all rows in partitions."""
-
-    def wrap_output(self, values: Any, how: str = "columns", names: Any = None) -> Any:
-        """Return values with labels: those of rows as Dask collections."""
-        if blocked(values):
-            return self.row_labels.labeled(values)
         return self._sample.wrap_output(values, how, names)

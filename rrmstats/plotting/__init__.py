@@ -15,13 +15,16 @@ from rrmstats.plotting.multivariate import (
 )
 from rrmstats.plotting.paths import plot_path, plot_path_residuals, plot_path_weights
 from rrmstats.plotting.regression import (
+    plot_added_variable,
     plot_diagnostics,
     plot_fit,
+    plot_partial_residuals,
     plot_reliability,
     plot_separation,
 )
 
 __all__ = [
+    "plot_added_variable",
     "plot_biplot",
     "plot_diagnostics",
     "plot_distances",
@@ -29,6 +32,7 @@ __all__ = [
     "plot_explanation",
     "plot_fit",
     "plot_outlier_map",
+    "plot_partial_residuals",
     "plot_path",
     "plot_path_residuals",
     "plot_path_weights",

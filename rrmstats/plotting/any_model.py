@@ -7,35 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logit
 
-from rrmstats.plotting.canvas import (
-    BLUE,
-    CUTOFF,
-    FONT_SIZE,
-    NO_POINTS,
-    SKY,
-    VERMILLION,
-    DrawnRows,
-    Style,
-    draw_rows,
-    flagged_rows,
-    large_weights_note,
-    name_rows,
-    new_figure,
-    one_axes,
-    place_legends,
-    score_outliers,
-    weighed,
-    write_caption,
-)
-from rrmstats.plotting.catalog import Array, Flags, Results, checked_picture
+from rrmstats.plotting import canvas
+from rrmstats.plotting.canvas import Style
+from rrmstats.plotting.catalog import SMALL, Array, Flags, Results, checked_picture
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-GOOD: Style = {"color": BLUE, "linewidth": 1.8}
-BAD: Style = {"color": VERMILLION, "linewidth": 1.8, "linestyle": "--"}
+GOOD: Style = {"color": canvas.BLUE, "linewidth": 1.8}
+BAD: Style = {"color": canvas.VERMILLION, "linewidth": 1.8, "linestyle": "--"}
 SUM: Style = {"color": "black", "linewidth": 0.9}
 # Name and marker of each kind of step.
 STEPS = {
@@ -86,15 +68,15 @@ def plot_explanation(results: Results, ax: Axes | None = None, label: int = 5) -
             "plot_explanation needs an explanation of the rows: a second step, fit(steps=2), of a "
             "model that has one, with eps_bar > 0 and noise"
         )
-    fig, ax = one_axes(ax, picture.size)
+    fig, ax = canvas.one_axes(ax, picture.size)
     drawn = draw_explanation(ax, results, None, label)
-    flagged = flagged_rows(results)
-    inside, note = int((flagged & score_outliers(results)).sum()), ""
+    flagged = canvas.flagged_rows(results)
+    inside, note = int((flagged & canvas.score_outliers(results)).sum()), ""
     if 0 < inside < flagged.sum():
         rows = "1 flagged row is" if inside == 1 else f"{inside:,} flagged rows are"
         note = f"{rows} far from the center, but in the subspace."
-    write_caption(ax, results.explanation.sentence, note)
-    name_rows(drawn)
+    canvas.write_caption(ax, results.explanation.sentence, note)
+    canvas.name_rows(drawn)
     return fig
 
 
@@ -113,18 +95,20 @@ def has_labels(results: Results) -> bool:
     return family == "Binomial" and bool(np.isin(results.model.endog, (0, 1)).all())
 
 
-def draw_explanation(ax: Axes, results: Results, level: float | None, label: int) -> DrawnRows:
+def draw_explanation(
+    ax: Axes, results: Results, level: float | None, label: int
+) -> canvas.DrawnRows:
     """Draw the explanation, and return the rows to be named, which a histogram has not."""
-    shown, unit = weighed(results)
+    shown, unit = canvas.weighed(results)
     if not has_labels(results) or unit == "group":
-        draw_histogram(ax, results, flagged_rows(shown, level))
-        return DrawnRows(ax, results, NO_POINTS, flagged_rows(results), 0)
+        draw_histogram(ax, results, canvas.flagged_rows(shown, level))
+        return canvas.DrawnRows(ax, results, canvas.NO_POINTS, canvas.flagged_rows(results), 0)
     labels = np.asarray(results.model.endog, dtype=float)
     x = logit(np.clip(np.asarray(results.predict(), dtype=float), 1e-4, 1 - 1e-4))
     # Labels of a kind are near one height; multiples of the golden ratio keep neighbors apart.
     y = labels + 0.5 * (np.arange(len(labels)) * (np.sqrt(5) - 1) / 2 % 1 - 0.5)
     settings: Style = {"xlabel": "predicted probability of 1", "ylim": (-0.4, 1.4)}
-    drawn = draw_rows(ax, results, x, y, level, label, **settings)
+    drawn = canvas.draw_rows(ax, results, x, y, level, label, **settings)
     ax.set_yticks([0, 1], ["labeled 0", "labeled 1"])
     usual = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
     ticks = [p for p in usual if x.min() <= logit(p) <= x.max()]
@@ -136,7 +120,7 @@ def draw_histogram(ax: Axes, results: Results, flagged: Flags) -> None:
     """Draw residuals or distances of good and bad rows, or groups, with their densities."""
     shown = results.explained_distances()
     values, counts = np.asarray(shown.values), results.model.freq_weights
-    if weighed(results)[1] == "group" or counts is None:
+    if canvas.weighed(results)[1] == "group" or counts is None:
         counts = np.ones(len(values))
     good = values[~flagged] if (~flagged).any() else values
     width = max(float(np.abs(good).max()), 3.0)
@@ -145,7 +129,10 @@ def draw_histogram(ax: Axes, results: Results, flagged: Flags) -> None:
     edges = bin_edges(places, axis_places(good, width))
     ends = axis_places(edges, width, inverse=True)
     heights = np.zeros(len(edges) - 1)
-    for rows, color, name in ((~flagged, SKY, "not flagged"), (flagged, VERMILLION, "flagged")):
+    for rows, color, name in (
+        (~flagged, canvas.SKY, "not flagged"),
+        (flagged, canvas.VERMILLION, "flagged"),
+    ):
         if rows.any():
             area = np.histogram(places[rows], edges, weights=counts[rows])[0] / counts.sum()
             style: Style = {"color": color, "alpha": 0.45, "linewidth": 0, "fill": True}
@@ -188,16 +175,14 @@ def compressed_ticks(low: float, high: float, width: float) -> Array:
     """
     ends = axis_places(np.array([low, high]), width)
     powers = 10.0 ** np.arange(np.ceil(np.log10(max(-low, high, 10.0))) + 1)
-    sides: list[list[float]] = []
+    ticks = [0.0]
     for side in (-1, 1):
-        kept, last = [0.0], 0.0
+        last = 0.0
         for value in side * np.outer(powers, (1.0, 2.0, 5.0)).ravel():
             place = float(axis_places(np.array(value), width))
             if low <= value <= high and abs(place - last) >= 0.08 * np.ptp(ends):
-                kept, last = [*kept, value], place
-        sides.append(kept)
-    ticks = np.unique(np.concatenate(sides))
-    return ticks[(ticks >= low) & (ticks <= high)]
+                ticks, last = [*ticks, value], place
+    return np.sort([tick for tick in ticks if low <= tick <= high])
 
 
 def bin_edges(values: Array, good: Array) -> Array:
@@ -207,10 +192,8 @@ def bin_edges(values: Array, good: Array) -> Array:
     ----------
     values, good : ndarray, shapes (n,) and (p,)
     """
-    width = max(
-        float(np.diff(np.histogram_bin_edges(good, "scott"))[0]),
-        float(np.ptp(values)) / 200,  # bins at most
-    )
+    scott = float(np.diff(np.histogram_bin_edges(good, "scott"))[0])
+    width = max(scott, float(np.ptp(values)) / 200)  # bins at most
     count = int(np.ptp(values) // width) + 1
     return values.min() + width * np.arange(count + 1)
 
@@ -249,22 +232,22 @@ def plot_weights(
     """
     if against not in ("index", "losses"):
         raise ValueError(f"against must be 'index' or 'losses', got {against!r}")
-    fig, ax = one_axes(ax, checked_picture("plot_weights", results).size)
+    fig, ax = canvas.one_axes(ax, checked_picture("plot_weights", results).size)
     drawn = draw_weights(ax, results, against, label)
-    write_caption(ax, weights_note(results))
-    name_rows(drawn)
+    canvas.write_caption(ax, weights_note(results))
+    canvas.name_rows(drawn)
     return fig
 
 
 def weights_note(results: Results, level: float | None = None) -> str:
     """Return why flagged rows, or groups of a model that has them, have large weights."""
-    shown, unit = weighed(results)
-    return large_weights_note(shown, level, unit)
+    shown, unit = canvas.weighed(results)
+    return canvas.large_weights_note(shown, level, unit)
 
 
-def draw_weights(ax: Axes, results: Results, against: str, label: int) -> DrawnRows:
+def draw_weights(ax: Axes, results: Results, against: str, label: int) -> canvas.DrawnRows:
     """Draw the weights by position of the row or group, or by loss."""
-    shown, unit = weighed(results)
+    shown, unit = canvas.weighed(results)
     relative = np.asarray(shown.relative_weights)
     top = 1.1 * max(relative.max(), 1.0)
     settings: Style = {"xlabel": "loss", "ylabel": "weight * n", "ylim": (-0.06 * top, top)}
@@ -272,9 +255,9 @@ def draw_weights(ax: Axes, results: Results, against: str, label: int) -> DrawnR
     if against == "index":
         x, settings["xlabel"] = np.arange(float(len(relative))), unit
         ax.locator_params(axis="x", integer=True)
-    ax.axhline(1.0, **CUTOFF, label="equal weights")
+    ax.axhline(1.0, **canvas.CUTOFF, label="equal weights")
     colored = getattr(shown, "prob_bad", None) is not None
-    return draw_rows(ax, shown, x, relative, None, label, unit, colored, **settings)
+    return canvas.draw_rows(ax, shown, x, relative, None, label, unit, colored, **settings)
 
 
 def plot_trace(results: Results, fig: Figure | None = None) -> Figure:
@@ -302,25 +285,24 @@ def plot_trace(results: Results, fig: Figure | None = None) -> Figure:
     ['risk', 'lambda']
     """
     size = checked_picture("plot_trace", results).size
-    figure: Any = new_figure(size) if fig is None else fig
-    risk_ax, lambda_ax = figure.subplots(2, 1, sharex=True)
-    trace = results.trace
-    draw_column(risk_ax, trace, "risk", BLUE)
-    draw_column(lambda_ax, trace, "lambda_", VERMILLION)
+    figure: Any = canvas.new_figure(size) if fig is None else fig
+    (risk_ax, lambda_ax), trace = figure.subplots(2, 1, sharex=True), results.trace
+    draw_column(risk_ax, trace, "risk", canvas.BLUE)
+    draw_column(lambda_ax, trace, "lambda_", canvas.VERMILLION)
     lambda_ax.set(xlabel="iteration", xlim=(-0.6, len(trace) - 0.4))
     lambda_ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     if results.steps == 2:
         second = trace["step"].to_numpy() == "second step"
         where = (int(second.argmax()) if second.any() else len(second)) - 0.5
         for ax in (risk_ax, lambda_ax):
-            ax.axvline(where, **CUTOFF)
+            ax.axvline(where, **canvas.CUTOFF)
         text = "second step begins" if second.any() else "the second step kept the first"
         above: Style = {"xytext": (0, 3), "textcoords": "offset points", "va": "bottom"}
         above["ha"] = "right" if where > len(second) / 2 else "left"
         # Above the panel, where no legend can cover it.
         place = risk_ax.get_xaxis_transform()
-        risk_ax.annotate(text, (where, 1.0), xycoords=place, fontsize=FONT_SIZE, **above)
-    place_legends((risk_ax, risk_ax.lines[0].get_xydata()))
+        risk_ax.annotate(text, (where, 1.0), xycoords=place, fontsize=canvas.FONT_SIZE, **above)
+    canvas.place_legends((risk_ax, risk_ax.lines[0].get_xydata()))
     return figure
 
 
@@ -348,3 +330,44 @@ def value_limits(values: Array) -> tuple[float, float]:
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     room = max(0.15 * (high - low), 1e-3 * max(abs(low), abs(high)), np.finfo(float).tiny)
     return low - room, high + room
+
+
+def plot_few_rows(found: Any, ax: Axes | None = None) -> Figure:
+    """Plot an estimate against the number of rows removed.
+
+    Refits with their 95 % intervals, of those with as many rows the one that moved most, and what
+    influence functions tell of the fit to all rows.
+
+    Parameters
+    ----------
+    found : FewRows
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats, statsmodels.formula.api as smf
+    >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+    >>> few = rrmstats.few_rows(smf.ols("log_light ~ log_te", stars).fit(), "log_te")
+    >>> few.plot().axes[0].get_ylabel()
+    'log_te'
+    """
+    fig, ax = canvas.one_axes(ax, SMALL)
+    side = 1.0 if found.after.estimate >= found.before.estimate else -1.0
+    order = np.argsort(-side * found.refits["estimate"], kind="stable")
+    best = found.refits.iloc[order].groupby("n_removed").first()
+    moves = side * np.sort(side * found.moves)[::-1][: best.index.max()]
+    told = found.before.estimate + np.r_[0.0, np.cumsum(moves)]
+    ax.axhline(0.0, **canvas.CUTOFF)
+    ax.plot(np.arange(len(told)), told, label="influence functions", **canvas.CLASSICAL)
+    bars = 1.96 * best["bse"]
+    ax.errorbar(best.index, best["estimate"], bars, fmt="none", ecolor=canvas.BLUE, elinewidth=1)
+    ax.plot(best.index, best["estimate"], linestyle="none", label="refits", **canvas.KEPT)
+    ax.set(xlabel="rows removed", ylabel=found.term)
+    ax.locator_params(axis="x", integer=True)
+    ax.legend(frameon=False)
+    return fig

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import product
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,15 +42,11 @@ CLEARANCE = 6.0
 
 FONT_SIZE = 8
 # Offsets of the nearest corner of a name from its point, in points.
+FARTHER = product((13, 21, 29, 41, 53, 65, 77), (1, -1), (1, -1, 0))
 PLACES = np.array(
     [
         *((5, 4), (-5, 4), (5, -4), (-5, -4), (0, 5), (0, -5)),
-        *(
-            (sx * min(r, 29), sy * r)
-            for r in (13, 21, 29, 41, 53, 65, 77)
-            for sy in (1, -1)
-            for sx in (1, -1, 0)
-        ),
+        *((right * min(away, 29), up * away) for away, up, right in FARTHER),
     ]
 )
 # A name that is farther from its point than this is connected to it by a line.
@@ -442,30 +439,25 @@ def large_weights_note(results: Results, level: float | None = None, unit: str =
     A weight says how much a row counts in the fit, a flag that it is unusual. Rows far out in the
     subspace of principal components are both.
     """
-    relative = np.asarray(results.relative_weights)
+    relative, at = np.asarray(results.relative_weights), cutoff_level(level)
     kept = flagged_rows(results, level) & (relative > 0.5)
     inside = kept & score_outliers(results, level)
+    other = f"unusual at the level {at:.1%}, but not so far out that the fit gives up on them."
     if np.ptp(relative) <= 1e-9:
-        inside, other = kept & False, f": all {unit}s have equal weights here."
+        inside, other = kept & False, f"all {unit}s have equal weights here."
     elif getattr(results, "group_view", None) is not None:
-        other = ": rows share the weight of their group."
+        other = "rows share the weight of their group."
     elif level is None and getattr(results, "prob_bad", None) is not None:
-        other = ": more likely bad than good, but not surely bad."
-    else:
-        other = (
-            f": unusual at the level {cutoff_level(level):.1%}, but not so far out that the fit "
-            "gives up on them."
-        )
-    score = (
-        " (score outliers): far from the center, but in the subspace, and weights depend only on "
-        "the distance from it."
-    )
+        other = "more likely bad than good, but not surely bad."
+    score = "in the subspace, and weights depend only on the distance from it."
     notes = []
-    for rows, reason in ((inside, score), (kept & ~inside, other)):
-        count = int(rows.sum())
-        if count:
-            has = " has" if count == 1 else "s have"
-            notes.append(f"{count:,} flagged {unit}{has} a large weight{reason}")
+    for rows, reason in (
+        (inside, f" (score outliers): far from the center, but {score}"),
+        (kept & ~inside, f": {other}"),
+    ):
+        has = " has" if rows.sum() == 1 else "s have"
+        if rows.any():
+            notes.append(f"{rows.sum():,} flagged {unit}{has} a large weight{reason}")
     return " ".join(notes)
 
 

@@ -24,6 +24,7 @@ SMALL, LARGE = (6.4, 4.4), (9.6, 7.6)
 # What some pictures need.
 EXPLAINED, MOMENTS = ("explanation",), ("mean", "cov")
 DISTANCES = ("score_distance", "orthogonal_distance")
+ONE_TERM = ("working_weights",)
 WEIGHTS = ("relative_weights", "losses")
 PATH = ("eps_bars", "frame", "residuals", "leaves", "jumps")
 
@@ -77,6 +78,11 @@ def has_one_predictor(results: Results) -> bool:
     return len(varying_columns(results.model.exog)) == 1
 
 
+def on_request(results: Results) -> bool:
+    """Return False: the picture needs to be told of a predictor."""
+    return False
+
+
 def has_two_variables(results: Results) -> bool:
     """Return whether there are two variables to draw against each other."""
     return len(results.model.variables) > 1
@@ -96,6 +102,8 @@ BY_LOSS = (("against", "losses"),)
 PICTURES = (
     Picture("plot_fit", "Fit", ("resid_scaled", "params"), "RRMOLS", SMALL, has_one_predictor),
     Picture("plot_diagnostics", "Diagnostics", ("resid_pearson",), "RRMOLS", LARGE, target="fig"),
+    Picture("plot_partial_residuals", "Partial residuals", ONE_TERM, "RRMOLS", SMALL, on_request),
+    Picture("plot_added_variable", "Added variable", ONE_TERM, "RRMOLS", SMALL, on_request),
     Picture("plot_explanation", "Explanation", EXPLAINED, "two steps", SMALL, has_explanation),
     Picture("plot_separation", "Separation", ("pred_table",), "RRMLogit", (7.2, 3.2)),
     Picture("plot_reliability", "Reliability", ("pred_table",), "RRMLogit", (5.4, 5.0)),
@@ -120,22 +128,18 @@ def missing_attributes(picture: Picture, results: Results) -> list[str]:
 
 def report_pictures(results: Results) -> list[Picture]:
     """Return the pictures that a report on these results shows."""
-    return [
-        picture
-        for picture in PICTURES
-        if not missing_attributes(picture, results) and picture.in_report(results)
-    ]
+    possible = [each for each in PICTURES if not missing_attributes(each, results)]
+    return [each for each in possible if each.in_report(results)]
 
 
 def checked_picture(function: str, results: Results) -> Picture:
     """Return the row of a picture, or raise an error if it cannot be drawn from the results."""
     (picture,) = [picture for picture in PICTURES if picture.function == function]
-    missing = missing_attributes(picture, results)
+    missing = " and ".join(f"`{name}`" for name in missing_attributes(picture, results))
     if missing:
-        model = getattr(results, "model", results)
         raise TypeError(
-            f"{function} needs results that have {' and '.join(f'`{name}`' for name in missing)}, "
-            f"such as those of {picture.model}; got those of {type(model).__name__}"
+            f"{function} needs results that have {missing}, such as those of {picture.model}; "
+            f"got those of {type(getattr(results, 'model', results)).__name__}"
         )
     if picture.uses_rows and getattr(results, "weights", None) is None:
         raise ValueError(f"{function} needs the data, which remove_data dropped; fit again")

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import chi2
 from statsmodels.stats.weightstats import DescrStatsW
 
-from rrmstats.plotting.canvas import (
-    CLASSICAL,
-    CUTOFF,
-    FROM_ZERO,
-    REFERENCE,
-    ROBUST,
-    Style,
-    cutoff_level,
-    draw_rows,
-    flags_note,
-    name_rows,
-    name_settled_rows,
-    one_axes,
-    outline,
-    place_legends,
-    plain,
-    short_names,
-    write_caption,
-    write_names,
-)
+from rrmstats.plotting import canvas
+from rrmstats.plotting.canvas import Style
 from rrmstats.plotting.catalog import Array, Results, checked_picture
 
 if TYPE_CHECKING:
@@ -79,18 +61,25 @@ def plot_distances(
             "the covariance is singular, so that rows off its hyperplane are infinitely far: "
             "there is nothing to plot; see hyperplane"
         )
-    fig, ax = one_axes(ax, picture.size)
-    data = results.model.endog
-    robust = np.asarray(results.mahalanobis())
+    data, within = results.model.endog, canvas.cutoff_level(level)
+    robust, cutoff = np.asarray(results.mahalanobis()), results.cutoff(within)
     classical = distances_from(*classical_moments(data, results.model.freq_weights), data)
-    drawn_level = cutoff_level(level)
-    cutoff = results.cutoff(drawn_level)
-    ax.axvline(np.sqrt(chi2.ppf(drawn_level, data.shape[1])), **CUTOFF)
-    ax.axhline(cutoff, **CUTOFF, label=f"cutoffs, {drawn_level:.1%}")
-    ax.axline((cutoff, cutoff), slope=1, **REFERENCE, label="equal distances")
-    settings: Style = {"xlabel": "classical distance", "ylabel": "robust distance", **FROM_ZERO}
-    name_rows(draw_rows(ax, results, classical, robust, level, label, **settings))
+    across = float(np.sqrt(chi2.ppf(within, data.shape[1])))
+    fig, ax = axes_with_cutoffs(ax, picture.size, across, cutoff, within)
+    ax.axline((cutoff, cutoff), slope=1, **canvas.REFERENCE, label="equal distances")
+    names = {"xlabel": "classical distance", "ylabel": "robust distance", **canvas.FROM_ZERO}
+    canvas.name_rows(canvas.draw_rows(ax, results, classical, robust, level, label, **names))
     return fig
+
+
+def axes_with_cutoffs(
+    ax: Axes | None, size: tuple[float, float], across: float, up: float, within: float
+) -> tuple[Any, Any]:
+    """Return a figure and axes with a cutoff in each direction, of clean rows within."""
+    fig, ax = canvas.one_axes(ax, size)
+    ax.axvline(across, **canvas.CUTOFF)
+    ax.axhline(up, **canvas.CUTOFF, label=f"cutoffs, {within:.1%}")
+    return fig, ax
 
 
 def plot_ellipse(
@@ -132,18 +121,19 @@ def plot_ellipse(
     picture = checked_picture("plot_ellipse", results)
     names = results.model.variables
     pair = variable_positions(variables, names)
-    fig, ax = one_axes(ax, picture.size)
+    fig, ax = canvas.one_axes(ax, picture.size)
     data = results.model.endog[:, pair]
     robust = np.asarray(results.mean)[pair], np.asarray(results.cov)[np.ix_(pair, pair)]
     classical = classical_moments(data, results.model.freq_weights)
-    inside = cutoff_level(level)
+    inside = canvas.cutoff_level(level)
     radius = float(np.sqrt(chi2.ppf(inside, 2)))
-    drawn = ((robust, ROBUST, "robust"), (classical, CLASSICAL, "classical"))
+    drawn = ((robust, canvas.ROBUST, "robust"), (classical, canvas.CLASSICAL, "classical"))
     for (mean, cov), style, name in drawn:
-        lined: Style = {**style, **outline(len(data)), "label": f"{name}, {inside:.1%}"}
+        lined: Style = {**style, **canvas.outline(len(data)), "label": f"{name}, {inside:.1%}"}
         ax.plot(*ellipse(mean, cov, radius).T, **lined)
-    settings: Style = {"xlabel": plain(names[pair[0]]), "ylabel": plain(names[pair[1]])}
-    name_rows(draw_rows(ax, results, data[:, 0], data[:, 1], level, label, **settings))
+    xlabel, ylabel = (canvas.plain(names[place]) for place in pair)
+    axes: Style = {"xlabel": xlabel, "ylabel": ylabel}
+    canvas.name_rows(canvas.draw_rows(ax, results, data[:, 0], data[:, 1], level, label, **axes))
     return fig
 
 
@@ -205,18 +195,16 @@ def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
     >>> fig.axes[0].get_ylabel()
     'variance'
     """
-    fig, ax = one_axes(ax, checked_picture("plot_scree", results).size)
+    fig, ax = canvas.one_axes(ax, checked_picture("plot_scree", results).size)
     model, robust = results.model, np.asarray(results.eigenvals)
-    mean, cov = classical_moments(
-        model.endog / np.asarray(results.column_unit), model.freq_weights
-    )
+    mean, cov = classical_moments(model.endog / results.column_unit, model.freq_weights)
     around = cov if model.demean else cov + np.outer(mean, mean)
     classical = np.maximum(np.linalg.eigvalsh(around)[::-1], 0.0)
     classical = classical[: max(len(robust), MOST_NAMES)]
     numbers = np.arange(1, len(classical) + 1)
-    ax.plot(numbers, classical, **CLASSICAL, marker="s", mfc="none", label="classical")
+    ax.plot(numbers, classical, **canvas.CLASSICAL, marker="s", mfc="none", label="classical")
     name = "robust, with its share of the variance"
-    ax.plot(numbers[: len(robust)], robust, **ROBUST, marker="o", label=name)
+    ax.plot(numbers[: len(robust)], robust, **canvas.ROBUST, marker="o", label=name)
     ax.margins(x=0.1, y=0.15)
     ax.locator_params(axis="x", integer=True)
     ax.set(xlabel="component", ylabel="variance")
@@ -224,14 +212,12 @@ def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
         ax.set_yscale("log")
     else:
         ax.set_ylim(0, None)
-    places, others = (
-        np.c_[np.arange(1.0, len(curve) + 1), curve] for curve in (robust, classical)
-    )
-    place_legends((ax, np.vstack([places, others])))
+    places, others = (np.c_[numbers[: len(curve)], curve] for curve in (robust, classical))
+    both = np.vstack([places, others]).astype(float)
+    canvas.place_legends((ax, both))
     shares = np.asarray(results.explained_variance_ratio)
     named = np.flatnonzero(shares[:MOST_NAMES] >= 0.005)  # others are written as 0 %
-    texts = [f"{share:.0%}" for share in shares[named]]
-    write_names(ax, places[named], texts, np.vstack([places, others]))
+    canvas.write_names(ax, both[named], [f"{share:.0%}" for share in shares[named]], both)
     return fig
 
 
@@ -282,30 +268,29 @@ def plot_biplot(
             f"components must be two different numbers from 0 to {q - 1}, got {components!r}"
             + ("; fit with n_components=2 or more" if q < 2 else "")
         )
-    fig, ax = one_axes(ax, picture.size)
+    fig, ax = canvas.one_axes(ax, picture.size)
     scores = np.asarray(results.scores)[:, pair]
     loadings = np.asarray(results.loadings)[:, pair]
     length = np.linalg.norm(loadings, axis=1).max()
     arrows = loadings * (0.6 * np.abs(scores).max() / length)
-    start = np.zeros(len(arrows))
     style: Style = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.004, "zorder": 4}
-    ax.quiver(start, start, *arrows.T, **style)
+    ax.quiver(*np.zeros((2, len(arrows))), *arrows.T, **style)
     ax.update_datalim(arrows)
     ratio = np.asarray(results.explained_variance_ratio)
-    names = [f"component {c + 1} ({ratio[c]:.0%} of the variance)" for c in pair]
-    settings: Style = {"xlabel": names[0], "ylabel": names[1]}
+    xlabel, ylabel = (f"component {c + 1} ({ratio[c]:.0%} of the variance)" for c in pair)
     total = len(loadings)
     some = f"The {MOST_NAMES} longest of {total} arrows are named." if total > MOST_NAMES else ""
-    write_caption(ax, some, flags_note(results, level))
-    drawn = draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **settings)
-    place_legends((ax, scores))
+    canvas.write_caption(ax, some, canvas.flags_note(results, level))
+    axes: Style = {"xlabel": xlabel, "ylabel": ylabel}
+    drawn = canvas.draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **axes)
+    canvas.place_legends((ax, scores))
     longest = np.sort(np.argsort(-np.linalg.norm(arrows, axis=1), kind="stable")[:MOST_NAMES])
-    names = [short_names(results.model.variables)[j] for j in longest]
+    names = [canvas.short_names(results.model.variables)[j] for j in longest]
     along = np.concatenate([share * arrows for share in np.linspace(0.1, 1.0, 10)])
     markers, ends = np.vstack([scores[drawn.flagged], along]), arrows[longest]
     others, outward = scores[~drawn.flagged], np.sign(ends)
-    taken = write_names(ax, ends, names, markers, others, sides=outward, weight="bold")
-    name_settled_rows(drawn, along, taken)
+    taken = canvas.write_names(ax, ends, names, markers, others, sides=outward, weight="bold")
+    canvas.name_settled_rows(drawn, along, taken)
     return fig
 
 
@@ -339,13 +324,12 @@ def plot_outlier_map(
     >>> fig.axes[0].get_xlabel(), fig.axes[0].get_ylabel()
     ('score distance', 'orthogonal distance')
     """
-    fig, ax = one_axes(ax, checked_picture("plot_outlier_map", results).size)
-    drawn_level = cutoff_level(level)
-    each = float(np.sqrt(drawn_level))  # outliers() gives each of the two cutoffs this level
-    ax.axvline(results.score_cutoff(each), **CUTOFF)
-    ax.axhline(results.orthogonal_cutoff(each), **CUTOFF, label=f"cutoffs, {drawn_level:.1%}")
+    size, within = checked_picture("plot_outlier_map", results).size, canvas.cutoff_level(level)
+    each = float(np.sqrt(within))  # outliers() gives each of the two cutoffs this level
+    cutoffs = results.score_cutoff(each), results.orthogonal_cutoff(each)
+    fig, ax = axes_with_cutoffs(ax, size, *cutoffs, within)
     x, y = np.asarray(results.score_distance), np.asarray(results.orthogonal_distance)
-    settings: Style = {"xlabel": "score distance", "ylabel": "orthogonal distance", **FROM_ZERO}
-    write_caption(ax, flags_note(results, level))
-    name_rows(draw_rows(ax, results, x, y, level, label, **settings))
+    names = {"xlabel": "score distance", "ylabel": "orthogonal distance", **canvas.FROM_ZERO}
+    canvas.write_caption(ax, canvas.flags_note(results, level))
+    canvas.name_rows(canvas.draw_rows(ax, results, x, y, level, label, **names))
     return fig

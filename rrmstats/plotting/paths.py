@@ -2,48 +2,301 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from scipy.stats import chi2, norm
 
-from rrmstats.plotting.canvas import (
-    CUTOFF,
-    FONT_SIZE,
-    REFERENCE,
-    ROBUST,
-    SKY,
-    Style,
-    lay_out,
-    new_figure,
-    one_axes,
-    pixels_per_point,
-    short_names,
-    write_names,
-)
-from rrmstats.plotting.catalog import Array, FittedPath, Rows, checked_picture
-from rrmstats.plotting.path_values import (
-    ever_flagged,
-    explanation_colors,
-    explanation_runs,
-    flagged_that_stay,
-    jump_places,
-    leaving_groups,
-    leaving_positions,
-    most_suspicious,
-    path_residuals,
-    row_names,
-    row_values,
-    rows_text,
-    shown_terms,
-    term_values,
-    value_edges,
-)
+from rrmstats.plotting import canvas
+from rrmstats.plotting.canvas import Style
+from rrmstats.plotting.catalog import Array, FittedPath, Flags, Rows, checked_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# Values of eps_bar that differ by less are equal.
+TINY = 1e-9
+# Colors of explanations, those of Paul Tol's muted scheme; rows without bad ones are gray.
+COLORS = ("#332288", "#DDCC77", "#CC6677", "#44AA99", "#AA4499", "#88CCEE", "#999933", "#882255")
+NO_BAD_ROWS, NO_COLOR = "none", "#BBBBBB"
+
+
+class Group(NamedTuple):
+    """Rows that are drawn and labeled together.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their positions, in increasing order.
+    at : int
+        Position on the grid of the value at which they leave.
+    """
+
+    rows: Rows
+    at: int
+
+
+class RowValues(NamedTuple):
+    """What a picture shows of each row along the path.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, m)
+    name : str
+        The name of the values, for axes.
+    title : str
+        What they are, such as "Weights".
+    worst : str
+        The rows that are shown where not all are.
+    leave : str
+        What happens to rows that leave.
+    colors : dict
+        Colors of the values.
+    kept : ndarray, shape (n, m)
+        How far the fit keeps each row: smaller where the row is more suspicious.
+    """
+
+    values: Array
+    name: str
+    title: str
+    worst: str
+    leave: str
+    colors: Style
+    kept: Array
+
+
+def row_values(path: FittedPath) -> RowValues:
+    """Return the probabilities of the rows to be bad, or in one step their relative weights."""
+    if getattr(path, "prob_bad", None) is None:
+        values = np.asarray(path.relative_weights, dtype=float)
+        words = ("weight * n", "Weights", "those of smallest weight", "lose half their weight")
+        return RowValues(values, *words, canvas.WEIGHT_COLORS, values)
+    values = np.asarray(path.prob_bad, dtype=float)
+    leave = "become more likely bad than good"
+    words = ("prob_bad", "prob_bad", "those most likely bad", leave)
+    return RowValues(values, *words, canvas.PROBABILITY_COLORS, 1 - values)
+
+
+def row_names(path: FittedPath) -> list[str]:
+    """Return the labels of the rows, or of the groups that have the weights."""
+    return [str(label) for label in path.weights.index]
+
+
+def ever_flagged(path: FittedPath) -> Flags:
+    """Return whether each row is flagged somewhere on the path, shape (n,)."""
+    return np.array(path.flags.any(axis=1), dtype=bool)
+
+
+def leaving_positions(path: FittedPath) -> Rows:
+    """Return the position on the grid where each row leaves; m if nowhere.
+
+    There it becomes more likely bad than good, or in one step loses half its weight.
+    """
+    below = path.leaves["below_half"].to_numpy(float)
+    m = len(path.eps_bars)
+    found = np.searchsorted(path.eps_bars, below - TINY)
+    return np.where(np.isnan(below), m, np.minimum(found, m - 1))
+
+
+def leaving_groups(path: FittedPath) -> list[Group]:
+    """Return the rows that are flagged somewhere, grouped by where they leave.
+
+    Rows of the first jump come first, then those of the next, then the rows of no jump by the
+    value at which they leave. Flagged rows that do not leave belong to no group.
+    """
+    at, left = leaving_positions(path), ever_flagged(path)
+    gone = path.leaves["below_1pct"].to_numpy(float)
+    groups = []
+    steps = path.jumps[["eps_bar_from", "eps_bar_to"]].to_numpy(float) + TINY
+    for (after, until), labels in zip(steps, path.jumps[f"{path.unit}s"], strict=True):
+        named = path.weights.index.isin(list(labels))
+        # A row that was doubtful before the jump, and is gone there, belongs to it.
+        rows = left & (named | ((gone > after) & (gone <= until)))
+        end = int(np.searchsorted(path.eps_bars, until)) - 1
+        groups.append(Group(np.flatnonzero(rows), end))
+        left = left & ~rows
+    places = np.unique(at[left & (at < len(path.eps_bars))])
+    groups += [Group(np.flatnonzero(left & (at == k)), int(k)) for k in places]
+    return [group for group in groups if len(group.rows)]
+
+
+def flagged_that_stay(path: FittedPath) -> Flags:
+    """Return whether each row is flagged somewhere but belongs to no group, shape (n,)."""
+    stay = ever_flagged(path)
+    for group in leaving_groups(path):
+        stay[group.rows] = False
+    return stay
+
+
+def most_suspicious(path: FittedPath, most: int) -> Rows:
+    """Return at most `most` rows, those most likely bad somewhere, as positions.
+
+    In one step those of smallest weight. Rows that are flagged somewhere come before others, and
+    rows that leave early before rows that leave late.
+    """
+    least = row_values(path).kept.min(axis=1)
+    return np.lexsort((least, leaving_positions(path), ~ever_flagged(path)))[:most]
+
+
+def jump_places(path: FittedPath) -> Array:
+    """Return the middle of the step of the grid at which each jump happens."""
+    return path.jumps[["eps_bar_from", "eps_bar_to"]].to_numpy(float).mean(axis=1)
+
+
+def rows_text(rows: Sequence[int] | Rows, names: Sequence[str], unit: str = "row") -> str:
+    """Return the names of rows, or of other units, in a few words.
+
+    Examples
+    --------
+    >>> from rrmstats.plotting.paths import rows_text
+    >>> names = [str(i) for i in range(30)]
+    >>> rows_text(range(10), names), rows_text([3, 5, 7, 8, 9, 18], names)
+    ('0-9', '3, 5, 7-9, 18')
+    """
+    if not len(rows):
+        return "none"
+    every = np.asarray(rows, dtype=int)
+    runs = []
+    for run in np.split(every, np.flatnonzero(np.diff(every) != 1) + 1):
+        runs += [run] if len(run) > 2 else np.split(run, len(run))
+    shown = runs if len(runs) <= 4 else runs[:3]
+    text = ", ".join("-".join(names[row] for row in sorted({run[0], run[-1]})) for run in shown)
+    if len(text) > 24 and len(rows) > 1:
+        return f"{len(rows)} {unit}s"
+    left = len(rows) - sum(len(run) for run in shown)
+    return f"{text} and {left} more" if left else text
+
+
+def shown_terms(frame: pd.DataFrame, terms: Sequence[str] | None, most: int) -> list[str]:
+    """Return the terms asked for, or those whose estimates move most in standard errors."""
+    by_term = frame.groupby("term", sort=False)
+    unit = by_term["std_err"].median()
+    change = (
+        by_term["estimate"].agg(lambda each: each.max() - each.min()) / unit.where(unit > 0)
+    ).fillna(0.0)
+    if terms is None:
+        kept = change.sort_values(ascending=False, kind="stable").index[:most]
+        return [term for term in change.index if term in kept]
+    asked = [terms] if isinstance(terms, str) else list(terms)
+    if not asked or set(asked) - set(change.index):
+        raise ValueError(f"terms must be some of {', '.join(change.index)}, got {terms!r}")
+    return asked
+
+
+def term_values(path: FittedPath, term: str) -> tuple[Array, Array, Array, tuple[float, float]]:
+    """Return the estimates of a term, its lower and upper limits, and the limits of its panel.
+
+    The panel has room for all estimates and most of their intervals: the few widest would
+    otherwise flatten the estimates.
+    """
+    frame = path.frame[path.frame["term"] == term]
+    y, low, high = frame[["estimate", "lower", "upper"]].to_numpy(float).T
+    ends = [*y[np.isfinite(y)]]
+    for limits, share in ((low, 0.1), (high, 0.9)):
+        known = limits[np.isfinite(limits)]
+        ends += [np.quantile(known, share)] if len(known) else []
+    room = 0.05 * float(np.ptp(ends))
+    return y, low, high, (float(min(ends)) - room, float(max(ends)) + room)
+
+
+class Residuals(NamedTuple):
+    """Residuals or distances along a path.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, m)
+        NaN where they are infinite.
+    name : str
+    low, high : ndarray, shape (m,)
+        Limits of clean rows or groups.
+    outside : ndarray of bool, shape (n, m)
+    far : bool
+        Whether some value is so large that it would flatten the band of clean rows.
+    """
+
+    values: Array
+    name: str
+    low: Array
+    high: Array
+    outside: Flags
+    far: bool
+
+
+def path_residuals(path: FittedPath, level: float) -> Residuals:
+    """Return the residuals with the band that holds a share `level` of clean ones."""
+    values = np.asarray(path.residuals, dtype=float)
+    values = np.where(np.isfinite(values), values, np.nan)
+    offered = set(dir(path.at(float(path.eps_bars[0]))))
+    high = np.ones(len(path.eps_bars))
+    if path.unit == "group":
+        name, high = "mean loss as a normal score", high * norm.ppf(level)
+    elif "pred_table" in offered:  # the deviance residual of a label of probability 1 - level
+        name, high = "deviance residual", high * np.sqrt(-2 * np.log(1 - level))
+    elif "score_cutoff" in offered:
+        name = "larger distance / its cutoff"
+    elif "mahalanobis" in offered:
+        name = "robust distance"
+        high = np.array([path.at(float(eps_bar)).cutoff(level) for eps_bar in path.eps_bars])
+    else:
+        name, high = "standardized residual", high * np.sqrt(chi2.ppf(level, 1))
+    smallest = min(np.nanmin(values, initial=0.0), 0.0)
+    # Distances begin at zero; a score of a group has no lower limit.
+    low = np.full_like(high, smallest) if path.unit == "group" or smallest == 0 else -high
+    far = bool(np.nanmax(np.abs(values), initial=0.0) > 20 * high.max())
+    return Residuals(values, name, low, high, (values > high) | (values < low), far)
+
+
+class Run(NamedTuple):
+    """Neighboring values of eps_bar with the same explanation.
+
+    Attributes
+    ----------
+    name : str
+        The explanation.
+    first, last : int
+        Positions on the grid.
+    left, right : float
+        Where its band begins and ends.
+    """
+
+    name: str
+    first: int
+    last: int
+    left: float
+    right: float
+
+
+def explanation_runs(path: FittedPath) -> list[Run]:
+    """Return the explanations along a path; none in one step."""
+    names = path.frame.drop_duplicates("eps_bar")["explanation"].to_numpy()
+    if all(name is None for name in names):
+        return []
+    edges = value_edges(path.eps_bars)
+    starts = np.flatnonzero(np.r_[True, names[1:] != names[:-1]])
+    ends = np.r_[starts[1:], len(names)]
+    return [
+        Run(names[a] or "n/a", int(a), int(b) - 1, float(edges[a]), float(edges[b]))
+        for a, b in zip(starts, ends, strict=True)
+    ]
+
+
+def explanation_colors(runs: Iterable[Run]) -> dict[str, str]:
+    """Return a color for each explanation, in the order in which they first appear."""
+    names, colors = dict.fromkeys(run.name for run in runs), cycle(COLORS)
+    return {name: NO_COLOR if name == NO_BAD_ROWS else next(colors) for name in names}
+
+
+def value_edges(values: Array) -> Array:
+    """Return what lies half way between values, and the first and the last, shape (m + 1,)."""
+    if len(values) == 1:
+        return np.array([values[0] - 0.01, values[0] + 0.01])
+    return np.r_[values[0], (values[1:] + values[:-1]) / 2, values[-1]]
+
 
 # Colors of groups of rows; the green of Okabe and Ito is that of the chosen value.
 GROUP_COLORS = ("#D55E00", "#CC79A7", "#E69F00", "#0072B2", "#56B4E9", "#6A3D9A")
@@ -52,14 +305,14 @@ STAYS: Style = {"color": "#8C8C8C", "linewidth": 0.9}
 JUMP: Style = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 0.9}
 CHOSEN: Style = {"color": "#009E73", "linestyle": "-", "linewidth": 1.8, "alpha": 0.8}
 FLAGGED_SHARE: Style = {"color": "black", "linestyle": "-.", "linewidth": 1.0}
-INTERVAL: Style = {"color": SKY, "alpha": 0.35}
+INTERVAL: Style = {"color": canvas.SKY, "alpha": 0.35}
 MOST_TERMS = 12
 # Of more rows that are never flagged, and of larger groups of others, only so many are drawn.
 MOST_LINES, MOST_OF_A_GROUP = 2000, 200
 # Height of the band of explanations relative to its panel.
 BAND = 0.03
 # Height of a line of text in points.
-LINE = 1.45 * FONT_SIZE
+LINE = 1.45 * canvas.FONT_SIZE
 
 
 def plot_path(
@@ -100,23 +353,20 @@ def plot_path(
     shown, known = shown_terms(path.frame, terms, MOST_TERMS), path.frame["term"].nunique()
     per_row = len(shown) if len(shown) <= 4 else 3 if len(shown) in (5, 6, 9) else 4
     rows = -(-len(shown) // per_row)
-    figure: Any = new_figure((wide, high + (rows - 1) * 2.1)) if fig is None else fig
+    figure: Any = canvas.new_figure((wide, high + (rows - 1) * 2.1)) if fig is None else fig
     columns = 12  # of the grid: it can be divided by 1, 2, 3 and 4
     grid = figure.add_gridspec(rows + 1, columns, height_ratios=[1.0] * rows + [1.35])
-    span, titles = columns // per_row, short_names(shown, 88 // per_row)
-    axes = []
+    span, titles = columns // per_row, canvas.short_names(shown, 88 // per_row)
     for number, (term, title) in enumerate(zip(shown, titles, strict=True)):
-        row, column = divmod(number, per_row)
-        place = grid[row, column * span : (column + 1) * span]
-        ax = figure.add_subplot(place, title=title, xlabel="eps_bar")
-        draw_term(ax, path, term)
-        axes.append(ax)
-    axes += draw_below(figure, grid[rows, :], path)
+        row, column = divmod(number * span, columns)
+        place = grid[row, column : column + span]
+        draw_term(figure.add_subplot(place, title=title, xlabel="eps_bar"), path, term)
+    axes = figure.axes[-len(shown) :] + draw_below(figure, grid[rows, :], path)
     lines: list[tuple[str, Style]] = [
-        ("estimate", ROBUST),
+        ("estimate", canvas.ROBUST),
         ("95 % interval", {**INTERVAL, "linewidth": 8}),
         (f"share of {path.unit}s flagged", FLAGGED_SHARE),
-        ("eps_bar itself", CUTOFF),
+        ("eps_bar itself", canvas.CUTOFF),
         (f"{path.unit} never flagged", {**NEVER, "linewidth": 1.6}),
     ]
     if flagged_that_stay(path).any():
@@ -132,38 +382,36 @@ def draw_term(ax: Axes, path: FittedPath, term: str) -> None:
     """Draw the estimates of one coefficient with their intervals."""
     y, low, high, (bottom, top) = term_values(path, term)
     ax.fill_between(path.eps_bars, low, high, **INTERVAL, linewidth=0, label="95 % interval")
-    ax.plot(path.eps_bars, y, **ROBUST, label="estimate")
+    ax.plot(path.eps_bars, y, **canvas.ROBUST, label="estimate")
     if bottom < top:
         ax.set_ylim(bottom, top)
     if bottom <= 0 <= top:
-        ax.axhline(0.0, **REFERENCE)
+        ax.axhline(0.0, **canvas.REFERENCE)
 
 
 def draw_below(fig: Any, place: Any, path: FittedPath) -> list[Any]:
     """Draw scale, contamination and rows side by side, and return their axes."""
     by_value = path.frame.drop_duplicates("eps_bar")
     x, has_scale = by_value["eps_bar"].to_numpy(float), by_value["scale"].nunique() > 1
-    widths = [1.0, 1.0, 2.0] if has_scale else [1.0, 2.0]
-    cells = place.subgridspec(1, len(widths), width_ratios=widths)
+    cells = place.subgridspec(1, 2 + has_scale, width_ratios=[1.0] * (1 + has_scale) + [2.0])
     axes = [fig.add_subplot(cell, xlabel="eps_bar") for cell in cells]
     *before, ax, rows_ax = axes
     for scale_ax in before:
-        scale_ax.plot(x, by_value["scale"], **ROBUST)
+        scale_ax.plot(x, by_value["scale"], **canvas.ROBUST)
         scale_ax.set(title="Scale", ylim=(0, 1.08 * by_value["scale"].max()))
-    ax.plot([0, x.max()], [0, x.max()], **CUTOFF, label="eps_bar")
+    ax.plot([0, x.max()], [0, x.max()], **canvas.CUTOFF, label="eps_bar")
     if by_value["eps_hat"].notna().any():
-        ax.plot(x, by_value["eps_hat"], **ROBUST, label="eps_hat")
+        ax.plot(x, by_value["eps_hat"], **canvas.ROBUST, label="eps_hat")
     share = by_value["n_flagged"].to_numpy(float) / len(path.weights)
     ax.plot(x, share, **FLAGGED_SHARE, label="share flagged")
     ax.set(title="Contamination", ylim=(0, None))
     shown = row_values(path)
     drawn = draw_rows_in_gray(rows_ax, x, shown.values[~ever_flagged(path)])
     drawn += draw_flagged_rows(rows_ax, x, shown.values[flagged_that_stay(path)], **STAYS)
-    for number, group in enumerate(leaving_groups(path)):
+    for group, color in zip(leaving_groups(path), cycle(GROUP_COLORS)):
         thin = len(group.rows) > 30
         style: Style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
-        style["color"] = group_color(number)
-        drawn += draw_flagged_rows(rows_ax, x, shown.values[group.rows], **style)
+        drawn += draw_flagged_rows(rows_ax, x, shown.values[group.rows], color=color, **style)
     total, some = len(path.weights), f"the {path.unit}s"
     if drawn < total:
         some = f"{drawn:,} of {total:,} {path.unit}s"
@@ -171,21 +419,16 @@ def draw_below(fig: Any, place: Any, path: FittedPath) -> list[Any]:
     return axes
 
 
-def group_color(number: int) -> str:
-    """Return the color of a group of rows."""
-    return GROUP_COLORS[number % len(GROUP_COLORS)]
-
-
 def name_groups(ax: Axes, path: FittedPath) -> None:
     """Write the rows that leave together beside the place where they leave."""
-    values, x, names = row_values(path).values, path.eps_bars, short_names(row_names(path))
-    lay_out(ax)
+    values, x, names = row_values(path).values, path.eps_bars, canvas.short_names(row_names(path))
+    canvas.lay_out(ax)
     taken: list[Any] = []
     along = np.c_[np.tile(x, len(values)), values.ravel()]
-    for number, group in enumerate(leaving_groups(path)[:8]):
-        text, color = rows_text(group.rows, names, path.unit), group_color(number)
+    for group, color in zip(leaving_groups(path)[:8], cycle(GROUP_COLORS)):
+        text = rows_text(group.rows, names, path.unit)
         point = np.array([[x[group.at], values[group.rows, group.at].mean()]])
-        taken += write_names(ax, point, [text], point, along, taken, color=color)
+        taken += canvas.write_names(ax, point, [text], point, along, taken, color=color)
 
 
 def draw_rows_in_gray(ax: Axes, x: Array, values: Array) -> int:
@@ -236,7 +479,7 @@ def mark_places(
     if path.choice is not None:
         marks.append((path.choice.eps_bar, CHOSEN))
         lines.append((f"chosen: {path.choice.eps_bar:g}", CHOSEN))
-    pixels = pixels_per_point(axes[0])
+    pixels = canvas.pixels_per_point(axes[0])
     for ax in axes:
         for place, style in marks:
             ax.axvline(place, **style)
@@ -253,14 +496,13 @@ def mark_places(
     handles += [patch(color=colors[name], label=f"explanation: {name}") for name in colors]
     if handles:
         longest = max(len(handle.get_label()) for handle in handles)
-        room = int(
-            where.bbox.width / pixels / (5.6 * longest + 42)
-        )  # a letter, and the sample of a line
+        # Widths of a letter, and of the sample of a line.
+        room = int(where.bbox.width / pixels / (5.6 * longest + 42))
         below: Style = {"loc": "outside lower center"}
         if where in axes:  # four lines of text below the panel
             below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.0}
-        columns = max(min(len(handles), room), 1)
-        where.legend(handles=handles, ncols=columns, frameon=False, **below)
+        below |= {"ncols": max(min(len(handles), room), 1), "frameon": False}
+        where.legend(handles=handles, **below)
 
 
 def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
@@ -291,7 +533,7 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     >>> sorted(text.get_text() for text in fig.axes[0].get_yticklabels()[:4])
     ['10', '19', '29', '33']
     """
-    fig, ax = one_axes(ax, checked_picture("plot_path_weights", path).size)
+    fig, ax = canvas.one_axes(ax, checked_picture("plot_path_weights", path).size)
     shown, at, total = row_values(path), leaving_positions(path), len(path.weights)
     rows = most_suspicious(path, 200)
     rows = rows[np.lexsort((shown.kept.sum(axis=1)[rows], at[rows]))]
@@ -299,8 +541,7 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     image = ax.pcolormesh(x, y, shown.values[rows], **shown.colors, rasterized=True)
     fig.colorbar(image, ax=ax, label=shown.name)
     ax.set(xlabel="eps_bar", ylabel=f"{path.unit}s, the first to leave at the top")
-    if len(path.eps_bars) > 1:
-        ax.set_xlim(path.eps_bars[0], path.eps_bars[-1])
+    ax.set_xlim(x[0], x[-1])
     ax.invert_yaxis()
     if len(rows) < total:
         ax.set_title(f"{len(rows)} of {total:,} {path.unit}s, {shown.worst}")
@@ -319,7 +560,7 @@ def label_heat_map(ax: Axes, path: FittedPath, rows: Rows) -> None:
     rows : ndarray of int
         In the order in which they leave.
     """
-    names = short_names(row_names(path))
+    names = canvas.short_names(row_names(path))
     if len(rows) <= 60:
         size = 8 if len(rows) <= 40 else 6.5
         ax.set_yticks(np.arange(len(rows)), [names[row] for row in rows], fontsize=size)
@@ -327,8 +568,8 @@ def label_heat_map(ax: Axes, path: FittedPath, rows: Rows) -> None:
     at, first = np.unique(leaving_positions(path)[rows], return_index=True)
     starts = np.r_[first, len(rows)]
     middles = (starts[1:] + starts[:-1] - 1) / 2
-    lay_out(ax)
-    gap = LINE * pixels_per_point(ax) / ax.bbox.height * len(rows)
+    canvas.lay_out(ax)
+    gap = LINE * canvas.pixels_per_point(ax) / ax.bbox.height * len(rows)
     ticks, texts = [], []
     for merged in merged_places(middles, gap):
         block = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in merged])
@@ -336,7 +577,7 @@ def label_heat_map(ax: Axes, path: FittedPath, rows: Rows) -> None:
         ticks.append(float(middles[merged].mean()))
         some = rows_text(np.sort(rows[block]), names, path.unit)
         texts.append(f"{len(block)} {path.unit}s stay" if stays else some)
-    ax.set_yticks(ticks, texts, fontsize=FONT_SIZE)
+    ax.set_yticks(ticks, texts, fontsize=canvas.FONT_SIZE)
     for start in starts[1:-1]:
         ax.axhline(start - 0.5, color="white", linewidth=0.4)
 
@@ -398,12 +639,12 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     picture = checked_picture("plot_path_residuals", path)
     if not 0 < level < 1:
         raise ValueError(f"level must be in (0, 1), got {level:g}")
-    fig, ax = one_axes(ax, picture.size)
+    fig, ax = canvas.one_axes(ax, picture.size)
     x, shown = path.eps_bars, path_residuals(path, level)
     values, outside = shown.values, shown.outside
     ax.fill_between(x, shown.low, shown.high, color="#F0E442", alpha=0.18, linewidth=0)
-    for limit in (shown.high, shown.low) if (shown.low == -shown.high).all() else (shown.high,):
-        ax.plot(x, limit, **CUTOFF)
+    both = (shown.low == -shown.high).all()
+    ax.plot(x, np.c_[shown.high, shown.low] if both else shown.high, **canvas.CUTOFF)
     drawn = draw_rows_in_gray(ax, x, values[~outside.any(axis=1)])
     drawn += draw_flagged_rows(ax, x, values[outside.any(axis=1) & ~outside[:, -1]], **STAYS)
     ax.set(xlabel="eps_bar", ylabel=shown.name)
@@ -413,7 +654,7 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     ends = np.flatnonzero(outside[:, -1])
     ax.update_datalim(np.c_[np.tile(x, len(ends)), values[ends].ravel()])
     ax.autoscale_view()
-    mark_places(ax, [ax], path, [(f"cutoff, {level:.1%}", CUTOFF)])
+    mark_places(ax, [ax], path, [(f"cutoff, {level:.1%}", canvas.CUTOFF)])
     drawn += draw_outside(ax, path, values, ends)
     if drawn < len(values):
         ax.title.set_text(f"{drawn:,} of {len(values):,} {path.unit}s are drawn")
@@ -422,15 +663,16 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
 
 def draw_outside(ax: Axes, path: FittedPath, values: Array, rows: Rows) -> int:
     """Draw the rows that end outside the band, label their ends, and return how many are drawn."""
-    lay_out(ax)
+    canvas.lay_out(ax)
     ends = np.c_[np.repeat(path.eps_bars[-1], len(rows)), values[rows, -1]]
     heights = ax.transData.transform(ends)[:, 1]
-    names, drawn = short_names(row_names(path)), 0
-    for number, group in enumerate(merged_places(heights, LINE * pixels_per_point(ax))):
-        color, some = group_color(number), rows[group]
+    names, drawn = canvas.short_names(row_names(path)), 0
+    merged = merged_places(heights, LINE * canvas.pixels_per_point(ax))
+    for group, color in zip(merged, cycle(GROUP_COLORS)):
+        some, middle = rows[group], (0.0, heights[group].mean())
         drawn += draw_flagged_rows(ax, path.eps_bars, values[some], linewidth=1.2, color=color)
-        middle = ax.transData.inverted().transform((0.0, heights[group].mean()))[1]
-        style: Style = {"va": "center", "color": color, "fontsize": FONT_SIZE}
+        height = ax.transData.inverted().transform(middle)[1]
+        style: Style = {"va": "center", "color": color, "fontsize": canvas.FONT_SIZE}
         place, text = ax.get_yaxis_transform(), rows_text(some, names, path.unit)
-        ax.annotate(text, (1.01, middle), xycoords=place, annotation_clip=False, **style)
+        ax.annotate(text, (1.01, height), xycoords=place, annotation_clip=False, **style)
     return drawn

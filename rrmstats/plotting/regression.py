@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,29 +11,17 @@ import statsmodels.api as sm
 from scipy.stats import chi2, norm, rankdata
 from statsmodels.stats.proportion import proportion_confint
 
+from rrmstats.plotting import canvas
 from rrmstats.plotting.any_model import draw_explanation, draw_weights, is_explained, weights_note
-from rrmstats.plotting.canvas import (
-    CLASSICAL,
-    CUTOFF,
-    FLAGGED,
-    MANY_ROWS,
-    REFERENCE,
-    ROBUST,
-    SKY,
-    Style,
-    cutoff_level,
-    draw_rows,
-    flagged_rows,
-    flags_note,
-    name_rows,
-    new_figure,
-    one_axes,
-    outline,
-    plain,
-    write_caption,
-    write_caption_below,
+from rrmstats.plotting.canvas import Style
+from rrmstats.plotting.catalog import (
+    Array,
+    Picture,
+    Results,
+    Rows,
+    checked_picture,
+    varying_columns,
 )
-from rrmstats.plotting.catalog import Array, Results, Rows, checked_picture, varying_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,10 +42,7 @@ def is_binary(results: Results) -> bool:
 
 
 def plot_diagnostics(
-    results: Results,
-    fig: Figure | None = None,
-    level: float | None = None,
-    label: int = 5,
+    results: Results, fig: Figure | None = None, level: float | None = None, label: int = 5
 ) -> Figure:
     """Plot a page of diagnostics of a linear, generalized linear or logistic regression.
 
@@ -97,11 +83,11 @@ def plot_diagnostics(
     ['Residuals and leverage', 'Normal QQ', 'Explanation', 'Scale and location']
     """
     size = checked_picture("plot_diagnostics", results).size
-    figure: Any = new_figure(size) if fig is None else fig
+    figure: Any = canvas.new_figure(size) if fig is None else fig
     (leverage_ax, second_ax), (rows_ax, fit_ax) = figure.subplots(2, 2)
-    draw = partial(draw_rows, results=results, level=level, label=label)
+    draw = partial(canvas.draw_rows, results=results, level=level, label=label)
     resid, name = shown_residuals(results)
-    at = cutoff_level(level)
+    at = canvas.cutoff_level(level)
 
     distance, xlabel = results.model.design_distances(), "robust distance of the predictors"
     if distance is None:
@@ -112,9 +98,9 @@ def plot_diagnostics(
     cutoff = np.sqrt(chi2.ppf(at, 1))
     if is_binary(results):  # the deviance residual of a label of probability 1 - level
         cutoff = np.sqrt(-2 * np.log(1 - at))
-    leverage_ax.axhline(-cutoff, **CUTOFF)
-    leverage_ax.axhline(cutoff, **CUTOFF, label="cutoffs")
-    leverage_ax.axvline(far, **CUTOFF)
+    leverage_ax.axhline(-cutoff, **canvas.CUTOFF)
+    leverage_ax.axhline(cutoff, **canvas.CUTOFF, label="cutoffs")
+    leverage_ax.axvline(far, **canvas.CUTOFF)
     leverage_ax.set_title("Residuals and leverage")
     drawn = [draw(leverage_ax, x=distance, y=resid, xlabel=xlabel, ylabel=name)]
 
@@ -125,34 +111,32 @@ def plot_diagnostics(
         y, ylabel = resid, name
         if is_generalized(results) and results.scale > 0:
             y, ylabel = np.asarray(results.resid_quantile), "quantile residual"
-        second_ax.axline((0, 0), slope=1, **REFERENCE, label="normal")
+        second_ax.axline((0, 0), slope=1, **canvas.REFERENCE, label="normal")
         second_ax.set_title("Normal QQ")
         quantile = norm.ppf((rankdata(y, "ordinal") - 0.5) / len(y))
         drawn.append(draw(second_ax, x=quantile, y=y, xlabel="normal quantile", ylabel=ylabel))
 
     fitted = np.asarray(results.fittedvalues)
     if is_binary(results) or is_generalized(results):
-        linear = fitted if is_binary(results) else np.asarray(results.model.family.link(fitted))
-        fit_ax.axhline(0.0, **CUTOFF)
-        fit_ax.set_title("Residuals and fit")
-        xlabel = "fitted linear predictor"
-        drawn.append(draw(fit_ax, x=linear, y=resid, xlabel=xlabel, ylabel=name))
+        fit_ax.axhline(0.0, **canvas.CUTOFF)
+        title, xlabel, y, ylabel = "Residuals and fit", "fitted linear predictor", resid, name
+        fitted = fitted if is_binary(results) else np.asarray(results.model.family.link(fitted))
     else:
-        fit_ax.axhline(np.sqrt(cutoff), **CUTOFF, label="cutoff")
-        fit_ax.set_title("Scale and location")
-        y, ylabel = np.sqrt(np.abs(resid)), f"root of |{name}|"
-        drawn.append(draw(fit_ax, x=fitted, y=y, xlabel="fitted value", ylabel=ylabel))
+        fit_ax.axhline(np.sqrt(cutoff), **canvas.CUTOFF, label="cutoff")
+        title, xlabel, ylabel = "Scale and location", "fitted value", f"root of |{name}|"
+        y = np.sqrt(np.abs(resid))
+    fit_ax.set_title(title)
+    drawn.append(draw(fit_ax, x=fitted, y=y, xlabel=xlabel, ylabel=ylabel))
 
     if is_explained(results):
-        rows_ax.set_title("Explanation")
-        note = results.explanation.sentence
+        title, note = "Explanation", results.explanation.sentence
         drawn.append(draw_explanation(rows_ax, results, level, label))
     else:
-        rows_ax.set_title("Weights")
+        title, note = "Weights", weights_note(results, level)
         drawn.append(draw_weights(rows_ax, results, "index", label))
-        note = weights_note(results, level)
-    write_caption_below(figure, note)
-    name_rows(*drawn)
+    rows_ax.set_title(title)
+    canvas.write_caption_below(figure, note)
+    canvas.name_rows(*drawn)
     return figure
 
 
@@ -169,10 +153,7 @@ def shown_residuals(results: Results) -> tuple[Array, str]:
 
 
 def plot_fit(
-    results: Results,
-    exog_idx: int | str | None = None,
-    ax: Axes | None = None,
-    label: int = 5,
+    results: Results, exog_idx: int | str | None = None, ax: Axes | None = None, label: int = 5
 ) -> Figure:
     """Plot a regression on one predictor beside the classical fit.
 
@@ -217,21 +198,141 @@ def plot_fit(
             name = f"share of {name[0]}"
         elif not np.array_equal(y, model.endog):
             name = f"{name} at an offset of 0"
-    fig, ax = one_axes(ax, picture.size)
-    words: Style = {"xlabel": plain(model.exog_names[column]), "ylabel": plain(name)}
-    drawn = draw_rows(ax, results, x, y, label=label, colored=True, **words)
+    fig, ax = canvas.one_axes(ax, picture.size)
+    words: Style = {"xlabel": canvas.plain(model.exog_names[column]), "ylabel": canvas.plain(name)}
+    drawn = canvas.draw_rows(ax, results, x, y, label=label, colored=True, **words)
     rows = np.repeat((np.asarray(results.weights) @ model.exog)[None], 200, axis=0)
     rows[:, column] = np.linspace(x.min(), x.max(), len(rows))
-    for params, style, text in (
-        (np.asarray(results.params), ROBUST, "robust"),
-        (classical_params(results), CLASSICAL, classical),
-    ):
-        means = model.predict(params, rows) if is_generalized(results) else rows @ params
-        ax.plot(rows[:, column], means, **style, **outline(len(x)), zorder=4, label=text)
+    predict = model.predict if is_generalized(results) else lambda params, rows: rows @ params
+    draw_fits(ax, results, rows[:, column], lambda params: predict(params, rows), classical)
     alone = len(varying_columns(model.exog)) == 1
     lines = "" if alone else "The lines have the other predictors at their weighted means."
-    write_caption(ax, lines, flags_note(results))
-    name_rows(drawn)
+    canvas.write_caption(ax, lines, canvas.flags_note(results))
+    canvas.name_rows(drawn)
+    return fig
+
+
+def plot_partial_residuals(
+    results: Results, focus_exog: int | str | None = None, ax: Axes | None = None, label: int = 5
+) -> Figure:
+    """Plot what the other predictors leave of the response against one predictor.
+
+    Residuals on the scale of the linear predictor, with the part of the predictor added to them.
+    A curve among the good rows calls for another form of the predictor.
+
+    Parameters
+    ----------
+    results : results of RRMOLS, RRMGLM or RRMLogit
+    focus_exog : int or str, optional
+        The predictor, by its position in the design or its name. May be left out if only one
+        column varies.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_partial_residuals
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
+    >>> fig = plot_partial_residuals(res, "x3")
+    >>> fig.axes[0].get_ylabel()
+    'partial residual'
+    """
+    picture, column = one_term("plot_partial_residuals", results, focus_exog)
+    x = results.model.exog[:, column]
+    y = working_residuals(results) + np.asarray(results.params)[column] * x
+    return draw_term(results, column, x, y, ax, label, picture, "partial residual", "")
+
+
+def plot_added_variable(
+    results: Results, focus_exog: int | str | None = None, ax: Axes | None = None, label: int = 5
+) -> Figure:
+    """Plot what one predictor adds to the others, which are taken out of both axes.
+
+    Both axes have residuals of weighted fits on the other predictors, under the weights of this
+    fit; the slope of the line through 0 is the coefficient.
+
+    Parameters
+    ----------
+    results : results of RRMOLS, RRMGLM or RRMLogit
+    focus_exog : int or str, optional
+        The predictor, by its position in the design or its name. May be left out if only one
+        column varies.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    label : int, optional
+        How many of the flagged rows to label by their index.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> from rrmstats.plotting import plot_added_variable
+    >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+    >>> res = rrmstats.ols("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
+    >>> fig = plot_added_variable(res, "x3")
+    >>> fig.axes[0].get_xlabel()
+    'x3 | others'
+    """
+    picture, column = one_term("plot_added_variable", results, focus_exog)
+    model = results.model
+    others = np.delete(model.exog, column, axis=1)
+    weights = np.asarray(results.working_weights)
+    if model.freq_weights is not None:
+        weights = weights * model.freq_weights
+    roots = np.sqrt(weights)
+    x = model.exog[:, column]
+    x = x - others @ np.linalg.lstsq(roots[:, None] * others, roots * x)[0]
+    y = working_residuals(results) + np.asarray(results.params)[column] * x
+    return draw_term(results, column, x, y, ax, label, picture, "response | others", " | others")
+
+
+def one_term(function: str, results: Results, focus_exog: int | str | None) -> tuple[Picture, int]:
+    """Return the row of a picture of one predictor, and the column of that."""
+    picture, model = checked_picture(function, results), results.model
+    if hasattr(model, "axis"):
+        raise ValueError(f"{function} needs a linear predictor; use plot_fit or plot_diagnostics")
+    return picture, predictor_column(model.exog, model.exog_names, focus_exog, function)
+
+
+def working_residuals(results: Results) -> Array:
+    """Return residuals on the scale of the linear predictor, shape (n,)."""
+    generalized = is_generalized(results) or is_binary(results)
+    return np.asarray(results.resid_working if generalized else results.resid)
+
+
+def draw_term(
+    results: Results,
+    column: int,
+    x: Array,
+    y: Array,
+    ax: Axes | None,
+    label: int,
+    picture: Picture,
+    ylabel: str,
+    given: str,
+) -> Figure:
+    """Draw rows and the line of one coefficient."""
+    fig, ax = canvas.one_axes(ax, picture.size)
+    name = canvas.plain(results.model.exog_names[column] + given)
+    words: Style = {"xlabel": name, "ylabel": ylabel}
+    drawn = canvas.draw_rows(ax, results, x, y, label=label, colored=True, **words)
+    ends = np.array([x.min(), x.max()])
+    ax.plot(
+        ends, np.asarray(results.params)[column] * ends, **canvas.ROBUST, zorder=4, label="robust"
+    )
+    canvas.write_caption(ax, canvas.flags_note(results))
+    canvas.name_rows(drawn)
     return fig
 
 
@@ -241,56 +342,74 @@ def plot_curve(results: Results, ax: Axes | None, label: int, size: tuple[float,
     if model.axis is None:
         raise ValueError("plot_fit needs a curve of one variable; use plot_diagnostics")
     name, x = model.axis
-    fig, ax = one_axes(ax, size)
-    words: Style = {"xlabel": plain(name), "ylabel": plain(model.endog_names)}
-    drawn = draw_rows(ax, results, x, model.endog, label=label, colored=True, **words)
+    fig, ax = canvas.one_axes(ax, size)
+    words: Style = {"xlabel": canvas.plain(name), "ylabel": canvas.plain(model.endog_names)}
+    drawn = canvas.draw_rows(ax, results, x, model.endog, label=label, colored=True, **words)
     grid = np.linspace(x.min(), x.max(), 200)
     band = results.get_prediction(model.at_axis(grid)).summary_frame()
     for ends, shade in (("mean_ci", 0.35), ("obs_ci", 0.12)):
         low, high = band[f"{ends}_lower"], band[f"{ends}_upper"]
-        ax.fill_between(grid, low, high, color=ROBUST["color"], alpha=shade, lw=0, zorder=1)
-    fits = (np.asarray(results.params), ROBUST, "robust"), (
-        model.classical_params(), CLASSICAL, "least squares",
-    )  # fmt: skip
-    for params, style, text in fits:
-        means = model.predict(params, model.at_axis(grid))
-        ax.plot(grid, means, **style, **outline(len(x)), zorder=4, label=text)
+        ax.fill_between(grid, low, high, color=canvas.ROBUST["color"], alpha=shade, lw=0, zorder=1)
+    draw_fits(ax, results, grid, lambda params: model.predict(params, model.at_axis(grid)))
     bands = "Bands: 95 % confidence of the curve, and prediction of good rows."
-    write_caption(ax, bands, flags_note(results))
-    name_rows(drawn)
+    canvas.write_caption(ax, bands, canvas.flags_note(results))
+    canvas.name_rows(drawn)
     return fig
 
 
-def predictor_column(exog: Array, names: list[str], exog_idx: int | str | None) -> int:
+def draw_fits(
+    ax: Axes,
+    results: Results,
+    x: Array,
+    means: Callable[[Array], Array],
+    classical: str = "least squares",
+) -> None:
+    """Draw the means that the robust and the classical parameters give."""
+    for params, style, text in (
+        (np.asarray(results.params), canvas.ROBUST, "robust"),
+        (classical_params(results), canvas.CLASSICAL, classical),
+    ):
+        edges = canvas.outline(len(results.model.endog))
+        ax.plot(x, means(params), **style, **edges, zorder=4, label=text)
+
+
+def predictor_column(
+    exog: Array, names: list[str], chosen: int | str | None, function: str = "plot_fit"
+) -> int:
     """Return the column of a predictor that is given by name or position; None if it varies alone.
 
     Parameters
     ----------
     exog : ndarray, shape (n, k)
     names : list of str, length k
-    exog_idx : int, str or None
+    chosen : int, str or None
+    function : str, optional
+        What is to be drawn, for errors.
     """
     varying = varying_columns(exog)
     found = ", ".join(names[j] for j in varying) or "none"
-    if exog_idx is None:
+    argument = "exog_idx" if function == "plot_fit" else "focus_exog"
+    if chosen is None:
         if len(varying) != 1:
             raise ValueError(
-                f"plot_fit needs one predictor, got {found}; choose one by exog_idx=, or use "
+                f"{function} needs one predictor, got {found}; choose one by {argument}=, or use "
                 "plot_diagnostics"
             )
         return int(varying[0])
-    chosen = [j for j in varying if exog_idx in (names[j], int(j))]
-    if not chosen:
+    columns = [j for j in varying if chosen in (names[j], int(j))]
+    if not columns:
         raise ValueError(
-            f"exog_idx must be one of the predictors {found}, or its position among "
-            f"{', '.join(names)}; got {exog_idx!r}"
+            f"{argument} must be one of the predictors {found}, or its position among "
+            f"{', '.join(names)}; got {chosen!r}"
         )
-    return int(chosen[0])
+    return int(columns[0])
 
 
 def classical_params(results: Results) -> Array:
     """Return the coefficients of maximum likelihood, or of least squares, shape (k,)."""
     model = results.model
+    if hasattr(model, "axis"):
+        return np.asarray(model.classical_params())
     if is_generalized(results):
         return np.asarray(model.likelihood_params())
     counts = 1.0 if model.freq_weights is None else model.freq_weights
@@ -329,16 +448,17 @@ def plot_separation(results: Results, ax: Axes | None = None) -> Figure:
     >>> fig.axes[0].get_ylabel()
     'fitted probability'
     """
-    fig, ax = one_axes(ax, checked_picture("plot_separation", results).size)
+    fig, ax = canvas.one_axes(ax, checked_picture("plot_separation", results).size)
     probability = np.asarray(results.predict())
     order = np.argsort(probability, kind="stable")
-    n, image = len(order), len(order) > MANY_ROWS
+    n, image = len(order), len(order) > canvas.MANY_ROWS
     edges, labels = np.arange(n + 1) - 0.5, results.model.endog[np.r_[order, order[-1]]]
-    bands = ax.fill_between(edges, labels, step="post", color=SKY, linewidth=0)
+    bands = ax.fill_between(edges, labels, step="post", color=canvas.SKY, linewidth=0)
     bands.set(label="labeled 1", rasterized=image)
     ax.plot(probability[order], color="black", linewidth=1.4, label="fitted probability")
-    places = np.flatnonzero(flagged_rows(results)[order])
-    style = {**FLAGGED, "marker": "v", "linestyle": "none", "clip_on": False, "rasterized": image}
+    places = np.flatnonzero(canvas.flagged_rows(results)[order])
+    style: Style = {"linestyle": "none", "clip_on": False, "rasterized": image}
+    style |= {**canvas.FLAGGED, "marker": "v"}
     if len(places):
         ax.plot(places, np.full(len(places), 1.04), **style, label=f"flagged ({len(places):,})")
     expected = n - float(probability.sum())
@@ -379,7 +499,7 @@ def plot_reliability(results: Results, ax: Axes | None = None, bins: int = BINS)
     picture = checked_picture("plot_reliability", results)
     if bins < 1:
         raise ValueError(f"bins must be 1 or more, got {bins!r}")
-    fig, ax = one_axes(ax, picture.size)
+    fig, ax = canvas.one_axes(ax, picture.size)
     draw_reliability(ax, results, bins)
     ax.set(aspect="equal")
     return fig
@@ -387,13 +507,13 @@ def plot_reliability(results: Results, ax: Axes | None = None, bins: int = BINS)
 
 def draw_reliability(ax: Axes, results: Results, bins: int) -> None:
     """Draw observed against fitted shares of ones, of all rows and without the flagged ones."""
-    kept = ~flagged_rows(results)
-    ax.plot([0, 1], [0, 1], **CUTOFF, label="perfect")
-    every: Style = {**CLASSICAL, "marker": "s", "mfc": "none", "label": "all rows"}
+    kept = ~canvas.flagged_rows(results)
+    ax.plot([0, 1], [0, 1], **canvas.CUTOFF, label="perfect")
+    every: Style = {**canvas.CLASSICAL, "marker": "s", "mfc": "none", "label": "all rows"}
     curves = [(np.ones_like(kept), every)]
     if not kept.all():
         name = f"without {(~kept).sum()} flagged"
-        curves.append((kept, {**ROBUST, "marker": "o", "label": name}))
+        curves.append((kept, {**canvas.ROBUST, "marker": "o", "label": name}))
     for rows, style in curves:
         probability, labels = np.asarray(results.predict())[rows], results.model.endog[rows]
         mean, share, count = reliability(probability, labels, bins)

@@ -2,25 +2,250 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import os
+import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from html import escape
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
 
 from rrmstats import plotting
 from rrmstats.files import check_target, write_whole
 from rrmstats.optional import require
-from rrmstats.plotting.canvas import take_captions
+from rrmstats.plotting.canvas import LEVEL, large_weights_note, take_captions
 from rrmstats.plotting.catalog import Picture, Results, report_pictures
-from rrmstats.report.provenance import call_pairs, provenance_pairs
-from rrmstats.report.tables import flagged_text, pairs_table, simple_table, suspicious_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
+# Arguments of the constructors that are data or are shown under a name of their own.
+NOT_OPTIONS = {"self", "data", "endog", "exog", "eps_bar", "freq_weights"}
+
+
+def call_pairs(results: Results) -> list[tuple[str, str]]:
+    """Return how the fit was made, by name and value."""
+    model = results.model
+    formula = getattr(model, "formula", None)
+    bootstrap = results.bootstrap
+    return [
+        ("Model", type(model).__name__),
+        ("Formula", "none: arrays were given" if formula is None else str(formula)),
+        ("eps_bar", f"{model.eps_bar:g}"),
+        ("Rows", f"{results.nobs:.0f}"),
+        ("Frequency weights", "equal" if model.freq_weights is None else "given"),
+        *model_options(model),
+        ("steps", str(results.steps)),
+        ("Starts", str(len(results.starts))),
+        ("Standard errors", results.cov_type if bootstrap is None else bootstrap.describe()),
+        ("use_t", str(results.use_t)),
+    ]
+
+
+def model_options(model: Any) -> list[tuple[str, str]]:
+    """Return the arguments of a model's constructor other than its data, by name and value."""
+    names = inspect.signature(type(model)).parameters
+    given = {name: getattr(model, name) for name in names if hasattr(model, name)}
+    return [(name, option_text(given[name])) for name in given if name not in NOT_OPTIONS]
+
+
+def option_text(value: Any) -> str:
+    """Return an argument in a few letters: that an array was given, the class of an object."""
+    if np.ndim(value):
+        return "given"
+    return type(value).__name__ if " object at 0x" in repr(value) else repr(value)
+
+
+def provenance_pairs(model: Any) -> list[tuple[str, str]]:
+    """Return the date, the hash of the data and the versions of the packages used."""
+    now = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    in_memory = isinstance(model.endog, np.ndarray | None)
+    digest = data_hash(model) if in_memory else "none: the rows are in partitions"
+    return [
+        ("Date", now),
+        ("SHA-256 of the data", digest or "none: remove_data dropped the data"),
+        ("rrmstats", import_module("rrmstats").__version__),
+        ("Python", platform.python_version()),
+        *((name, installed_version(name)) for name in PACKAGES),
+    ]
+
+
+def installed_version(name: str) -> str:
+    """Return the version of a package, or a note that it is missing."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def data_hash(model: Any) -> str | None:
+    r"""Return the SHA-256 of the data of a model.
+
+    The hash covers `endog`, `exog` and the frequency weights, if present. Each enters by its name
+    and shape, as in ``"endog (47,)\n"``, followed by its values as little-endian doubles, row by
+    row. The name of the frequency weights is ``weights``.
+
+    Parameters
+    ----------
+    model : model
+
+    Returns
+    -------
+    str or None
+        None after `remove_data`.
+
+    Examples
+    --------
+    >>> import hashlib, numpy as np, rrmstats
+    >>> from rrmstats.report import data_hash
+    >>> data = np.arange(8.0).reshape(4, 2) ** 2
+    >>> expected = hashlib.sha256(b"endog (4, 2)\n" + data.tobytes()).hexdigest()
+    >>> data_hash(rrmstats.RRMCov(data, eps_bar=0.1)) == expected
+    True
+    """
+    arrays = {
+        "endog": getattr(model, "endog", None),
+        "exog": getattr(model, "exog", None),
+        "weights": model.freq_weights,
+    }
+    if arrays["endog"] is None:
+        return None
+    digest = hashlib.sha256()
+    for name, values in arrays.items():
+        if values is not None:
+            array = np.ascontiguousarray(values, dtype="<f8")
+            digest.update(f"{name} {array.shape}\n".encode())
+            digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+# Rows in the table of small weights, and of flagged rows that are not folded.
+SMALLEST = 20
+# A page lists at most so many flagged rows: browsers show ten thousand without delay.
+MOST_LISTED = 10_000
+
+
+class Html(str):
+    """A cell of a table as HTML, with its tags."""
+
+    __slots__ = ()
+
+
+def title_cell(text: str, scope: str = "row") -> Html:
+    """Return the heading of a row or a column."""
+    return Html(f'<th scope="{scope}">{escape(text)}</th>')
+
+
+def html_row(cells: Iterable[str]) -> str:
+    """Return cells as a row of a table; texts are escaped."""
+    texts = [cell if isinstance(cell, Html) else f"<td>{escape(cell)}</td>" for cell in cells]
+    return f"<tr>{''.join(texts)}</tr>"
+
+
+def html_table(
+    rows: Iterable[Iterable[str]], head: Iterable[str] = (), caption: str = "", kind: str = ""
+) -> str:
+    """Return a table that scrolls if it is too wide.
+
+    Parameters
+    ----------
+    rows : iterable of iterables of str
+        Texts, or cells as `Html`.
+    head : iterable of str, optional
+        Headings of the columns.
+    caption : str, optional
+    kind : str, optional
+        CSS class of the table.
+    """
+    start = f'<table class="{kind}">' if kind else "<table>"
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    heads = [title_cell(name, "col") for name in head]
+    top = f"<thead>{html_row(heads)}</thead>" if heads else ""
+    inner = "\n".join(html_row(row) for row in rows)
+    return f'<div class="wide">{start}{title}{top}<tbody>\n{inner}\n</tbody></table></div>'
+
+
+def pairs_table(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return names and values as a table of two columns."""
+    return html_table(((title_cell(name), value) for name, value in pairs), kind="words pairs")
+
+
+def simple_table(table: Any) -> str:
+    """Return a statsmodels SimpleTable as HTML; unlike its own method, this escapes texts."""
+    rows = [[(cell.format(0, "txt").strip(), cell.datatype) for cell in row] for row in table]
+    body = [[title_cell(text) if kind == "stub" else text for text, kind in row] for row in rows]
+    headed = any(cell.datatype == "header" for cell in table[0])
+    head = [text for text, _ in rows[0]] if headed else ()
+    return html_table(body[headed:], head, table.title or "")
+
+
+def suspicious_text(results: Results) -> tuple[str, str]:
+    """Return a heading, and the rows most likely bad or of smallest weight as HTML."""
+    if getattr(results, "weights", None) is None:
+        return "Smallest weights", "<p>None: remove_data dropped the weights.</p>"
+    table = results.suspicious_table(SMALLEST)
+    left = int(results.nobs) - len(table)
+    heading, others = "Smallest weights", "rows of larger weight"
+    if "prob_bad" in table:  # rows below 0.01 are no suspects
+        full = len(table) == SMALLEST
+        least = f"of {table['prob_bad'].iloc[-1]:.2g} or less" if full else "below 0.01"
+        heading, others = "Rows most likely bad", f"rows with a prob_bad {least}"
+    note = f"<p>{left:,} {others} are not shown.</p>" if left > 0 else ""
+    return heading, (rows_table(table) if len(table) else "<p>None.</p>") + note
+
+
+def flagged_text(results: Results) -> str:
+    """Return all flagged rows as HTML; those that are many are folded."""
+    if getattr(results, "weights", None) is None:
+        return "<p>None: remove_data dropped the data.</p>"
+    total, by_probability = (
+        int(np.asarray(np.sum(results.outliers()))),
+        hasattr(results, "prob_bad"),
+    )
+    rule = ": more likely bad than good" if by_probability else f" at the level {LEVEL:.1%}"
+    if not total:
+        return f"<p>None{rule}.</p>"
+    notes = [f"{total:,} of {int(results.nobs):,} rows are flagged{rule}."]
+    if total > MOST_LISTED:
+        notes.append(f"The {MOST_LISTED:,} of smallest weight are listed; outliers() has all.")
+    if results.seen_rows.nobs == results.nobs:
+        notes.append(large_weights_note(results))
+    fold, listed = "", min(total, MOST_LISTED)
+    if listed > SMALLEST:
+        fold = (
+            f'<details class="fold"><summary>Show all {listed:,} rows; the table has the first '
+            f"{SMALLEST} otherwise</summary></details>"
+        )
+    table = rows_table(results.outlier_table(MOST_LISTED).drop(columns="outlier"))
+    return f"<p>{' '.join(filter(None, notes))}</p>\n{fold}{table}"
+
+
+def rows_table(table: pd.DataFrame) -> str:
+    """Return rows with their weights as an HTML table, which the script of the page can sort."""
+    table = table.rename(columns={"relative_weight": "weight * n"})
+    table["weight * n"] = [f"{weight:.4f}" for weight in table["weight * n"]]
+    head = ["row", *(str(column).replace("_", " ") for column in table)]
+    rows = ([title_cell(str(label)), *map(value_text, row)] for label, *row in table.itertuples())
+    return html_table(rows, head, kind="sortable")
+
+
+def value_text(value: object) -> str:
+    """Return an entry of a data frame as text, numbers with four digits."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
 
 # The summary has a short table whose heading begins so, which the report replaces by a longer one.
 OWN_SECTIONS = ("Smallest weights", "Most likely bad rows")
@@ -72,15 +297,9 @@ def write_report(results: Results, path: str | os.PathLike[str], title: str | No
 def page_text(results: Results, title: str | None = None) -> str:
     """Return a fit as the text of an HTML page."""
     summary = results.summary()
-    tables = [t for t in summary.tables if not str(t[0][0].data).startswith(OWN_SECTIONS)]
-    notes = note_texts(summary.extra_txt or "")
     sections = [
         section("The call", pairs_table(call_pairs(results))),
-        section(
-            "Summary",
-            *(simple_table(table) for table in tables),
-            *(f"<p>{escape(note)}</p>" for note in notes),
-        ),
+        section("Summary", *summary_texts(results, summary, OWN_SECTIONS)),
         section(*suspicious_text(results)),
         section("Flagged rows", flagged_text(results)),
         section("Pictures", *figure_texts(results)),
@@ -90,23 +309,21 @@ def page_text(results: Results, title: str | None = None) -> str:
     return document(title or summary.tables[0].title, sections)
 
 
+def summary_texts(results: Results, summary: Any, without: tuple[str, ...] = ()) -> list[str]:
+    """Return the tables and notes of a summary as HTML, without tables that begin so."""
+    tables = [t for t in summary.tables if not str(t[0][0].data).startswith(without)]
+    notes = [f"<p>{escape(note)}</p>" for note in numbered_notes(results)]
+    return [*map(simple_table, tables), *notes]
+
+
+def numbered_notes(results: Results) -> list[str]:
+    """Return the notes below the tables of a summary, each on one line."""
+    return [f"[{i}] {note}" for i, note in enumerate(results._notes(), 1)]
+
+
 def asset(name: str) -> str:
     """Return the text of a script, style or template of the pages."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def note_texts(text: str) -> list[str]:
-    r"""Return the notes below a summary, each of which begins with its number in brackets.
-
-    Examples
-    --------
-    >>> from rrmstats.report.page import note_texts
-    >>> note_texts("Notes:\n[1] The first,\n    which is long.\n[2] The second.")
-    ['[1] The first, which is long.', '[2] The second.']
-    """
-    parts = re.split(r"^(?=\[\d+\] )", text, flags=re.MULTILINE)
-    notes = [" ".join(part.removeprefix("Notes:").split()) for part in parts]
-    return [note for note in notes if note]
 
 
 def document(
@@ -124,16 +341,11 @@ def document(
     style : str, optional
         As CSS; by default that of the report of a fit.
     """
-    css = asset("style.css") if style is None else style
-    return "\n".join(
-        [
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"{head}<title>{escape(heading)}</title>\n<style>\n{css}</style>\n</head>\n<body>",
-            f"<h1>{escape(heading)}</h1>",
-            *sections,
-            "</body>\n</html>\n",
-        ]
+    return Template(asset("page.html")).substitute(
+        heading=escape(heading),
+        head=head,
+        style=asset("style.css") if style is None else style,
+        body="\n".join(sections),
     )
 
 

@@ -17,25 +17,22 @@ import pandas as pd
 
 from rrmstats.files import check_target, write_whole
 from rrmstats.optional import require
+from rrmstats.plotting import paths
+from rrmstats.plotting.any_model import axis_places, compressed_ticks
 from rrmstats.plotting.canvas import BLUE, GRAY, LEVEL, VERMILLION, short_names
 from rrmstats.plotting.catalog import Array, FittedPath, checked_picture
-from rrmstats.plotting.path_values import (
-    ever_flagged,
-    explanation_colors,
-    explanation_runs,
-    jump_places,
-    most_suspicious,
-    path_residuals,
-    row_names,
-    row_values,
-    rows_text,
-    shown_terms,
-    term_values,
+from rrmstats.report.page import (
+    Html,
+    asset,
+    document,
+    html_row,
+    html_table,
+    pairs_table,
+    provenance_pairs,
+    section,
+    title_cell,
+    value_text,
 )
-from rrmstats.plotting.paths import BAND, MOST_TERMS
-from rrmstats.report.page import asset, document, section
-from rrmstats.report.provenance import provenance_pairs
-from rrmstats.report.tables import head_row, pairs_table, table_text, value_text
 
 Json = dict[str, Any]
 
@@ -124,7 +121,7 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
     """Return the fits along a grid of eps_bar as the text of an HTML page."""
     checked_picture("plot_path", path)
     require("plotly", "interactive")
-    rows, shown, unit = shown_rows(path), row_values(path), path.unit
+    rows, shown, unit = shown_rows(path), paths.row_values(path), path.unit
     formula = getattr(path.model, "formula", None)
     heading = f"Path of {type(path.model).__name__}" + (f": {formula}" if formula else "")
     total, terms = len(path.weights), path.frame["term"].nunique()
@@ -132,6 +129,9 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
     if len(rows) < total:
         drawn = f"{len(rows)} of {total} {unit}s are drawn: flagged ones and {shown.worst}."
     signs = "".join(f"<li>{escape(str(sign))}</li>\n" for sign in path.signs)
+    changes = "<p>No coefficient changes its sign or its significance.</p>"
+    cut = f"<p>{paths.MOST_TERMS} of {terms} coefficients, those that change most.</p>"
+    heads = [unit, "", "leaves at", *(name for name, _ in rows[0].values)]
     content = {
         "unit": unit,
         "panels": all_panels(path, rows),
@@ -146,15 +146,11 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
         choice="" if path.choice is None else f'<p id="choice">{escape(path.choice.reason)}</p>',
         drawn=drawn,
         names="".join(f'<option value="{escape(row.name)}"></option>' for row in rows),
-        terms=f"<p>{MOST_TERMS} of {terms} coefficients, those that change most.</p>"
-        if terms > MOST_TERMS
-        else "",
+        terms=cut if terms > paths.MOST_TERMS else "",
         explanations=explanations_section(path),
-        chosen_head=head_row([unit, "", "leaves at", *(name for name, _ in rows[0].values)]),
+        chosen_head=html_row(title_cell(name, "col") for name in heads),
         jumps=jumps_table(path, rows),
-        signs=f'<ul id="signs">\n{signs}</ul>'
-        if signs
-        else "<p>No coefficient changes its sign or its significance.</p>",
+        signs=f'<ul id="signs">\n{signs}</ul>' if signs else changes,
         provenance=pairs_table(provenance_pairs(path.model)),
         plotly=import_module("plotly.offline").get_plotlyjs(),
         # A label could otherwise end the element.
@@ -172,73 +168,68 @@ def residuals_name(path: FittedPath) -> str:
 
 def explanations_section(path: FittedPath) -> str:
     """Return the explanations along the path as a table with their colors; nothing in one step."""
-    runs = explanation_runs(path)
-    colors, fits = explanation_colors(runs), path.frame.drop_duplicates("eps_bar")
-    if not runs:
-        return ""
-    body = []
+    runs, rows = paths.explanation_runs(path), []
+    colors, fits = paths.explanation_colors(runs), path.frame.drop_duplicates("eps_bar")
     for run in runs:
-        some = fits.iloc[run.first : run.last + 1]
-        ends = [
-            " to ".join(dict.fromkeys(form.format(some[name].iloc[k]) for k in (0, -1)))
+        some = fits.iloc[[run.first, run.last]]
+        eps_bar, eps_hat, flagged = (
+            " to ".join(dict.fromkeys(map(form.format, some[name])))
             for name, form in (("eps_bar", "{:g}"), ("eps_hat", "{:.3f}"), ("n_flagged", "{}"))
-        ]
-        square = f'<td style="background: {colors[run.name]}; width: 1.5rem"></td>'
-        cells = "".join(f"<td>{escape(t)}</td>" for t in (ends[0], run.name, *ends[1:]))
-        body.append(f"<tr>{square}{cells}</tr>")
-    head = head_row(("", "eps_bar", "explanation", "eps_hat", "flagged"))
+        )
+        square = Html(f'<td style="background: {colors[run.name]}; width: 1.5rem"></td>')
+        rows.append((square, eps_bar, run.name, eps_hat, flagged))
+    table = html_table(rows, ("", "eps_bar", "explanation", "eps_hat", "flagged"), kind="words")
     note = f"<p>What the second step says of the {path.unit}s, in the colors of the bands.</p>"
-    return section("Explanations", note, table_text(head, body, kind="words"))
+    return section("Explanations", note, table) if runs else ""
 
 
 def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     """Return the jumps as a table, with a button each that highlights what leaves."""
     if not len(path.jumps):
         return "<p>There are none: no estimate changes abruptly.</p>"
-    unit, names = path.unit, row_names(path)
+    unit, names = path.unit, paths.row_names(path)
     numbers, body = {row.position: k for k, row in enumerate(rows)}, []
     for _, jump in path.jumps.iterrows():
         leave, back = (
             np.flatnonzero(path.weights.index.isin(list(jump[f"{unit}s{end}"])))
             for end in ("", "_back")
         )
-        texts = [
-            f"{jump['eps_bar_from']:g}",
-            f"{jump['eps_bar_to']:g}",
-            f"{jump['pvalue']:.2g}",
-            ", ".join(str(term) for term in jump["terms"]) or "none",
-            rows_text(leave, names, unit),
-            rows_text(back, names, unit),
-        ]
         drawn = [numbers[int(row)] for row in leave if row in numbers]
         button = f'<button type="button" data-rows="{drawn}">highlight</button>' if drawn else ""
-        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
-        body.append(f"<tr>{cells}<td>{button}</td></tr>")
-    titles = ["between", "and", "p-value", "coefficients that jump"]
-    head = head_row([*titles, f"{unit}s that leave", f"{unit}s that come back", ""])
+        body.append(
+            (
+                f"{jump['eps_bar_from']:g}",
+                f"{jump['eps_bar_to']:g}",
+                f"{jump['pvalue']:.2g}",
+                ", ".join(map(str, jump["terms"])) or "none",
+                paths.rows_text(leave, names, unit),
+                paths.rows_text(back, names, unit),
+                Html(f"<td>{button}</td>"),
+            )
+        )
+    head = ["between", "and", "p-value", "coefficients that jump"]
+    head += [f"{unit}s that leave", f"{unit}s that come back", ""]
     note = (
         f"<p>At a jump coefficients change by more than their errors allow, or {unit}s are lost "
         "because another minimum of the risk has become the lowest.</p>"
     )
-    return note + table_text(head, body, kind="words")
+    return note + html_table(body, head, kind="words")
 
 
 def shown_rows(path: FittedPath, most: int = 300) -> list[ShownRow]:
     """Return the rows to show in the order of the data: at most `most`, flagged ones first."""
-    rows = np.sort(most_suspicious(path, most))
-    names, frame = row_names(path), row_data(path.model, len(path.model.endog))
+    rows = np.sort(paths.most_suspicious(path, most))
+    names, frame = paths.row_names(path), row_data(path.model, len(path.model.endog))
     if path.unit == "group":
         codes = path.weights.index.get_indexer(path.model.groups)
         frame = frame.select_dtypes("number").groupby(codes).mean().add_prefix("mean ")
         frame.insert(0, "rows", np.bincount(codes))
-    below = path.leaves["below_half"].to_numpy(float)
-    columns = [str(column) for column in frame]
-    shown = []
+    below, shown = path.leaves["below_half"].to_numpy(float), []
     for row, values in zip(rows, frame.iloc[rows].itertuples(index=False), strict=True):
         texts = [value_text(value) for value in values]
         texts = [t if len(t) <= 60 else f"{t[:57]}..." for t in texts]
         leaves = None if np.isnan(below[row]) else float(below[row])
-        pairs = list(zip(columns, texts, strict=True))
+        pairs = list(zip(map(str, frame), texts, strict=True))
         shown.append(ShownRow(int(row), names[row], leaves, pairs))
     return shown
 
@@ -285,29 +276,25 @@ def numbers(values: npt.ArrayLike) -> list[float | None]:
 
 def all_panels(path: FittedPath, rows: Sequence[ShownRow]) -> dict[str, Json]:
     """Return the data and layout of each panel, by name; trace k of those of rows is the k-th."""
-    shown, residuals = row_values(path), path_residuals(path, LEVEL)
-    title = f"{shown.title} of the {path.unit}s"
-    of_rows = subplots([title])
+    shown, residuals = paths.row_values(path), paths.path_residuals(path, LEVEL)
+    of_rows = subplots([f"{shown.title} of the {path.unit}s"])
     of_rows.add_traces(row_lines(path, rows, shown.values, shown.values, shown.name))
     of_rows.update_yaxes(title_text=shown.name, rangemode="tozero")
     far_out = subplots([f"{residuals_name(path).capitalize()} of the {path.unit}s"])
-    values, name = residuals.values, residuals.name
-    heights, low, high = values, residuals.low, residuals.high
+    heights, low, high = residuals.values, residuals.low, residuals.high
     if residuals.far:
         unit = float(high.max())
-        heights, low, high = (log_outside(each, unit) for each in (heights, low, high))
-        far_out.update_yaxes(**log_ticks(values, unit))
-    far_out.add_traces(row_lines(path, rows, values, heights, name))
-    far_out.update_yaxes(title_text=name)
+        ticks = compressed_ticks(float(np.nanmin(heights)), float(np.nanmax(heights)), unit)
+        texts = [f"{tick:g}" for tick in ticks]
+        far_out.update_yaxes(tickvals=numbers(axis_places(ticks, unit)), ticktext=texts)
+        heights, low, high = (axis_places(each, unit) for each in (heights, low, high))
+    far_out.add_traces(row_lines(path, rows, residuals.values, heights, residuals.name))
+    far_out.update_yaxes(title_text=residuals.name)
     around = np.r_[path.eps_bars, path.eps_bars[::-1]], np.r_[high, low[::-1]]
     corners = " L".join(f"{a},{b}" for a, b in zip(*map(numbers, around), strict=True))
-    far_out.add_shape(
-        type="path",
-        path=f"M{corners} Z",
-        layer="below",
-        fillcolor="rgba(240, 228, 66, 0.2)",
-        line={"color": GRAY, "dash": "dot", "width": 1},
-    )
+    edge = {"color": GRAY, "dash": "dot", "width": 1}
+    shape = {"type": "path", "path": f"M{corners} Z", "layer": "below", "line": edge}
+    far_out.add_shape(**shape, fillcolor="rgba(240, 228, 66, 0.2)")
     return {
         "coefficients": coefficients_panel(path),
         "rows": finished(of_rows, path, 480),
@@ -332,20 +319,19 @@ def subplots(titles: Sequence[str], per_row: int = 1) -> Any:
 
 def finished(fig: Any, path: FittedPath, height: int) -> Json:
     """Return a figure as JSON, with jumps, the chosen value and explanations in every panel."""
-    for place in jump_places(path):
+    for place in paths.jump_places(path):
         fig.add_vline(float(place), line={"color": "black", "dash": "dash", "width": 1})
     if path.choice is not None:
         fig.add_vline(float(path.choice.eps_bar), line={"color": GREEN, "width": 2.5})
-    runs = explanation_runs(path)
-    colors = explanation_colors(runs)
-    for number in ("", *range(2, len(list(fig.select_xaxes())) + 1)):
-        axes = {"type": "rect", "xref": f"x{number}", "yref": f"y{number} domain"}
-        for run in runs:  # a band above the panel
-            place = {"x0": run.left, "x1": run.right, "y0": 1, "y1": 1 + BAND}
-            fig.add_shape(**axes, **place, fillcolor=colors[run.name], line_width=0)
+    runs = paths.explanation_runs(path)
+    colors = paths.explanation_colors(runs)
+    for run in runs:  # a band above each panel
+        band: Json = {"y0": 1, "y1": 1 + paths.BAND, "line_width": 0}
+        fig.add_vrect(run.left, run.right, fillcolor=colors[run.name], **band)
+    for number in (axis.anchor[1:] for axis in fig.select_xaxes()):
         # The frame of plotly disappears behind highlighted lines.
-        frame = {**axes, "xref": f"x{number} domain", "x0": 0, "x1": 1, "y0": 0, "y1": 1}
-        fig.add_shape(**frame, line={"color": GRAY, "width": 1})
+        frame = {"xref": f"x{number} domain", "yref": f"y{number} domain", "type": "rect"}
+        fig.add_shape(**frame, x0=0, x1=1, y0=0, y1=1, line={"color": GRAY, "width": 1})
     ends = [float(path.eps_bars[0]) - 0.01, float(path.eps_bars[-1]) + 0.01]
     below = {"text": "eps_bar", "standoff": 4}
     fig.update_xaxes(range=ends, title=below, gridcolor="#EEEEEE", zeroline=False)
@@ -388,7 +374,7 @@ def row_lines(
     name : str
         What the values are.
     """
-    flagged, data = ever_flagged(path), []
+    flagged, data = paths.ever_flagged(path), []
     text = f"%{{meta}}<br><i>eps_bar = %{{x}}<br>{name} = %{{customdata:.4g}}</i><extra></extra>"
     for row in rows:
         color, width = (VERMILLION, 1.2) if flagged[row.position] else (LIGHT, 0.9)
@@ -400,7 +386,7 @@ def row_lines(
 
 def coefficients_panel(path: FittedPath) -> Json:
     """Return the coefficients with their intervals, one pair of axes each."""
-    terms = shown_terms(path.frame, None, MOST_TERMS)
+    terms = paths.shown_terms(path.frame, None, paths.MOST_TERMS)
     per_row = min(len(terms), 4)
     fig = subplots(short_names(terms), per_row)
     told = (
@@ -409,7 +395,7 @@ def coefficients_panel(path: FittedPath) -> Json:
     )
     for number, term in enumerate(terms):
         place = {"row": number // per_row + 1, "col": number % per_row + 1}
-        y, low, high, limits = term_values(path, term)
+        y, low, high, limits = paths.term_values(path, term)
         known = np.isfinite(low) & np.isfinite(high)
         x = path.eps_bars[known]
         band = line(np.r_[x, x[::-1]], np.r_[high[known], low[known][::-1]], SKY, width=0)
@@ -441,19 +427,3 @@ def fit_panel(path: FittedPath) -> Json:
             fig.add_trace(drawn, row=1, col=last)
     fig.update_layout(legend={"orientation": "h", "x": 1, "xanchor": "right", "y": -0.25})
     return finished(fig, path, 330)
-
-
-def log_outside(values: Array, unit: float) -> Array:
-    """Return heights of values on an axis that is logarithmic beyond a unit on either side."""
-    far = np.maximum(np.abs(values) / unit, 1.0)
-    return np.clip(values, -unit, unit) * (1 + np.log10(far))
-
-
-def log_ticks(values: Array, unit: float) -> Json:
-    """Return the ticks of an axis that is logarithmic beyond a unit on either side."""
-    low, high = np.nanmin(values), np.nanmax(values)
-    powers = 10.0 ** np.arange(np.ceil(np.log10(unit)), np.log10(max(-low, high)) + 1)
-    ticks = np.r_[-powers[::-1], -unit, 0.0, unit, powers]
-    ticks = ticks[(ticks >= min(low, 0.0)) & (ticks <= high)]
-    texts = [f"{tick:.3g}" for tick in ticks]
-    return {"tickvals": numbers(log_outside(ticks, unit)), "ticktext": texts}

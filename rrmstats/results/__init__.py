@@ -1,19 +1,19 @@
 """What a user reads: results are views of an estimate, and never search or fit."""
 
 from rrmstats.losses.covariance import Hyperplane
+from rrmstats.results.absorbed import RRMAbsorbedResults
 from rrmstats.results.base import RRMResults
-from rrmstats.results.components import RRMPCAResults
-from rrmstats.results.covariance import RRMCovResults
 from rrmstats.results.explanations import ChosenExplanation
 from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.inference import Replicates
 from rrmstats.results.likelihood import RRMLikelihoodResults
 from rrmstats.results.linear import RRMInfluence, RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
-from rrmstats.results.means import MeanPrediction
+from rrmstats.results.means import MeanPrediction, ProbabilityPrediction
+from rrmstats.results.multivariate import RRMCovResults, RRMPCAResults
 from rrmstats.results.own_loss import RRMCustomResults
 from rrmstats.results.path_results import RRMPath
-from rrmstats.results.prediction import ProbabilityPrediction
+from rrmstats.results.regularized import RRMRegularizedResults
 from rrmstats.results.removal import FewRows, FittedTerm
 from rrmstats.results.stability import Stability, UnstableWarning
 
@@ -24,6 +24,7 @@ __all__ = [
     "Hyperplane",
     "MeanPrediction",
     "ProbabilityPrediction",
+    "RRMAbsorbedResults",
     "RRMCovResults",
     "RRMCustomResults",
     "RRMGLMResults",
@@ -33,6 +34,7 @@ __all__ = [
     "RRMOLSResults",
     "RRMPCAResults",
     "RRMPath",
+    "RRMRegularizedResults",
     "RRMResults",
     "Replicates",
     "Stability",

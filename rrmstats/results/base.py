@@ -14,47 +14,34 @@ from patsy import DesignInfo
 from scipy.stats import t
 from statsmodels.base.model import LikelihoodModelResults, LikelihoodResultsWrapper
 from statsmodels.base.wrapper import populate_wrapper
-from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
 from statsmodels.stats.contrast import ContrastResults
 
 from rrmstats import plotting
-from rrmstats.core.block_array import row_map, row_sums, smallest, taken
+from rrmstats.core.block_array import row_map
 from rrmstats.core.choice import Choice
 from rrmstats.core.conventions import CLOSE
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.explanations import FLAGGED, Explanation
-from rrmstats.core.group_estimate import GroupedEstimate
+from rrmstats.core.explanations import Explanation
+from rrmstats.core.grouped import GroupedEstimate
 from rrmstats.core.sandwich import relative_weights, wald_pvalue
 from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.report import write_report
-from rrmstats.results.explanations import (
-    ANOTHER_MINIMUM,
-    AT_BOUND,
-    AT_LARGEST,
-    UNSEEN_FLIPS,
-    ChosenExplanation,
-    ExplainedDistances,
-    Wording,
-    at_bound,
-    count_bad,
-    described,
-    explanations_frame,
-)
-from rrmstats.results.grouping import GroupView
+from rrmstats.results import explanations as texts
+from rrmstats.results.grouping import GroupView, Units
 from rrmstats.results.inference import (
     Inference,
     ReachingContrast,
     Replicates,
-    checked_level,
     contrast_alternatives,
     nested_restriction,
     reaching,
+    test_freedom,
 )
-from rrmstats.results.labels import Labeled, labeled
+from rrmstats.results.labels import labeled
 from rrmstats.results.stability import Stability, listed
-from rrmstats.results.summary import LIKELY, Table, bad_rows_text, make_summary, make_summary2
+from rrmstats.results.summary import Summaries, Table, bad_rows_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,8 +52,6 @@ if TYPE_CHECKING:
 ONE_STEP = "needs a second step, steps=2, of a model that has one, and eps_bar > 0"
 FIRST_IS_KEPT = "These are the estimates of the second step; first_step holds those of the first."
 SECOND_STEP = "A second step (steps=2) wins them back."
-# Level at which terms are significant. Convention: five per cent.
-SIGNIFICANT = 0.05
 CONDITIONAL = "Intervals are conditional on this and on eps_bar; see explanations for others."
 ONE_OF_SEVERAL = "this fit belongs to another one, or to a path, whose jumps tell"
 
@@ -115,7 +100,9 @@ REASONS = {
         "it counts bad rows like others; see scale, resid_deviance and prsquared, and test terms "
         "with compare() or wald_test_terms()"
     ),
-    "pictures": "it would draw bad rows like others; use plot_diagnostics() and plot_fit()",
+    "pictures": (
+        "it would draw bad rows like others; use plot_diagnostics() or plot_partial_residuals()"
+    ),
     "no_influence": "see weight_table() for the weights and distances of the rows",
 }
 #: Attributes that statsmodels' code reads itself, so that only users are refused them.
@@ -124,10 +111,10 @@ HIDDEN = {
 }
 
 
-PlotT = TypeVar("PlotT", bound=Callable[..., Any])
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
 
-def drawn(plot: PlotT) -> PlotT:
+def drawn(plot: MethodT) -> MethodT:
     """Return a picture as a method of results; of those with rows in partitions, of a sample."""
 
     @wraps(plot)
@@ -143,12 +130,33 @@ def drawn(plot: PlotT) -> PlotT:
     return method  # type: ignore[return-value]  # the same signature
 
 
+def without(**reasons: str) -> Callable[[MethodT], MethodT]:
+    """Return a decorator of methods that lack arguments of statsmodels', by their names."""
+
+    def decorate(method: MethodT) -> MethodT:
+        @wraps(method)
+        def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+            for name in reasons.keys() & kwargs.keys():
+                raise NotImplementedError(f"{method.__name__} takes no {name}=: {reasons[name]}")
+            return method(self, *args, **kwargs)
+
+        return checked  # type: ignore[return-value]  # the same signature
+
+    return decorate
+
+
+#: Arguments of statsmodels' predictions of means, and what to use instead.
+NO_AVERAGES = dict.fromkeys(
+    ("average", "agg_weights"), "average predict(), or use get_margeff() for effects"
+)
+
+
 def sample_text(results: Any) -> str:
     """Return what a picture of a sample says of it."""
     return f"a random sample of {results.seen_rows.nobs:,.0f} of {results.nobs:,.0f} rows"
 
 
-class RRMResults(LikelihoodModelResults):
+class RRMResults(Units, Summaries, LikelihoodModelResults):
     """Results of a fit by robust risk minimization.
 
     Attributes
@@ -214,16 +222,23 @@ class RRMResults(LikelihoodModelResults):
         likelihood=("llf", "aic", "bic", "info_criteria")
     )
     _default_use_t: ClassVar[bool] = False
+    _distance_name: ClassVar[str] = "distance"
     _title: ClassVar[str] = "Robust Risk Minimization Results"
-    #: Whether parameters have standard errors, and whether a hyperplane stopped their fit.
-    _has_errors, _separated = True, False
+    #: Attributes that are those of the estimate.
+    _estimate_attrs: ClassVar[tuple[str, ...]] = ()
     #: Arrays that the wrapper labels by row and by parameter.
     _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "relative_weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
     first_step: RRMResults | None
+    #: The class of results with the labels of the data.
+    _wrapper: ClassVar[type[RRMResultsWrapper]]
     #: Whether `remove_data` has dropped the data.
     _without_data = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._wrapper = wrapper_of(cls)
 
     def __init__(
         self,
@@ -241,10 +256,16 @@ class RRMResults(LikelihoodModelResults):
         self.steps = 1 if estimate.first is None else 2
         self.eps_hat, self.eps_hat_se = estimate.eps_hat, estimate.eps_hat_se
         self._alternatives = estimate.alternatives
-        explained = estimate.explained
+        self._has_errors = bool(getattr(estimate, "identified", True))
+        self._separated = bool(getattr(estimate, "separated", False))
+        for name in self._estimate_attrs:
+            setattr(self, name, getattr(estimate, name, np.nan))
+        self._explained = explained = estimate.explained
         self._other_minimum = explained is not None and explained.other_minimum
         if explained is not None:
-            self.prob_bad = self._spread_over_rows(explained.chosen.prob_bad)
+            self.prob_bad = explained.chosen.prob_bad
+            if self._unit == "group":
+                self.prob_bad = self.prob_bad[model.row_groups.codes]
         self.first_step = first_step
         found, unit, shift = estimate.solution, estimate.loss_unit, estimate.loss_shift
         self.raw_params = estimate.raw_params
@@ -254,10 +275,10 @@ class RRMResults(LikelihoodModelResults):
         self.weights = found.weights
         self.losses = found.losses * unit + shift
         self.risk = found.risk * unit + shift
-        tempered = found if estimate.explained is None else (estimate.first or estimate).solution
+        tempered = found if explained is None else (estimate.first or estimate).solution
         self.lambda_ = tempered.lambda_ * unit
         self.n_eff, self.entropy = found.n_eff, float(np.log(found.n_eff))
-        self.n_kish = kish_size(found.weights, model.freq_weights)
+        self.n_kish = float(self.wnobs / (found.weights @ self.relative_weights))
         self.converged, self.n_iter = bool(found.converged), found.n_iter
         self.final_risks = found.final_risks * unit + shift
         self.n_reached, self.n_best = found.n_reached, found.n_best
@@ -289,16 +310,6 @@ class RRMResults(LikelihoodModelResults):
         """Refuse statsmodels' likelihood, which counts bad rows like others."""
         return float(self.__getattr__("llf"))
 
-    @cached_property
-    def _log_likelihood(self) -> float:
-        """Log-likelihood of all rows; NaN where the model has none."""
-        return np.nan
-
-    @cached_property
-    def _extra_params(self) -> int:
-        """Number of parameters of the explanation besides those of good rows."""
-        return 0
-
     def _repr_html_(self) -> str:
         return str(self.summary().as_html())
 
@@ -310,7 +321,7 @@ class RRMResults(LikelihoodModelResults):
     plot_trace = plotting.plot_trace
     report = write_report
 
-    def explained_distances(self) -> ExplainedDistances:
+    def explained_distances(self) -> texts.ExplainedDistances:
         """Return residuals or distances of the rows, as `plot_explanation` shows them.
 
         With the densities of good and of bad rows, where the explanation has simple ones.
@@ -322,8 +333,8 @@ class RRMResults(LikelihoodModelResults):
         >>> rrmstats.cov("~ x1 + x2 + x3", hbk).fit().explained_distances().name
         'robust distance'
         """
-        name = "distance" if self._unit == "row" else "mean loss as a normal score"
-        return ExplainedDistances(self._unit_distances(), name)
+        name = self._distance_name if self._unit == "row" else "mean loss as a normal score"
+        return texts.ExplainedDistances(np.asarray(self._weighed._distances()), name)
 
     @property
     def bootstrap(self) -> Replicates | None:
@@ -363,8 +374,8 @@ class RRMResults(LikelihoodModelResults):
 
     @property
     def df_resid(self) -> float:
-        """Number of observations less that of the parameters."""
-        return self.nobs - len(self.params)
+        """Number of observations less that of the parameters, or less the rank of the design."""
+        return self.nobs - getattr(self, "rank", len(self.params))
 
     @cached_property
     def cov_params_default(self) -> Array:
@@ -463,8 +474,20 @@ class RRMResults(LikelihoodModelResults):
         'HAC'
         """
         use_t = self.use_t if use_t is None else use_t
-        found: RRMResults = self.model.with_inference(self, cov_type, kwds, use_t)
+        errors = self.model._inference(cov_type, kwds, use_t).resampled(self._estimate)
+        found: RRMResults = self.model.results_of(self._estimate, errors)
+        found._results.stability = self.stability
         return found
+
+    @property
+    def _fit_options(self) -> dict[str, Any]:
+        """What `fit` was asked for."""
+        search, errors = self._estimate.setting, self._inference
+        return {
+            "steps": self.steps,
+            **{name: getattr(search, name) for name in ("n_starts", "rng", "tol", "maxiter")},
+            **{name: getattr(errors, name) for name in ("cov_type", "cov_kwds", "use_t")},
+        }
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed.
@@ -481,11 +504,12 @@ class RRMResults(LikelihoodModelResults):
         _ = self.cov_params_default, self._trace, self.starts, self.steps_pvalue
         _ = self.explanation, self.explanations, self._bad_of_all, self.rival, self._rival_note
         _ = self.model.endog_names, self.model.data.row_labels
-        _ = self._log_likelihood, self._extra_params
+        for name in ("_log_likelihood", "_extra_params"):  # of models that have a likelihood
+            getattr(self, name, None)
         if self.first_step is not None:
             self.first_step.remove_data()
         super().remove_data()
-        del self._estimate
+        del self._estimate, self._explained
         self._without_data = True
 
     @property
@@ -498,8 +522,16 @@ class RRMResults(LikelihoodModelResults):
             "No. Observations": lambda res: f"{res.nobs:.0f}",
         }
 
+    def _rank_notes(self) -> list[str]:
+        """Return what to know of a design whose columns depend on each other."""
+        return []
+
     def _summary_subject(self) -> tuple[str, list[str] | None]:
         return ("Dep. Variable:", None)
+
+    def _more_entries(self) -> tuple[list[Any], list[Any]]:
+        """Return what a model adds to the two columns at the top of a summary."""
+        return [], []
 
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
@@ -514,7 +546,7 @@ class RRMResults(LikelihoodModelResults):
         if self._has_errors:
             notes.append(self._inference.describe())
         if self.steps == 2 and (self.explanation is None or self.eps_bar > 0):
-            minimum = f" {ANOTHER_MINIMUM}" if self._other_minimum else ""
+            minimum = f" {texts.ANOTHER_MINIMUM}" if self._other_minimum else ""
             notes.append(f"{FIRST_IS_KEPT}{minimum}")
         if self.lambda_ == 0:
             notes.append(
@@ -529,11 +561,13 @@ class RRMResults(LikelihoodModelResults):
         if self.eps_bar == 0:
             return [self.explanation.sentence]
         given = (
-            (UNSEEN_FLIPS if len(self._alternatives) else CONDITIONAL) if self._has_errors else ""
+            (texts.UNSEEN_FLIPS if len(self._alternatives) else CONDITIONAL)
+            if self._has_errors
+            else ""
         )
         notes = [f"{self.explanation.sentence} {given}".strip()]
-        if at_bound(self.eps_hat, self.eps_bar):
-            notes.append(AT_BOUND if self.model.choice is None else AT_LARGEST)
+        if texts.at_bound(self.eps_hat, self.eps_bar):
+            notes.append(texts.AT_BOUND if self.model.choice is None else texts.AT_LARGEST)
         return [*notes, self._rival_note] if self._rival_note else notes
 
     def _bound_notes(self) -> list[str]:
@@ -565,72 +599,6 @@ class RRMResults(LikelihoodModelResults):
             f"No two starts that are far apart lead to this minimum: {others}. A larger n_starts= "
             "checks that there is none lower."
         ]
-
-    def summary(
-        self,
-        yname: str | None = None,
-        xname: list[str] | None = None,
-        title: str | None = None,
-        alpha: float = 0.05,
-        slim: bool = False,
-    ) -> Summary:
-        """Return the fit as statsmodels' tables.
-
-        Parameters
-        ----------
-        yname : str, optional
-            Name of the dependent variable.
-        xname : list of str, optional
-            Names of the parameters.
-        title : str, optional
-            Title of the tables.
-        alpha : float, optional
-            One minus the level of the intervals.
-        slim : bool, optional
-            Leave out what is about the search, and the table of small weights.
-
-        Returns
-        -------
-        statsmodels.iolib.summary.Summary
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> text = res.summary(title="Stars", slim=True).as_text()
-        >>> "Stars" in text, "Smallest weights" in text
-        (True, False)
-        """
-        return make_summary(self, yname, xname, title, alpha, slim)
-
-    def summary2(
-        self, title: str | None = None, alpha: float = 0.05, float_format: str = "%.4f"
-    ) -> summary2.Summary:
-        """Return the fit as statsmodels' second kind of tables.
-
-        Parameters
-        ----------
-        title : str, optional
-            Title of the tables.
-        alpha : float, optional
-            One minus the level of the intervals.
-        float_format : str, optional
-            Format of the numbers.
-
-        Returns
-        -------
-        statsmodels.iolib.summary2.Summary
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> "eps_bar" in res.summary2().as_text()
-        True
-        """
-        return make_summary2(self, title, alpha, float_format)
 
     def t_test_pairwise(self, term_name: str, *args: Any, **kwargs: Any) -> Any:
         """Test the differences between all pairs of levels of a categorical term.
@@ -706,194 +674,6 @@ class RRMResults(LikelihoodModelResults):
         counts = self.model.freq_weights
         return None if counts is None else counts / counts.sum()
 
-    def order_by_weight(self, count: int | None = None) -> np.ndarray:
-        """Return the positions of the rows, the smallest weight first, ties by larger loss.
-
-        Parameters
-        ----------
-        count : int, optional
-            How many; None for all.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> sorted(res.order_by_weight(4).tolist())
-        [10, 19, 29, 33]
-        """
-        if count is None:
-            self.model.refuse_partitions("the order of all rows", "ask for some of them")
-            count = int(self.nobs)
-        return smallest(count, self.relative_weights, -self.losses)
-
-    @property
-    def row_names(self) -> list[str]:
-        """Labels of the rows, or their positions where they have none."""
-        self.model.refuse_partitions("row_names", "use the index of the data")
-        return self._names_at(np.arange(int(self.nobs)))
-
-    def _names_at(self, places: np.ndarray) -> list[str]:
-        """Return the labels of some rows, or their positions where they have none."""
-        labels = self._labels_at(places)
-        return [str(name) for name in (places if labels is None else labels)]
-
-    def _labels_at(self, places: np.ndarray) -> pd.Index | None:
-        labels = self.model.data.row_labels
-        if labels is None or isinstance(labels, pd.Index):
-            return None if labels is None else labels[places]
-        return labels.labels_at(places)
-
-    def _distances(self) -> Array:
-        """Return standardized residuals or distances of the rows, shape (n,)."""
-        raise NotImplementedError
-
-    def _flags(self, level: float) -> np.ndarray:
-        """Tell which rows lie beyond a level, shape (n,)."""
-        raise NotImplementedError
-
-    def _flagged(self, level: float | None) -> np.ndarray:
-        """Tell which rows are bad, or lie beyond a level where one is given, shape (n,)."""
-        prob_bad = self.__dict__.get("prob_bad")
-        if level is None and prob_bad is not None:
-            return np.greater(prob_bad, FLAGGED)
-        return self._flags(checked_level(level))
-
-    def outliers(self, level: float | None = None) -> Labeled:
-        """Tell which rows are outliers.
-
-        Parameters
-        ----------
-        level : float, optional
-            Fraction of clean rows that are not flagged, in (0, 1): of clean Gaussian data about
-            ``1 - level`` are flagged by chance, of clean labels at most that. By default the
-            flags of a second step are the rows that are more likely bad than good, ``prob_bad >
-            0.5``; those of a first step have the level 0.975.
-
-        Returns
-        -------
-        ndarray or Series of bool, shape (n,)
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> bool(res.outliers()[[10, 19, 29, 33]].all())
-        True
-        """
-        return labeled(self._flagged(level), self.model.data.row_labels)
-
-    def weight_table(self, k: int | None = 10, level: float | None = None) -> pd.DataFrame:
-        """Return the rows of smallest weight.
-
-        Parameters
-        ----------
-        k : int, optional
-            How many; None for all.
-        level : float, optional
-            Level of the flag; see `outliers`.
-
-        Returns
-        -------
-        DataFrame
-            Loss, weight in units of equal ones, standardized residual or distance, in two steps
-            the probability to be bad, and flag, by the index of the data; the smallest weights
-            first.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> sorted(res.weight_table(4).index)
-        [10, 19, 29, 33]
-        """
-        return self._rows_at(self.order_by_weight(k), level)
-
-    def suspicious_table(self, k: int = 10) -> pd.DataFrame:
-        """Return the rows most likely bad, or in one step those of smallest weight.
-
-        Parameters
-        ----------
-        k : int, optional
-            How many at most.
-
-        Returns
-        -------
-        DataFrame
-            As `weight_table` has it, the most likely bad rows first; those with a probability
-            below 1 % are left out.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> table = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit().suspicious_table()
-        >>> bool(table["prob_bad"].is_monotonic_decreasing), {10, 19, 29, 33} <= set(table.index)
-        (True, True)
-        """
-        prob_bad = self.__dict__.get("prob_bad")
-        if prob_bad is None:
-            return self.weight_table(k)
-        places = smallest(k, -prob_bad, -self.losses)
-        return self._rows_at(places[np.asarray(taken(places, prob_bad)[0]) >= LIKELY], None)
-
-    def _suspicious_units(self, k: int) -> pd.DataFrame:
-        """Return the rows most likely bad, or the groups where the model has some."""
-        if self.model.groups is None:
-            return self.suspicious_table(k)
-        table = self.group_table(None)
-        if "prob_bad" in table:
-            table = table[table["prob_bad"] >= LIKELY]
-            table = table.sort_values(["prob_bad", "loss"], ascending=False, kind="stable")
-        return table.head(k)
-
-    def outlier_table(self, k: int | None = None, level: float | None = None) -> pd.DataFrame:
-        """Return the flagged rows.
-
-        Parameters
-        ----------
-        k : int, optional
-            How many at most; None for all.
-        level : float, optional
-            Level of the flag; see `outliers`.
-
-        Returns
-        -------
-        DataFrame
-            As `weight_table` has it, the smallest weights first.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> len(res.outlier_table()) == int(res.outliers().sum())
-        True
-        """
-        flags = self._flagged(level)
-        count = int(flags.sum())
-        count = count if k is None else min(count, k)
-        return self._rows_at(
-            smallest(count, 1.0 - flags, self.relative_weights, -self.losses), level
-        )
-
-    def _rows_at(self, places: np.ndarray, level: float | None) -> pd.DataFrame:
-        """Return loss, weight, distance, probability to be bad and flag of some rows."""
-        columns = {
-            "loss": self.losses,
-            "relative_weight": self.relative_weights,
-            "distance": self._distances(),
-            "prob_bad": self.__dict__.get("prob_bad"),
-            "outlier": self._flagged(level),
-        }
-        known = {name: values for name, values in columns.items() if values is not None}
-        values = taken(places, *known.values())
-        labels = self._labels_at(places)
-        index = places if labels is None else labels
-        return Table(dict(zip(known, values, strict=True)), index=index)
-
     @cached_property
     def seen_rows(self) -> Any:
         """The fit as pictures draw it: itself, or a sample where rows are in partitions."""
@@ -902,8 +682,12 @@ class RRMResults(LikelihoodModelResults):
         model, estimate = self.model.on_sample(self._estimate)
         return model.results_of(estimate, self._inference)
 
-    def _rows_to_predict(self, exog: Any, transform: bool) -> tuple[Array, pd.Index | None]:
+    def _rows_to_predict(
+        self, exog: Any, transform: bool, row_labels: Any = None
+    ) -> tuple[Array, pd.Index | None]:
         """Return rows of the design, those of the fit where none are given, and their labels."""
+        if row_labels is not None:
+            return self._rows_to_predict(exog, transform)[0], pd.Index(row_labels)
         if exog is None:
             return self.model.exog, self.model.data.row_labels
         held = self.model.design_in_partitions(exog)
@@ -952,36 +736,28 @@ class RRMResults(LikelihoodModelResults):
         return labeled(self.model.predicted(np.asarray(self.params), rows, offset), labels)
 
     @property
-    def _wording(self) -> Wording:
+    def _wording(self) -> texts.Wording:
         """Sentences about explanations that differ from those of other models."""
         return {}
-
-    def _spread_over_rows(self, values: Array) -> Array:
-        """Return values of groups as those of their rows; others as they are."""
-        estimate = self._estimate
-        if isinstance(estimate, GroupedEstimate):
-            return values[estimate.problem.groups.codes]
-        return values
 
     @property
     def _unit_counts(self) -> Array | None:
         """Number of observations that each row stands for; None where groups have the weights."""
-        if isinstance(self._estimate, GroupedEstimate):
-            return None
         counts: Array | None = self.model.freq_weights
-        return counts
+        return counts if self._unit == "row" else None
 
     @cached_property
-    def explanation(self) -> ChosenExplanation | None:
+    def explanation(self) -> texts.ChosenExplanation | None:
         """The explanation that the second step chose; None where there is none.
 
         It is a text such as "none", "wide", "cluster" or "heavy tails", with a `sentence` in
         plain English.
         """
-        explained = self._estimate.explained
-        if explained is None:
-            return None
-        return described(explained.chosen, f"{self._unit}s", self._wording, self.eps_bar)
+        return None if self._explained is None else self._told(self._explained.chosen)
+
+    def _told(self, explanation: Explanation) -> texts.ChosenExplanation:
+        """Return an explanation in the words of this model."""
+        return texts.described(explanation, f"{self._unit}s", self._wording, self.eps_bar)
 
     @cached_property
     def explanations(self) -> pd.DataFrame | None:
@@ -992,18 +768,18 @@ class RRMResults(LikelihoodModelResults):
         the share `eps` of bad rows, `n_bad`, the number of rows that are more likely bad than
         good, and whether it was `chosen`.
         """
-        explained = self._estimate.explained
-        return None if explained is None else explanations_frame(explained, self._unit_counts)
+        found, counts = self._explained, self._unit_counts
+        return None if found is None else texts.explanations_frame(found, counts)
 
     @cached_property
     def _bad_of_all(self) -> tuple[float, float] | None:
         """How many observations, or groups, are more likely bad than good, and of how many."""
-        explained = self._estimate.explained
+        explained = self._explained
         if explained is None:
             return None
         probabilities, counts = explained.chosen.prob_bad, self._unit_counts
         total = len(probabilities) if counts is None else float(np.sum(counts))
-        return count_bad(probabilities, counts), total
+        return texts.count_bad(probabilities, counts), total
 
     @cached_property
     def steps_pvalue(self) -> float:
@@ -1029,7 +805,7 @@ class RRMResults(LikelihoodModelResults):
         t value that differs by more than 1. Where the errors under an explanation are not known,
         those of the chosen one serve, and a constant counts for nothing. None where there is none.
         """
-        explained = self._estimate.explained
+        explained = self._explained
         if explained is None or self.steps == 1:
             return None
         close = [
@@ -1048,8 +824,8 @@ class RRMResults(LikelihoodModelResults):
         own = self.tvalues
         with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no errors
             there = found / (np.asarray(self.bse) if errors is None else errors)
-        free = getattr(self, "df_resid_inference", self.df_resid) if self.use_t else np.inf
-        sure, there_sure = (np.abs(z) > t.ppf(1 - 0.5 * SIGNIFICANT, free) for z in (own, there))
+        critical = t.isf(0.025, test_freedom(self))  # of the 5 % level
+        sure, there_sure = (np.abs(z) > critical for z in (own, there))
         opposite = (np.sign(own) != np.sign(there)) & (sure | there_sure)
         with np.errstate(invalid="ignore"):  # exact fits have infinite ones
             changed = opposite | ((sure != there_sure) & (np.abs(own - there) > 1))
@@ -1063,10 +839,10 @@ class RRMResults(LikelihoodModelResults):
     @cached_property
     def _rival_note(self) -> str:
         """What to know of an explanation that is as good as the chosen one; empty for none."""
-        explained, rival = self._estimate.explained, self.rival
+        explained, rival = self._explained, self.rival
         if explained is None or rival is None:
             return ""
-        other = described(rival, f"{self._unit}s", self._wording, self.eps_bar)
+        other = self._told(rival)
         return (
             f"Another explanation is about as good (BIC larger by "
             f"{rival.bic - explained.chosen.bic:.1f}), {other.name}: {other.sentence} It tells "
@@ -1078,19 +854,12 @@ class RRMResults(LikelihoodModelResults):
         """The groups in the place of rows; None without groups."""
         if self.model.groups is None or self.weights is None:
             return None
-        groups, labels = self.model.numbered_groups
-        weights = np.zeros(groups.count)
-        np.add.at(weights, groups.codes, np.asarray(self.weights))
-        base = groups.sizes / groups.sizes.sum()
-        return GroupView(
-            self,
-            self.model,
-            weights,
-            np.divide(weights, base, out=np.zeros(groups.count), where=base > 0),
-            groups.means(np.asarray(self.losses)),
-            [str(label) for label in labels],
-            self._unit_prob_bad,
-        )
+        return GroupView(self)
+
+    @property
+    def _weighed(self) -> Units:
+        """What has a weight each: the rows, or the groups where the model has some."""
+        return self.group_view or self
 
     def _groups(self) -> GroupView:
         view = self.group_view
@@ -1099,9 +868,6 @@ class RRMResults(LikelihoodModelResults):
                 "the model has no groups; give groups=, a column of the data or labels of the rows"
             )
         return view
-
-    def _by_group(self, values: np.ndarray, name: str) -> pd.Series:
-        return pd.Series(values, index=self.model.group_labels.rename("group"), name=name)
 
     @property
     def group_weights(self) -> pd.Series:
@@ -1119,7 +885,8 @@ class RRMResults(LikelihoodModelResults):
         >>> res.group_weights.idxmin(), bool(res.group_weights["c"] < 1e-6)
         ('c', True)
         """
-        return self._by_group(self._groups().relative_weights, "relative_weight")
+        view = self._groups()
+        return pd.Series(view.relative_weights, view._labels, name="relative_weight")
 
     def outlier_groups(self, level: float | None = None) -> pd.Series:
         """Tell which groups are outliers.
@@ -1147,8 +914,7 @@ class RRMResults(LikelihoodModelResults):
         >>> list(flags.index[flags])
         [7]
         """
-        self._groups()
-        return self._by_group(self._unit_flags(level), "outlier")
+        return pd.Series(self._groups().outliers(level), name="outlier")
 
     def group_table(self, k: int | None = 10, level: float | None = None) -> pd.DataFrame:
         """Return the groups of smallest weight.
@@ -1177,44 +943,12 @@ class RRMResults(LikelihoodModelResults):
         >>> int(table.index[0]), int(table["rows"].iloc[0])
         (7, 10)
         """
-        view, codes = self._groups(), self.model.numbered_groups[0].codes
-        table = Table(
-            {
-                "rows": np.bincount(codes),
-                "loss": view.losses,
-                "relative_weight": view.relative_weights,
-                "distance": view.distances,
-                **({} if view.prob_bad is None else {"prob_bad": view.prob_bad}),
-                "outlier": self._unit_flags(level),
-            },
-            index=self.model.group_labels.rename("group"),
-        )
-        return table.iloc[view.order_by_weight()[:k]]
-
-    def _unit_distances(self) -> Array:
-        """Return how far out groups are, or rows where these have the weights."""
-        estimate = self._estimate
-        if isinstance(estimate, GroupedEstimate):
-            return estimate.scores
-        return np.asarray(self._distances())
+        return self._groups().weight_table(k, level)
 
     @property
     def _unit_prob_bad(self) -> Array | None:
         """Probability of each group to be bad, or of each row where these have the weights."""
-        explained = self._estimate.explained
-        return None if explained is None else explained.chosen.prob_bad
-
-    def _unit_flags(self, level: float | None = None) -> np.ndarray:
-        """Tell which groups are bad, or which rows where these have the weights.
-
-        Where a level is given, or without a second step, those that lie beyond a level.
-        """
-        estimate, prob_bad = self._estimate, self._unit_prob_bad
-        if not isinstance(estimate, GroupedEstimate):
-            return np.asarray(self._flagged(level))
-        if level is None and prob_bad is not None:
-            return prob_bad > FLAGGED
-        return estimate.flags(checked_level(level))
+        return None if self._explained is None else self._explained.chosen.prob_bad
 
     def _group_notes(self) -> list[str]:
         """Return sentences on the groups, where there are any."""
@@ -1225,9 +959,8 @@ class RRMResults(LikelihoodModelResults):
         if self.weights is not None and self.eps_bar > 0:
             flags = self.outlier_groups(None if two else 0.999)
             names = [str(label) for label in flags.index[flags]]
-            shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
             found = "Bad" if two else "Far out"
-            named = f" {found}: {shown}." if names else f" None is {found.lower()}."
+            named = f" {found}: {listed(names)}." if names else f" None is {found.lower()}."
         how = "is good or bad as a whole" if two else "has one weight, which its rows share"
         notes = [
             f"Each of {count} groups {how}; eps_bar bounds the share of rows in bad groups.{named}"
@@ -1272,19 +1005,7 @@ class RRMResults(LikelihoodModelResults):
         >>> path.steps, path.choice.eps_bar == res.eps_bar
         (2, True)
         """
-        setting, inference = self._estimate.setting, self._inference
-        found: RRMPath = self.model.path(
-            eps_bar,
-            steps=self.steps,
-            n_starts=setting.n_starts,
-            rng=setting.rng,
-            tol=setting.tol,
-            maxiter=setting.maxiter,
-            cov_type=inference.cov_type,
-            cov_kwds=inference.cov_kwds,
-            use_t=inference.use_t,
-            progress=progress,
-        )
+        found: RRMPath = self.model.path(eps_bar, progress=progress, **self._fit_options)
         return found
 
     def few_rows(self, term: str, what: str = "sign", alpha: float = 0.05) -> FewRows:
@@ -1321,10 +1042,13 @@ class RRMResults(LikelihoodModelResults):
 class RRMResultsWrapper(LikelihoodResultsWrapper):
     """Attach the labels of the data to the arrays of the results."""
 
-    _wrap_attrs: ClassVar[dict[str, str]] = {**LikelihoodResultsWrapper._wrap_attrs}
+    _wrap_attrs: ClassVar[dict[str, str]]
 
     def __repr__(self) -> str:
         return repr(self._results)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return labeled_results, (self._results,)
 
     def save(self, fname: Any, remove_data: bool = False) -> None:
         """Save a pickle of the results, as statsmodels does; rows in partitions cannot be."""
@@ -1336,55 +1060,39 @@ class RRMResultsWrapper(LikelihoodResultsWrapper):
     def __getattribute__(self, name: str) -> Any:
         if name in HIDDEN:
             raise Meaningless(f"{name} has no meaning here: {HIDDEN[name]}")
-        if not name.startswith("_") and self._results._without_data:
-            return self._read_without_data(name)
-        found = super().__getattribute__(name)
-        held = None if name.startswith("_") else self._results.model.partitioned_rows
-        if held is None:
-            return found
-        handed = _handing if isinstance(found, MethodType) else type(held).in_partitions
-        return handed(held, found)
+        read = super().__getattribute__
+        if name.startswith("_"):
+            return read(name)
+        results = self._results
+        held, by_row = results.model.partitioned_rows, name in results._data_attr
+        dropped = results._without_data and (by_row or hasattr(type(results), name))
+        if held is None and not dropped:
+            return read(name)
 
-    def _read_without_data(self, name: str) -> Any:
-        """Return what needs no data; raise where something does."""
-        try:
-            found = super().__getattribute__(name)
-        except Meaningless:
-            raise
-        except Exception:
-            if name in self._results._data_attr or hasattr(type(self._results), name):
-                raise DataRemoved(f"{name} {NEEDS_DATA}") from None
-            raise
-        if found is None and name in self._results._data_attr:
-            raise DataRemoved(f"{name} {NEEDS_DATA}")
-        return _guarded(found) if isinstance(found, MethodType) else found
-
-
-def _handing(held: Any, method: Any) -> Any:
-    """Return a method whose values of all rows are Dask collections, as the data were."""
-
-    @wraps(method)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return held.in_partitions(method(*args, **kwargs))
-
-    return call
-
-
-def _guarded(method: Any) -> Any:
-    """Return a method whose errors name the data that it misses."""
-
-    @wraps(method)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(*args, **kwargs)
-        except NotImplementedError:
-            raise
-        except Exception as error:
-            if "remove_data" in str(error):
+        def finished(what: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            """Return values of rows as the data were; raise on those of dropped data."""
+            try:
+                found = call(*args, **kwargs)
+            except NotImplementedError:
                 raise
-            raise DataRemoved(f"{method.__name__}() {NEEDS_DATA}") from error
+            except Exception as error:
+                if not dropped or "remove_data" in str(error):
+                    raise
+                raise DataRemoved(f"{what} {NEEDS_DATA}") from error
+            if dropped and by_row and found is None:
+                raise DataRemoved(f"{what} {NEEDS_DATA}")
+            plain = held is None or isinstance(found, MethodType)
+            return found if plain else held.in_partitions(found)
 
-    return call
+        found = finished(name, read, name)
+        if not isinstance(found, MethodType):
+            return found
+        return wraps(found)(lambda *args, **kwargs: finished(f"{name}()", found, *args, **kwargs))
+
+
+def labeled_results(results: RRMResults) -> RRMResultsWrapper:
+    """Return results that have the labels of the data."""
+    return type(results)._wrapper(results)
 
 
 def wrapper_of(kind: type[RRMResults]) -> type[RRMResultsWrapper]:
@@ -1399,24 +1107,12 @@ def wrapper_of(kind: type[RRMResults]) -> type[RRMResultsWrapper]:
     }
     members = {
         "__doc__": RRMResultsWrapper.__doc__,
-        "__module__": kind.__module__,  # pickles look the class up there
-        "_wrap_attrs": {**RRMResultsWrapper._wrap_attrs, **labels},
+        "__module__": kind.__module__,
+        "_wrap_attrs": {**LikelihoodResultsWrapper._wrap_attrs, **labels},
     }
     wrapper = type(f"{kind.__name__}Wrapper", (RRMResultsWrapper,), members)
     populate_wrapper(wrapper, kind)
     return wrapper
-
-
-def kish_size(weights: Array, freq_weights: Array | None) -> float:
-    """Return Kish's effective sample size; a row of frequency weight 2 counts as two rows."""
-    if freq_weights is None:
-        return 1.0 / float(weights @ weights)
-    return 1.0 / float(row_sums(_square_per_count, weights, freq_weights))
-
-
-def _square_per_count(weights: Array, freq_weights: Array) -> Array:
-    used = weights > 0
-    return np.asarray(np.sum(weights[used] ** 2 / freq_weights[used]))
 
 
 def standardized(resid: Array, variance: float | Array) -> Array:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from statsmodels.tools.eval_measures import aicc, hqic
+from statsmodels.tools import eval_measures
 
 if TYPE_CHECKING:
     from rrmstats.core.estimate import Estimate
@@ -25,9 +25,28 @@ class Criteria:
     wnobs: float
     eps_bar: float
     steps: int
-    rank: int
+    model: Any
+    params: Any
     #: Rows above which explanations are compared on a sample.
     _decided_rows: float = np.inf
+
+    def __init__(self, model: Any, estimate: Estimate, *args: Any) -> None:
+        super().__init__(model, estimate, *args)  # type: ignore[call-arg]  # of the results
+        self.rank = estimate.problem.n_params
+
+    @property
+    def df_model(self) -> float:
+        """Rank of the design less its constant."""
+        return float(self.rank - self.model.k_constant)
+
+    def _rank_notes(self) -> list[str]:
+        """Return what to know of a design whose columns depend on each other."""
+        if self.rank == len(self.params):
+            return []
+        return [
+            f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
+            "parameters of smallest norm."
+        ]
 
     @property
     def _classical_llf(self) -> float:
@@ -117,9 +136,4 @@ class Criteria:
         if crit not in CRITERIA:
             raise ValueError(f"crit must be one of {', '.join(CRITERIA)}, got {crit!r}")
         count = self.rank + self._extra_params + dk_params
-        if crit == "aic":
-            return float(-2 * self.llf + 2 * count)
-        if crit == "bic":
-            return float(-2 * self.llf + np.log(self.wnobs) * count)
-        corrected = aicc if crit == "aicc" else hqic
-        return float(corrected(self.llf, self.wnobs, count))
+        return float(getattr(eval_measures, crit)(self.llf, self.wnobs, count))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import pandas as pd
 from statsmodels.regression._prediction import PredictionResults
 
 from rrmstats.core.entropy import Array
-from rrmstats.losses.curves import TangentProblem
-from rrmstats.results.base import standardized, wrapper_of
+from rrmstats.losses.curves import CurveTangent
+from rrmstats.results.base import standardized
 from rrmstats.results.labels import labeled
 from rrmstats.results.linear import RRMOLSResults
 
@@ -67,7 +68,7 @@ class RRMNLSResults(RRMOLSResults):
 
     def _notes(self) -> list[str]:
         problem = self._estimate.problem
-        assert isinstance(problem, TangentProblem)
+        assert isinstance(problem, CurveTangent)
         names = [
             name for name, fixed in zip(self.model.exog_names, problem.held, strict=True) if fixed
         ]
@@ -103,7 +104,13 @@ class RRMNLSResults(RRMOLSResults):
             return labels
         return exog.index if isinstance(exog, pd.DataFrame | pd.Series) else None
 
-    def get_prediction(self, exog: Any = None, transform: bool = True) -> PredictionResults:
+    def get_prediction(
+        self,
+        exog: Any = None,
+        transform: bool = True,
+        *,
+        row_labels: Sequence[Any] | None = None,
+    ) -> PredictionResults:
         """Predict with confidence and prediction intervals, by the delta method.
 
         Parameters
@@ -112,6 +119,8 @@ class RRMNLSResults(RRMOLSResults):
             What the function of the model takes; by default that of the fit.
         transform : bool, optional
             Of no effect: columns pass through the formula in any case.
+        row_labels : sequence, optional
+            Labels of the predictions in place of those of the rows.
 
         Returns
         -------
@@ -128,15 +137,5 @@ class RRMNLSResults(RRMOLSResults):
         [1.1]
         """
         slopes = self.model.slopes(np.asarray(self.params), exog)
-        variance = np.einsum("ni,ij,nj->n", slopes, self.cov_params_default, slopes)
-        return PredictionResults(
-            np.asarray(self.predict(exog)),
-            variance,
-            self.scale,
-            df=self.df_resid_inference,
-            dist="t" if self.use_t else "norm",
-            row_labels=self._index_of(exog),
-        )
-
-
-RRMNLSResultsWrapper = wrapper_of(RRMNLSResults)
+        labels = self._index_of(exog) if row_labels is None else pd.Index(row_labels)
+        return self._prediction(np.asarray(self.predict(exog)), slopes, labels)

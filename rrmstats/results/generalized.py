@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,27 +16,33 @@ from statsmodels.genmod.generalized_linear_model import GLM
 
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
-from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
+from rrmstats.core.blocks import DECIDING_ROWS
+from rrmstats.core.consistency import kish_fraction
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values, is_dask
-from rrmstats.losses.gaussian_rows import DECIDING_ROWS
 from rrmstats.losses.generalized import GeneralizedEstimate
-from rrmstats.losses.label_explanations import DECIDING_ROWS as DECIDING_LABELS
-from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, refused, standardized, wrapper_of
+from rrmstats.results.base import (
+    NO_AVERAGES,
+    RRMResults,
+    drawn,
+    refused,
+    standardized,
+    without,
+)
 from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import (
     AT_BOUND,
     BY_FAMILY,
-    ExplainedDistances,
     Wording,
     separated_note,
 )
-from rrmstats.results.inference import Inference, check_order
+from rrmstats.results.inference import check_order
 from rrmstats.results.influence import MeanInfluence
+from rrmstats.results.likelihood import price_of_one_step
 from rrmstats.results.means import IDENTITY, MeanPrediction, predicts_mean
 
 # Share of eps_bar from which the estimated share of bad rows counts as all of it.
-# Convention: 95 per cent.
+# Convention: 99 per cent.
 ALL_SPENT = 0.99
 
 
@@ -67,58 +74,51 @@ class RRMGLMResults(Criteria, RRMResults):
 
     _estimate: GeneralizedEstimate
     first_step: RRMGLMResults | None
+    _estimate_attrs = ("scale",)
+    _distance_name = "deviance residual"
+    scale: float
     _title = "Robust Risk Minimization: Generalized Linear Model"
     _row_attrs = (
         *RRMResults._row_attrs,
         *("fittedvalues", "mu", "resid_response", "resid_pearson", "resid_deviance"),
         *("resid_anscombe", "resid_anscombe_scaled", "resid_anscombe_unscaled"),
-        *("resid", "resid_working", "resid_scaled", "resid_quantile"),
+        *("resid", "resid_working", "working_weights", "resid_scaled", "resid_quantile"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
         ratio=("score_test", "llr", "llr_pvalue", "im_ratio"),
         likelihood=("llnull", "llf_scaled", "bic_deviance"),
         deviances=("deviance", "null_deviance", "null", "pearson_chi2"),
-        optimizer=("fit_history", "method", "fit_options", "mle_retvals", "mle_settings"),
-        pictures=(
-            *("plot_added_variable", "plot_partial_residuals", "plot_ceres_residuals"),
-            "get_diagnostic",
+        optimizer=(
+            "fit_history",
+            "method",
+            "fit_options",
+            "mle_retvals",
+            "mle_settings",
+            "set_null_options",
         ),
+        pictures=("plot_ceres_residuals", "get_diagnostic"),
     )
 
-    def __init__(
-        self,
-        model: Any,
-        estimate: GeneralizedEstimate,
-        inference: Inference,
-        first_step: RRMGLMResults | None = None,
-    ) -> None:
-        super().__init__(model, estimate, inference, first_step)
-        self.scale = estimate.scale
+    def __init__(self, model: Any, *args: Any) -> None:
+        super().__init__(model, *args)
         self.family = model.family
-        if isinstance(self.family, Gaussian):
-            self._decided_rows = DECIDING_ROWS
-        elif isinstance(self.family, Binomial) and (model.row_sizes == 1).all():
-            self._decided_rows = DECIDING_LABELS
-        self.rank = estimate.problem.n_params
-        self._has_errors = estimate.identified
+        self._decided_rows = DECIDING_ROWS
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
+    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
+    plot_added_variable = drawn(plotting.plot_added_variable)
     plot_fit = drawn(plotting.plot_fit)
+
+    def _by_family(self, name: str, mu: Array, scale: float) -> Array:
+        """Return what a method of the family tells of each row at means and a dispersion, (n,)."""
+        model, options = self.model, {"family": self.family, "name": name, "scale": scale}
+        rows = model.endog, mu, model.var_weights, model.n_trials
+        found: Array = row_map(_of_family, *rows, tail=(), **options)
+        return found
 
     def _weighted_llf(self, mu: Array, mass: Array, scale: float) -> float:
         """Return the log-likelihood of rows that count as often as a mass (n,) says."""
-        model = self.model
-        rows = row_map(
-            _log_densities,
-            model.endog,
-            mu,
-            model.var_weights,
-            model.n_trials,
-            family=self.family,
-            scale=scale,
-            tail=(),
-        )
-        return float(mass @ rows)
+        return float(mass @ self._by_family("loglike_obs", mu, scale))
 
     @property
     def _classical_llf(self) -> float:
@@ -133,16 +133,13 @@ class RRMGLMResults(Criteria, RRMResults):
         """Log-likelihood of an intercept alone, under the weights of the rows."""
         self.model.refuse_partitions("prsquared", "fit a sample of the rows")
         model, mass = self.model, self.wnobs * np.asarray(self.weights)
-        counts = np.column_stack(
-            [model.endog * model.n_trials, (1 - model.endog) * model.n_trials]
-        )
         null = GLM(
-            counts if isinstance(self.family, Binomial) else model.endog,
-            np.ones(int(self.nobs)),
-            family=self.family,
-            offset=np.asarray(model._offset_exposure, float) + np.zeros(int(self.nobs)),
+            model.endog,
+            np.ones(len(mass)),
+            family=copy.copy(self.family),
+            offset=np.asarray(model._offset_exposure, float) + np.zeros(len(mass)),
             freq_weights=mass,
-            var_weights=model.var_weights,
+            var_weights=model.row_sizes,
         ).fit()
         return self._weighted_llf(null.fittedvalues, mass, self.scale)
 
@@ -246,8 +243,13 @@ class RRMGLMResults(Criteria, RRMResults):
         counts = np.arange(np.max(self.model.endog) + 1) if n is None else np.atleast_1d(n)
         return np.asarray(law.pmf(np.asarray(counts)[:, None])).T
 
-    def get_influence(self) -> MeanInfluence:
+    def get_influence(self, observed: bool = True) -> MeanInfluence:
         """Return leverages, studentized residuals, Cook's distances and deletion effects.
+
+        Parameters
+        ----------
+        observed : bool, optional
+            Accepted as in statsmodels, and not used.
 
         Examples
         --------
@@ -258,9 +260,7 @@ class RRMGLMResults(Criteria, RRMResults):
         (10,)
         """
         self.model.refuse_partitions("get_influence", "use weight_table() and outliers()")
-        mu, family = np.asarray(self.fittedvalues), self.family
-        curvature = self.model.row_sizes / (family.link.deriv(mu) ** 2 * family.variance(mu))
-        return MeanInfluence(self, curvature, self._estimate.influence(), corrected=True)
+        return MeanInfluence(self, self._estimate.influence(), corrected=True)
 
     def get_hat_matrix_diag(self, observed: bool = True) -> Array:
         """Return the weighted hat values of expected information, shape (n,).
@@ -280,10 +280,7 @@ class RRMGLMResults(Criteria, RRMResults):
         """
         return self.get_influence().hat_matrix_diag
 
-    @property
-    def bic_llf(self) -> float:
-        """The same as `bic`."""
-        return self.bic
+    bic_llf = Criteria.bic
 
     @property
     def n_kish_clean(self) -> float:
@@ -323,23 +320,23 @@ class RRMGLMResults(Criteria, RRMResults):
         return self._off * row_map(self.family.link.deriv, self.fittedvalues, tail=())
 
     @property
+    def working_weights(self) -> Array:
+        """Weights of `resid_working` in the weighted fit, shape (n,)."""
+        mu, family = self.fittedvalues, self.family
+        slope = row_map(family.link.deriv, mu, tail=())
+        curvature = self.model.row_sizes / (slope**2 * row_map(family.variance, mu, tail=()))
+        return self.relative_weights * curvature
+
+    @property
     def resid_deviance(self) -> Array:
         """Signed roots of the deviances, shape (n,)."""
-        return np.sign(self._off) * np.sqrt(self._deviances)
+        rows = self._estimate.rows
+        return np.sign(self._off) * np.sqrt(rows.deviance * rows.dispersion)
 
     @property
     def resid_anscombe(self) -> Array:
         """Anscombe residuals in units of the root of the dispersion, shape (n,)."""
-        return row_map(
-            _anscombe,
-            self.model.endog,
-            self.fittedvalues,
-            self.model.var_weights,
-            self.model.n_trials,
-            family=self.family,
-            scale=self.scale,
-            tail=(),
-        )
+        return self._by_family("resid_anscombe", self.fittedvalues, self.scale)
 
     resid_anscombe_scaled = resid_anscombe
 
@@ -365,40 +362,11 @@ class RRMGLMResults(Criteria, RRMResults):
         estimate = self._estimate
         return self.resid_scaled if estimate.exact else estimate.quantile_residuals()
 
-    @property
-    def _deviances(self) -> Array:
-        rows = self._estimate.rows
-        return rows.deviance * rows.dispersion
-
     def _distances(self) -> Array:
         return self.resid_scaled
 
-    def explained_distances(self) -> ExplainedDistances:
-        """Return deviance residuals, as `plot_explanation` shows them; see `RRMResults`.
-
-        Examples
-        --------
-        >>> import pandas as pd, rrmstats
-        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
-        >>> rrmstats.poisson("calls ~ hour", calls, 0.2).fit().explained_distances().name
-        'deviance residual'
-        """
-        if self._unit != "row":
-            return super().explained_distances()
-        return ExplainedDistances(self._distances(), "deviance residual")
-
     def _flags(self, level: float) -> np.ndarray:
         return self._estimate.tail() < 1 - level
-
-    @property
-    def df_model(self) -> float:
-        """Rank of the design less its constant."""
-        return float(self.rank - self.model.k_constant)
-
-    @property
-    def df_resid(self) -> float:
-        """Number of observations less the rank of the design."""
-        return self.nobs - self.rank
 
     def predict(
         self,
@@ -449,12 +417,14 @@ class RRMGLMResults(Criteria, RRMResults):
                     f"{np.shape(values)}"
                 )
 
+    @without(**NO_AVERAGES)
     def get_prediction(
         self,
         exog: pd.DataFrame | ArrayLike | None = None,
         transform: bool = True,
         *,
         which: str = "mean",
+        row_labels: Sequence[Any] | None = None,
         offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> MeanPrediction:
@@ -468,6 +438,8 @@ class RRMGLMResults(Criteria, RRMResults):
             Whether data frames pass through the formula.
         which : {"mean", "linear"}, optional
             What to predict.
+        row_labels : sequence, optional
+            Labels of the predictions in place of those of the rows.
         offset, exposure : array_like, optional
             Those of the rows to predict; by default 0 and 1.
 
@@ -485,25 +457,15 @@ class RRMGLMResults(Criteria, RRMResults):
         """
         exog, offset, exposure = as_pandas(exog), as_values(offset), as_values(exposure)
         self._check_rows(exog, offset, exposure)
-        rows, labels = self._rows_to_predict(exog, transform)
-        linear = self.model.predict(
-            np.asarray(self.params),
-            None if exog is None else rows,
-            offset=offset,
-            exposure=exposure,
-            which="linear",
-        )
-        variance = np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows)
+        rows, labels = self._rows_to_predict(exog, transform, row_labels)
+        options = {"offset": offset, "exposure": exposure, "which": "linear"}
+        given = None if exog is None else rows
+        linear = self.model.predict(np.asarray(self.params), given, **options)
+        linear = linear if blocked(linear) else np.asarray(linear)
+        spread = np.sqrt(np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows))
         link = self.family.link if predicts_mean(which) else IDENTITY
         free = self.df_resid if self.use_t else np.inf
-        return MeanPrediction(
-            linear if blocked(linear) else np.asarray(linear),
-            np.sqrt(variance),
-            link.inverse,
-            link.inverse_deriv,
-            free,
-            labels,
-        )
+        return MeanPrediction(linear, spread, link.inverse, link.inverse_deriv, free, labels)
 
     def get_margeff(
         self, at: str = "overall", method: str = "dydx", **kwargs: Any
@@ -542,11 +504,6 @@ class RRMGLMResults(Criteria, RRMResults):
     def _wording(self) -> Wording:
         return BY_FAMILY.get(type(self.family).__name__, {})
 
-    @property
-    def _first_efficiency(self) -> float:
-        """Efficiency of the first step on clean data; rows of a group are its dimensions."""
-        return gaussian_efficiency(self.eps_bar, self._rows_per_group)
-
     def _notes(self) -> list[str]:
         family, link = type(self.family).__name__, type(self.family.link).__name__
         notes = [f"{family} family, {link} link, dispersion {self.scale:.4g}.", *super()._notes()]
@@ -558,37 +515,22 @@ class RRMGLMResults(Criteria, RRMResults):
                 "good ones vary more than the family says. Try a larger eps_bar, or a family with "
                 "a dispersion or a larger one."
             )
-        if self.steps == 1 and self.eps_bar > 0 and not self.model.incomparable:
-            notes.append(
-                f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
-                f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"
-            )
+        notes += price_of_one_step(self)
         if not self._has_errors:
             notes.append(separated_note(self._bad_of_all, self.eps_bar))
-        if self.rank < len(self.params):
-            notes.append(
-                f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
-                "parameters of smallest norm."
-            )
-        return notes
+        return notes + self._rank_notes()
 
 
-def _log_densities(
-    endog: Array, mu: Array, var_weights: Array, trials: Array, *, family: Any, scale: float
+def _of_family(
+    endog: Array,
+    mu: Array,
+    var_weights: Array,
+    trials: Array,
+    family: Any,
+    name: str,
+    scale: float,
 ) -> Array:
     if isinstance(family, Binomial):  # it keeps the numbers of trials
         family = copy.copy(family)
         family.n = trials
-    return np.asarray(family.loglike_obs(endog, mu, var_weights=var_weights, scale=scale))
-
-
-def _anscombe(
-    endog: Array, mu: Array, var_weights: Array, trials: Array, *, family: Any, scale: float
-) -> Array:
-    if isinstance(family, Binomial):  # it keeps the numbers of trials
-        family = copy.copy(family)
-        family.n = trials
-    return np.asarray(family.resid_anscombe(endog, mu, var_weights=var_weights, scale=scale))
-
-
-RRMGLMResultsWrapper = wrapper_of(RRMGLMResults)
+    return np.asarray(getattr(family, name)(endog, mu, var_weights=var_weights, scale=scale))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from rrmstats.core.sandwich import Dependence
 from rrmstats.interchange import as_values
 
 COV_TYPES = ("sandwich", "cluster", "HAC", "bootstrap")
+#: What kinds of standard errors take in `cov_kwds`, besides the bootstrap.
+COV_KWDS = {"cluster": ("groups", "labels"), "HAC": ("maxlags", "number")}
 #: statsmodels' names of covariances for noise of any variance: the sandwich here.
 AS_SANDWICH = ("HC0", "HC1", "HC2", "HC3", "robust")
 
@@ -137,6 +139,13 @@ class Inference:
     use_t: bool | None
     dependence: Dependence = field(default_factory=Dependence)
     replicates: Replicates | None = None
+    bootstrap: Callable[[Estimate], Replicates] | None = None
+
+    def resampled(self, estimate: Estimate) -> Inference:
+        """Return the same with the replicates of an estimate, where there is a bootstrap."""
+        if self.bootstrap is None:
+            return self
+        return replace(self, replicates=self.bootstrap(estimate), bootstrap=None)
 
     def of_first_step(self) -> Inference:
         """Return the same for a first step; a bootstrap of it would take as long again."""
@@ -190,13 +199,11 @@ def check_inference(
             f"cov_type must be one of {', '.join(offered)}, got {cov_type!r}; a covariance "
             "that takes the weights as known is not offered, because it is far too small"
         )
+    name, kind = COV_KWDS.get(cov_type, ("", ""))
     given = sorted(cov_kwds or {})
-    if cov_type in ("sandwich", "nonrobust") and cov_kwds:
-        raise TypeError(f"cov_type={cov_type!r} takes no cov_kwds, got {given}")
-    if cov_type == "cluster" and given != ["groups"]:
-        raise TypeError(f"cov_type='cluster' takes cov_kwds={{'groups': labels}}, got {given}")
-    if cov_type == "HAC" and given != ["maxlags"]:
-        raise TypeError(f"cov_type='HAC' takes cov_kwds={{'maxlags': number}}, got {given}")
+    if cov_type != "bootstrap" and given != ([name] if name else []):
+        takes = f"cov_kwds={{{name!r}: {kind}}}" if name else "no cov_kwds"
+        raise TypeError(f"cov_type={cov_type!r} takes {takes}, got {given}")
     if cov_type == "HAC" and weighted:
         raise ValueError(
             "cov_type='HAC' takes the rows to be in the order of time, which frequency weights "
@@ -219,41 +226,61 @@ def chosen_cov_type(cov_type: str | None, cov_kwds: Mapping[str, Any], grouped: 
 
 
 def row_dependence(
-    cov_type: str, cov_kwds: Mapping[str, Any], n: int, index: pd.Index | None
+    cov_type: str, cov_kwds: Mapping[str, Any], n: int, labels: Sequence[np.ndarray] | None
 ) -> Dependence:
-    """Return which of n rows may depend on each other, as `cov_kwds` tell."""
-    if cov_type == "cluster":
-        return Dependence(groups=group_numbers(cov_kwds, n, index))
-    if cov_type == "HAC":
-        return Dependence(maxlags=lag_number(cov_kwds, n))
-    return Dependence()
-
-
-def lag_number(cov_kwds: Mapping[str, Any], n: int) -> int:
-    """Return `maxlags` of `cov_kwds`, for the n rows of a model."""
+    """Return which of n rows may depend on each other, as `cov_kwds` and group labels tell."""
+    if labels is not None:
+        numbers = [group_numbers(each) for each in labels]
+        return Dependence(groups=numbers[0] if len(numbers) == 1 else np.column_stack(numbers))
+    if cov_type != "HAC":
+        return Dependence()
     lags = cov_kwds["maxlags"]
     if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or not 0 <= lags < n:
         raise ValueError(
             f"maxlags must be a whole number from 0 to {n - 1}, one less than the rows, "
             f"got {lags!r}"
         )
-    return int(lags)
+    return Dependence(maxlags=int(lags))
 
 
-def group_numbers(cov_kwds: Mapping[str, Any], n: int, index: pd.Index | None) -> np.ndarray:
-    """Return the clusters of `cov_kwds` numbered from zero, for the n rows of a model."""
-    groups = as_values(cov_kwds["groups"])
+def label_array(
+    groups: Any, n: int, index: pd.Index | None = None, dropped: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the labels of groups, one for each of n rows, as an array.
+
+    Labels of rows that a model has not are left out: those of rows with missing values, and of a
+    Series those that its index does not have.
+    """
+    if isinstance(groups, str):
+        raise TypeError(
+            f"groups={groups!r} names a column, but arrays have none; give the labels themselves, "
+            f"data[{groups!r}], or use a formula"
+        )
     if isinstance(groups, pd.Series) and index is not None and len(groups) != n:
         groups = groups.loc[index]
-    numbers, levels = pd.factorize(np.asarray(groups))
-    if len(numbers) != n:
+    if dropped is not None and np.ndim(groups) == 1 and len(groups) == n + len(dropped):
+        groups = np.delete(np.asarray(as_values(groups)), dropped)
+    labels = np.asarray(as_values(groups))
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"groups must have one label per row, got shape {labels.shape}")
+    if len(labels) != n:
+        raise ValueError(f"groups must have one label for each of the {n} rows, got {len(labels)}")
+    return labels
+
+
+def group_numbers(labels: np.ndarray) -> np.ndarray:
+    """Return labels of groups numbered from zero, or say what is wrong with them."""
+    numbers, levels = pd.factorize(labels)
+    missing = int((numbers < 0).sum())
+    if missing:
         raise ValueError(
-            f"groups must have one label for each of the {n} rows, got {len(numbers)}"
+            f"groups has {missing} missing labels; drop these rows or give them a label of their "
+            "own"
         )
-    if (numbers < 0).any():
-        raise ValueError("groups must not be missing; drop the rows without a label")
     if len(levels) < 2:
-        raise ValueError("cov_type='cluster' needs at least two groups, got one")
+        raise ValueError("groups needs at least two groups, got one; leave groups out")
     return numbers
 
 
@@ -343,7 +370,7 @@ def skewness(influence: Array) -> Array:
 
 
 def check_order(
-    name: str, values: Any, labels: pd.Index | None, dropped: Sequence[int] | None = None
+    name: str, values: Any, labels: pd.Index | None, dropped: np.ndarray | None = None
 ) -> None:
     """Raise where a Series has the labels of the rows, but in another order.
 
@@ -351,7 +378,7 @@ def check_order(
     """
     if not isinstance(values, pd.Series) or labels is None:
         return
-    gone = np.asarray([] if dropped is None else dropped, dtype=int)
+    gone = np.array([], dtype=int) if dropped is None else dropped
     if len(values) != len(labels) + len(gone):
         return
     left = values.index.delete(gone)
@@ -368,3 +395,10 @@ def checked_level(level: float | None) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level must be in (0, 1), got {level:g}")
     return level
+
+
+def test_freedom(results: Any) -> float:
+    """Return the degrees of freedom of the tests of results; infinite for normal ones."""
+    if not results.use_t:
+        return np.inf
+    return float(getattr(results, "df_resid_inference", results.df_resid))

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import f
+from statsmodels.stats.outliers_influence import MLEInfluence
 
 from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array
 
 
-class MeanInfluence:
+class MeanInfluence(MLEInfluence):
     """Leverage and influence of the rows, as statsmodels' `GLMInfluence` has them.
 
     At ``eps_bar = 0`` all numbers are those of statsmodels. For ``eps_bar > 0`` hat values are
@@ -23,8 +24,6 @@ class MeanInfluence:
     Parameters
     ----------
     results : RRMGLMResults or RRMLogitResults
-    curvature : ndarray, shape (n,)
-        Second derivatives of the losses of the rows in the linear predictor.
     influence : ndarray, shape (n, k)
         Influence functions of the parameters.
     corrected : bool
@@ -39,11 +38,12 @@ class MeanInfluence:
     (True, True)
     """
 
-    def __init__(self, results: Any, curvature: Array, influence: Array, corrected: bool) -> None:
+    def __init__(self, results: Any, influence: Array, corrected: bool) -> None:
         self.results, self.exog = results, np.asarray(results.model.exog, float)
+        self.endog, self.cov_params = results.model.endog, np.asarray(results.cov_params())
         self.nobs, self.k_vars = self.exog.shape
         self.resid, self.scale = np.asarray(results.resid_pearson), results.scale
-        self._mass = curvature * results.relative_weights
+        self._mass = np.asarray(results.working_weights)
         self._influence, self._corrected = influence, corrected
 
     @cached_property

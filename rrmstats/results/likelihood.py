@@ -23,7 +23,7 @@ from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood import LikelihoodEstimate
-from rrmstats.results.base import SECOND_STEP, RRMResults, refused, wrapper_of
+from rrmstats.results.base import SECOND_STEP, RRMResults, refused
 from rrmstats.results.explanations import BY_FAMILY, Wording
 from rrmstats.results.inference import Inference
 from rrmstats.results.means import MeanPrediction
@@ -89,8 +89,7 @@ class RRMLikelihoodResults(RRMResults):
         first_step: RRMLikelihoodResults | None = None,
     ) -> None:
         super().__init__(model, estimate, inference, first_step)
-        self.corrected = estimate.corrected
-        self.saturated = estimate.saturated
+        self.corrected, self.saturated = estimate.rows is not None, estimate.saturated
         self._known = estimate.known
 
     @property
@@ -138,11 +137,21 @@ class RRMLikelihoodResults(RRMResults):
             rows, labels = self._rows_to_predict(exog, transform)
 
         def predict(params: Array) -> Array:
-            return np.asarray(self.model.predict(params, rows, **kwargs))
+            return np.asarray(self.model.predict(params, rows, **kwargs), dtype=float)
 
-        return predicted_means(
-            self.model.model, predict, np.asarray(self.params), self.cov_params_default, labels
-        )
+        params, cov = np.asarray(self.params), np.nan_to_num(self.cov_params_default)
+        found = predict(params)
+        if found.ndim != 1:
+            raise NotImplementedError(
+                f"{self.model.kind} predicts one probability per class, for which there are no "
+                "intervals; see predict(), or fit(cov_type='bootstrap')"
+            )
+        link, inverse, slope = _scale(self.model.model, found)
+        variances = np.diag(cov)
+        unit = np.where(variances > 0, np.sqrt(variances), np.maximum(np.abs(params), 1.0))
+        moved = differences(lambda at: link(predict(at)), params, unit)
+        variance = np.einsum("in,ij,jn->n", moved, cov, moved)
+        return MeanPrediction(link(found), np.sqrt(variance), inverse, slope, np.inf, labels)
 
     def get_margeff(
         self, at: str = "overall", method: str = "dydx", **kwargs: Any
@@ -172,8 +181,19 @@ class RRMLikelihoodResults(RRMResults):
         >>> bool(model.fit().get_margeff().margeff[0] > 0)
         True
         """
-        params, model = self.model.shaped(self.params), self.model.fitted_copy()
-        return marginal_effects(model, params, self.cov_params_default, at, method, kwargs)
+        model, name = self.model.fitted_copy(), self.model.kind
+        if not isinstance(model, DiscreteModel) or isinstance(model, GenericZeroInflated):
+            raise NotImplementedError(
+                f"statsmodels has no marginal effects for {name}; compare predict() at "
+                "changed predictors"
+            )
+        if any(getattr(model, part, None) is not None for part in ("offset", "exposure")):
+            raise NotImplementedError(
+                "marginal effects with an offset or exposure are not available"
+            )
+        cov = np.nan_to_num(self.cov_params_default)
+        fitted = FittedModel(model, self.model.shaped(self.params), cov, 1.0)
+        return DiscreteMargins(fitted, (at, method), kwargs)
 
     @property
     def _reported_losses(self) -> Array:
@@ -198,11 +218,6 @@ class RRMLikelihoodResults(RRMResults):
         return BY_FAMILY.get(self.model.kind, {})
 
     @property
-    def _first_efficiency(self) -> float:
-        """Efficiency of the first step on clean data; rows of a group are its dimensions."""
-        return gaussian_efficiency(self.eps_bar, self._rows_per_group)
-
-    @property
     def unknown(self) -> list[str]:
         """Names of the parameters without standard errors: at a bound, or not identified."""
         names = zip(self.model.exog_names, self._known, strict=True)
@@ -218,12 +233,21 @@ class RRMLikelihoodResults(RRMResults):
             notes.append(NO_SATURATED)
         if not self.corrected:
             notes.append(NOT_CORRECTED)
-        elif self.steps == 1 and not self.model.incomparable:
-            notes.append(
-                f"The price of eps_bar={self.eps_bar:g}: on clean data the variances are about "
-                f"those of {self._first_efficiency:.0%} of the rows. {SECOND_STEP}"
-            )
+        else:
+            notes += price_of_one_step(self)
         return notes
+
+
+def price_of_one_step(results: RRMResults) -> list[str]:
+    """Return what one step costs on clean data, where a second one would win it back."""
+    if results.steps == 2 or results.eps_bar == 0 or results.model.incomparable:
+        return []
+    # Rows of a group are its dimensions.
+    efficiency = gaussian_efficiency(results.eps_bar, results._rows_per_group)
+    return [
+        f"The price of eps_bar={results.eps_bar:g}: on clean data the variances are about "
+        f"those of {efficiency:.0%} of the rows. {SECOND_STEP}"
+    ]
 
 
 class FittedModel(LikelihoodModelResults):
@@ -231,42 +255,6 @@ class FittedModel(LikelihoodModelResults):
 
     _get_endog_name = MultinomialResults._get_endog_name
     _maybe_convert_ynames_int = staticmethod(MultinomialResults._maybe_convert_ynames_int)
-
-
-def predicted_means(
-    model: Any,
-    predict: Callable[[Array], Array],
-    params: Array,
-    cov_params: Array,
-    index: pd.Index | None,
-) -> MeanPrediction:
-    """Return predictions with intervals by the delta method.
-
-    The intervals are those of the logarithm of counts and of the link of shares, mapped.
-
-    Parameters
-    ----------
-    model : statsmodels model
-    predict : callable
-        Takes parameters (k,) and returns predictions (m,).
-    params : ndarray, shape (k,)
-    cov_params : ndarray, shape (k, k)
-        NaN for parameters that are taken as known.
-    index : Index or None
-        Labels of the rows.
-    """
-    found = np.asarray(predict(params), dtype=float)
-    if found.ndim != 1:
-        raise NotImplementedError(
-            f"{type(model).__name__} predicts one probability per class, for which there are no "
-            "intervals; see predict(), or fit(cov_type='bootstrap')"
-        )
-    link, inverse, slope = _scale(model, found)
-    cov = np.nan_to_num(cov_params)
-    unit = np.where(np.diag(cov) > 0, np.sqrt(np.diag(cov)), np.maximum(np.abs(params), 1.0))
-    moved = differences(lambda at: link(np.asarray(predict(at), dtype=float)), params, unit)
-    variance = np.einsum("in,ij,jn->n", moved, cov, moved)
-    return MeanPrediction(link(found), np.sqrt(variance), inverse, slope, np.inf, index)
 
 
 def _scale(model: Any, found: Array) -> tuple[Callable[[Array], Array], ...]:
@@ -277,37 +265,3 @@ def _scale(model: Any, found: Array) -> tuple[Callable[[Array], Array], ...]:
     if shares and ((found > 0) & (found < 1)).all():
         return model.link, model.link.inverse, model.link.inverse_deriv
     return np.positive, np.positive, np.ones_like
-
-
-def marginal_effects(
-    model: Any, params: Array, cov_params: Array, at: str, method: str, options: dict[str, Any]
-) -> DiscreteMargins:
-    """Return statsmodels' marginal effects at robust parameters.
-
-    Parameters
-    ----------
-    model : statsmodels model
-        A copy that may be written on.
-    params : ndarray
-        In the shape that the model takes.
-    cov_params : ndarray, shape (k, k)
-        NaN for parameters that are taken as known.
-    at, method : str
-        See statsmodels' `DiscreteResults.get_margeff`.
-    options : dict
-        Its `atexog`, `dummy` and `count`.
-    """
-    name = type(model).__name__
-    if not isinstance(model, DiscreteModel) or isinstance(model, GenericZeroInflated):
-        raise NotImplementedError(
-            f"statsmodels has no marginal effects for {name}; compare predict() at "
-            "changed predictors"
-        )
-    if any(getattr(model, part, None) is not None for part in ("offset", "exposure")):
-        raise NotImplementedError("marginal effects with an offset or exposure are not available")
-    return DiscreteMargins(
-        FittedModel(model, params, np.nan_to_num(cov_params), 1.0), (at, method), options
-    )
-
-
-RRMLikelihoodResultsWrapper = wrapper_of(RRMLikelihoodResults)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -12,26 +13,32 @@ from scipy.stats import f, t
 from statsmodels.regression._prediction import PredictionResults
 from statsmodels.stats.contrast import ContrastResults
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.outliers_influence import OLSInfluence
 
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked
+from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
+from rrmstats.core.conventions import FAR
 from rrmstats.core.design import hat_values, triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import FLAGGED
-from rrmstats.losses.gaussian_rows import DECIDING_ROWS, regression_densities
+from rrmstats.losses.gaussian_rows import regression_densities
 from rrmstats.losses.regression import ExplainedRegression, RegressionEstimate
-from rrmstats.results.base import SECOND_STEP, RRMResults, drawn, refused, standardized, wrapper_of
+from rrmstats.results.base import (
+    SECOND_STEP,
+    RRMResults,
+    drawn,
+    refused,
+    standardized,
+    without,
+)
 from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import ONE_SIDE, ExplainedDistances, Wording
-from rrmstats.results.inference import LEVEL, Inference
-
-# Level of the test whose failure is told as curvature: one clean fit in so many.
-# Convention: one clean fit in a thousand.
-CURVED = 1e-3
+from rrmstats.results.inference import LEVEL
 
 
-class RRMInfluence:
+class RRMInfluence(OLSInfluence):
     """Leverage and influence of the rows, as statsmodels' `OLSInfluence` has them.
 
     At ``eps_bar = 0`` all numbers are those of statsmodels. For ``eps_bar > 0`` hat values are
@@ -48,7 +55,7 @@ class RRMInfluence:
     ----------
     resid : ndarray, shape (n,)
     nobs, k_vars : int
-        Numbers of rows and of parameters.
+        Numbers of observations, as rows count, and of parameters.
 
     Examples
     --------
@@ -61,74 +68,51 @@ class RRMInfluence:
     """
 
     def __init__(self, results: RRMOLSResults) -> None:
-        self.results = results
-        self.model_class = type(results.model)
-        self.endog, self.exog = results.model.endog, np.asarray(results.model.exog, float)
-        self.nobs, self.k_vars = self.exog.shape
+        super().__init__(results)
+        self.nobs, self.exog = results.wnobs, np.asarray(results.model.exog, float)
         self.resid = np.asarray(results.resid)
-        self.scale = results.scale
+        self._counts = results.model.freq_weights
         self._weights = results.relative_weights
-        self._deletable = results.eps_bar == 0
+        if self._counts is not None:
+            self._weights = self._weights * self._counts
+        self._df_resid = results.wnobs - results.rank
 
     @cached_property
     def hat_matrix_diag(self) -> Array:
         """Weighted hat values, shape (n,); where rows count several times, of each time."""
-        counts = self.results.model.freq_weights
-        if counts is None:
-            return hat_values(self.exog, self._weights)
-        whole = hat_values(self.exog, self._weights * counts)
-        return np.divide(whole, counts, out=np.zeros_like(whole), where=counts > 0)
-
-    @property
-    def _df_resid(self) -> float:
-        return self.results.wnobs - self.results.rank
-
-    @cached_property
-    def _free(self) -> Array:
-        """One minus the hat values; what the fit leaves of a residual."""
-        return np.maximum(1 - self.hat_matrix_diag, np.finfo(float).eps)
-
-    @cached_property
-    def resid_studentized_internal(self) -> Array:
-        """Residuals in units of their standard deviations, shape (n,)."""
-        return standardized(self.resid / np.sqrt(self._free), self.scale)
-
-    @property
-    def resid_studentized(self) -> Array:
-        """The same as `resid_studentized_internal`."""
-        return self.resid_studentized_internal
+        found = hat_values(self.exog, self._weights)
+        if self._counts is not None:
+            whole, found = found, np.zeros_like(found)
+            np.divide(whole, self._counts, out=found, where=self._counts > 0)
+        return np.minimum(found, 1 - np.finfo(float).eps)
 
     @cached_property
     def sigma2_not_obsi(self) -> Array:
         """Variance of the noise without each row, shape (n,); the robust one hardly changes."""
-        if not self._deletable:
-            return np.full(self.nobs, self.scale)
-        free = self._df_resid
-        return (self.scale * free - self.resid**2 / self._free) / (free - 1)
+        if self.results.eps_bar > 0:
+            return np.full(len(self.resid), self.scale)
+        left = self.scale * self._df_resid - self.resid * self.resid_press
+        return left / (self._df_resid - 1)
 
-    @cached_property
-    def resid_studentized_external(self) -> Array:
-        """Residuals in units of their standard deviations in a fit without the row."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scaled = self.resid / np.sqrt(self.sigma2_not_obsi * self._free)
-        return np.where(self.resid == 0, 0.0, scaled)
-
-    @property
-    def resid_press(self) -> Array:
-        """Residuals of fits without the row, shape (n,)."""
-        return self.resid / self._free
+    def get_resid_studentized_external(self, sigma: Any = None) -> Array:
+        """Return residuals in units of their standard deviations, given those of the noise."""
+        scaled = self.resid / np.sqrt(1 - self.hat_matrix_diag)
+        return standardized(scaled, self.scale if sigma is None else sigma**2)
 
     @cached_property
     def dfbeta(self) -> Array:
         """Change of the parameters that a row makes, shape (n, k)."""
-        influence = self.results.deletion_influence() / self.results.wnobs
-        return influence / self._free[:, None]
+        influence = self.results.deletion_influence() / self.nobs
+        return influence / (1 - self.hat_matrix_diag[:, None])
+
+    @property
+    def params_not_obsi(self) -> Array:
+        """Parameters of the fits without each row, to first order, shape (n, k)."""
+        return np.asarray(self.results.params) - self.dfbeta
 
     @cached_property
     def _gram_inverse(self) -> Array:
-        counts = self.results.model.freq_weights
-        weights = self._weights if counts is None else self._weights * counts
-        gram = self.exog.T @ (weights[:, None] * self.exog)
+        gram = self.exog.T @ (self._weights[:, None] * self.exog)
         return np.linalg.pinv(gram, hermitian=True)
 
     @cached_property
@@ -145,24 +129,10 @@ class RRMInfluence:
         scaled = standardized(np.sqrt(distance), self.scale) ** 2 / self.results.rank
         return scaled, np.asarray(f.sf(scaled, self.results.rank, self._df_resid))
 
-    @property
-    def dffits_internal(self) -> tuple[Array, float]:
-        """Change of the fitted value, internally studentized, and its threshold."""
-        return self._dffits(self.resid_studentized_internal)
-
-    @property
-    def dffits(self) -> tuple[Array, float]:
-        """Change of the fitted value in a fit without the row, and its threshold."""
-        return self._dffits(self.resid_studentized_external)
-
-    def _dffits(self, residuals: Array) -> tuple[Array, float]:
-        change = residuals * np.sqrt(self.hat_matrix_diag / self._free)
-        return change, 2 * float(np.sqrt(self.k_vars / self.results.wnobs))
-
     @cached_property
     def cov_ratio(self) -> Array:
         """Determinant of the covariance without each row relative to that with it, shape (n,)."""
-        return (self.sigma2_not_obsi / self.scale) ** self.k_vars / self._free
+        return (self.sigma2_not_obsi / self.scale) ** self.k_vars / (1 - self.hat_matrix_diag)
 
     def summary_frame(self) -> pd.DataFrame:
         """Return the measures as a data frame with statsmodels' columns, and the weights.
@@ -175,19 +145,7 @@ class RRMInfluence:
         >>> res.get_influence().summary_frame()["cooks_d"].max() > 0
         np.True_
         """
-        frame = pd.DataFrame(
-            self.dfbetas,
-            index=self.results.model.data.row_labels,
-            columns=[f"dfb_{name}" for name in self.results.model.exog_names],
-        )
-        frame["cooks_d"] = self.cooks_distance[0]
-        frame["standard_resid"] = self.resid_studentized_internal
-        frame["hat_diag"] = self.hat_matrix_diag
-        frame["dffits_internal"] = self.dffits_internal[0]
-        frame["student_resid"] = self.resid_studentized_external
-        frame["dffits"] = self.dffits[0]
-        frame["weight"] = np.asarray(self.results.weights)
-        return frame
+        return super().summary_frame().assign(weight=np.asarray(self.results.weights))
 
 
 class RRMOLSResults(Criteria, RRMResults):
@@ -217,6 +175,10 @@ class RRMOLSResults(Criteria, RRMResults):
     _estimate: RegressionEstimate
     first_step: RRMOLSResults | None
     _decided_rows = DECIDING_ROWS
+    _estimate_attrs = ("scale", "curvature_pvalue", "inference_freedom")
+    scale: float
+    curvature_pvalue: float
+    inference_freedom: float
     _title = "Robust Risk Minimization: Linear Regression"
     _default_use_t = True
     _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "resid_scaled", "sresid")
@@ -232,19 +194,6 @@ class RRMOLSResults(Criteria, RRMResults):
         elsewhere=("eigenvals", "chisq", "fit_history", "fit_options"),
     )
 
-    def __init__(
-        self,
-        model: Any,
-        estimate: RegressionEstimate,
-        inference: Inference,
-        first_step: RRMOLSResults | None = None,
-    ) -> None:
-        super().__init__(model, estimate, inference, first_step)
-        self.scale = estimate.scale
-        self.curvature_pvalue = getattr(estimate, "curvature_pvalue", np.nan)
-        self.rank = estimate.problem.n_params
-        self._inference_freedom = estimate.inference_freedom
-
     @property
     def _wording(self) -> Wording:
         prob_bad = self._unit_prob_bad
@@ -256,6 +205,8 @@ class RRMOLSResults(Criteria, RRMResults):
         return ONE_SIDE["above" if bad[0] > 0 else "below"]
 
     plot_diagnostics = drawn(plotting.plot_diagnostics)
+    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
+    plot_added_variable = drawn(plotting.plot_added_variable)
     plot_fit = drawn(plotting.plot_fit)
 
     def deletion_influence(self) -> Array:
@@ -327,6 +278,11 @@ class RRMOLSResults(Criteria, RRMResults):
     sresid = resid_scaled = resid_pearson
 
     @property
+    def working_weights(self) -> Array:
+        """Weights of the residuals in the weighted fit, shape (n,); the relative weights."""
+        return self.relative_weights
+
+    @property
     def fvalue(self) -> float:
         """Statistic of Wald's test that all slopes are zero."""
         return float(self._slopes_test().fvalue)
@@ -388,7 +344,14 @@ class RRMOLSResults(Criteria, RRMResults):
         )
         return RRMInfluence(self)
 
-    def outlier_test(self, method: str = "bonf", alpha: float = 0.05) -> pd.DataFrame:
+    def outlier_test(
+        self,
+        method: str = "bonf",
+        alpha: float = 0.05,
+        labels: Sequence[Any] | None = None,
+        order: bool = False,
+        cutoff: float | None = None,
+    ) -> pd.DataFrame:
         """Test every residual, in units of what a row as far out in its predictors may have.
 
         Parameters
@@ -398,6 +361,12 @@ class RRMOLSResults(Criteria, RRMResults):
             `statsmodels.stats.multitest.multipletests`.
         alpha : float, optional
             Level of the tests.
+        labels : sequence, optional
+            Labels of the rows in place of their own.
+        order : bool, optional
+            Whether to sort by the p-values.
+        cutoff : float, optional
+            Largest corrected p-value of the rows to return.
 
         Returns
         -------
@@ -414,16 +383,29 @@ class RRMOLSResults(Criteria, RRMResults):
         True
         """
         self.model.refuse_partitions("outlier_test", "use outliers(level) for flags")
-        labels, free = self.model.data.row_labels, self._estimate.scale_freedom()
+        free = self._estimate.scale_freedom()
         if self.eps_bar == 0:  # as statsmodels has it, each in a fit without the row
             influence = self.get_influence()
-            external = np.asarray(influence.resid_studentized_external)
-            return outlier_frame(external, influence._df_resid - 1, method, alpha, labels)
-        unit = self._estimate.residual_cutoffs(LEVEL) / t.ppf((1 + LEVEL) / 2, free)
-        return outlier_frame(standardized(self.resid, unit**2), free, method, alpha, labels)
+            values, free = influence.resid_studentized_external, influence._df_resid - 1
+        else:
+            unit = self._estimate.residual_cutoffs(LEVEL) / t.ppf((1 + LEVEL) / 2, free)
+            values = standardized(self.resid, unit**2)
+        p = 2 * t.sf(np.abs(values), free)
+        corrected = multipletests(p, alpha=alpha, method=method)[1]
+        table = pd.DataFrame(
+            {"student_resid": values, "unadj_p": p, f"{method}(p)": corrected},
+            index=self.model.data.row_labels if labels is None else pd.Index(labels),
+        )
+        table = table if cutoff is None else table[corrected < cutoff]
+        return table.sort_values("unadj_p") if order else table
 
+    @without(weights="prediction intervals are those of rows that count once; see wls()")
     def get_prediction(
-        self, exog: pd.DataFrame | ArrayLike | None = None, transform: bool = True
+        self,
+        exog: pd.DataFrame | ArrayLike | None = None,
+        transform: bool = True,
+        *,
+        row_labels: Sequence[Any] | None = None,
     ) -> PredictionResults:
         """Predict with confidence and prediction intervals.
 
@@ -433,6 +415,8 @@ class RRMOLSResults(Criteria, RRMResults):
             Rows to predict; by default those of the fit.
         transform : bool, optional
             Whether data frames pass through the formula.
+        row_labels : sequence, optional
+            Labels of the predictions in place of those of the rows.
 
         Returns
         -------
@@ -449,19 +433,21 @@ class RRMOLSResults(Criteria, RRMResults):
         >>> bool(frame["obs_ci_lower"][0] < frame["mean"][0] < frame["obs_ci_upper"][0])
         True
         """
-        rows, labels = self._rows_to_predict(exog, transform)
+        rows, labels = self._rows_to_predict(exog, transform, row_labels)
         if blocked(rows):
             raise NotImplementedError(
                 "get_prediction needs its rows in memory; use predict for rows in partitions"
             )
-        variance = np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows)
+        return self._prediction(rows @ self.params, rows, labels)
+
+    def _prediction(
+        self, mean: Array, slopes: Array, labels: pd.Index | None
+    ) -> PredictionResults:
+        """Return predictions (m,) with intervals, given their derivatives (m, k)."""
+        variance = np.einsum("ni,ij,nj->n", slopes, self.cov_params_default, slopes)
+        kind = "t" if self.use_t else "norm"
         return PredictionResults(
-            rows @ self.params,
-            variance,
-            self.scale,
-            df=self.df_resid_inference,
-            dist="t" if self.use_t else "norm",
-            row_labels=labels,
+            mean, variance, self.scale, df=self.df_resid_inference, dist=kind, row_labels=labels
         )
 
     @property
@@ -481,22 +467,12 @@ class RRMOLSResults(Criteria, RRMResults):
         return values if self.scale > 0 else np.where(self.losses == 0, 0.0, values)
 
     @property
-    def df_model(self) -> float:
-        """Rank of the design less its constant."""
-        return float(self.rank - self.model.k_constant)
-
-    @property
-    def df_resid(self) -> float:
-        """Number of observations less the rank of the design."""
-        return self.nobs - self.rank
-
-    @property
     def df_resid_inference(self) -> float:
         """Degrees of freedom of t tests.
 
         The good rows from which least squares would be as precise, less the parameters.
         """
-        return self._inference_freedom
+        return self.inference_freedom
 
     def _notes(self) -> list[str]:
         notes = super()._notes()
@@ -506,46 +482,16 @@ class RRMOLSResults(Criteria, RRMResults):
                 f"are those of {gaussian_efficiency(self.eps_bar, self._rows_per_group):.0%} of "
                 f"the rows. {SECOND_STEP}"
             )
-        if self.curvature_pvalue < CURVED:
+        if self.curvature_pvalue < FAR:
             notes.append(
                 "The good rows are curved: squares of the predictors explain their residuals "
                 f"(RESET test, p = {self.curvature_pvalue:.1g}). Add squares or transform a "
                 "variable; until then bad rows may be good ones off the line."
             )
-        if self.rank < len(self.params):
-            notes.append(
-                f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
-                "parameters of smallest norm."
-            )
+        notes += self._rank_notes()
         if np.isnan(self.scale):
             notes.append(
                 "There are no more observations than parameters, so that any rows fit: standard "
                 "errors are unknown (nan)."
             )
         return notes
-
-
-def outlier_frame(
-    values: Array, free: float, method: str, alpha: float, index: pd.Index | None
-) -> pd.DataFrame:
-    """Return t tests of studentized residuals, with p-values corrected for their number.
-
-    Parameters
-    ----------
-    values : ndarray, shape (n,)
-        Studentized residuals.
-    free : float
-        Degrees of freedom.
-    method, alpha
-        As `statsmodels.stats.multitest.multipletests` takes them.
-    index : pandas.Index or None
-        Labels of the rows.
-    """
-    p = 2 * t.sf(np.abs(values), free)
-    corrected = multipletests(p, alpha=alpha, method=method)[1]
-    return pd.DataFrame(
-        {"student_resid": values, "unadj_p": p, f"{method}(p)": corrected}, index=index
-    )
-
-
-RRMOLSResultsWrapper = wrapper_of(RRMOLSResults)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,16 +16,16 @@ from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats import plotting
 from rrmstats.core.block_array import row_sums
+from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
+from rrmstats.interchange import as_values
 from rrmstats.losses.classification import ClassificationEstimate
-from rrmstats.losses.label_explanations import DECIDING_ROWS
-from rrmstats.results.base import RRMResults, drawn, refused, wrapper_of
+from rrmstats.results.base import NO_AVERAGES, RRMResults, drawn, refused, without
 from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import LABELS, Wording, separated_note
-from rrmstats.results.inference import Inference
 from rrmstats.results.influence import MeanInfluence
-from rrmstats.results.prediction import ProbabilityPrediction
+from rrmstats.results.means import ProbabilityPrediction
 
 PRIORS = (
     "The slopes have weak prior distributions (Cauchy; Gelman et al. 2008), which keep them finite"
@@ -68,29 +69,22 @@ class RRMLogitResults(Criteria, RRMResults):
     _estimate: ClassificationEstimate
     first_step: RRMLogitResults | None
     _decided_rows = DECIDING_ROWS
+    _estimate_attrs = ("identified",)
+    identified: bool
     _title = "Robust Risk Minimization: Logistic Regression"
     _row_attrs = (
         *RRMResults._row_attrs,
         *("resid", "resid_response", "resid_generalized", "resid_pearson", "resid_dev"),
+        *("resid_working", "working_weights"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
         ratio=("llr", "llr_pvalue", "score_test", "im_ratio"),
         optimizer=("mle_retvals", "mle_settings", "method", "set_null_options"),
     )
 
-    def __init__(
-        self,
-        model: Any,
-        estimate: ClassificationEstimate,
-        inference: Inference,
-        first_step: RRMLogitResults | None = None,
-    ) -> None:
-        super().__init__(model, estimate, inference, first_step)
-        self.identified = self._has_errors = estimate.identified
-        self._separated = estimate.separated
-        self.rank = estimate.problem.n_params
-
     plot_diagnostics = drawn(plotting.plot_diagnostics)
+    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
+    plot_added_variable = drawn(plotting.plot_added_variable)
     plot_separation = drawn(plotting.plot_separation)
     plot_reliability = drawn(plotting.plot_reliability)
 
@@ -140,19 +134,9 @@ class RRMLogitResults(Criteria, RRMResults):
         return 1 - self._classical_llf / self.llnull
 
     @property
-    def df_model(self) -> float:
-        """Rank of the design less its constant."""
-        return float(self.rank - self.model.k_constant)
-
-    @property
-    def df_resid(self) -> float:
-        """Number of observations less the rank of the design."""
-        return self.nobs - self.rank
-
-    @property
     def fittedvalues(self) -> Array:
         """Linear predictor of all rows, shape (n,)."""
-        return self.model.exog @ self.params
+        return self.model.exog @ self.params + self.model.fitted_offset
 
     @property
     def _signs(self) -> Array:
@@ -167,6 +151,17 @@ class RRMLogitResults(Criteria, RRMResults):
     resid = resid_generalized = resid_response
     #: Dispersion of labels.
     scale = 1.0
+
+    @property
+    def resid_working(self) -> Array:
+        """Residuals on the scale of the linear predictor, shape (n,)."""
+        own = self._signs * self.fittedvalues
+        return self._signs * (1 + np.exp(-np.clip(own, -700, 700)))
+
+    @property
+    def working_weights(self) -> Array:
+        """Weights of `resid_working` in the weighted fit, shape (n,)."""
+        return self.relative_weights * expit(self.fittedvalues) * expit(-self.fittedvalues)
 
     @property
     def resid_pearson(self) -> Array:
@@ -185,8 +180,13 @@ class RRMLogitResults(Criteria, RRMResults):
     def _flags(self, level: float) -> np.ndarray:
         return expit(self._signs * self.fittedvalues) < 1 - level
 
-    def get_influence(self) -> MeanInfluence:
+    def get_influence(self, observed: bool = True) -> MeanInfluence:
         """Return leverages, studentized residuals, Cook's distances and deletion effects.
+
+        Parameters
+        ----------
+        observed : bool, optional
+            Accepted as in statsmodels, and not used.
 
         Examples
         --------
@@ -197,16 +197,17 @@ class RRMLogitResults(Criteria, RRMResults):
         (699, 7)
         """
         self.model.refuse_partitions("get_influence", "use weight_table() and outliers()")
-        probability = expit(self.fittedvalues)
-        curvature = probability * (1 - probability)
-        return MeanInfluence(self, curvature, self._estimate.influence(), corrected=False)
+        return MeanInfluence(self, self._estimate.influence(), corrected=False)
 
+    @without(**NO_AVERAGES)
     def get_prediction(
         self,
         exog: pd.DataFrame | ArrayLike | None = None,
         transform: bool = True,
         *,
         which: str = "mean",
+        row_labels: Sequence[Any] | None = None,
+        offset: ArrayLike | None = None,
     ) -> ProbabilityPrediction:
         """Predict probabilities, or linear predictors, with confidence intervals.
 
@@ -218,6 +219,10 @@ class RRMLogitResults(Criteria, RRMResults):
             Whether data frames pass through the formula.
         which : {"mean", "linear"}, optional
             What to predict.
+        row_labels : sequence, optional
+            Labels of the predictions in place of those of the rows.
+        offset : array_like, optional
+            That of the rows to predict; by default 0 for new rows.
 
         Returns
         -------
@@ -232,8 +237,17 @@ class RRMLogitResults(Criteria, RRMResults):
         >>> frame.columns.tolist()
         ['predicted', 'se', 'ci_lower', 'ci_upper']
         """
-        rows, labels = self._rows_to_predict(exog, transform)
-        return ProbabilityPrediction(rows, self.params, self.cov_params_default, labels, which)
+        rows, labels = self._rows_to_predict(exog, transform, row_labels)
+        added = self._offset_of(exog, offset)
+        cov = self.cov_params_default
+        return ProbabilityPrediction(rows, self.params, cov, labels, which, added)
+
+    def _offset_of(self, exog: Any, offset: ArrayLike | None) -> Array | float:
+        """Return the offset of rows to predict, that of the fit for its own."""
+        if offset is not None:
+            return np.asarray(as_values(offset), float)
+        found: Array | float = self.model.fitted_offset if exog is None else 0.0
+        return found
 
     def get_margeff(
         self, at: str = "overall", method: str = "dydx", **kwargs: Any
@@ -262,10 +276,15 @@ class RRMLogitResults(Criteria, RRMResults):
         True
         """
         self.model.refuse_partitions("get_margeff", "fit a sample, or compare predictions")
+        if np.any(self.model.fitted_offset):
+            raise NotImplementedError("marginal effects with an offset are not available")
         return DiscreteMargins(self, (at, method), kwargs)
 
     def get_distribution(
-        self, exog: pd.DataFrame | ArrayLike | None = None, transform: bool = True
+        self,
+        exog: pd.DataFrame | ArrayLike | None = None,
+        transform: bool = True,
+        offset: ArrayLike | None = None,
     ) -> rv_discrete_frozen:
         """Return the distribution of the labels, as scipy's frozen Bernoulli distribution.
 
@@ -275,6 +294,8 @@ class RRMLogitResults(Criteria, RRMResults):
             Rows to predict; by default those of the fit.
         transform : bool, optional
             Whether data frames pass through the formula.
+        offset : array_like, optional
+            That of the rows to predict; by default 0 for new rows.
 
         Examples
         --------
@@ -287,7 +308,7 @@ class RRMLogitResults(Criteria, RRMResults):
         if exog is None:
             self.model.refuse_partitions("get_distribution", "give it some rows")
         rows, _ = self._rows_to_predict(exog, transform)
-        return bernoulli(expit(rows @ self.params))
+        return bernoulli(expit(rows @ self.params + self._offset_of(exog, offset)))
 
     def pred_table(self, threshold: float = 0.5) -> Array:
         """Return the table of labels, by row, against predicted labels.
@@ -345,6 +366,3 @@ def _label_table(labels: Array, predicted: np.ndarray) -> Array:
     """Return counts of rows by label and predicted label, shape (2, 2)."""
     edges = np.array([0, 0.5, 1])
     return np.histogram2d(labels, predicted.astype(float), bins=[edges, edges])[0]
-
-
-RRMLogitResultsWrapper = wrapper_of(RRMLogitResults)

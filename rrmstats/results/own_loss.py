@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.losses.numerical import RoughEstimate
-from rrmstats.results.base import RRMResults, refused, wrapper_of
+from rrmstats.results.base import RRMResults, refused
 from rrmstats.results.inference import Inference
 
 NO_ERRORS = (
@@ -75,9 +75,6 @@ class RRMCustomResults(RRMResults):
         if not self.smooth and self.bootstrap is None:
             notes.append(NO_ERRORS)
         return notes
-
-
-RRMCustomResultsWrapper = wrapper_of(RRMCustomResults)
 
 
 def loss_scale(losses: Array, base: Array | None = None) -> tuple[float, float]:

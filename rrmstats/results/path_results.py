@@ -4,27 +4,169 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.stats import norm
 from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_base
 
 from rrmstats import plotting
-from rrmstats.core.changes import leaving_rows, left_for_good
 from rrmstats.core.choice import Choice
-from rrmstats.core.comparison import Agreement, compare
+from rrmstats.core.comparison import Agreement, compare, leaving_rows, left_for_good, steady_runs
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import Good
 from rrmstats.core.steps import second_steps
 from rrmstats.report import write_path_report
 from rrmstats.results.base import ONE_STEP
-from rrmstats.results.grouping import GroupView
+from rrmstats.results.grouping import Units
 from rrmstats.results.inference import Inference
-from rrmstats.results.path_summary import make_path_summary
-from rrmstats.results.path_terms import Terms, aligned_terms, change_sentences
+
+
+def term_table(names: list[str], estimates: Array, errors: Array, bounds: Array) -> pd.DataFrame:
+    """Return estimates with their names, standard errors and the ends of intervals (k, 2)."""
+    columns = {"term": names, "estimate": estimates, "std_err": errors}
+    return pd.DataFrame({**columns, "lower": bounds[:, 0], "upper": bounds[:, 1]})
+
+
+def params_table(results: Any) -> pd.DataFrame:
+    """Return the parameters of results with 95 % intervals."""
+    names, params = list(results.model.data.param_names), np.asarray(results.params, dtype=float)
+    if getattr(results, "singular", False):  # a covariance without standard errors
+        return term_table(names, params, params * np.nan, np.full((len(names), 2), np.nan))
+    errors = np.asarray(results.bse, dtype=float)
+    return term_table(names, params, errors, np.asarray(results.conf_int(0.05), dtype=float))
+
+
+def loadings_table(results: Any, axes: Array) -> pd.DataFrame:
+    """Return loadings with 95 % intervals, with the signs of `axes`, shape (d, q)."""
+    estimates, errors = axes.ravel(), np.asarray(results.loadings_bse, dtype=float).ravel()
+    components = results.model.data.param_names
+    names = [f"loading[{v}, {c}]" for v in results.model.variables for c in components]
+    margin = norm.ppf(0.975) * errors
+    return term_table(names, estimates, errors, np.c_[estimates - margin, estimates + margin])
+
+
+def change_sentences(frame: pd.DataFrame) -> list[str]:
+    """Return where terms lose or gain significance, or change their sign.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With columns eps_bar, term, estimate, lower and upper, in the order of eps_bar.
+    """
+    sentences: list[str] = []
+    for term, table in frame.groupby("term", sort=False):
+        known = table[np.isfinite(table["lower"]) & np.isfinite(table["upper"])]
+        if len(known) > 1:
+            sentences += _changes(str(term), known)
+    return sentences
+
+
+def _changes(term: str, table: pd.DataFrame) -> list[str]:
+    grid, positive = table["eps_bar"].to_numpy(), table["estimate"].to_numpy() > 0
+    significant = np.asarray((table["lower"] > 0) | (table["upper"] < 0))
+    found = [
+        f"{term} {'becomes significant' if _most(significant, run) else 'loses significance'} "
+        f"from eps_bar = {grid[run[0]]:g} on"
+        for run in steady_runs(significant)[1:]
+    ]
+    words = {True: "positive", False: "negative"}
+    return found + [
+        f"{term} changes sign from eps_bar = {grid[run[0]]:g} on: "
+        f"{words[_most(positive, last)]} before, {words[_most(positive, run)]} after"
+        for last, run in pairwise(steady_runs(positive))
+        if significant[last[0] : run[1]].any()
+    ]
+
+
+def _most(states: np.ndarray, run: tuple[int, int]) -> bool:
+    """Return the state that a run has; single ones may differ from it."""
+    return bool(np.mean(states[run[0] : run[1]]) > 0.5)
+
+
+def make_path_summary(path: RRMPath) -> Summary:
+    """Return the tables of `RRMPath.summary`."""
+    summary = Summary()
+    summary.tables.append(_top(path))
+    summary.tables.append(_fits(path))
+    if len(path.jumps):
+        summary.tables.append(_jumps(path))
+    summary.add_extra_txt([f"[{i}] {note}" for i, note in enumerate(_notes(path), 1)])
+    return summary
+
+
+def _top(path: RRMPath) -> SimpleTable:
+    steps = "one" if path.steps == 1 else "two"
+    chosen = "none" if path.choice is None else f"{path.choice.eps_bar:g}"
+    grid = f"{len(path)} values, {path.eps_bars[0]:g} to {path.eps_bars[-1]:g}"
+    cells = [
+        ["Model:", type(path.model).__name__, "eps_bar:", grid],
+        ["No. Observations:", str(len(path.model.endog)), "Chosen eps_bar:", chosen],
+        ["Steps:", steps, "Jumps:", str(len(path.jumps))],
+    ]
+    if path.unit == "group":
+        cells.append(["No. Groups:", str(len(path.weights)), "", ""])
+    return SimpleTable(cells, None, None, "Robust Risk Minimization: Path", txt_fmt=fmt_base)
+
+
+def _fits(path: RRMPath) -> SimpleTable:
+    """Return what concerns whole fits, at bounds spread over the grid.
+
+    In two steps these are the bounds at which another explanation is chosen, and others.
+    """
+    fits = path.frame.drop_duplicates("eps_bar").reset_index(drop=True)
+    names = fits["explanation"]
+    told = names.notna().any()
+    places = np.linspace(0, len(path) - 1, 6).round().astype(int)
+    if told:
+        places = np.r_[places, np.flatnonzero(names != names.shift())]
+    fits = fits.iloc[np.unique(places)]
+    cells = [
+        [
+            (row.explanation or "n/a") if told else f"{row.risk:.4g}",
+            *(f"{row.eps_hat:.3f}", f"{row.n_kish:.1f}", str(row.n_flagged)),
+        ]
+        for row in fits.itertuples()
+    ]
+    headers = ["explanation" if told else "risk", "eps_hat", "n_kish", "flagged"]
+    stubs = [f"{value:g}" for value in fits["eps_bar"]]
+    return SimpleTable(cells, headers, stubs, "Fits by eps_bar", txt_fmt=fmt_base)
+
+
+def _jumps(path: RRMPath) -> SimpleTable:
+    units = f"{path.unit}s"
+    cells = [
+        [
+            *(f"{row.pvalue:.1g}", "another" if row.switched else "same"),
+            *(listed(getattr(row, name)) for name in ("terms", units, f"{units}_back")),
+        ]
+        for row in path.jumps.itertuples()
+    ]
+    stubs = [f"{row.eps_bar_from:g} to {row.eps_bar_to:g}" for row in path.jumps.itertuples()]
+    headers = ["p-value", "minimum", "terms", f"{units} that leave", f"{units} back"]
+    return SimpleTable(cells, headers, stubs, "Jumps", txt_fmt=fmt_base)
+
+
+def listed(labels: Any, most: int = 3) -> str:
+    """Return the first labels, and how many more there are."""
+    names = [str(label) for label in labels]
+    more = [] if len(names) <= most else [f"+{len(names) - most} more"]
+    return ", ".join([*names[:most], *more]) or "-"
+
+
+def _notes(path: RRMPath) -> list[str]:
+    notes = [] if path.choice is None else [path.choice.reason]
+    if not len(path.jumps):
+        notes.append("No jump: the fit moves along the path by no more than chance allows.")
+    shown, others = path.signs[:12], path.signs[12:]
+    notes += [f"{sentence}." for sentence in shown]
+    return [*notes, f"{len(others)} more changes of terms: see signs."] if others else notes
 
 
 class RRMPath:
@@ -172,14 +314,22 @@ class RRMPath:
         return "group" if self.model.weighs_groups else "row"
 
     @cached_property
-    def _units(self) -> list[GroupView | Any]:
+    def _units(self) -> list[Units]:
         """The results at each bound, or their groups in the place of rows."""
         grouped = self.unit == "group"
         return [each.group_view if grouped else each for each in self.results]
 
     @cached_property
-    def _terms(self) -> list[Terms]:
-        return aligned_terms(list(self.results))
+    def _terms(self) -> list[pd.DataFrame]:
+        """The terms at each bound; the signs of loadings change as little as can be."""
+        tables, axes = [params_table(each) for each in self.results], None
+        for i, each in enumerate(self.results):
+            if hasattr(each, "loadings_bse"):
+                own = np.asarray(each.loadings, dtype=float)
+                turned = axes is not None and (own * axes).sum(axis=0) < 0
+                axes = np.where(turned, -own, own)
+                tables[i] = pd.concat([tables[i], loadings_table(each, axes)])
+        return tables
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -192,27 +342,18 @@ class RRMPath:
         the eigenvalues and the loadings, whose signs are aligned along the path.
         """
         blocks = []
-        for i, terms in enumerate(self._terms):
-            results = self._result(i)
-            blocks.append(
-                pd.DataFrame(
-                    {
-                        "eps_bar": self.eps_bars[i],
-                        "term": terms.names,
-                        "estimate": terms.estimates,
-                        "std_err": terms.errors,
-                        "lower": terms.bounds[:, 0],
-                        "upper": terms.bounds[:, 1],
-                        "risk": results.risk,
-                        "lambda_": results.lambda_,
-                        "scale": getattr(self._estimates[i], "scale", np.nan),
-                        "eps_hat": results.eps_hat,
-                        "n_kish": results.n_kish,
-                        "n_flagged": int(self.flags.iloc[:, i].sum()),
-                        "explanation": self._explanations[i],
-                    }
-                )
+        for i, (terms, results) in enumerate(zip(self._terms, self.results, strict=True)):
+            block = terms.assign(
+                risk=results.risk,
+                lambda_=results.lambda_,
+                scale=getattr(self._estimates[i], "scale", np.nan),
+                eps_hat=results.eps_hat,
+                n_kish=results.n_kish,
+                n_flagged=int(self.flags.iloc[:, i].sum()),
+                explanation=self._explanations[i],
             )
+            block.insert(0, "eps_bar", self.eps_bars[i])
+            blocks.append(block)
         return pd.concat(blocks, ignore_index=True)
 
     def _by_unit(self, columns: list[npt.NDArray[Any]]) -> pd.DataFrame:
@@ -267,12 +408,12 @@ class RRMPath:
 
         Of groups their mean losses as standard normal scores.
         """
-        return self._by_unit([np.asarray(each._unit_distances()) for each in self.results])
+        return self._by_unit([np.asarray(each._distances()) for each in self._units])
 
     @cached_property
     def flags(self) -> pd.DataFrame:
         """Which rows or groups are outliers, one column per bound; see `RRMResults.outliers`."""
-        return self._by_unit([np.asarray(each._unit_flags()) for each in self.results])
+        return self._by_unit([np.asarray(each._flagged(None)) for each in self._units])
 
     @cached_property
     def leaves(self) -> pd.DataFrame:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from rrmstats.core.entropy import Array
-from rrmstats.plotting.removal import plot_few_rows
+from rrmstats.plotting.any_model import plot_few_rows
+from rrmstats.results.explanations import percent
 
 
 class FittedTerm(NamedTuple):
@@ -100,7 +100,7 @@ class FewRows:
     @property
     def sentence(self) -> str:
         """What was found, for a paper."""
-        rows = f"{self.n_rows:,} of {self.nobs:,} rows ({_percent(self.share)})"
+        rows = f"{self.n_rows:,} of {self.nobs:,} rows ({percent(self.share)})"
         before, after = (_numbers(fit) for fit in (self.before, self.after))
         if not self.confirmed:
             none = "No set of up to half of the rows" if self.smallest else "No set of rows"
@@ -119,7 +119,7 @@ class FewRows:
     def _change(self) -> str:
         if self.what == "sign" or self.before.pvalue < self.alpha > self.after.pvalue:
             return "changes the sign of"
-        level = f"at the {_percent(self.alpha)} level"
+        level = f"at the {percent(self.alpha)} level"
         if self.before.pvalue < self.alpha:
             return f"takes away the significance {level} of"
         return f"brings significance {level} to"
@@ -128,16 +128,6 @@ class FewRows:
         return self.sentence
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
-
-
 def _numbers(fit: FittedTerm) -> str:
     p = "p < 0.001" if fit.pvalue < 0.001 else f"p = {fit.pvalue:.3f}"
     return f"{fit.estimate:.3g}, {p}"
-
-
-def removed_frame(removed: np.ndarray, moves: Array, labels: pd.Index | None) -> pd.DataFrame:
-    """Return the rows at given positions with what the removal of each changes."""
-    index = pd.Index(removed) if labels is None else labels[removed]
-    return pd.DataFrame({"position": removed, "change": moves[removed]}, index=index)

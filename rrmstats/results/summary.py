@@ -18,8 +18,6 @@ from rrmstats.results.explanations import at_bound, percent
 if TYPE_CHECKING:
     from rrmstats.results.base import RRMResults
 
-# Rows in the table of those that are most likely bad.
-SMALLEST = 5
 # Probability to be bad from which on a row is listed.
 # Convention: one per cent.
 LIKELY = 0.01
@@ -104,7 +102,8 @@ def top_entries(results: RRMResults) -> tuple[Entries, Entries]:
         ("Explanation:", [results.explanation or "n/a"]),
         ("Stable up to eps_bar:", [results.stability.short]),
     ]
-    return left, right
+    more_left, more_right = results._more_entries()
+    return left + more_left, right + more_right
 
 
 def bad_rows_text(results: RRMResults) -> str:
@@ -129,42 +128,15 @@ def kish_text(results: RRMResults) -> str:
     return f"{results.n_kish:.1f} (clean {clean:.1f})"
 
 
-def make_summary(
-    results: RRMResults,
-    yname: str | None,
-    xname: list[str] | None,
-    title: str | None,
-    alpha: float,
-    slim: bool,
-) -> Summary:
-    """Return the tables of `RRMResults.summary`."""
-    table = Summary()
-    left, right = top_entries(results)
-    if slim:
-        left, right = ([entry for entry in part if entry[0] in SLIM] for part in (left, right))
-    table.add_table_2cols(
-        results, title=title or results._title, gleft=left, gright=right, yname=yname
-    )
-    results._add_params(table, yname, xname, alpha)
-    if results.weights is not None and not slim:  # remove_data drops them
-        table.tables += suspicious(results)
-    width = max(text_width(each) for each in table.tables)
-    for each in table.tables:
-        widen(each, width)
-    notes = enumerate(results._notes(), 1)
-    table.add_extra_txt([numbered(i, note, width) for i, note in notes])
-    return table
-
-
 def text_width(table: SimpleTable) -> int:
     """Return the number of characters of the longest line of a table."""
     return max(len(line) for line in table.as_text().split("\n"))
 
 
-def widen(table: SimpleTable, width: int) -> None:
-    """Make a table as wide as others, by a wider first column."""
+def widen(table: SimpleTable, by: int) -> None:
+    """Make a table wider by so many characters, by a wider first column."""
     widths = list(table.get_colwidths("txt"))
-    widths[0] += width - text_width(table)
+    widths[0] += by
     table.output_formats["txt"]["colwidths"] = widths
 
 
@@ -186,7 +158,8 @@ def suspicious(results: RRMResults) -> list[SimpleTable]:
 
     None where none of them is likely bad.
     """
-    rows = results._suspicious_units(SMALLEST)
+    most = 5
+    rows = results._weighed.suspicious_table(most)
     if results.eps_bar == 0 or not len(rows):
         return []
     first, form = ("prob_bad", "{:.3f}") if "prob_bad" in rows else ("loss", "{:.5g}")
@@ -194,7 +167,7 @@ def suspicious(results: RRMResults) -> list[SimpleTable]:
     if first == "prob_bad":
         bad = 0.0 if results._bad_of_all is None else results._bad_of_all[0]
         head = f"Most likely bad {results._unit}s"
-        head += f" ({SMALLEST} of {bad:,.10g})" if bad > SMALLEST else ""
+        head += f" ({most} of {bad:,.10g})" if bad > most else ""
     cells = [
         [form.format(value), f"{weight:.4f}", f"{distance:.3g}"]
         for value, weight, distance in zip(
@@ -208,27 +181,106 @@ def suspicious(results: RRMResults) -> list[SimpleTable]:
     return [table]
 
 
-def make_summary2(
-    results: RRMResults, title: str | None, alpha: float, float_format: str
-) -> summary2.Summary:
-    """Return the tables of `RRMResults.summary2`."""
-    table = summary2.Summary()
-    known = {
-        "Dep. Variable:": results.model.endog_names,
-        "Model:": type(results.model).__name__,
-        "No. Observations:": f"{results.nobs:.0f}",
-    }
-    left, right = top_entries(results)
-    table.add_dict(
-        {
-            name: value[0] if value else known[name]
-            for name, value in (*left, *right)
-            if value or name in known
+class Summaries:
+    """Summaries of results, as statsmodels' tables."""
+
+    def summary(
+        self: Any,
+        yname: str | None = None,
+        xname: list[str] | None = None,
+        title: str | None = None,
+        alpha: float = 0.05,
+        slim: bool = False,
+    ) -> Summary:
+        """Return the fit as statsmodels' tables.
+
+        Parameters
+        ----------
+        yname : str, optional
+            Name of the dependent variable.
+        xname : list of str, optional
+            Names of the parameters.
+        title : str, optional
+            Title of the tables.
+        alpha : float, optional
+            One minus the level of the intervals.
+        slim : bool, optional
+            Leave out what is about the search, and the table of small weights.
+
+        Returns
+        -------
+        statsmodels.iolib.summary.Summary
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> text = res.summary(title="Stars", slim=True).as_text()
+        >>> "Stars" in text, "Smallest weights" in text
+        (True, False)
+        """
+        table = Summary()
+        left, right = top_entries(self)
+        if slim:
+            left, right = ([entry for entry in part if entry[0] in SLIM] for part in (left, right))
+        table.add_table_2cols(
+            self, title=title or self._title, gleft=left, gright=right, yname=yname
+        )
+        self._add_params(table, yname, xname, alpha)
+        if self.weights is not None and not slim:  # remove_data drops them
+            table.tables += suspicious(self)
+        widths = [text_width(each) for each in table.tables]
+        width = max(widths)
+        for each, own in zip(table.tables, widths, strict=True):
+            widen(each, width - own)
+        notes = enumerate(self._notes(), 1)
+        table.add_extra_txt([numbered(i, note, width) for i, note in notes])
+        return table
+
+    def summary2(
+        self: Any, title: str | None = None, alpha: float = 0.05, float_format: str = "%.4f"
+    ) -> summary2.Summary:
+        """Return the fit as statsmodels' second kind of tables.
+
+        Parameters
+        ----------
+        title : str, optional
+            Title of the tables.
+        alpha : float, optional
+            One minus the level of the intervals.
+        float_format : str, optional
+            Format of the numbers.
+
+        Returns
+        -------
+        statsmodels.iolib.summary2.Summary
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> "eps_bar" in res.summary2().as_text()
+        True
+        """
+        table = summary2.Summary()
+        known = {
+            "Dep. Variable:": self.model.endog_names,
+            "Model:": type(self.model).__name__,
+            "No. Observations:": f"{self.nobs:.0f}",
         }
-    )
-    frame = summary2.summary_params(results, alpha=alpha, use_t=results.use_t)
-    table.add_df(frame, float_format=float_format)
-    for note in results._notes():
-        table.add_text(note)
-    table.add_title(title or results._title)
-    return table
+        left, right = top_entries(self)
+        table.add_dict(
+            {
+                name: value[0] if value else known[name]
+                for name, value in (*left, *right)
+                if value or name in known
+            }
+        )
+        frame = summary2.summary_params(self, alpha=alpha, use_t=self.use_t)
+        table.add_df(frame, float_format=float_format)
+        for note in self._notes():
+            table.add_text(note)
+        table.add_title(title or self._title)
+        return table

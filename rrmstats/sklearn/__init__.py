@@ -13,10 +13,9 @@ from rrmstats.optional import require
 
 try:
     from rrmstats.sklearn.classifier import RRMClassifier
-    from rrmstats.sklearn.covariance import RRMCovariance
-    from rrmstats.sklearn.decomposition import RRMDecomposition
-    from rrmstats.sklearn.detector import RRMOutlierDetector
+    from rrmstats.sklearn.multivariate import RRMCovariance, RRMDecomposition, RRMOutlierDetector
     from rrmstats.sklearn.regressor import RRMRegressor
+    from rrmstats.sklearn.wrapper import RRMWrapper
 except ImportError:
     require("sklearn", "sklearn")
     raise
@@ -27,4 +26,5 @@ __all__ = [
     "RRMDecomposition",
     "RRMOutlierDetector",
     "RRMRegressor",
+    "RRMWrapper",
 ]

@@ -51,8 +51,6 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         Iterations that a descent may take.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
-    efficiency : float, default="deprecated"
-        Use `steps`: None was one step, a number two.
 
     Attributes
     ----------

@@ -18,7 +18,6 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.interchange import as_pandas
 from rrmstats.models.base import RRMModel
-from rrmstats.models.checks import DEPRECATED
 from rrmstats.results.stability import caller_level
 
 CONSTANT = "const"
@@ -151,26 +150,28 @@ class RobustFit:
     tol: float = TOL
     max_iter: int = MAXITER
     random_state: Any = None
-    efficiency: float | str | None = DEPRECATED
 
     def _fit_model(self, model: RRMModel[Any, Any], rows: CountedRows) -> Any:
         """Fit a model with the options of the estimator; return results, keep what all tell."""
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            results = model.fit(
-                steps=self.steps,
-                efficiency=self.efficiency,
-                n_starts=self.n_starts,
-                rng=random_source(self.random_state),
-                tol=self.tol,
-                maxiter=self.max_iter,
-            )
+            results = self._fitted(model)
         warn_again(found)
         self.results_ = results
         self.weights_ = rows.spread(results.weights)
         self.eps_bar_, self.eps_hat_ = float(results.eps_bar), float(results.eps_hat)
         self.n_iter_ = max(int(results.n_iter), 1)
         return results
+
+    def _fitted(self, model: Any) -> Any:
+        """Return the results of a model."""
+        return model.fit(
+            steps=self.steps,
+            n_starts=self.n_starts,
+            rng=random_source(self.random_state),
+            tol=self.tol,
+            maxiter=self.max_iter,
+        )
 
 
 def warn_again(found: Iterable[warnings.WarningMessage]) -> None:

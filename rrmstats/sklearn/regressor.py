@@ -11,11 +11,21 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
+from rrmstats.models.checks import AUTO
 from rrmstats.models.linear import RRMOLS
-from rrmstats.sklearn.fitting import RobustFit, check_flag, counted_rows, split_constant
+from rrmstats.sklearn.fitting import (
+    RobustFit,
+    check_flag,
+    counted_rows,
+    random_source,
+    split_constant,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+#: Part of the absolute values in each penalty; None where it is given.
+PENALTIES = {"l2": 0.0, "l1": 1.0, "elasticnet": None}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -32,6 +42,14 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         rows from there.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
+    penalty : {None, "l2", "l1", "elasticnet"}, default=None
+        Penalty of the coefficients: of ridge regression, the lasso, or the elastic net. With one
+        there may be more features than samples, and `steps`, `n_starts`, `tol` and `max_iter`
+        play no part.
+    alpha : float or "auto", default="auto"
+        Weight of the penalty; "auto" chooses it from the data.
+    l1_ratio : float, default=0.5
+        Part of the absolute values in the penalty of the elastic net, from 0 to 1.
     n_starts : int, default=None
         Random subsets from which the global minimum is sought; None chooses their number.
     tol : float, default=1e-10
@@ -40,8 +58,6 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         Iterations that a descent may take.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of the random subsets. Unlike in scikit-learn, None is a fixed one: fits repeat.
-    efficiency : float, default="deprecated"
-        Use `steps`: None was one step, a number two.
 
     Attributes
     ----------
@@ -54,12 +70,13 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
     weights_ : ndarray of shape (n_samples,)
         Weights of the rows; they sum to one.
     outliers_ : ndarray of shape (n_samples,)
-        Which rows have residuals that of clean rows one in forty has.
+        Which rows have residuals that of clean rows one in forty has. With a penalty those that
+        are more likely bad than good.
     eps_hat_ : float
         Estimated share of bad rows.
     eps_bar_ : float
         The bound of the fit, where "auto" has chosen it.
-    results_ : rrmstats.results.RRMOLSResults
+    results_ : rrmstats.results.RRMOLSResults or RRMRegularizedResults
         What statsmodels users have: standard errors, tests, `summary()`, pictures. It holds the
         data; `results_.remove_data()` makes pickles small.
     n_iter_ : int
@@ -85,6 +102,9 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
     """
 
     fit_intercept: bool = True
+    penalty: str | None = None
+    alpha: float | str = AUTO
+    l1_ratio: float = 0.5
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the regression.
@@ -113,6 +133,10 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         True
         """
         check_flag("fit_intercept", self.fit_intercept)
+        if self.penalty not in (None, *PENALTIES):
+            raise ValueError(
+                f"penalty must be None, 'l2', 'l1' or 'elasticnet', got {self.penalty!r}"
+            )
         x, response = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
         )
@@ -124,6 +148,16 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         self.scale_ = float(np.sqrt(results.scale))
         self.outliers_ = rows.spread(results.outliers())
         return self
+
+    def _fitted(self, model: Any) -> Any:
+        if self.penalty is None:
+            return super()._fitted(model)
+        part = PENALTIES[self.penalty]
+        return model.fit_regularized(
+            alpha=self.alpha,
+            L1_wt=self.l1_ratio if part is None else part,
+            rng=random_source(self.random_state),
+        )
 
     def predict(self, X: Any) -> Array:
         """Return predicted responses.

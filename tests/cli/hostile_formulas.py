@@ -56,6 +56,17 @@ HOSTILE = [
     'y ~ Q("""x""" if open(\'marker\', \'w\') else 1)',
     "y ~ Q(x)",
     'y ~ Q("\\x6fpen")',
+    # Functions and texts in the place of columns.
+    "y ~ log",
+    "y ~ np.log",
+    "y ~ I(log * 2)",
+    "y ~ C(log)",
+    'y ~ Q("np")',
+    "y ~ 'x'",
+    "y ~ I('x' * 999999999)",
+    "y ~ I(C(x))",
+    "y ~ I(I(x))",
+    "y ~ I(...)",
     # Syntax of Python.
     "y ~ (lambda: __import__('os').mkdir('marker'))()",
     "y ~ [__import__('os').mkdir('marker') for i in x]",

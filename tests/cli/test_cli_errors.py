@@ -16,7 +16,6 @@ FIT = ("fit", "log_light ~ log_te", "stars.csv", "--eps-bar", "0.2")
         ([*FIT[:-1], "1"], "argument --eps-bar: must be in [0, 1) or auto, got '1'"),
         ([*FIT[:-1], "nan"], "must be in [0, 1) or auto, got 'nan'"),
         ([*FIT[:-1], "some"], "must be in [0, 1) or auto, got 'some'"),
-        ([*FIT, "--efficiency", "1"], "argument --efficiency: must be in (0, 1), got '1'"),
         ([*FIT, "--model", "lm"], "argument --model: invalid choice: 'lm'"),
         ([*FIT, "--format", "pdf"], "argument --format: invalid choice: 'pdf'"),
         ([*FIT, "--n-components", "0"], "must be a whole number, 1 or more, or a share in (0, 1)"),
@@ -135,7 +134,7 @@ def test_functions_that_leave_no_rows(stars, run):
     done = run("fit", "log_light ~ log(log_te - 100)", "stars.csv", "--eps-bar", "0.2")
     assert done.status == 1
     assert done.err.splitlines()[-1] == (
-        "rrmstats: error: endog is empty: no rows, or none without missing values"
+        "rrmstats: error: exog is empty: no rows, or none without missing values"
     )
 
 

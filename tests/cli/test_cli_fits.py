@@ -38,13 +38,6 @@ def test_text_is_the_summary_in_python(stars, run):
     assert done.err == ""
 
 
-def test_the_former_efficiency_warns(stars, run):
-    done = run(*FIT, "--efficiency", "0.95")
-    assert undated(done.out) == undated(run(*FIT, "--steps", "2").out)
-    assert "warning: --efficiency will be removed" in done.err
-    assert "Use --steps 2 in place of --efficiency 0.95" in done.err
-
-
 def test_json_holds_the_numbers(rows, run):
     found = record(run("fit", "y ~ x + group", "rows.csv", "--eps-bar", "0.1", "--format", "json"))
     fit = rrmstats.ols("y ~ x + group", rows, eps_bar=0.1).fit()

@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rrmstats.cli.errors import CommandError, UsageError
-from rrmstats.cli.formulas import Formula
+from rrmstats.cli.formulas import FUNCTIONS, Formula, safe_environment
 from rrmstats.cli.model import make_model
-from rrmstats.cli.safe import FUNCTIONS, safe_environment
 
 from .hostile_formulas import HOSTILE, LIVE
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from rrmstats.core.changes import leaving_rows, left_for_good, steady_runs
+from rrmstats.core.comparison import leaving_rows, left_for_good, steady_runs
 
 
 def test_rows_leave_from_above_half_to_below_a_tenth():

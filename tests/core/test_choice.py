@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import rrmstats.core.search
 from replication.samples import (
     extreme_flips,
     leverage_shift,
@@ -16,6 +17,7 @@ from rrmstats import RRMOLS, RRMCov, RRMLogit
 from rrmstats.core import steps
 from rrmstats.core.choice import MARGIN, chosen, rounded_up
 from rrmstats.core.comparison import compare
+from rrmstats.core.search import global_minima
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import largest_bound, robust_estimate, steps_beyond, take_steps
 
@@ -23,7 +25,9 @@ from rrmstats.core.steps import largest_bound, robust_estimate, steps_beyond, ta
 def choice_of(model, most=0.5):
     problem = model.problem()
     bound = largest_bound(problem, float(problem.n_obs))
-    return chosen(robust_estimate(problem, Setting(bound, freq_weights=model.freq_weights)), most)
+    return chosen(
+        robust_estimate(problem, Setting(eps_bar=bound, freq_weights=model.freq_weights)), most
+    )
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.3])
@@ -72,8 +76,8 @@ def test_the_largest_bound():
 
 def test_a_bound_that_suffices_has_the_second_step_of_the_largest():
     problem = sample_problem()
-    own = take_steps(problem, Setting(0.3))
-    robust = robust_estimate(problem, Setting(own.largest))
+    own = take_steps(problem, Setting(eps_bar=0.3))
+    robust = robust_estimate(problem, Setting(eps_bar=own.largest))
     assert own.robust is None
     assert own.largest == largest_bound(problem, own.wnobs)
     assert_allclose(own.params, robust.params, rtol=1e-12)
@@ -82,30 +86,33 @@ def test_a_bound_that_suffices_has_the_second_step_of_the_largest():
 
 
 def test_a_bound_that_is_too_small_has_one_of_its_own():
-    own = take_steps(sample_problem(), Setting(0.05))
+    own = take_steps(sample_problem(), Setting(eps_bar=0.05))
     assert own.eps_hat <= 0.05 < own.robust.eps_hat
     assert not compare(own, own.robust).agrees
 
 
 def test_second_steps_beyond_a_bound_are_those_of_fits_there():
-    own = take_steps(sample_problem(), Setting(0.04))
+    own = take_steps(sample_problem(), Setting(eps_bar=0.04))
     found = list(steps_beyond(own))
     bounds = [bound for bound, _ in found]
     assert_allclose(bounds, 0.06 + 0.02 * np.arange(len(bounds)))
     assert bounds[-2] < own.robust.eps_hat <= bounds[-1]
     assert found[-1][1] is own.robust
     for bound, step in found:
-        assert_allclose(step.params, take_steps(own.problem, Setting(bound)).params, rtol=1e-6)
+        assert_allclose(
+            step.params, take_steps(own.problem, Setting(eps_bar=bound)).params, rtol=1e-6
+        )
 
 
 def test_searches_are_few(monkeypatch):
-    """One at the bound, three at larger ones, and one descent that tells which minimum it is."""
-    asked, search = [], steps.global_minimum
+    """One at all bounds, and one descent that tells which minimum the fit follows."""
+    asked, search = [], global_minima
 
-    def counted(problem, setting, *start):
-        asked.append(setting.eps_bar)
-        return search(problem, setting, *start)
+    def counted(problem, settings, *start):
+        asked.append([setting.eps_bar for setting in settings])
+        return search(problem, settings, *start)
 
-    monkeypatch.setattr(steps, "global_minimum", counted)
-    take_steps(sample_problem(), replace(Setting(0.3), n_starts=50))
-    assert len(asked) == 5
+    for module in (steps, rrmstats.core.search):
+        monkeypatch.setattr(module, "global_minima", counted)
+    take_steps(sample_problem(), replace(Setting(eps_bar=0.3), n_starts=50))
+    assert [len(each) for each in asked] == [4, 1]

@@ -14,7 +14,7 @@ from rrmstats.core.steps import take_steps
 
 def fits(sample, *eps_bars):
     problem = RRMOLS(*sample, 0.1).problem()
-    return [take_steps(problem, Setting(eps_bar)) for eps_bar in eps_bars]
+    return [take_steps(problem, Setting(eps_bar=eps_bar)) for eps_bar in eps_bars]
 
 
 def test_a_bound_that_is_too_small_disagrees_with_one_that_is_not():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rrmstats.core import entropy_weights
-from rrmstats.core.group_law import GroupLaw
+from rrmstats.core.grouped import GroupLaw
 
 
 def law_of(losses, sizes, eps_bar, floor=0.0):

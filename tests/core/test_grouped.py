@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rrmstats.core import GroupedProblem, Groups, entropy_weights, minimize
-from rrmstats.core.group_estimate import design_effect
+from rrmstats.core.grouped import design_effect
 from rrmstats.core.setting import Setting
 from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.losses.covariance import CovarianceProblem
@@ -138,7 +138,7 @@ def test_influence_functions_are_those_of_a_refit(name):
     if name == "labels":
         problem = ClassificationProblem(problem.endog, problem.exog, alpha=0.0)
     grouped = GroupedProblem(problem, Groups(codes, 40))
-    setting = Setting(0.15, freq_weights=grouped.groups.sizes, tol=1e-12)
+    setting = Setting(eps_bar=0.15, freq_weights=grouped.groups.sizes, tol=1e-12)
     fit = minimize(grouped, 0.15, freq_weights=setting.freq_weights, tol=1e-12)
     estimate = grouped.consistent(fit, setting)
     influence, total = estimate.influence(), setting.freq_weights.sum()
@@ -151,7 +151,7 @@ def test_influence_functions_are_those_of_a_refit(name):
             moved = minimize(
                 grouped, 0.15, freq_weights=masses, start_theta=fit.theta, n_starts=0, tol=1e-12
             )
-            again = Setting(0.15, freq_weights=masses, tol=1e-12)
+            again = Setting(eps_bar=0.15, freq_weights=masses, tol=1e-12)
             ends.append(grouped.consistent(moved, again).params)
         slope = (ends[0] - ends[1]) / 2e-4
         scale = np.abs(influence).max(axis=0)

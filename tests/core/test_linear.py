@@ -90,7 +90,7 @@ def test_slopes_that_cannot_be_written_are_left_alone():
     exog = rng.standard_normal((50, 2))
     endog = exog @ [1.0, 2.0] + rng.standard_normal(50)
     found, expected = (
-        take_steps(kind(endog, exog), Setting(0.2)) for kind in (Kept, SquaresProblem)
+        take_steps(kind(endog, exog), Setting(eps_bar=0.2)) for kind in (Kept, SquaresProblem)
     )
     assert_allclose(found.params, expected.params, rtol=1e-10)
     assert_allclose(found.covariance(), expected.covariance(), rtol=1e-10)

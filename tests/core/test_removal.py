@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rrmstats.core.removal import most_influential
+from rrmstats.models.removal import most_influential
 
 
 def test_a_sign_changes_with_the_rows_whose_moves_add_up():

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import rrmstats.core
 from replication.samples import leverage_shift, one_sided_outliers
 from rrmstats.core import FunctionProblem, Problem, SmoothProblem, minimize
 from rrmstats.core.search import COMPARE_ROWS
@@ -190,11 +189,3 @@ def test_errors_say_what_is_wrong(kwargs, message):
 def test_a_problem_says_what_it_lacks(call, name):
     with pytest.raises(NotImplementedError, match=rf"Problem must define {name}\("):
         call()
-
-
-def test_the_old_spelling_still_imports():
-    with pytest.warns(DeprecationWarning, match=r"renamed minimize .* removed in version 0\.3"):
-        from rrmstats.core import minimise
-    assert minimise is minimize
-    with pytest.raises(AttributeError, match="no attribute 'maximise'"):
-        _ = rrmstats.core.maximise

@@ -38,13 +38,30 @@ def test_good_starts_survive_beside_the_first(n_starts):
     problem = SquaresProblem(*sample())
     budget, first = Budget(0.4, None, 100), np.full((1, 4), -5.0)
     order, rng = canonical_order(problem, budget), np.random.default_rng(2)
-    starts = screened_starts(problem, budget, order, first, n_starts, rng, "given")
+    (starts,) = screened_starts(problem, [budget], order, first, [n_starts], rng, "given")
     assert 2 <= len(starts.theta) <= 1 + FINALISTS + SPECTRAL_FINALISTS
     assert_allclose(starts.risks[0], evaluate(problem, first, budget).risk[0], rtol=3e-2)
     ends = evaluate(problem, starts.theta, budget).risk
     assert starts.origin[0] == 0
     assert ends[0] < starts.risks[0]
     assert ends[1:].min() < starts.risks[1:].min()
+
+
+def test_searches_at_several_bounds_are_one_batch():
+    problem, first = SquaresProblem(*sample()), np.full((1, 4), -5.0)
+    budgets = [Budget(bound, None, 100) for bound in (0.4, 0.1)]
+    order = canonical_order(problem, budgets[0])
+
+    def found(which, n_starts):
+        rng = np.random.default_rng(2)
+        return screened_starts(problem, which, order, first, n_starts, rng)
+
+    for one, budget, count in zip(found(budgets, [60, 20]), budgets, [60, 20], strict=True):
+        (alone,) = found([budget], [count])
+        assert one.kinds == alone.kinds
+        assert_array_equal(one.origin, alone.origin)
+        assert_allclose(one.risks, alone.risks, rtol=1e-2)
+        assert_allclose(one.theta, alone.theta, rtol=1e-2)
 
 
 def test_nothing_is_refined_twice_or_without_a_risk():

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rrmstats.cli import main
+from rrmstats.cli.formulas import FUNCTIONS
 from rrmstats.cli.model import FAMILIES, LINKS
-from rrmstats.cli.parser import make_parser
-from rrmstats.cli.safe import FUNCTIONS
+from rrmstats.cli.run import make_parser
 
 PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)

@@ -35,7 +35,7 @@ USED = (RRMModel, RRMResults, RRMPath, BaseEstimator)
 # What models offer to their results and to the search, which users do not call.
 INNER = {
     *("problem", "chosen", "second_step", "whiten", "shaped", "fitted_copy"),
-    *("on_sample", "design_in_partitions", "predicted", "column_unit", "with_inference"),
+    *("on_sample", "design_in_partitions", "predicted", "column_unit"),
 }
 
 
@@ -119,7 +119,7 @@ def test_help_of_functions(name):
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_take_what_the_class_takes(name):
     function = getattr(rrmstats, name)
-    model = importlib.import_module("rrmstats").__dict__[function.__annotations__["return"]]
+    model = getattr(rrmstats, inspect.signature(function).return_annotation)
     data = {"self", "endog", "exog", "data", "kwargs"}
     taken = set(inspect.signature(model.__init__).parameters) - data
     assert taken <= set(inspect.signature(function).parameters)

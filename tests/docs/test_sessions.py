@@ -10,7 +10,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("own_loss.md", 30), ("curves.md", 15), ("few_rows.md", 10)]
+    ("name", "least"),
+    [
+        ("own_loss.md", 30),
+        ("curves.md", 15),
+        ("fixed_effects.md", 7),
+        ("few_rows.md", 10),
+        ("any_estimator.md", 14),
+    ],
 )
 def test_the_page_prints_what_it_says(name, least):
     page = DOCS / name

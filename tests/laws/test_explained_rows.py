@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 import rrmstats
 from replication.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats import RRMGLM
-from rrmstats.laws.explain import explained_rows, moves, polished, stacked
+from rrmstats.laws.explain import explained_rows, moves, rooted
 from rrmstats.laws.responses import laws_of_family
 
 FAMILIES = {
@@ -84,13 +84,13 @@ def test_overdispersion_is_not_taken_for_bad_rows():
 @pytest.mark.parametrize(("family", "kind"), WANTED)
 def test_equations_are_solved_and_their_derivatives_right(family, kind):
     fit = explained(fitted(family, kind)).fit
-    now = stacked(fit)
+    now = fit.stack
     errors = np.sqrt(np.abs(np.diag(now.inverse)))
     assert np.abs(np.where(now.free, now.pull, 0.0) * errors).max() < 1e-6
     for j in np.flatnonzero(now.free):
         step = np.zeros(len(now.pull))
         step[j] = 1e-6 * max(1.0, abs(fit.params[j]))
-        high, low = stacked(fit.moved(step)), stacked(fit.moved(-step))
+        high, low = fit.moved(step).stack, fit.moved(-step).stack
         slope = (high.pull - low.pull) / (2 * step[j])
         size = np.abs(now.jacobian[:, j]).max()
         assert_allclose(now.jacobian[:, j], slope, atol=1e-4 * size)
@@ -204,7 +204,7 @@ def test_the_share_of_bad_rows_stays_within_its_bound():
 
 def test_newton_steps_end_where_em_does():
     found = explained(fitted("poisson", "high"))
-    again, root = polished(found.fit)
+    again, root = rooted(found.fit)
     assert root
     assert_allclose(again.theta, found.fit.theta, rtol=1e-9)
     assert moves(again).known.all()

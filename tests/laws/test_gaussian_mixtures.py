@@ -24,7 +24,7 @@ from rrmstats.laws.gaussian import (
 )
 from rrmstats.laws.gaussian_choice import best_explanation
 from rrmstats.laws.gaussian_equations import Equations, polished
-from rrmstats.losses.gaussian_rows import FittedMixture, polished_on_all
+from rrmstats.losses.gaussian_rows import ExplainedRows
 
 EPS_BAR = 0.4
 TWO_CLUSTERS = Kind(Good.PLAIN, Bad.TWO_CLUSTERS)
@@ -257,13 +257,16 @@ def test_leverage_points_have_a_share_of_their_own():
 def test_many_rows_give_the_solution_of_all_of_them_from_that_of_some():
     rows = regression(n=3000)
     some = Rows(rows.data[::3], rows.exog[::3], rows.counts[::3])
-    _, decided, _ = best_explanation(some, [truth(rows)], EPS_BAR)
-    start = FittedMixture(decided.mixture, decided, 3000.0)
-    found, sound = polished_on_all(start, rows.data, rows.exog, rows.counts)
-    value = found.value(rows.data, rows.exog, rows.counts)
-    assert sound
-    assert np.abs(start.value(rows.data, rows.exog, rows.counts)).max() > 1
-    assert np.abs(value).max() < 1e-5
+    explained, decided, _ = best_explanation(some, [truth(rows)], EPS_BAR)
+    start = ExplainedRows(
+        *(rows.data, rows.exog, np.eye(rows.n_coef), rows.counts, None, None),
+        *(decided.mixture, decided, 3000.0, explained, False),
+    )
+    found = start.polished()
+    before, after = (each.summed(lambda some: some.value) for each in (start, found))
+    assert found.converged
+    assert np.abs(before).max() > 1
+    assert np.abs(after).max() < 1e-5
     assert_allclose(found.mixture.coef[0], truth(rows)[0], atol=0.05)
 
 

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_t, norm, poisson
 
 from rrmstats import RRMOLS, RRMCov, RRMLogit, RRMPoisson
 from rrmstats.core.explanations import Bad, Good
-from rrmstats.laws.explain import fits_of, rooted, stacked
+from rrmstats.laws.explain import fits_of, rooted
 from rrmstats.laws.families import Binomial, Link, MeanFunction, Poisson
 from rrmstats.laws.gaussian import KINDS, Kind, Rows, em_step, seen, started
 from rrmstats.laws.gaussian_choice import converged
@@ -140,12 +140,12 @@ def predictor_fit(labels):
 @pytest.mark.parametrize("labels", [False, True], ids=["counts", "labels"])
 def test_the_stack_of_groups_has_the_derivatives_of_its_equations(labels):
     _, fit = predictor_fit(labels)
-    found, h = stacked(fit).jacobian, 1e-5
+    found, h = fit.stack.jacobian, 1e-5
     inside = np.flatnonzero(fit.params < fit.bounds[1])
     assert len(inside) >= 3
     for j in inside:
         step = h * np.eye(len(fit.params))[j]
-        up, down = (stacked(fit.moved(sign * step)).pull for sign in (1, -1))
+        up, down = (fit.moved(sign * step).stack.pull for sign in (1, -1))
         size = np.abs(found).max()
         assert_allclose((up - down) / (2 * h), found[:, j], rtol=1e-3, atol=1e-5 * size)
 
@@ -166,7 +166,7 @@ def test_the_likelihood_of_counts_is_that_of_whole_groups():
 def test_roots_of_the_equations_of_groups_are_found(labels):
     root, done = rooted(predictor_fit(labels)[1])
     assert done
-    now = stacked(root)
+    now = root.stack
     assert np.abs(now.pull[now.free]).max() < 1e-6
     assert root.found.good[BAD].mean() < 0.3 < 0.9 < root.found.good[~BAD].mean()
 

@@ -226,3 +226,16 @@ def test_information_of_kernels_is_minus_the_second_derivative():
     step = np.array([[1e-5], [0.0]])
     slope = kernel.slopes(y, *(at + step)) - kernel.slopes(y, *(at - step))
     assert_allclose(found[:, 0], -slope / 2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("law", [WideCounts(), CountCluster()])
+def test_counts_that_are_given_as_rates_start_where_counts_do(law):
+    counts, size = np.r_[np.full(8, 20.0), 400.0, 500.0], np.full(10, 10.0)
+    mean = np.full((1, 10), np.log(2.0))
+    good = PlainCounts(Poisson(), LOG)
+    rates = seen(counts / size, size)
+    plain = seen(counts)
+    found = law.start(rates, good.rows(rates, mean, np.zeros(0)))
+    wanted = law.start(plain, good.rows(plain, mean + np.log(10.0), np.zeros(0)))
+    assert_allclose(found, wanted)
+    assert found[0] == 450.0

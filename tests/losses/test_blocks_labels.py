@@ -79,7 +79,7 @@ def responses(family, n, share, seed=0):
 
 
 def generalized(family, mean, endog, exog, offset, sizes):
-    return GeneralizedProblem(endog, exog, family, mean, offset, sizes)
+    return GeneralizedProblem(endog, exog, offset, sizes, family=family, mean=mean)
 
 
 def numbers(estimate):
@@ -104,9 +104,9 @@ def numbers(estimate):
 
 def check_same(make, arrays, parts, eps_bar, steps, counts=None):
     """Fit in memory and in blocks, compare, and return both with the blocks."""
-    whole = take_steps(make(*arrays), Setting(eps_bar, freq_weights=counts), None, steps)
+    whole = take_steps(make(*arrays), Setting(eps_bar=eps_bar, freq_weights=counts), None, steps)
     *lazy, freq = in_parts(parts, *arrays, np.ones(len(arrays[0])) if counts is None else counts)
-    setting = Setting(eps_bar, freq_weights=None if counts is None else freq)
+    setting = Setting(eps_bar=eps_bar, freq_weights=None if counts is None else freq)
     found = take_steps(make(*lazy), setting, None, steps)
     expected = numbers(whole)
     for name, value in numbers(found).items():
@@ -223,19 +223,19 @@ def test_rows_that_share_the_least_loss(eps_bar):
     endog[0] = 1.0
     make = partial(ClassificationProblem, alpha=1e-5)
     arrays = endog, np.eye(2)[group]
-    whole = take_steps(make(*arrays), Setting(eps_bar))
-    found = take_steps(make(*in_parts(7, *arrays)), Setting(eps_bar))
+    whole = take_steps(make(*arrays), Setting(eps_bar=eps_bar))
+    found = take_steps(make(*in_parts(7, *arrays)), Setting(eps_bar=eps_bar))
     np.testing.assert_allclose(found.params, whole.params, rtol=RTOL)
     np.testing.assert_allclose(found.solution.risk, whole.solution.risk, rtol=RTOL)
 
 
 def test_passes_stay_few():
     endog, exog = in_parts(7, *labels(12000, 0.03))
-    take_steps(ClassificationProblem(endog, exog, 1e-5), Setting(0.05)).covariance()
+    take_steps(ClassificationProblem(endog, exog, 1e-5), Setting(eps_bar=0.05)).covariance()
     assert endog.blocks.passes < 40
     make, arrays = responses(Poisson(), 12000, 0.05)
     lazy = in_parts(7, *arrays)
-    take_steps(make(*lazy), Setting(0.1)).covariance()
+    take_steps(make(*lazy), Setting(eps_bar=0.1)).covariance()
     assert lazy[0].blocks.passes < 40
 
 
@@ -246,6 +246,6 @@ def test_kernels_can_be_sent_to_workers():
 
     make, arrays = responses(Binomial(), 150, 0.05)
     lazy = leaf_arrays(Sent([arrays]), tuple(array.shape[1:] for array in arrays))
-    whole = take_steps(make(*arrays), Setting(0.1), None, 0.95)
-    found = take_steps(make(*lazy), Setting(0.1), None, 0.95)
+    whole = take_steps(make(*arrays), Setting(eps_bar=0.1), None, 0.95)
+    found = take_steps(make(*lazy), Setting(eps_bar=0.1), None, 0.95)
     np.testing.assert_allclose(found.params, whole.params, rtol=RTOL)

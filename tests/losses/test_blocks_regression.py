@@ -49,7 +49,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize(("n", "share", "eps_bar"), [(300, 0.2, 0.3), (3000, 0.0, 0.2)])
 def test_estimates_agree(n, share, eps_bar, count, steps):
     endog, exog = sample(n, share=share)
-    setting = Setting(eps_bar)
+    setting = Setting(eps_bar=eps_bar)
     expected = take_steps(RegressionProblem(endog, exog), setting, None, steps)
     blocks = RegressionProblem(*in_parts(count, endog, exog))
     assert_same(take_steps(blocks, setting, None, steps), expected)
@@ -57,9 +57,9 @@ def test_estimates_agree(n, share, eps_bar, count, steps):
 
 def test_large_data_agree_in_few_passes():
     endog, exog = sample(30_000)
-    expected = take_steps(RegressionProblem(endog, exog), Setting(0.3))
+    expected = take_steps(RegressionProblem(endog, exog), Setting(eps_bar=0.3))
     by, bx = in_parts(7, endog, exog)
-    found = take_steps(RegressionProblem(by, bx), Setting(0.3))
+    found = take_steps(RegressionProblem(by, bx), Setting(eps_bar=0.3))
     assert_same(found, expected)
     assert by.blocks.passes < 40
 
@@ -69,11 +69,13 @@ def test_frequency_weights_agree(eps_bar):
     endog, exog = sample(600)
     counts = np.random.default_rng(5).integers(1, 4, 600).astype(float)
     expected = take_steps(
-        RegressionProblem(endog, exog), Setting(eps_bar, freq_weights=counts), None, 0.95
+        RegressionProblem(endog, exog), Setting(eps_bar=eps_bar, freq_weights=counts), None, 0.95
     )
     by, bx, bw = in_parts(7, endog, exog, counts)
     assert_same(
-        take_steps(RegressionProblem(by, bx), Setting(eps_bar, freq_weights=bw), None, 0.95),
+        take_steps(
+            RegressionProblem(by, bx), Setting(eps_bar=eps_bar, freq_weights=bw), None, 0.95
+        ),
         expected,
     )
 
@@ -81,8 +83,8 @@ def test_frequency_weights_agree(eps_bar):
 def test_collinear_and_badly_scaled_columns_agree():
     endog, exog = sample(500)
     exog = np.column_stack([exog, exog[:, 1] + exog[:, 2], 1e9 * exog[:, 3] ** 2])
-    expected = take_steps(RegressionProblem(endog, exog), Setting(0.3))
-    found = take_steps(RegressionProblem(*in_parts(5, endog, exog)), Setting(0.3))
+    expected = take_steps(RegressionProblem(endog, exog), Setting(eps_bar=0.3))
+    found = take_steps(RegressionProblem(*in_parts(5, endog, exog)), Setting(eps_bar=0.3))
     fitted = exog @ found.params
     assert_allclose(fitted, exog @ expected.params, rtol=1e-7)
     assert_allclose(found.scale, expected.scale, RTOL)
@@ -93,8 +95,8 @@ def test_rare_dummies_are_among_the_rows_compared():
     rare = np.zeros(12_000)
     rare[[17, 11_000, 11_900]] = 1
     exog = np.column_stack([exog, rare])
-    expected = take_steps(RegressionProblem(endog, exog), Setting(0.2))
-    found = take_steps(RegressionProblem(*in_parts(4, endog, exog)), Setting(0.2))
+    expected = take_steps(RegressionProblem(endog, exog), Setting(eps_bar=0.2))
+    found = take_steps(RegressionProblem(*in_parts(4, endog, exog)), Setting(eps_bar=0.2))
     assert_allclose(found.params, expected.params, RTOL)
 
 
@@ -103,7 +105,7 @@ def test_exact_fits_agree():
     exog = np.column_stack([np.ones(200), rng.standard_normal(200)])
     endog = exog @ np.array([1.0, 2.0])
     endog[:30] += 10
-    found = take_steps(RegressionProblem(*in_parts(3, endog, exog)), Setting(0.25))
+    found = take_steps(RegressionProblem(*in_parts(3, endog, exog)), Setting(eps_bar=0.25))
     assert_allclose(found.params, [1, 2], rtol=1e-12)
     assert found.solution.lambda_ == 0 and found.scale == 0
     assert found.solution.weights[np.arange(30)].sum() == 0
@@ -112,7 +114,7 @@ def test_exact_fits_agree():
 def test_algorithm_1_and_a_single_start_agree():
     endog, exog = sample(400)
     for accelerate in (True, False):
-        setting = Setting(0.3, n_starts=0, accelerate=accelerate)
+        setting = Setting(eps_bar=0.3, n_starts=0, accelerate=accelerate)
         expected = take_steps(RegressionProblem(endog, exog), setting)
         found = take_steps(RegressionProblem(*in_parts(3, endog, exog)), setting)
         assert_allclose(found.params, expected.params, rtol=1e-3)

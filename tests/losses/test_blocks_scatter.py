@@ -9,7 +9,7 @@ from rrmstats.core.block_array import leaf_arrays
 from rrmstats.core.blocks import ArrayBlocks
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
-from rrmstats.losses.components import ComponentsProblem, flat_rows
+from rrmstats.losses.components import ComponentsProblem
 from rrmstats.losses.covariance import CovarianceProblem
 from rrmstats.losses.matrices import weighted_median
 
@@ -48,10 +48,12 @@ def strip(n, d, q, share, seed):
 
 def both(make, x, parts, eps_bar, steps, counts=None):
     """Return the estimates in memory and in blocks, and the passes of the second."""
-    memory = take_steps(make(x), Setting(eps_bar, freq_weights=counts), None, steps)
+    memory = take_steps(make(x), Setting(eps_bar=eps_bar, freq_weights=counts), None, steps)
     arrays = in_blocks(parts, x) if counts is None else in_blocks(parts, x, counts)
     weights = None if counts is None else arrays[1]
-    blocks = take_steps(make(arrays[0]), Setting(eps_bar, freq_weights=weights), None, steps)
+    blocks = take_steps(
+        make(arrays[0]), Setting(eps_bar=eps_bar, freq_weights=weights), None, steps
+    )
     return memory, blocks, arrays[0].blocks.passes
 
 
@@ -100,7 +102,7 @@ def test_covariances_of_many_rows(d):
 def test_extrapolated_descents_end_where_newton_stays():
     """In memory too; with seven variables they are not Newton's."""
     problem = CovarianceProblem(cloud(300, 7, 0.1, 307))
-    found = take_steps(problem, Setting(0.2)).solution
+    found = take_steps(problem, Setting(eps_bar=0.2)).solution
     assert "extrapolated" in [step.kind for step in found.trace]
     gradient, hessian, _ = problem.concentrated(
         found.theta[None], found.losses[None], found.weights[None], np.array([found.lambda_])
@@ -141,7 +143,7 @@ def test_components_are_those_in_memory(n, d, q, demean, eps_bar, steps, parts):
     assert_allclose(blocks.mean, memory.mean, atol=TOL)
     assert_allclose(blocks.rest, memory.rest, rtol=TOL)
     errors = [
-        np.sqrt(np.diag(each.covariance_of(flat_rows(each.loadings_influence()))))
+        np.sqrt(np.diag(each.covariance_of(each.loadings_influence())))
         for each in (memory, blocks)
     ]
     assert_allclose(errors[1], errors[0], rtol=TOL, atol=TOL * errors[0].max())
@@ -175,7 +177,10 @@ def test_starts_in_units_of_the_data():
     x = cloud(300, 3, 0.2, 1)
     (rows,) = in_blocks(7, x)
     params = np.r_[x.mean(axis=0), np.cov(x.T)[np.triu_indices(3)]]
-    found = [CovarianceProblem(data).from_params(params, 0.3, None) for data in (x, rows)]
+    found = [
+        CovarianceProblem(data).from_params(params, 0.3, np.broadcast_to(1.0, 300))
+        for data in (x, rows)
+    ]
     assert_allclose(found[1], found[0], rtol=1e-10)
 
 

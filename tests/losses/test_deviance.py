@@ -38,7 +38,7 @@ def problem_of(family, low, high, n=30):
     offset, weights = 0.1 * rng.standard_normal(n), rng.uniform(0.5, 2.0, n)
     exog = np.c_[np.ones(n), rng.standard_normal(n)]
     mean_of = mean_function(family.link, ours, endog)
-    return DevianceProblem(endog, exog, ours, mean_of, offset, weights), mean
+    return DevianceProblem(endog, exog, offset, weights, family=ours, mean=mean_of), mean
 
 
 @pytest.mark.parametrize(("family", "ends"), CASES)
@@ -68,7 +68,7 @@ def test_weights_that_leave_out_all_positive_counts_are_not_admitted():
     family = F.Poisson()
     ours = loss_family(family)
     mean = mean_function(family.link, ours, endog)
-    problem = DevianceProblem(endog, np.ones((100, 1)), ours, mean)
+    problem = DevianceProblem(endog, np.ones((100, 1)), family=ours, mean=mean)
     even = np.full(100, 0.01)
     zeros_only = np.r_[np.full(90, 1 / 90), np.zeros(10)]
     weights = np.array([even, zeros_only])

@@ -112,7 +112,7 @@ def test_influence_is_the_derivative_in_the_weight_of_a_row(shift):
     counts, by = np.ones(150), 0.05
     base = RRMCov(x, 0.3, freq_weights=counts).fit()
     estimate = getattr(base, "_results", base)._estimate
-    place = estimate.rows.fitted.decided.place("scatter")
+    place = estimate.rows.decided.place("scatter")
     influence = estimate.rows.influence(corrected=False)[:, place]
     assert influence.shape == (150, 3)
     for row in (1, 40, 149):

@@ -8,7 +8,8 @@ import rrmstats
 from rrmstats.core import Groups
 from rrmstats.core.grouped import GroupedProblem
 from rrmstats.core.setting import Setting
-from rrmstats.losses.tilted_rows import LawSample, tilted_fit
+from rrmstats.losses.likelihood import LikelihoodProblem
+from rrmstats.losses.tilted_rows import tilted_fit
 
 FAMILIES = {
     "poisson": (sm.families.Poisson(), lambda rng, mu: rng.poisson(mu)),
@@ -46,10 +47,10 @@ def test_counts_and_likelihoods_agree_and_move_with_lambda():
     assert problem.design.back is None  # the coordinates are the parameters
     counts = problem.counts_law(problem.family, 1.0).likelihood(raw)
     known = rrmstats.robustify(sm.Poisson(endog, exog), 0.2).problem()
-    setting = Setting(0.2, freq_weights=60 * rng.dirichlet(np.full(60, 5.0)))
+    setting = Setting(eps_bar=0.2, freq_weights=60 * rng.dirichlet(np.full(60, 5.0)))
 
     def fitted(likelihood, rates):
-        return tilted_fit(LawSample(likelihood, setting, known.unit).weighed(raw, rates))
+        return tilted_fit(LikelihoodProblem(likelihood).sample(setting).weighed(raw, rates))
 
     (one, root), (two, other) = fitted(counts, rates), fitted(known.likelihood, rates)
     assert root and other

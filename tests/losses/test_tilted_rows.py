@@ -23,7 +23,7 @@ FAMILIES = {
 def sample_of(name, kind="clean", n=150, eps_bar=0.2, counts=None):
     endog, exog = dirty_responses(np.random.default_rng(0), name, kind, n)
     problem = RRMGLM(endog, exog, eps_bar, family=FAMILIES[name]).problem()
-    return Sample(problem, Setting(eps_bar, freq_weights=counts))
+    return Sample(problem, Setting(eps_bar=eps_bar, freq_weights=counts))
 
 
 def equation(sample, theta, dispersion, order):
@@ -53,7 +53,7 @@ def test_the_true_parameters_solve_the_equation(name, order):
     endog, exog = dirty_responses(np.random.default_rng(5), name, "clean", 40_000)
     family = FAMILIES[name] if name != "binomial" else F.Binomial()
     problem = RRMGLM(endog, exog, 0.2, family=family).problem()
-    sample = Sample(problem, Setting(0.2))
+    sample = Sample(problem, Setting(eps_bar=0.2))
     dispersion = 0.25 if name == "gamma" else 1.0
     rows = sample.at(np.array(RESPONSE_PARAMS[name]), dispersion, order)
     terms = rows.scores[0][:, None] * problem.exog
@@ -71,7 +71,7 @@ def test_small_counts_need_the_correction():
     rng = np.random.default_rng(0)
     exog, truth = np.c_[np.ones(20_000), rng.standard_normal(20_000)], np.array([-0.5, 0.5])
     endog = rng.poisson(np.exp(exog @ truth)).astype(float)
-    sample = Sample(RRMGLM(endog, exog, 0.2, family=F.Poisson()).problem(), Setting(0.2))
+    sample = Sample(RRMGLM(endog, exog, 0.2, family=F.Poisson()).problem(), Setting(eps_bar=0.2))
     rows = sample.at(truth, 1.0, 1.8)
     for scores, consistent in (
         (rows.scores[0], True),
@@ -109,7 +109,7 @@ def test_influence_functions_are_derivatives_in_the_rows_weights(name):
 def test_the_dispersion_of_good_rows(kind):
     endog, exog = dirty_responses(np.random.default_rng(2), "gamma", kind, 2000)
     problem = RRMGLM(endog, exog, 0.2, family=FAMILIES["gamma"]).problem()
-    sample = Sample(problem, Setting(0.2))
+    sample = Sample(problem, Setting(eps_bar=0.2))
     found, settled = dispersion_fit(sample, np.array(RESPONSE_PARAMS["gamma"]), 1.7, 0.1, 0.2)
     assert settled
     assert_allclose(found, 0.25, rtol=0.1)

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from replication.samples import logistic_labels
-from rrmstats import RRMOLS, RRMPCA, RRMLogit, optional
-from rrmstats.models.bootstrap import draw_counts
+from rrmstats import RRMNLS, RRMOLS, RRMPCA, RRMLogit, optional
+from rrmstats.models.bootstrap import draw_counts, refitted_params, separate_params
 
 
 @pytest.mark.slow
@@ -27,7 +27,7 @@ def test_the_bootstrap_repeats():
 def test_the_bootstrap_in_two_processes_and_batches(monkeypatch, capsys):
     model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
     whole = bootstrapped(model)
-    monkeypatch.setattr("rrmstats.models.bootstrap.BATCH_SIZE", 15 * 60)
+    monkeypatch.setattr("rrmstats.models.bootstrap.BLOCK_ENTRIES", 15 * 60)
     monkeypatch.setattr("rrmstats.optional.BAR_DELAY", 0.0)
     in_parts = bootstrapped(model, progress=True)
     assert_allclose(in_parts.bootstrap.replicates, whole.bootstrap.replicates, rtol=1e-6)
@@ -100,6 +100,29 @@ def test_replicates_are_fits_to_the_samples(weighted, steps):
         assert_allclose(params, again.params, rtol=1e-4, atol=1e-4 * np.abs(found).max())
     assert_allclose(res.bse, found.std(axis=0, ddof=1), rtol=1e-10)
     assert_allclose(res.cov_params(), np.cov(found.T), rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_samples_fitted_together_have_the_errors_of_samples_fitted_alone():
+    """Those of a cluster of bad rows, whose explanation some samples change."""
+    model = RRMOLS(*regression(np.random.default_rng(0)), 0.2)
+    estimate = model.fit()._estimate
+    assert estimate.resamples
+    counts = draw_counts(60, 80, np.random.default_rng(0))
+    together, alone = refitted_params(estimate, counts), separate_params(estimate, counts)
+    error = alone.std(axis=0)
+    assert np.median(np.abs(together - alone) / error) < 0.01
+    assert_allclose(together.std(axis=0), error, rtol=0.1)
+
+
+def test_samples_of_a_curve_are_fitted_alone():
+    """Each has a tangent of its own."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.0, 2.0, 40)
+    y = np.exp(-x) + 0.02 * rng.standard_normal(40)
+    y[:4] += 1
+    res = RRMNLS(lambda x, a, b: a * np.exp(-b * x), x, y, p0=(1.0, 1.0), eps_bar=0.2).fit()
+    assert not res._estimate.resamples
 
 
 def start_of(first):

@@ -1,6 +1,7 @@
 """eps_bar of the models: "auto", the check against a larger value, and warnings."""
 
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning, ModelWarning
 
 import rrmstats
 from replication.samples import leverage_shift, logistic_labels, one_sided_outliers
-from rrmstats import RRMGLM, RRMOLS, RRMLogit, UnstableWarning, datasets
+from rrmstats import RRMGLM, RRMOLS, RRMLogit, RRMPoisson, UnstableWarning, datasets
 from rrmstats.core import steps
 
 HBK = datasets.hbk.load_pandas().data
@@ -127,7 +128,8 @@ def test_reading_results_searches_nothing(name, eps_bar, monkeypatch):
         raise AssertionError("a search was made")
 
     for module in ("rrmstats.core.search", "rrmstats.core.steps"):
-        monkeypatch.setattr(f"{module}.global_minimum", refuse)
+        for name in ("global_minimum", "global_minima"):
+            monkeypatch.setattr(f"{module}.{name}", refuse)
     assert str(res.summary()) and res.summary2() and res._repr_html_()
     assert res.stability is not None
 
@@ -212,6 +214,7 @@ def test_large_data_are_sampled(monkeypatch):
     data = pd.DataFrame(exog, columns=list("abcd"), index=[f"r{i}" for i in range(1000)])
     data["y"] = endog
     monkeypatch.setattr(steps, "MOST_ROWS", 400)
+    monkeypatch.setattr("rrmstats.core.blocks.DECIDING_ROWS", 400)
     with pytest.warns(UnstableWarning):
         found = rrmstats.ols("y ~ b + c + d", data, 0.05).fit().stability
     bad = {f"r{i}" for i in range(200)}
@@ -220,6 +223,41 @@ def test_large_data_are_sampled(monkeypatch):
     chosen = rrmstats.ols("y ~ b + c + d", data, "auto").fit()
     assert 0.2 < chosen.eps_bar < 0.3
     assert chosen.nobs == 1000
+
+
+@pytest.mark.parametrize(
+    ("what", "eps_bar"), [("gaussian", 0.3), ("gaussian", "auto"), ("counts", 0.3)]
+)
+def test_many_rows_are_explained_once(monkeypatch, what, eps_bar):
+    monkeypatch.setattr("rrmstats.models.base.MOST_ROWS", 400)
+    monkeypatch.setattr(steps, "MOST_ROWS", 400)
+    monkeypatch.setattr("rrmstats.core.blocks.DECIDING_ROWS", 400)
+    rng = np.random.default_rng(0)
+    if what == "gaussian":
+        name, model, data = (
+            "losses.gaussian_rows.best_explanation",
+            RRMOLS,
+            leverage_shift(rng, 900, share=0.1),
+        )
+    else:
+        name, model = "laws.explain.all_fits", RRMPoisson
+        exog = sm.add_constant(rng.standard_normal(900))
+        endog = rng.poisson(np.exp(exog @ [1.0, 0.3])).astype(float)
+        endog[:90] += 40.0
+        data = endog, exog
+    module, function = f"rrmstats.{name}".rsplit(".", 1)
+    explain, asked = getattr(import_module(module), function), []
+
+    def counted(rows, *args, **options):
+        asked.append(len(rows.counts if what == "gaussian" else rows.mass))
+        return explain(rows, *args, **options)
+
+    monkeypatch.setattr(f"{module}.{function}", counted)
+    res = model(*data, eps_bar).fit()
+    assert asked == [400]
+    assert res.stability.stable
+    assert res.eps_hat == pytest.approx(0.1, abs=0.02)
+    assert len(res.prob_bad) == 900
 
 
 def test_a_majority_and_few_rows_warn():

@@ -26,7 +26,7 @@ TAKERS = {
     "robust_weights": lambda value: rrmstats.robust_weights(DATA.y**2, value),
     "entropy_weights": lambda value: entropy_weights(DATA.y**2, value),
     "minimize": lambda value: minimize(SquaresProblem(DATA.y.to_numpy(), EXOG), value),
-    "Setting": Setting,
+    "Setting": lambda value: Setting(eps_bar=value),
     "path": lambda value: MODELS["ols"].formula(DATA, eps_bar=0.2).path([0.1, value], steps=1),
     "another bound": lambda value: MODELS["ols"].formula(DATA, eps_bar=0.2).with_eps_bar(value),
 }

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 import rrmstats
 from rrmstats import RRMLogit
 from rrmstats.losses.likelihood_laws import GeneralizedPoissonKernel, NegativeBinomialKernel
+from rrmstats.losses.numerical import bounded_fits
 from rrmstats.models.likelihood_parts import highest
 
 from .likelihood_models import BAD, LABELS, MODELS, WITHOUT_LAW, NormalModel, sample
@@ -345,3 +346,38 @@ def test_a_dispersion_at_its_boundary_is_held_there(seed):
     assert res.converged
     assert res.first_step.converged
     assert 0 <= res.params[-1] < 0.05
+
+
+def test_groups_know_what_rows_know():
+    exog, count = poisson_sample(spoil=True)
+    groups = np.arange(300) // 5
+    res = rrmstats.robustify(sm.Poisson(count, exog), 0.1, groups=groups).fit(n_starts=2)
+    assert res.corrected and res.saturated and not res.unknown
+    assert res.first_step.corrected and np.isfinite(res.first_step.bse).all()
+
+
+@pytest.mark.parametrize("name", ["poisson", "beta", "truncated poisson"])
+def test_a_part_has_the_losses_and_gradients_of_its_rows(name):
+    rows, model = np.arange(3, 250, 7), model_of(name)
+    for saturated in (None, np.linspace(0.0, 1.0, 250)):
+        problem = rrmstats.robustify(model, 0.1, saturated=saturated).problem()
+        part = problem.take(rows)
+        theta = problem.start + 0.01
+        assert_allclose(part.losses(theta), problem.losses(theta)[rows], rtol=1e-7)
+        assert_allclose(
+            part.gradients(theta), problem.gradients(theta)[rows], rtol=1e-4, atol=1e-4
+        )
+    again = part.take(np.array([2, 0]))
+    assert_allclose(again.losses(theta), problem.losses(theta)[rows[[2, 0]]], rtol=1e-7)
+
+
+def test_rows_without_weight_may_have_any_loss():
+    def losses(theta, places):
+        return np.hstack([(theta - 1.0) ** 2, (theta - 3.0) ** 2, np.full_like(theta, -np.inf)])
+
+    def slopes(theta, places):
+        return 2.0 * (theta - 2.0), np.full((1, 1, 1), 2.0)
+
+    weights = np.array([[0.5, 0.5, 0.0]])
+    found = bounded_fits(losses, slopes, weights, np.zeros((1, 1)), np.full(1, -np.inf), 20)
+    assert_allclose(found, [[2.0]])

@@ -293,3 +293,65 @@ def test_wrong_diagnoses_of_breast_cancer():
     assert classical < 0.88
     assert default > 0.93
     assert penalised > 0.96
+
+
+@pytest.mark.parametrize("given", [{}, {"penalty": "l2"}, {"alpha": 0.0}])
+def test_an_offset_in_the_columns_moves_the_coefficients_alone(given):
+    endog, exog = sample()
+    by = np.array([0.3, -0.5, 0.4])
+    plain = RRMLogit(endog, exog, 0.05, **given).fit(steps=1)
+    moved = RRMLogit(endog, exog, 0.05, offset=exog @ by, **given).fit(steps=1)
+    if "penalty" in given:  # which pulls towards zero, wherever that is
+        assert np.isfinite(moved.bse).all()
+        return
+    assert_allclose(moved.params, plain.params - by, atol=1e-7)
+    assert_allclose(moved.bse, plain.bse, rtol=1e-6)
+    assert_allclose(moved.fittedvalues, plain.fittedvalues, atol=1e-7)
+    assert_allclose([moved.eps_hat, moved.risk], [plain.eps_hat, plain.risk], rtol=1e-6)
+
+
+def test_an_offset_is_statsmodels():
+    endog, exog = sample()
+    offset = 0.5 * np.sin(np.arange(len(endog)))
+    ours = RRMLogit(endog, exog, 0, offset=offset).fit()
+    theirs = sm.Logit(endog, exog, offset=offset).fit(disp=0)
+    assert_allclose(ours.params, theirs.params, rtol=1e-7)
+    assert_allclose(ours.model.predict(ours.params), theirs.predict(), rtol=1e-7)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_constant_offset_moves_the_constant(steps):
+    endog, exog = sample()
+    groups = np.arange(len(endog)) // 4
+    for given in ({}, {"groups": groups}):
+        plain = RRMLogit(endog, exog, 0.1, **given).fit(steps=steps)
+        moved = RRMLogit(endog, exog, 0.1, offset=np.full(300, 0.7), **given).fit(steps=steps)
+        assert_allclose(moved.params, plain.params - [0.7, 0, 0], atol=1e-6)
+        assert_allclose(moved.bse, plain.bse, rtol=1e-5)
+        assert_allclose(moved.weights, plain.weights, atol=1e-6)
+
+
+def test_an_offset_names_a_column_and_goes_with_its_rows():
+    data = frame(lambda y: y)
+    data["o"] = 0.5 * np.sin(np.arange(len(data)))
+    data.loc[[3, 7], "x"], data.loc[9, "o"] = np.nan, np.nan
+    left = data.dropna()
+    fits = [
+        RRMLogit.from_formula("state ~ x + z", rows, 0.1, offset=offset).fit(steps=1).params
+        for rows, offset in ((data, "o"), (data, data["o"]), (left, "o"))
+    ]
+    for found in fits[1:]:
+        assert_allclose(found, fits[0], rtol=1e-12)
+    part = RRMLogit.from_formula("state ~ x + z", left, 0.1, offset="o", subset=left["z"] > 0)
+    assert_allclose(part.offset, left["o"][left["z"] > 0])
+    with pytest.raises(ValueError, match="offset='oo' is not a column of the data; did you mean"):
+        RRMLogit.from_formula("state ~ x + z", data, 0.1, offset="oo")
+
+
+def test_a_first_step_with_an_offset_is_consistent():
+    rng = np.random.default_rng(5)
+    exog = sm.add_constant(rng.standard_normal((40_000, 2)))
+    offset = rng.standard_normal(40_000)
+    endog = (rng.random(40_000) < expit(exog @ [0.2, 1.0, -0.5] + offset)).astype(float)
+    res = RRMLogit(endog, exog, 0.05, offset=offset).fit(steps=1)
+    assert_allclose(res.params, [0.2, 1.0, -0.5], atol=0.06)

@@ -97,6 +97,13 @@ def test_parameters_stay_within_bounds():
     )
 
 
+def test_either_end_of_the_bounds_may_be_missing():
+    x, y, _ = points(n=40)
+    for bounds in ((None, [3, 2, 1]), (-np.inf, [3, 2, 1]), {"b": (None, 2)}):
+        model = RRMNLS(decay, x, y, 0.2, bounds=bounds)
+        assert np.isneginf(model.bounds[0]).all() and model.bounds[1][1] == 2
+
+
 def test_relative_noise_is_that_of_scaled_rows():
     x, y, _ = points(share=0.1)
     sigma = 1 + x

@@ -236,11 +236,6 @@ def test_clones_keep_eps_bar(weights):
     assert_allclose(clone.fit(steps=1).params, model.fit(steps=1).params, rtol=1e-9)
 
 
-def test_regularised_fits_are_refused():
-    with pytest.raises(NotImplementedError, match="would ignore eps_bar"):
-        rrmstats.ols("y ~ x", frame(), 0.3).fit_regularized()
-
-
 def test_summary_says_what_was_fitted():
     res = fit("y ~ x + C(g)")
     text = str(res.summary())

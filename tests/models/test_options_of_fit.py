@@ -38,6 +38,7 @@ ONE_BOUND = ("logit", "logit, separated")
 # Where the functions that take a setting are called, and the place of it among the arguments.
 SEARCHING = {
     "rrmstats.core.steps.global_minimum": 1,
+    "rrmstats.core.steps.global_minima": 1,
     "rrmstats.losses.components.global_minimum": 1,
 }
 
@@ -48,7 +49,8 @@ def spy(monkeypatch, name, place, seen):
 
     def spied(*args, **kwargs):
         start = args[place + 1] if len(args) > place + 1 else kwargs.get("start_theta")
-        seen.append((getattr(args[place], "setting", args[place]), start))
+        asked = args[place] if isinstance(args[place], list) else [args[place]]
+        seen.extend((getattr(each, "setting", each), start) for each in asked)
         return plain(*args, **kwargs)
 
     monkeypatch.setattr(name, spied)
@@ -84,9 +86,10 @@ def test_options_reach_every_search(case, accelerate):
 def test_the_number_of_starts_reaches_the_search(name, monkeypatch):
     drawn, plain = [], rrmstats.core.search.screened_starts
 
-    def spied(problem, budget, order, first, n_starts, rng, kind):
-        drawn.append((n_starts, rng.bit_generator.state["state"]["state"]))
-        return plain(problem, budget, order, first, n_starts, rng, kind)
+    def spied(problem, budgets, order, first, n_starts, rng, kind):
+        state = rng.bit_generator.state["state"]["state"]
+        drawn.extend((count, state) for count in n_starts)
+        return plain(problem, budgets, order, first, n_starts, rng, kind)
 
     monkeypatch.setattr(rrmstats.core.search, "screened_starts", spied)
     model = MODELS[name]()

@@ -9,7 +9,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 import rrmstats
 from rrmstats import RRMOLS, RRMPCA
-from rrmstats.models.paths import check_grid, default_grid
+from rrmstats.models.base import check_grid, default_grid
 
 
 def small(n=40):
@@ -57,13 +57,6 @@ def test_a_grid_of_words():
 def test_steps_must_be_one_or_two():
     with pytest.raises(ValueError, match=r"steps must be 2, the default, or 1, .* got 3"):
         small().path([0.1], steps=3)
-
-
-def test_the_former_efficiency_is_a_number_of_steps():
-    with pytest.warns(FutureWarning, match="Use steps=2 in place of efficiency=0.9"):
-        assert small().path([0.1], efficiency=0.9).steps == 2
-    with pytest.warns(FutureWarning, match="Use steps=1 in place of efficiency=None"):
-        assert small().path([0.1], efficiency=None).steps == 1
 
 
 def test_the_classical_fit_of_labels_has_no_penalty():

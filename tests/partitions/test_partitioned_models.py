@@ -80,7 +80,7 @@ def test_fits_agree_on_the_threads_of_dask(frame, parts, name):
 def test_a_sample_decides_and_few_passes_make_it_exact(monkeypatch, name, steps):
     """Sums are those of a sample of 4,000 of 8,000 rows, corrected by passes over all rows."""
     monkeypatch.setattr("rrmstats.core.blocks.SAMPLE_ROWS", 4_000)
-    monkeypatch.setattr("rrmstats.losses.gaussian_rows.DECIDING_ROWS", 2_000)
+    monkeypatch.setattr("rrmstats.core.blocks.DECIDING_ROWS", 2_000)
     monkeypatch.setattr("rrmstats.core.steps.MOST_ROWS", 0)
     frame = regression_frame(8_000)
     model = MODELS[name](dd.from_pandas(frame, npartitions=5), persist=False)

@@ -13,6 +13,8 @@ from rrmstats.plotting.catalog import PICTURES, checked_picture, missing_attribu
 FITS = {
     "plot_weights": "stars",
     "plot_fit": "stars",
+    "plot_partial_residuals": "stars",
+    "plot_added_variable": "stars",
     "plot_distances": "cov",
     "plot_ellipse": "cov",
     "plot_scree": "pca",
@@ -28,6 +30,7 @@ FITS = {
     "plot_path_residuals": "path",
 }
 OF_PATHS = ["plot_path", "plot_path_weights", "plot_path_residuals"]
+OF_REGRESSIONS = {"plot_diagnostics", "plot_partial_residuals", "plot_added_variable"}
 OF_ANY_MODEL = {"plot_weights", "plot_trace", "plot_explanation"}
 OF_ONE_MODEL = sorted(set(FITS) - {*OF_ANY_MODEL, *OF_PATHS})
 
@@ -74,7 +77,7 @@ def test_importing_the_package_does_not_import_matplotlib():
 @pytest.mark.parametrize("other", ["stars", "cov", "pca", "logit"])
 def test_results_of_other_models_are_refused(function, other, fits):
     model, given = type(fits[FITS[function]].model), type(fits[other].model)
-    if model is given or (function, other) == ("plot_diagnostics", "logit"):
+    if model is given or (function in OF_REGRESSIONS and other == "logit"):
         checked_picture(function, fits[other])
         return
     message = (

@@ -12,19 +12,24 @@ from matplotlib.text import Text
 
 import rrmstats
 from rrmstats import datasets, plotting
-from rrmstats.plotting.path_values import (
+from rrmstats.plotting.paths import (
+    CHOSEN,
+    JUMP,
+    NEVER,
+    STAYS,
     explanation_colors,
     explanation_runs,
     leaving_groups,
+    merged_places,
     most_suspicious,
     path_residuals,
     row_values,
     rows_text,
     shown_terms,
+    some_lines,
     term_values,
     value_edges,
 )
-from rrmstats.plotting.paths import CHOSEN, JUMP, NEVER, STAYS, merged_places, some_lines
 
 from .axes_content import named, overlap, texts
 
@@ -242,7 +247,7 @@ def test_of_very_many_rows_those_of_smallest_weight_are_shown(paths):
 
 
 def test_cells_surround_their_values():
-    np.testing.assert_allclose(value_edges(np.array([0.0, 0.1, 0.4])), [-0.05, 0.05, 0.25, 0.55])
+    np.testing.assert_allclose(value_edges(np.array([0.0, 0.1, 0.4])), [0.0, 0.05, 0.25, 0.4])
     np.testing.assert_allclose(value_edges(np.array([0.2])), [0.19, 0.21])
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy.stats import chi2, norm
+from statsmodels.graphics.regressionplots import partial_resids
 
 import rrmstats
 from rrmstats import datasets, plotting
@@ -245,3 +246,44 @@ def test_groups_of_similar_probability_by_hand():
     np.testing.assert_allclose(mean, [0.1, 0.85])
     np.testing.assert_allclose(share, [0.25, 1.0])
     assert count.tolist() == [4, 2]
+
+
+def classical(kind):
+    data = pd.DataFrame(np.random.default_rng(0).standard_normal((80, 2)), columns=["a", "b"])
+    data["count"], data["label"] = np.arange(80) % 5, np.arange(80.0) % 2
+    data["y"] = data.a + np.arange(80) % 3
+    formula, make = {
+        "ols": ("y ~ a + b", rrmstats.ols),
+        "poisson": ("count ~ a + b", rrmstats.poisson),
+        "logit": ("label ~ a + b", rrmstats.logit),
+    }[kind]
+    return make(formula, data, 0).fit(steps=1)
+
+
+@pytest.mark.parametrize("kind", ["ols", "poisson", "logit"])
+def test_added_variables_have_the_slope_of_the_coefficient(kind):
+    results = classical(kind)
+    figure = plotting.plot_added_variable(results, "a")
+    rows = np.vstack([part.get_offsets() for part in figure.axes[0].collections])
+    assert abs(rows[:, 0].mean()) < 0.2
+    weights = np.asarray(results.working_weights)
+    order = np.argsort(rows[:, 0])
+    others = results.model.exog[:, [0, 2]]
+    x = results.model.exog[:, 1]
+    x = x - sm.WLS(x, others, weights).fit().fittedvalues
+    x_drawn, y_drawn = rows[order].T
+    np.testing.assert_allclose(x_drawn, np.sort(x))
+    w = weights[np.argsort(x)]
+    slope = w @ (x_drawn * y_drawn) / (w @ x_drawn**2)
+    np.testing.assert_allclose(slope, results.params["a"], rtol=1e-6)
+
+
+def test_partial_residuals_are_those_of_statsmodels():
+    results = classical("poisson")
+    model = sm.GLM(results.model.endog, results.model.exog, family=sm.families.Poisson())
+    expected = partial_resids(model.fit(), 1)
+    figure = plotting.plot_partial_residuals(results, "a")
+    rows = np.vstack([part.get_offsets() for part in figure.axes[0].collections])
+    np.testing.assert_allclose(np.sort(rows[:, 1]), np.sort(expected), rtol=1e-6)
+    with pytest.raises(ValueError, match="focus_exog must be one of the predictors a, b"):
+        results.plot_partial_residuals("c")

@@ -30,7 +30,7 @@ QUICK = {"n_starts": 5, "stability": False}
 # They write, rebuild or remove, or fit again: other tests call them.
 CHANGING = {"initialize", "remove_data", "save", "load", "fit", "path", "report", "bootstrap"}
 # What the results ask the model for, with arguments that no user has.
-INTERNAL = {"chosen", "results_of", "with_inference"}
+INTERNAL = {"chosen", "results_of"}
 
 ARGUMENTS = {
     "r_matrix": lambda res: np.eye(len(res.params))[:1],

@@ -31,7 +31,8 @@ def generalized(family, rng, n):
     endog = rng.poisson(mean) + 1.0 if isinstance(family, Poisson) else rng.gamma(5, mean / 5)
     endog[: n // 20] *= 3
     mean_of = MeanFunction.between(Link.log(), *family.mean_bounds(endog))
-    return DevianceProblem(endog, exog, family, mean_of, 0.1 * exog[:, 1], 1.0 + exog[:, 2] ** 2)
+    rows = endog, exog, 0.1 * exog[:, 1], 1.0 + exog[:, 2] ** 2
+    return DevianceProblem(*rows, family=family, mean=mean_of)
 
 
 def multivariate(kind, rng, n, d=4, **kwargs):

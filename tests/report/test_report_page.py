@@ -13,9 +13,7 @@ import statsmodels.api as sm
 
 import rrmstats
 from rrmstats.report import data_hash, write_report
-from rrmstats.report.page import page_text
-from rrmstats.report.provenance import model_options
-from rrmstats.report.tables import flagged_text, suspicious_text
+from rrmstats.report.page import flagged_text, model_options, page_text, suspicious_text
 
 from .html_outline import Outline
 
@@ -318,7 +316,7 @@ def test_many_flagged_rows_are_folded_and_very_many_cut_off(many, monkeypatch):
     names = re.findall(r'<th scope="row">(\d+)</th>', text)
     assert count > 30 and names == [str(i) for i in many.outlier_table().index]
     assert f"Show all {count} rows" in text and "listed" not in text
-    monkeypatch.setattr("rrmstats.report.tables.MOST_LISTED", 25)
+    monkeypatch.setattr("rrmstats.report.page.MOST_LISTED", 25)
     text = flagged_text(many)
     assert re.findall(r'<th scope="row">(\d+)</th>', text) == names[:25]
     assert "The 25 of smallest weight are listed; outliers() has all." in text

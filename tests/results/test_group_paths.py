@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import rrmstats
-from rrmstats.plotting.path_values import leaving_groups, path_residuals, row_names
+from rrmstats.plotting.paths import leaving_groups, path_residuals, row_names
 
 BAD = ["c", "k"]
 GRID = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3]

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import rrmstats
 from rrmstats.core.setting import Setting
-from rrmstats.results.path_terms import Terms, change_sentences
+from rrmstats.results.path_results import change_sentences
 
 
 @pytest.fixture(scope="module")
@@ -140,17 +140,6 @@ def test_loadings_are_terms_with_aligned_signs(components):
         assert (part.estimate <= part.upper).all()
 
 
-def test_a_loading_of_the_other_sign_is_turned_with_its_interval():
-    axes = np.array([[0.6], [0.8]])
-    bounds = np.array([[1.0, 3.0], [0.5, 0.7], [0.7, 0.9]])
-    before = Terms(["comp_1", "a", "b"], np.array([2.0, 0.6, 0.8]), np.ones(3), bounds, axes)
-    turned = np.array([[1.0, 3.0], [-0.7, -0.5], [-0.9, -0.7]])
-    after = Terms(["comp_1", "a", "b"], np.array([2.0, -0.6, -0.8]), np.ones(3), turned, -axes)
-    found = after.aligned(before)
-    assert_allclose(found.estimates, before.estimates)
-    assert_allclose(found.bounds, before.bounds)
-
-
 def test_scale_is_that_of_regressions_alone(stars, components):
     assert_allclose(stars.frame.scale.iloc[-1], stars.results[-1].scale)
     assert components.frame.scale.isna().all()
@@ -172,7 +161,7 @@ def test_summary_and_displays(stars):
 def test_a_choice_is_told():
     model = clean()
     path = model.path([0.0, 0.1], steps=1)
-    chosen = model.with_eps_bar(0.3).chosen(Setting(0.0))
+    chosen = model.with_eps_bar(0.3).chosen(Setting(eps_bar=0.0))
     assert path.choice == chosen
     text = " ".join(str(path.summary()).split())
     assert path.choice.reason in text

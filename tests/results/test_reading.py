@@ -24,7 +24,11 @@ MODELS = {
     "pca": lambda: rrmstats.pca("~ x1 + x2 + y", DIRTY, 0.2, n_components=2),
 }
 SEARCHES = [
-    *(f"rrmstats.core.{name}.global_minimum" for name in ("search", "steps")),
+    *(
+        f"rrmstats.core.{module}.{name}"
+        for module in ("search", "steps")
+        for name in ("global_minimum", "global_minima")
+    ),
     "rrmstats.losses.regression.explained_gaussian",
     "rrmstats.losses.covariance.explained_gaussian",
     "rrmstats.losses.components.explained_plane",
@@ -35,6 +39,7 @@ SEARCHES = [
 # They write, remove, rebuild or fit at other bounds, and read nothing.
 CHANGING = {"remove_data", "save", "load", "initialize", "path", "plot_path"}
 # statsmodels defines them for all its results.
+OF_ONE_PREDICTOR = {"plot_added_variable", "plot_partial_residuals"}
 OF_GROUPS = {"group_weights", "group_table", "outlier_groups"}
 OF_PREDICTORS = {"predict", "wald_test_terms", "compare", "t_test_pairwise"}
 
@@ -84,6 +89,8 @@ def read(res):
             continue
         if name == "plot_explanation" and res.explanation is None:
             continue
+        if name in OF_ONE_PREDICTOR and np.shape(res.model.exog)[-1] > 2:
+            continue  # they ask which
         try:
             member = getattr(res, name)
         except (Meaningless, NotImplementedError):

@@ -13,6 +13,7 @@ import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
+from statsmodels.tools.sm_exceptions import SingularMatrixWarning
 
 import rrmstats
 from rrmstats.results.base import Meaningless
@@ -202,3 +203,43 @@ def test_rows_keep_their_labels(name):
     res = fits(name)[2]
     for key in ("prob_bad", "relative_weights", "weights", "resid", "fittedvalues"):
         assert getattr(res, key).index.equals(DATA.index)
+
+
+def test_predictions_of_labels_have_the_offset():
+    offset = np.linspace(-1, 1, len(DATA))
+    theirs = smf.logit("label ~ x1", DATA, offset=offset).fit(disp=0)
+    res = rrmstats.logit("label ~ x1", DATA, 0, offset=offset).fit()
+    expected = theirs.predict()
+    assert_allclose(res.get_prediction().predicted, expected, rtol=1e-6)
+    assert_allclose(res.get_distribution().mean(), expected, rtol=1e-6)
+    some = res.get_prediction(DATA[:3], offset=offset[:3], row_labels=list("abc")).summary_frame()
+    assert_allclose(some["predicted"], expected[:3], rtol=1e-6)
+    assert some.index.tolist() == list("abc")
+    with pytest.raises(NotImplementedError, match="use get_margeff"):
+        res.get_prediction(average=True)
+
+
+def test_dependent_columns_warn():
+    data = DATA.assign(x3=DATA.x1 + DATA.x2)
+    with pytest.warns(SingularMatrixWarning, match="rank 3 but 4 columns"):
+        rrmstats.ols("y ~ x1 + x2 + x3", data, 0.1).fit()
+
+
+def test_refused_options_of_fit_and_of_models():
+    with pytest.raises(NotImplementedError, match="see scale of the results"):
+        rrmstats.ols("y ~ x1", DATA).fit(scale=1.0)
+    with pytest.raises(TypeError, match="subtract an offset from the response"):
+        rrmstats.ols("y ~ x1", DATA, offset=1.0)
+
+
+def test_outlier_test_takes_the_arguments_of_statsmodels():
+    theirs, res = fits("ols")[:2]
+    for options in ({"order": True}, {"cutoff": 0.99}, {"labels": range(len(DATA))}):
+        assert_allclose(res.outlier_test(**options), theirs.outlier_test(**options), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_labels_with_splines():
+    """Flat likelihoods on the way, where steps once were halved for ever."""
+    res = rrmstats.logit("label ~ x1 + bs(x2, 4)", DATA).fit(stability=False)
+    assert res.converged and res.params["x1"] > 1

@@ -256,14 +256,18 @@ def test_warnings_are_those_of_scikit_learn(frame, x):
     assert found[0].filename == __file__
 
 
-def test_the_former_efficiency_is_a_number_of_steps(frame, x):
-    with pytest.warns(FutureWarning, match="Use steps=1 in place of efficiency=None"):
-        former = RRMRegressor(0.2, efficiency=None).fit(x, frame["y"])
-    assert former.results_.steps == 1
-    np.testing.assert_array_equal(
-        former.coef_, RRMRegressor(0.2, steps=1).fit(x, frame["y"]).coef_
-    )
-    with pytest.warns(FutureWarning, match="Use steps=2 in place of efficiency=0.9"):
-        assert RRMCovariance(0.2, efficiency=0.9).fit(x).results_.steps == 2
+def test_steps_must_be_one_or_two(frame, x):
     with pytest.raises(ValueError, match="steps must be 2"):
         RRMRegressor(0.2, steps=3).fit(x, frame["y"])
+
+
+@pytest.mark.parametrize(("penalty", "part"), [("l2", 0), ("l1", 1), ("elasticnet", 0.5)])
+def test_penalties_are_those_of_the_model(penalty, part):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((50, 3))
+    y = 3 * x[:, 0] + rng.standard_normal(50)
+    own = RRMRegressor(0.0, penalty=penalty, alpha=0.5).fit(x, y)
+    res = RRMOLS(y, np.column_stack([np.ones(50), x]), 0.0).fit_regularized(alpha=0.5, L1_wt=part)
+    np.testing.assert_allclose(np.r_[own.intercept_, own.coef_], res.params)
+    with pytest.raises(ValueError, match="penalty must be"):
+        RRMRegressor(penalty="ridge").fit(x, y)

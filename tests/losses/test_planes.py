@@ -5,9 +5,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
+from rrmstats.core.blocks import CHUNK
+from rrmstats.core.problem import SmoothProblem
 from rrmstats.laws.gaussian import CONTAMINATED, Rows, em_step, seen, started
-from rrmstats.laws.planes import (
+from rrmstats.losses.components import (
     PlaneRows,
+    SubspaceProblem,
     distinct_axes,
     probabilities_at,
     radial_slopes,
@@ -45,8 +48,8 @@ def test_distances_are_those_of_a_normal_distribution_off_the_plane(own):
     scatter = np.diag(SPREAD**2)
     off = np.array([4.0, 1.0, 1.0]) if own else np.full(3, 2.0)
     off = off * 400 / 398
-    square, log_det = rows.squares(rows.data[None], scatter[None])
-    density = -0.5 * (square[0] + log_det[0] + 3 * np.log(2 * np.pi))
+    here = rows.measured(rows.data[None], scatter[None])
+    density = -0.5 * (here.square[0] + here.metric.log_det[0] + 3 * np.log(2 * np.pi))
     assert_allclose(
         density, multivariate_normal(np.zeros(3), np.diag(off)).logpdf(rows.data[:, 2:])
     )
@@ -56,8 +59,8 @@ def test_a_basis_costs_what_regressions_on_scores_cost():
     rows, rng = rows_of(sample(), 0), np.random.default_rng(1)
     scores = np.linalg.qr(np.c_[np.ones(400), rng.standard_normal((400, 2))])[0] * 20
     regression, weights = Rows(rows.data[:, 2:], scores, np.ones(400)), np.full((1, 400), 0.7)
-    scatter, zeros = np.diag([50.0, 40.0, 2.0, 1.0, 1.0]), np.zeros((1, 1, 5))
-    here, classical = (rows.squares(zeros, s[None])[1][0] for s in (scatter, rows.classical[1]))
+    scatter = np.diag([50.0, 40.0, 2.0, 1.0, 1.0])
+    here, classical = (rows.metric(s[None]).log_det[0] for s in (scatter, rows.classical[1]))
     smaller = np.exp((here - classical) / 3) * regression.classical[1]
     assert_allclose(
         rows.coefficient_costs(weights, scatter[None]),
@@ -98,3 +101,17 @@ def test_slopes_are_those_of_rows_moved_away():
     near = [probabilities_at(rows_of(rows.data + by * off, 1), mixture)[0] for by in (0, 1e-3)]
     assert_allclose(1e-3 * slopes, near[1] - near[0], atol=1e-5)
     assert np.abs(slopes).max() > 0.1
+
+
+@pytest.mark.parametrize("demean", [True, False])
+def test_sums_of_many_rows_are_those_of_all_at_once(demean):
+    rng = np.random.default_rng(3)
+    problem = SubspaceProblem(rng.standard_normal((CHUNK + 100, 4)), 2, demean)
+    theta = problem.weighted_fit(np.full((2, problem.n_obs), 1 / problem.n_obs))
+    weights = rng.random((2, problem.n_obs))
+    weights[:, ::7] = 0.0
+    losses = problem.losses(theta)
+    found = problem.tilted_sums(theta, losses, weights, np.array([0.3, 0.0]))
+    expected = SmoothProblem.tilted_sums(problem, theta, losses, weights, np.array([0.3, 0.0]))
+    for sums, same in zip(found, expected, strict=True):
+        assert_allclose(sums, same, rtol=1e-9, atol=1e-9 * problem.n_obs)
