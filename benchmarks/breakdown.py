@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from tables import write_table
 
 from replication.samples import (
     KINDS,
@@ -183,9 +184,8 @@ Made by `python benchmarks/breakdown.py --runs {runs} --seed {seed}`.
 
 
 def page(table: list[list[str]], runs: int, seed: int) -> str:
-    lines = [HEAD, ["---", "---:", "---:", "---", *["---:"] * 4], *table]
     text = TEXT.format(n=N, at_most=AT_MOST, runs=runs, seed=seed)
-    return text + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    return text + write_table("breakdown", HEAD, table)
 
 
 def main() -> int:

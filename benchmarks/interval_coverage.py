@@ -15,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import statsmodels.api as sm
+from tables import write_table
 
 from replication import samples
 from rrmstats import RRMOLS, RRMLogit
@@ -219,8 +220,7 @@ def page(table: list[list[str]], runs: int, seed: int) -> str:
         runs=runs,
         seed=seed,
     )
-    lines = [HEAD, ["---"] * 3 + ["---:"] * (len(HEAD) - 3), *table]
-    return text + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    return text + write_table("coverage", HEAD, table)
 
 
 def main() -> None:

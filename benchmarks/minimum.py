@@ -239,7 +239,7 @@ def clean_descent(sample: Sample) -> Solution:
 
 def outcome(sample: Sample) -> Outcome:
     """Return what the search with its defaults finds, and how far above the clean descent."""
-    second = take_steps(sample.problem, Setting(sample.eps_bar))
+    second = take_steps(sample.problem, Setting(eps_bar=sample.eps_bar))
     found, known = second.first.solution, clean_descent(sample)
     return Outcome(
         (found.risk - known.risk) / (found.risk - found.losses.min()),

@@ -41,6 +41,12 @@ class Mutant(NamedTuple):
 
 MUTANTS = (
     Mutant(
+        "laws/labels.py",
+        "moved[:, -1] += (at.value[1:].sum(axis=0) - eps) / total",
+        "moved[:, -1] += at.value[1:].sum(axis=0) - eps",
+        "laws/test_labels.py::test_influence_functions_tell_how_a_fit_moves",
+    ),
+    Mutant(
         "core/entropy.py",
         "return scaled / scaled.sum()",
         "return scaled / len(scaled)",

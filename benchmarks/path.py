@@ -25,8 +25,7 @@ from rrmstats import RRMOLS, RRMPCA, RRMCov, RRMLogit
 from rrmstats.core.path import solution_path
 from rrmstats.core.search import global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.models.base import RRMModel
-from rrmstats.models.paths import default_grid
+from rrmstats.models.base import RRMModel, default_grid
 
 # Excess of a risk, relative to that of a cold fit, that counts as a miss, or as lower.
 SAME = 1e-6
@@ -111,7 +110,7 @@ def excesses(model: RRMModel) -> np.ndarray:
     """Return the risks of a path less those of cold searches, relative to these."""
     problem, setting = (
         model.with_eps_bar(0.5).problem(),
-        Setting(0.0, freq_weights=model.freq_weights),
+        Setting(eps_bar=0.0, freq_weights=model.freq_weights),
     )
     grid = default_grid(problem.n_params, problem.n_obs)[1:]
     cold = [global_minimum(problem, replace(setting, eps_bar=e)).risk for e in grid]

@@ -13,7 +13,6 @@ docs/dirty_data.md.
 """
 
 import argparse
-import inspect
 import os
 import warnings
 from collections import Counter
@@ -29,6 +28,7 @@ import numpy as np
 import second_step_samples as draws
 from scipy.stats import chi2
 from second_step_peers import peer_estimates
+from tables import write_table
 
 from replication import samples
 from replication.errors import axis_error, cov_error, linear_error
@@ -93,10 +93,8 @@ class Cell:
 
 
 def two_steps(model: Any) -> Any:
-    """Fit by two steps, with or without the option `steps`."""
-    if "steps" in inspect.signature(model.fit).parameters:
-        return model.fit(steps=2)
-    return model.fit(efficiency=0.95)
+    """Fit by two steps."""
+    return model.fit(steps=2)
 
 
 def explanation_of(res: Any) -> str:
@@ -569,8 +567,8 @@ def write_page(made: dict[str, list[str]], runs: int, seed: int) -> None:
     parts = [f"Made by {command}, which needs R with robustbase and rrcov."]
     for title, names in TABLES.items():
         lines = [row for name, row in made.items() if name.startswith(names)]
-        ruled = [HEAD, ["---", *["---:"] * (len(HEAD) - 1)], *lines]
-        parts += [f"## {title}", "\n".join(f"| {' | '.join(line)} |" for line in ruled)]
+        name = "dirty_data_" + (names if isinstance(names, str) else "lab").replace(" ", "_")
+        parts += [f"## {title}", write_table(name, HEAD, lines).strip()]
     body = "\n\n".join(parts)
     page = f"{before}<!-- tables -->\n\n{body}\n\n<!-- end of tables -->{after}"
     PAGE.write_text(page, encoding="utf-8")
