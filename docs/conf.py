@@ -41,6 +41,32 @@ autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
+# Each class of the reference has a page, with all that it defines, or these members.
+autosummary_context = {
+    "shown": {
+        "rrmstats.RRMOLS": "from_formula, fit, fit_regularized, path, leverages, design_distances",
+        "rrmstats.RRMLogit": "fit",
+        "rrmstats.RRMGLM": "fit, row_sizes",
+        "rrmstats.RRMPoisson": "fit",
+        "rrmstats.RRMCov": "fit",
+        "rrmstats.RRMPCA": "fit",
+        "rrmstats.RRMNLS": "fit, predict",
+        "rrmstats.RRMLikelihood": "fit, predict",
+        "rrmstats.RRMCustom": "fit",
+        "rrmstats.results.ChosenExplanation": "name",
+        "rrmstats.results.FewRows": "n_rows, share, sentence, plot",
+        "rrmstats.results.RRMRegularizedResults": "selected, outliers, summary",
+        "rrmstats.results.RRMAbsorbedResults": "fixef, predict",
+        "rrmstats.sklearn.RRMRegressor": "fit, predict",
+        "rrmstats.sklearn.RRMClassifier": (
+            "fit, predict, predict_proba, predict_log_proba, decision_function"
+        ),
+        "rrmstats.sklearn.RRMCovariance": "fit, mahalanobis, get_precision, score, error_norm",
+        "rrmstats.sklearn.RRMDecomposition": "fit, transform, inverse_transform",
+        "rrmstats.sklearn.RRMOutlierDetector": "fit, predict, score_samples, decision_function",
+        "rrmstats.sklearn.RRMWrapper": "fit, predict, predict_proba, score",
+    }
+}
 
 plot_include_source = True
 plot_html_show_source_link = False

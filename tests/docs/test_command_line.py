@@ -1,4 +1,4 @@
-"""The page on the command line: each command is run, and prints what the page says."""
+"""The pages on the command line: each command is run, and prints what the page says."""
 
 import doctest
 import io
@@ -15,6 +15,7 @@ from rrmstats.cli.model import FAMILIES, LINKS
 from rrmstats.cli.run import make_parser
 
 PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
+REFERENCE = PAGE.parent / "api" / "command.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 # What changes with the time of day, or with rounding from one machine to another.
 CHANGING = re.compile(
@@ -77,8 +78,8 @@ def test_each_command_prints_what_the_page_says(tmp_path, monkeypatch, capsys):
         assert checker.check_output(expected, got, flags), f"{command}\n{got}"
 
 
-def test_the_page_names_each_option_and_function():
-    text = PAGE.read_text(encoding="utf-8")
+def test_the_reference_names_each_option_and_function():
+    text = REFERENCE.read_text(encoding="utf-8")
     for command in ("fit", "path"):
         parser = make_parser()._subparsers._group_actions[0].choices[command]
         options = [name for action in parser._actions for name in action.option_strings]
@@ -90,11 +91,11 @@ def test_the_page_names_each_option_and_function():
         assert f"`{name}`" in text
 
 
-def test_the_page_explains_each_key_of_the_json():
+def test_the_reference_explains_each_key_of_the_json():
     text = PAGE.read_text(encoding="utf-8")
     printed = next(shown for command, shown in sessions(text) if "--format json" in command)
     keys = re.findall(r'^  "(\w+)":', printed, flags=re.MULTILINE)
-    table = text.partition("| key | meaning |\n")[2].partition("\n\n")[0]
+    table = REFERENCE.read_text(encoding="utf-8").partition("| key | meaning |\n")[2].partition("\n\n")[0]
     cells = [line.split(" | ")[0] for line in table.splitlines()]
     explained = [key for cell in cells for key in re.findall(r"`(\w+)`", cell)]
     assert set(explained) == {*keys, "loadings"}

@@ -10,7 +10,8 @@ import pytest
 from replication import EXPERIMENTS
 from rrmstats.plotting.catalog import PICTURES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "gallery.md").read_text(encoding="utf-8")
 CELLS = re.findall(r"```\{code-cell\}\n(.*?)```", PAGE, re.DOTALL)
 OF_PATHS = {
     "plot_path": "path.plot(",
@@ -25,9 +26,11 @@ def test_every_picture_is_in_the_gallery(picture):
     assert any(call in cell for cell in CELLS)
 
 
-def test_every_kind_of_picture_of_an_experiment_is_in_the_gallery():
-    shown = {EXPERIMENTS[name].draw for cell in CELLS for name in re.findall(r'S\["(\w+)"', cell)}
-    assert shown == {experiment.draw for experiment in EXPERIMENTS.values()}
+def test_the_picture_of_every_experiment_is_on_their_page():
+    text = (DOCS / "replication.md").read_text(encoding="utf-8")
+    shown = re.findall(r"\]\(replication/(\w+)\.png\)", text)
+    assert sorted(shown) == sorted(EXPERIMENTS)
+    assert all((DOCS / "replication" / f"{name}.png").exists() for name in shown)
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=range(len(CELLS)))
