@@ -95,7 +95,8 @@ def test_the_reference_explains_each_key_of_the_json():
     text = PAGE.read_text(encoding="utf-8")
     printed = next(shown for command, shown in sessions(text) if "--format json" in command)
     keys = re.findall(r'^  "(\w+)":', printed, flags=re.MULTILINE)
-    table = REFERENCE.read_text(encoding="utf-8").partition("| key | meaning |\n")[2].partition("\n\n")[0]
+    listed = REFERENCE.read_text(encoding="utf-8").partition("| key | meaning |\n")[2]
+    table = listed.partition("\n\n")[0]
     cells = [line.split(" | ")[0] for line in table.splitlines()]
     explained = [key for cell in cells for key in re.findall(r"`(\w+)`", cell)]
     assert set(explained) == {*keys, "loadings"}
