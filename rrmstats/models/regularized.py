@@ -23,6 +23,7 @@ from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.entropy import Array, base_weights, entropy_weights
+from rrmstats.core.explanations import Bad
 from rrmstats.core.frames import column_frame
 from rrmstats.core.setting import DEFAULT_SEED
 from rrmstats.core.spectral import PARTS, dropped, leading_projection
@@ -363,7 +364,7 @@ class RegularizedModel:
         for count in range(1, rounds + 1):
             theta = problem.fit(weights, theta)
             eta, freedom = problem.held_out(theta, weights)
-            explained = _quiet(self._around(one, eta))
+            explained = explained_rows(self._around(one, eta))
             seen.append(PenalizedFit(problem, theta, weights, explained, freedom, False, count))
             weights = np.asarray(explained.weights)
             again = [i for i, fit in enumerate(seen) if _apart(weights, fit.weights) < SETTLED]
@@ -461,6 +462,22 @@ def _rank_correlations(endog: Array, columns: Array) -> Array:
 def _apart(weights: Array, others: Array) -> float:
     """Return how far two sets of weights, which sum to one, are apart."""
     return float(np.abs(weights - others).sum())
+
+
+def explained_rows(model: Any) -> Any:
+    """Return the fit of a constant, without its warnings; good rows are not divided.
+
+    A second cluster may be some of the good rows, where their tails are short or chance leaves a
+    gap. Another explanation of larger classification likelihood (ICL) is taken in its place.
+    """
+    results = _quiet(model)
+    told = results._explained
+    if told is not None and told.chosen.bad is Bad.TWO_CLUSTERS:
+        surest = min((each for each in told.explanations if each.eps > 0), key=lambda it: it.icl)
+        if surest.bad is not Bad.TWO_CLUSTERS:
+            model.eps_bar = surest.eps
+            return _quiet(model)
+    return results
 
 
 def _quiet(model: Any) -> Any:

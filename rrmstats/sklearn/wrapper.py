@@ -20,7 +20,7 @@ from rrmstats.core.explanations import FLAGGED
 from rrmstats.laws.classes import wrong_labels
 from rrmstats.models.checks import AUTO, checked_bound
 from rrmstats.models.linear import RRMOLS
-from rrmstats.models.regularized import FIRST_BOUND
+from rrmstats.models.regularized import FIRST_BOUND, explained_rows
 from rrmstats.sklearn.fitting import frequency_weights, random_source
 
 if TYPE_CHECKING:
@@ -281,9 +281,7 @@ class RRMWrapper(MetaEstimatorMixin, BaseEstimator):
             bound = 0.5 if self.eps_bar == AUTO else float(self.eps_bar)
             told = wrong_labels(found, codes, bound)
             return told.prob_bad, told.eps
-        results = RRMOLS(codes - found, np.ones((len(codes), 1)), self.eps_bar).fit(
-            stability=False
-        )
+        results = explained_rows(RRMOLS(codes - found, np.ones((len(codes), 1)), self.eps_bar))
         return np.asarray(results.prob_bad), float(results.eps_hat)
 
     def predict(self, X: Any) -> np.ndarray:

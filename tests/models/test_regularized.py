@@ -154,6 +154,19 @@ def test_automatic_alpha_and_its_path():
     assert given.path.alpha.tolist() == [0.2, 0.1] and given.alpha == 0.1
 
 
+@pytest.mark.parametrize("good", ["uniform", "standard_normal"])
+def test_good_rows_are_not_divided(good):
+    """Short tails, or a gap by chance, look like a second cluster of bad rows."""
+    rng = np.random.default_rng(0)
+    rows = getattr(rng, good)(size=65)
+    endog = np.r_[rows, 10 + 0.4 * rng.standard_normal(10)]
+    fit = regularized.explained_rows(RRMOLS(endog, np.ones((75, 1))))
+    assert np.flatnonzero(fit.prob_bad > 0.5).tolist() == list(range(65, 75))
+    apart = np.r_[rows, 14 + 0.1 * rows[:10], -14 + 0.1 * rows[:15]]
+    fit = regularized.explained_rows(RRMOLS(apart, np.ones((90, 1))))
+    assert fit.prob_bad.sum() == pytest.approx(25, abs=0.1)
+
+
 def test_refit_of_the_selected_columns():
     endog, exog = dirty()
     data = pd.DataFrame(exog[:, 1:], columns=list("abcde"), index=np.arange(120) + 7)
