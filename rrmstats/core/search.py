@@ -286,6 +286,28 @@ def global_minima(
     ]
 
 
+def followed_minimum(problem: Problem, setting: Setting, few: Solution) -> Solution:
+    """Return the minimum on all rows, in memory, near that which a search on some of them found.
+
+    Minima that so few rows hardly tell apart are followed too. The algorithm of the paper, a
+    search from one start and an exact fit to the few begin anew.
+    """
+    if setting.n_starts == 0 or not (setting.accelerate and few.lambda_ > 0 and few.risk < np.inf):
+        return global_minimum(problem, setting)
+    budget = setting.budget(problem.n_obs)
+    check_size(problem, budget)
+    gap, excess = few.final_risks - few.risk, few.risk - few.losses.min()
+    rivals = (gap > SAME_END * excess) & (gap <= COMPARE_MARGIN * excess)
+    theta = np.vstack([few.theta, few.ends[rivals]])
+    points = evaluate(problem, theta, budget)
+    descent = Descent(problem, points, budget)
+    descent.run(setting.tol, setting.maxiter, setting.accelerate)
+    places = np.arange(len(theta))
+    alone: list[Array] = [np.ones((1, 1))] * len(theta)
+    starts = Starts(few.start_risks, few.start_kinds, theta, 0 * places, alone)
+    return replace(found_solution(descent, starts, budget, places), n_best=few.n_best)
+
+
 def _polished_minimum(
     problem: SmoothProblem, setting: Setting, start_theta: ArrayLike | None
 ) -> Solution:

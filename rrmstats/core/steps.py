@@ -18,7 +18,13 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Bad, Explained
 from rrmstats.core.problem import Problem
-from rrmstats.core.search import SAME_END, Solution, global_minima, global_minimum
+from rrmstats.core.search import (
+    SAME_END,
+    Solution,
+    followed_minimum,
+    global_minima,
+    global_minimum,
+)
 from rrmstats.core.setting import Setting
 
 #: Smaller bounds, relative to the largest, at which minima are sought too. Derived: 2^-1, 2^-2.
@@ -60,10 +66,16 @@ def take_steps(
         found, *others = global_minima(problem, [setting, *bounds_below(problem, at)])
         first, robust = problem.consistent(found, setting), joined_second(problem, at, others)
     else:
-        first = problem.consistent(global_minimum(problem, setting, start_theta), setting)
+        if decided is not None and not problem.shares_coordinates(decided.problem):
+            decided = None
+        if decided is not None and start_theta is None and problem.blocks is None:
+            found = followed_minimum(problem, setting, (decided.first or decided).solution)
+        else:
+            found = global_minimum(problem, setting, start_theta)
+        first = problem.consistent(found, setting)
         if steps == 1:
             return first
-        if decided is not None and problem.shares_coordinates(decided.problem):
+        if decided is not None:
             first = replace(first, decided=decided)
         elif robust is None:
             robust = compared_beyond(first, stability)

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from replication.samples import leverage_shift, one_sided_outliers
 from rrmstats.core import FunctionProblem, Problem, SmoothProblem, minimize
-from rrmstats.core.search import COMPARE_ROWS
+from rrmstats.core.search import COMPARE_ROWS, followed_minimum, global_minimum
+from rrmstats.core.setting import Setting
 from rrmstats.losses.regression import SquaresProblem
 
 
@@ -189,3 +192,17 @@ def test_errors_say_what_is_wrong(kwargs, message):
 def test_a_problem_says_what_it_lacks(call, name):
     with pytest.raises(NotImplementedError, match=rf"Problem must define {name}\("):
         call()
+
+
+def test_all_rows_have_the_minimum_near_that_of_some():
+    """Also where the rows that were searched prefer another of two minima."""
+    endog, exog = leverage_shift(np.random.default_rng(0), 600)
+    whole, setting = SquaresProblem(endog, exog), Setting(eps_bar=0.3)
+    few = global_minimum(whole.take(np.arange(0, 600, 2)), setting)
+    wanted, found = global_minimum(whole, setting), followed_minimum(whole, setting, few)
+    assert_allclose(found.theta, wanted.theta, rtol=1e-6)
+    assert found.converged and found.n_best == few.n_best
+    other = whole.weighted_fit(np.full(600, 1 / 600))
+    misled = replace(few, theta=other, ends=np.vstack([other, few.theta]))
+    misled = replace(misled, final_risks=few.risk * np.array([1.0, 1.01]))
+    assert_allclose(followed_minimum(whole, setting, misled).theta, wanted.theta, rtol=1e-6)
