@@ -8,6 +8,7 @@ import keyword
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable
+from importlib import import_module
 from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 import patsy
 import patsy.builtins
+import statsmodels.formula
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from patsy.parse_formula import parse_formula
 
@@ -122,73 +124,73 @@ def count_columns(node: Any, frame: pd.DataFrame) -> int:
 
 
 def columns_of_code(code: str, frame: pd.DataFrame) -> int:
-    """Return how many columns an expression makes: a column, C(), I() or a function."""
-    node, checked = parsed_code(code), set[ast.AST]()
-    for call in ast.walk(node):
-        if isinstance(call, ast.Call):
-            function = check_call(call, frame)
-            if function in ("C", "I") and call is not node:
-                raise refused(call, " within arithmetic")
-            checked |= {*ast.walk(call.func), *(call.args if function == "Q" else ())}
+    """Return how many columns an expression makes: a column, C() of one, or arithmetic."""
+    node = parsed_code(code)
     for part in ast.walk(node):
-        if part not in checked:
-            check_part(part, code, frame)
-    grouped = isinstance(node, ast.Call) and ast.unparse(node.func) == "C"
-    name = names_in(code)[1] if grouped else named_column(node)
-    if name is not None:
-        return 1 if _numeric(frame[name]) and not grouped else int(frame[name].nunique())
-    for name in names_in(code):
-        if name in frame.columns and not _numeric(frame[name]):
-            raise refused(f"{short(name)} within arithmetic: it is not numeric")
-    return 1
+        if isinstance(part, ast.Call):
+            check_call(part, frame)
+    function = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    inner = node.args[0] if isinstance(node, ast.Call) and function in ("C", "I") else node
+    name = None if function == "I" else named_column(inner)
+    if name is None and function == "C":
+        raise refused(node)
+    if name is None:
+        check_arithmetic(inner, code, frame)
+        return 1
+    values = checked_column(name, frame)
+    return 1 if is_number(values) and function != "C" else int(values.nunique())
 
 
-def check_call(node: ast.Call, frame: pd.DataFrame) -> str:
-    """Return the function that is called, or raise where it is not on the white list."""
+def check_call(node: ast.Call, frame: pd.DataFrame) -> None:
+    """Raise where the function that is called is not on the white list."""
+    function = ast.unparse(node.func)
     if node.keywords or len(node.args) != 1:
         raise refused(node)
-    function = ast.unparse(node.func)
     if function not in SPECIAL and function.removeprefix("np.") not in FUNCTIONS:
         raise refused(f"the function {short(function)}")
     hidden = function.partition(".")[0]
     if hidden in frame.columns:
         raise refused(f"the function {hidden}: a column has its name")
-    if function in ("C", "Q"):
-        name = named_column(node if function == "Q" else node.args[0])
-        if name is None:
-            raise refused(node)
-        check_known(name, frame)
-    return function
 
 
-def check_known(name: str, frame: pd.DataFrame) -> None:
-    """Raise where there is no such column."""
+def checked_column(name: str, frame: pd.DataFrame) -> pd.Series:
+    """Return a column, or raise where there is none of this name."""
     if name not in frame.columns:
         near = nearest(name, frame.columns)
         raise refused(f"{short(name)}: there is no such column; {near}")
+    return frame[name]
 
 
-def check_part(node: ast.AST, code: str, frame: pd.DataFrame) -> None:
-    """Raise where a part of an expression is not on the white list of Python."""
+def check_arithmetic(node: ast.expr, code: str, frame: pd.DataFrame) -> None:
+    """Raise where an expression is anything but arithmetic of numbers and numeric columns."""
+    name = named_column(node)
     match node:
-        case ast.Name(id=name):
-            check_known(name, frame)
+        case _ if name is not None:
+            if not is_number(checked_column(name, frame)):
+                raise refused(f"{short(name)} within arithmetic: it is not numeric")
+            return
         case ast.Constant(value=int() | float()):  # 25 digits are enough for any float
             written = ast.get_source_segment(code, node) or "?"
             if len(written) > 25 or set(written) - set("0123456789.eE+-"):
                 raise refused(node, " as a number")
         case ast.BinOp(op=ast.Pow(), left=base, right=power):
-            if not any(named_column(part) for part in ast.walk(base)):
+            if not names_in(ast.unparse(base)):
                 raise refused("powers of numbers; write the number")
             size = getattr(getattr(power, "operand", power), "value", None)
             if not isinstance(size, int | float) or size > MOST_POWER:
                 raise refused(power, f" as a power: use a number up to {MOST_POWER}")
-        case ast.Call() | ast.BinOp() | ast.UnaryOp() | ast.expr_context():
+        case ast.Call() if ast.unparse(node.func) in SPECIAL:
+            raise refused(node, " within arithmetic")
+        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()) | ast.Call():
             pass
-        case ast.UAdd() | ast.USub() | ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow():
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub()):
             pass
         case _:
             raise refused(node)
+    parts = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
+    for part in parts:
+        if isinstance(part, ast.expr):
+            check_arithmetic(part, code, frame)
 
 
 def parsed_code(code: str) -> ast.expr:
@@ -206,12 +208,13 @@ def named_column(node: ast.AST) -> str | None:
     match node:
         case ast.Name(id=name):
             return name
-        case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str(name))]):
+        case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str(name))], keywords=[]):
             return name
     return None
 
 
-def _numeric(values: pd.Series) -> bool:
+def is_number(values: pd.Series) -> bool:
+    """Tell whether a column has numbers, not words or truth values."""
     return is_numeric_dtype(values.dtype) and not is_bool_dtype(values.dtype)
 
 
@@ -237,6 +240,67 @@ class SafeNames(dict[str, Any]):
 CONSTANT = patsy.INTERCEPT.name()
 # Text in quotes.
 QUOTED = re.compile(r"""(["']).*?\1""")
+#: What the factors of a term evaluate; nothing for the constant.
+Term = tuple[str, ...]
+
+
+def engine(safe: bool = False) -> str:
+    """Return which of statsmodels' engines evaluates a formula; up to version 0.14 patsy.
+
+    What is safe is checked on the terms of patsy, which therefore evaluates it.
+    """
+    options = getattr(statsmodels.formula, "options", None)
+    if safe and options is not None:
+        options.formula_engine = "patsy"
+    return "patsy" if options is None else str(options.formula_engine)
+
+
+def engine_error() -> type[Exception]:
+    """Return the error that the engine raises of a formula that it cannot parse or evaluate."""
+    if engine() == "patsy":
+        return patsy.PatsyError
+    return import_module("formulaic.errors").FormulaicError
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an engine says is wrong, without the formula that it repeats."""
+    return getattr(error, "message", str(error)).splitlines()[0]
+
+
+def parsed_terms(text: str) -> tuple[list[Term], list[Term]]:
+    """Return the terms of both sides of a formula, as the engine parses it.
+
+    Examples
+    --------
+    >>> from rrmstats.cli.formulas import parsed_terms
+    >>> parsed_terms("y ~ x * log(z)")
+    ([('y',)], [(), ('x',), ('log(z)',), ('x', 'log(z)')])
+    """
+    if engine() == "patsy":
+        described = patsy.ModelDesc.from_formula(text)
+        left, right = (
+            [tuple(factor.code for factor in term.factors) for term in side]
+            for side in (described.lhs_termlist, described.rhs_termlist)
+        )
+        return left, right
+    parser = import_module("formulaic.parser").DefaultFormulaParser
+    two_sided = parser(feature_flags=parser.FeatureFlags.TWOSIDED)
+    found = import_module("formulaic").Formula(text, _parser=two_sided, _ordering="none")
+    sides = (found.lhs, found.rhs) if hasattr(found, "lhs") else ((), found)
+    left, right = (
+        [
+            tuple(code_of(each) for each in term.factors if each.eval_method.value != "literal")
+            for term in side
+        ]
+        for side in sides
+    )
+    return left, right
+
+
+def code_of(factor: Any) -> str:
+    """Return what a factor of formulaic evaluates; a name that is not one in Python in ``Q()``."""
+    looked_up = factor.eval_method.value == "lookup" and not is_name(factor.expr)
+    return f"Q({factor.expr!r})" if looked_up else factor.expr
 
 
 class Formula:
@@ -254,8 +318,8 @@ class Formula:
 
     Attributes
     ----------
-    response, predictors : list of patsy.Term
-        Its two sides.
+    response, predictors : list of tuple of str
+        Its two sides: what the factors of each term evaluate.
     environment : patsy.EvalEnvironment
         The names that it knows besides columns.
 
@@ -277,9 +341,8 @@ class Formula:
         self, text: str, frame: pd.DataFrame, two_sided: bool = True, safe: bool = False
     ) -> None:
         self.text, self.names = text, frame.columns
-        described = self._parsed(frame if safe else None)
-        self.response = described.lhs_termlist
-        self.predictors = described.rhs_termlist
+        engine(safe)
+        self.response, self.predictors = self._parsed(frame if safe else None)
         free = patsy.EvalEnvironment([{"np": np, **FUNCTIONS}])
         self.environment = safe_environment(frame) if safe else free
         self._check_sides(two_sided)
@@ -291,8 +354,8 @@ class Formula:
             named = [name for name in odd if "".join(name.split()) in bare]
             raise (_no_name(named[0]) if named else error) from None
 
-    def _parsed(self, frame: pd.DataFrame | None) -> patsy.ModelDesc:
-        """Return patsy's terms, after a check of what is safe where data are given."""
+    def _parsed(self, frame: pd.DataFrame | None) -> tuple[list[Term], list[Term]]:
+        """Return the terms, after a check of what is safe where data are given."""
         if "\0" in self.text:
             raise UsageError("a formula cannot have a NUL character")
         if not self.text.strip():
@@ -301,20 +364,17 @@ class Formula:
         try:
             if frame is not None:
                 check_text(self.text)
-            tree = parse_formula(self.text)
-            if frame is not None:
-                count_columns(tree, frame)
-            return patsy.ModelDesc.from_formula(tree)
+                count_columns(parse_formula(self.text), frame)
+            return parsed_terms(self.text)
         except RecursionError:
             raise UsageError(f"the formula {shown} is too long or nested too deep") from None
-        except (patsy.PatsyError, SyntaxError, ValueError) as error:
-            reason = getattr(error, "message", str(error)).splitlines()[0]
-            raise UsageError(f"cannot parse the formula {shown}: {reason}") from None
+        except (patsy.PatsyError, engine_error(), SyntaxError, ValueError) as error:
+            raise UsageError(f"cannot parse the formula {shown}: {reason_of(error)}") from None
 
     def _check_sides(self, two_sided: bool) -> None:
         """Raise where it lacks what a model needs, or has what the model cannot take."""
         needed, like = ("predictors", "y ~ x1 + x2") if two_sided else ("variables", "~ a + b")
-        used = [term for term in self.predictors if two_sided or term != patsy.INTERCEPT]
+        used = [term for term in self.predictors if two_sided or term]
         for wrong, what in (
             (two_sided and not self.response, "has no response"),
             (not two_sided and self.response, "has a response, which pca and cov do not take"),
@@ -323,7 +383,7 @@ class Formula:
         ):
             if wrong:
                 raise UsageError(f"the formula {short(self.text)} {what}; write '{like}'")
-        if [term.name() for term in self.predictors].count(CONSTANT) > 1:
+        if {(), (CONSTANT,)} <= set(self.predictors):
             raise UsageError(
                 f"the column {CONSTANT!r} has the name of the constant; write I({CONSTANT}), or "
                 "add '- 1' to leave the constant out"
@@ -347,8 +407,7 @@ class Formula:
 
     def _codes(self) -> list[str]:
         """Return what its factors evaluate."""
-        terms = (*self.response, *self.predictors)
-        return [factor.code for term in terms for factor in term.factors]
+        return [code for term in (*self.response, *self.predictors) for code in term]
 
     def columns(self, as_numbers: bool = False) -> list[str]:
         """Return the columns that it names, or only those that it names outside ``C()``."""
@@ -356,10 +415,9 @@ class Formula:
         names = dict.fromkeys(name for code in codes for name in names_in(code))
         return [name for name in names if name in self.names]
 
-    def bare(self, terms: Iterable[patsy.Term]) -> list[str]:
+    def bare(self, terms: Iterable[Term]) -> list[str]:
         """Return the columns that are factors of terms as they are, by name or in ``Q()``."""
-        factors = [factor for term in terms for factor in term.factors]
-        found = [named_column(parsed_code(factor.code)) for factor in factors]
+        found = [named_column(parsed_code(code)) for term in terms for code in term]
         return [name for name in dict.fromkeys(found) if name is not None and name in self.names]
 
 

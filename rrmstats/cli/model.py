@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 import patsy
-import statsmodels.formula
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from statsmodels.discrete.discrete_model import NegativeBinomial
 from statsmodels.genmod import families
@@ -19,7 +18,7 @@ from statsmodels.genmod import families
 import rrmstats
 from rrmstats import formula as constructors
 from rrmstats.cli.errors import CommandError, UsageError, short
-from rrmstats.cli.formulas import Formula, check_column, is_name
+from rrmstats.cli.formulas import Formula, check_column, engine_error, is_name, reason_of
 
 MODELS = ("ols", "logit", "glm", "poisson", "negative-binomial", "pca", "cov")
 ONE_SIDED = ("pca", "cov")
@@ -78,9 +77,6 @@ def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | s
     -------
     RRMModel
     """
-    engines = getattr(statsmodels.formula, "options", None)  # statsmodels 0.15 has two
-    if engines is not None:
-        engines.formula_engine = "patsy"
     formula = Formula(args.formula, frame, args.model not in ONE_SIDED, args.safe)
     given = [column for column in (args.exposure, args.groups) if column is not None]
     for column in given:
@@ -94,8 +90,9 @@ def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | s
     data = frame.dropna(subset=used) if make is negative_binomial else frame
     try:
         model = make(args.formula, data, eps_bar, eval_env=formula.environment, **options)
-    except patsy.PatsyError as error:
-        raise CommandError(f"cannot evaluate {short(args.formula)}: {error.message}") from None
+    except engine_error() as error:
+        reason = reason_of(error)
+        raise CommandError(f"cannot evaluate {short(args.formula)}: {reason}") from None
     except SystemExit:
         raise CommandError(f"cannot evaluate {short(args.formula)}: it ends Python") from None
     note_left_out(frame[used], len(model.endog))
@@ -193,7 +190,7 @@ def _not_numbers(values: pd.Series) -> pd.Series:
 
 def check_response(args: argparse.Namespace, formula: Formula, frame: pd.DataFrame) -> None:
     """Raise where the response has words or several columns, and the model cannot take them."""
-    terms = [term.name() for term in formula.response]
+    terms = [":".join(term) for term in formula.response]
     if len(terms) > 1 and args.family != "binomial":
         advice = "write I(a + b) for the sum of a and b"
         if args.model == "logit":

@@ -42,6 +42,7 @@ from rrmstats.results.inference import (
 from rrmstats.results.labels import labeled
 from rrmstats.results.stability import Stability, listed
 from rrmstats.results.summary import Summaries, Table, bad_rows_text
+from rrmstats.results.table_column import TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,7 +157,7 @@ def sample_text(results: Any) -> str:
     return f"a random sample of {results.seen_rows.nobs:,.0f} of {results.nobs:,.0f} rows"
 
 
-class RRMResults(Units, Summaries, LikelihoodModelResults):
+class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     """Results of a fit by robust risk minimization.
 
     Attributes

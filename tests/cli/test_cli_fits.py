@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula
 import statsmodels.formula.api as smf
 from undated import undated
 
@@ -345,3 +346,50 @@ def test_a_level_of_a_response_of_numbers_is_a_number(tmp_path, capsys):
     argv = ["fit", "coded ~ x", str(tmp_path / "coded.csv"), "--model", "logit", "--level", "2"]
     assert main([*argv, "--eps-bar", "0.02", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["params"]["x"] > 1
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ x * C(firm % 2) + np.log(time)",
+        "y ~ 0 + time:group",
+        'y ~ Q("a b") + x',
+        "y ~ log(time)",
+    ],
+)
+def test_both_engines_of_statsmodels_fit_the_same(formula, rows, run, engine):
+    done = run("fit", formula, "rows.csv", "--eps-bar", "0.1", "--format", "json")
+    fit = rrmstats.ols(formula, rows, 0.1, eval_env={"np": np, "log": np.log}).fit()
+    assert json.loads(done.out)["params"] == pytest.approx(fit.params.to_dict(), rel=1e-8)
+    assert done.status == 0
+
+
+@pytest.mark.parametrize(("model", "formula"), [("cov", "~ x + time"), ("logit", "label ~ x")])
+def test_both_engines_serve_every_model(model, formula, rows, run, engine):
+    argv = ("rows.csv", "--eps-bar", "0.1", "--model", model, "--steps", "1")
+    done = run("fit", formula, *argv)
+    assert done.status == 0
+    assert "2 of 60 rows were left out: missing values" in done.err
+
+
+@pytest.mark.parametrize(
+    ("formula", "line"),
+    [
+        ("y ~ tme", "there is no column 'tme'; did you mean 'time'?"),
+        ("y ~ foo(x)", "there is no function 'foo'"),
+        ("y ~ (x", "cannot parse the formula 'y ~ (x'"),
+        ("y", "the formula 'y' has no"),
+    ],
+)
+def test_both_engines_refuse_formulas_that_are_wrong(formula, line, rows, refused, engine):
+    assert line in refused("fit", formula, "rows.csv", "--eps-bar", "0.1", status=2)
+
+
+def test_what_an_engine_cannot_evaluate_is_one_line(rows, refused, engine):
+    found = refused("fit", "y ~ I(x.nothing)", "rows.csv", "--eps-bar", "0.1", status=1)
+    assert found.startswith("cannot evaluate 'y ~ I(x.nothing)': ")
+
+
+def test_safe_formulas_are_evaluated_by_patsy(rows, run, engine):
+    assert run("fit", "y ~ x", "rows.csv", "--eps-bar", "0.1", "--safe").status == 0
+    assert statsmodels.formula.options.formula_engine == "patsy"

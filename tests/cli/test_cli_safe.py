@@ -179,7 +179,7 @@ def test_what_passes_is_arithmetic_to_python_too(right):
     except UsageError:
         return
     terms = (*formula.response, *formula.predictors)
-    for code in (factor.code for term in terms for factor in term.factors):
+    for code in (code for term in terms for code in term):
         for node in ast.walk(ast.parse(code, mode="eval").body):
             check_node(node, data.columns)
 

@@ -103,3 +103,19 @@ def test_summaries_follow_alpha():
     for bound in res.conf_int(0.2).loc["x1"]:
         assert f"{bound:.3f}" in row
     assert "[0.1" in str(res.summary(alpha=0.2))
+
+
+def test_what_maketables_reads(res):
+    table = res.__maketables_coef_table__
+    assert table.index.tolist() == list(res.params.index)
+    np.testing.assert_array_equal(table[["b", "se"]], np.c_[res.params, res.bse])
+    np.testing.assert_array_equal(table[["ci95l", "ci95u"]], res.conf_int())
+    told = {key: res.__maketables_stat__(key) for key in res.__maketables_default_stat_keys__}
+    assert (told["N"], told["bad_rows"]) == (120, res.default_model_infos["Bad rows"](res))
+    assert told["explanation"] == (str(res.explanation) if res.steps == 2 else None)
+    assert res.__maketables_stat_labels__.keys() == told.keys()
+    assert res.__maketables_stat__("eps_bar") == res.eps_bar
+    assert res.__maketables_stat__("r2") == getattr(res, "rsquared", None)
+    assert res.__maketables_stat__("no such thing") is None
+    assert res.__maketables_vcov_info__ == {"se_type": res.cov_type}
+    assert res.__maketables_depvar__ == str(res.model.endog_names)
