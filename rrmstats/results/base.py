@@ -162,16 +162,17 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
 
     Attributes
     ----------
-    params : ndarray, shape (k,)
-        Consistent estimates.
-    raw_params : ndarray, shape (k,)
+    params : Series or ndarray, shape (k,)
+        Consistent estimates: a Series where the data have labels, as all that has one value per
+        parameter or row.
+    raw_params : Series or ndarray, shape (k,)
         The paper's, before any correction.
-    weights : ndarray, shape (n,)
+    weights : Series or ndarray, shape (n,)
         Probability weights of the observations; they sum to one.
     lambda_ : float
         Temperature of the first step: its weights are proportional to
         ``exp(-losses / lambda_)``.
-    losses : ndarray, shape (n,)
+    losses : Series or ndarray, shape (n,)
         Losses of the observations at the minimum.
     risk : float
         ``weights @ losses``.
@@ -199,7 +200,7 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     eps_hat, eps_hat_se : float
         Estimated share of bad rows, those of bad groups where rows come in groups, and its
         standard error; NaN where the model has no such estimate.
-    prob_bad : ndarray, shape (n,)
+    prob_bad : Series or ndarray, shape (n,)
         Probability of each row to be bad; that of its group, where rows come in groups. Only in
         two steps.
     cov_type : {"sandwich", "nonrobust", "cluster", "HAC", "bootstrap"}

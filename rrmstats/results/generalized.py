@@ -51,10 +51,10 @@ class RRMGLMResults(Criteria, RRMResults):
 
     Attributes
     ----------
-    params : ndarray, shape (k,)
+    params : Series or ndarray, shape (k,)
         Consistent parameters: on clean data the weighted scores have expectation zero at the true
         ones.
-    raw_params : ndarray, shape (k,)
+    raw_params : Series or ndarray, shape (k,)
         The paper's, the minimizer of the risk.
     scale : float
         Dispersion of the good rows; 1 where the family has none. Losses, risk and lambda are in

@@ -51,10 +51,10 @@ class RRMLikelihoodResults(RRMResults):
 
     Attributes
     ----------
-    params : ndarray, shape (k,)
+    params : Series or ndarray, shape (k,)
         Parameters of the model in one vector, auxiliary ones such as alpha among them. They are
         consistent where `corrected`.
-    raw_params : ndarray, shape (k,)
+    raw_params : Series or ndarray, shape (k,)
         The paper's, the minimizer of the risk.
     corrected : bool
         Whether the distribution of the responses is known, so that `params` are consistent.

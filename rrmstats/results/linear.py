@@ -54,8 +54,10 @@ class RRMInfluence(OLSInfluence):
     Attributes
     ----------
     resid : ndarray, shape (n,)
-    nobs, k_vars : int
-        Numbers of observations, as rows count, and of parameters.
+    nobs : float
+        Sum of the frequency weights.
+    k_vars : int
+        Number of parameters.
 
     Examples
     --------

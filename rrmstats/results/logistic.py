@@ -44,9 +44,9 @@ class RRMLogitResults(Criteria, RRMResults):
 
     Attributes
     ----------
-    params : ndarray, shape (k,)
+    params : Series or ndarray, shape (k,)
         Consistent coefficients: without a penalty ``(1 - 1 / lambda_) * raw_params``.
-    raw_params : ndarray, shape (k,)
+    raw_params : Series or ndarray, shape (k,)
         The paper's, the minimizer of the risk.
     identified : bool
         Whether the size of the coefficients is identified. Where it is not, only their direction

@@ -93,7 +93,7 @@ class RRMCovResults(MultivariateResults):
 
     Attributes
     ----------
-    params : ndarray, shape (d + d * (d + 1) / 2,)
+    params : Series or ndarray, shape (d + d * (d + 1) / 2,)
         The mean, then the upper triangle of the covariance row by row.
     mean : ndarray or Series, shape (d,)
         Location.
@@ -282,7 +282,7 @@ class RRMPCAResults(MultivariateResults):
 
     Attributes
     ----------
-    params : ndarray, shape (q,)
+    params : Series or ndarray, shape (q,)
         The eigenvalues.
     eigenvals : ndarray or Series, shape (q,)
         Variances along the components.

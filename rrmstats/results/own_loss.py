@@ -28,9 +28,9 @@ class RRMCustomResults(RRMResults):
 
     Attributes
     ----------
-    params : ndarray, shape (k,)
+    params : Series or ndarray, shape (k,)
         Parameters of least risk.
-    bse : ndarray, shape (k,)
+    bse : Series or ndarray, shape (k,)
         Standard errors by the sandwich; NaN where the losses are not smooth.
     smooth : bool
         Whether the losses have two derivatives; False where they were found to have kinks.

@@ -91,7 +91,7 @@ def test_the_reference_is_complete(module):
 
 
 def test_every_line_of_a_summary_is_explained():
-    text = (ROOT / "docs" / "reading_output.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "api" / "summary.md").read_text(encoding="utf-8")
     stars = rrmstats.datasets.stars_cyg.load_pandas().data
     res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
     entries = [entry for column in top_entries(res._results) for entry in column]
