@@ -1,4 +1,4 @@
-"""Every right-hand cell of the pages *Coming from* runs; "the same" runs the cell on its left."""
+"""Right-hand cells of *Coming from* and *Guides* run; "the same" runs the cell on its left."""
 
 import re
 from pathlib import Path
@@ -20,12 +20,16 @@ CODE = re.compile(r"`([^`]+)`")
 def cells(page):
     """Return the code of the right-hand cells of the table at the top of a page."""
     top = (FOLDER / page).read_text(encoding="utf-8").split("What differs:")[0]
-    rows = [line.strip("| ").split(" | ") for line in top.splitlines() if line.startswith("| ")]
+    lines = [line for line in top.splitlines() if line.startswith("| ")]
+    rows = [[cell.replace(r"\|", "|") for cell in line.strip("| ").split(" | ")] for line in lines]
     found = [left if right.startswith("the same") else right for left, right in rows[1:]]
     return [code for cell in found for code in CODE.findall(cell)]
 
 
-PAGES = sorted(path.name for path in FOLDER.glob("*.md") if path.name != "index.md")
+PAGES = [
+    *sorted(path.name for path in FOLDER.glob("*.md") if path.name != "index.md"),
+    "../guides.md",
+]
 CALLS = [(page, code) for page in PAGES for code in cells(page)]
 
 
@@ -49,6 +53,7 @@ def names():
         **{"endog": df["y"], "exog": sm.add_constant(df[["x"]])},
         **{"X": data, "y": df["y"], "label": df["label"]},
         **{"cov": rrmstats.RRMCov(data).fit(), "pca": rrmstats.RRMPCA(data, 2).fit()},
+        "f": lambda x, a, b: a + b * x,
         "counts": rrmstats.poisson("count ~ x", df).fit(),
         "model": sklearn.RRMRegressor().fit(data, df["y"]),
     }
