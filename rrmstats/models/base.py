@@ -15,7 +15,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from statsmodels.tools.sm_exceptions import (
     ConvergenceWarning,
-    ModelWarning,
     SingularMatrixWarning,
 )
 
@@ -59,7 +58,7 @@ from rrmstats.optional import with_progress
 from rrmstats.partitions.formulas import FormulaDesign
 from rrmstats.partitions.rows import PartitionedRows, array_rows, predictor_rows
 from rrmstats.results.base import RRMResults, labeled_results, without
-from rrmstats.results.explanations import AT_LARGEST, at_bound
+from rrmstats.results.explanations import AT_LARGEST, Stability, UnstableWarning, at_bound
 from rrmstats.results.inference import (
     COV_TYPES,
     Inference,
@@ -72,7 +71,6 @@ from rrmstats.results.inference import (
 )
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.removal import FewRows
-from rrmstats.results.stability import Stability, UnstableWarning, caller_level
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -448,14 +446,14 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         model._warn(estimate)
         found = model._stability(estimate, decided, "" if stability else "stability=False")
         if not found.stable:
-            warnings.warn(found.message, UnstableWarning, stacklevel=caller_level())
+            checks.warn(found.message, UnstableWarning)
         results._results.stability = found
         binds = model.choice is not None and at_bound(estimate.eps_hat, estimate.setting.eps_bar)
         for text in results._rank_notes():
-            warnings.warn(text, SingularMatrixWarning, stacklevel=caller_level())
+            checks.warn(text, SingularMatrixWarning)
         for text in (results._rival_note, AT_LARGEST if binds else ""):
             if text:
-                warnings.warn(text, ModelWarning, stacklevel=caller_level())
+                checks.warn(text)
         return results
 
     def path(
@@ -607,11 +605,10 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         if estimate.solution.converged:
             return
         first = estimate.first is None or not estimate.first.solution.converged
-        warnings.warn(
+        checks.warn(
             f"the {'first' if first else 'second'} step did not converge within maxiter="
             f"{estimate.setting.maxiter} iterations; raise maxiter or try other starts",
             ConvergenceWarning,
-            stacklevel=caller_level(),
         )
 
     def results_of(self, estimate: Estimate, inference: Inference) -> ResultsT:
@@ -975,20 +972,16 @@ def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
     eps_bar, k = setting.eps_bar, min(problem.n_params, problem.subset_size)
     left, enough = (1 - eps_bar) * setting.wnobs(problem.n_obs) / k, 3  # rows per parameter
     if eps_bar > 0.5:
-        warnings.warn(
+        checks.warn(
             f"eps_bar={eps_bar:g} lets the fit leave out a majority of the rows: it may describe "
-            "a minority that agrees by chance. Use eps_bar <= 0.5",
-            ModelWarning,
-            stacklevel=caller_level(),
+            "a minority that agrees by chance. Use eps_bar <= 0.5"
         )
     elif eps_bar > 0 and left < enough:
-        warnings.warn(
+        checks.warn(
             f"eps_bar={eps_bar:g}{', chosen automatically,' if automatic else ''} leaves "
             f"(1 - eps_bar) * nobs / k = {left:.1f} rows per parameter (k = {k}), fewer than "
             f"{enough}: the fit follows the noise. "
-            f"{'Drop' if automatic else 'Lower eps_bar, drop'} predictors or add data",
-            ModelWarning,
-            stacklevel=caller_level(),
+            f"{'Drop' if automatic else 'Lower eps_bar, drop'} predictors or add data"
         )
 
 
@@ -1053,4 +1046,4 @@ def warn_once(model: Any, estimates: Sequence[Estimate]) -> None:
             found.setdefault(key, []).append(estimate.setting.eps_bar)
     for (category, message), values in found.items():
         where = ", ".join(f"{value:g}" for value in values)
-        warnings.warn(f"at eps_bar = {where}: {message}", category, stacklevel=caller_level())
+        checks.warn(f"at eps_bar = {where}: {message}", category)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+import warnings
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from patsy import EvalEnvironment
-from statsmodels.tools.sm_exceptions import MissingDataError
+from statsmodels.tools.sm_exceptions import MissingDataError, ModelWarning
 
 from rrmstats.core.block_array import blocked
 from rrmstats.core.entropy import Array, check_eps_bar
@@ -262,3 +264,15 @@ def checked_start(start_params: ArrayLike, names: Sequence[str]) -> Array:
             f"start_params must be {len(names)} numbers, for {', '.join(names)}, got {params.size}"
         )
     return params
+
+
+# Packages whose code stands between a user and a warning.
+WITHIN = {"rrmstats", "statsmodels", "functools"}
+
+
+def warn(text: str, category: type[Warning] = ModelWarning) -> None:
+    """Warn where the code that uses this package called it."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in WITHIN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from statsmodels.genmod import families
 from statsmodels.genmod.families import links
-from statsmodels.tools.sm_exceptions import ModelWarning
 
 from rrmstats.core.entropy import Array
 from rrmstats.laws.families import (
@@ -27,7 +25,7 @@ from rrmstats.laws.families import (
     Poisson,
     Tweedie,
 )
-from rrmstats.results.stability import caller_level
+from rrmstats.models.checks import warn
 
 
 def _tweedie(family: Any) -> Family:
@@ -174,11 +172,9 @@ def warn_of_fractions(name: str, family: Family, endog: Array, sizes: Array) -> 
         else "give counts with exposure= in place of rates, or use Tweedie(var_power=1), which is "
         "quasi-Poisson and has a dispersion"
     )
-    warnings.warn(
+    warn(
         f"{int(broken.sum())} responses are not whole numbers, such as {counts[broken][0]:g}; the "
-        f"correction and the flags take them for {name} counts, and may be off; {advice}",
-        ModelWarning,
-        stacklevel=caller_level(),
+        f"correction and the flags take them for {name} counts, and may be off; {advice}"
     )
 
 

@@ -271,12 +271,11 @@ class RRMGLM(RegularizedModel, DesignedModel, RRMModel[GeneralizedProblem, RRMGL
                 if isinstance(self.family, families.Binomial)
                 else "drop the predictors that single such rows out"
             )
-            warnings.warn(
+            checks.warn(
                 "predictors separate some rows with weight whose responses are all at the edge of "
                 "what the family allows, so that no finite parameters are best; these were "
                 f"stopped where the means are at the edge to rounding. Lower eps_bar; {remedy}",
                 PerfectSeparationWarning,
-                stacklevel=3,
             )
         else:
             super()._warn(estimate)

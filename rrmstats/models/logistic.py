@@ -226,19 +226,17 @@ class RRMLogit(
     def _warn(self, estimate: Estimate) -> None:
         first = estimate.first or estimate
         if getattr(first, "separated", False):
-            warnings.warn(
+            checks.warn(
                 "a hyperplane separates the rows with weight, so that no finite parameters are "
                 "best; these were stopped where the probabilities are 0 and 1 to rounding. Give "
                 "alpha > 0 (1e-5 is the default where eps_bar > 0) or penalty='l2'",
                 PerfectSeparationWarning,
-                stacklevel=3,
             )
         elif not np.isfinite(first.solution.risk):
-            warnings.warn(
+            checks.warn(
                 "from every start the weights leave out nearly all rows of one class, so that the "
                 "first step has no minimum; lower eps_bar below the share of the rarer class",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         else:
             super()._warn(estimate)

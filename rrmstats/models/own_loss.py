@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,7 +17,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
 from rrmstats.models.base import RRMModel, signature_of
-from rrmstats.models.checks import AUTO, checked_start, per_row
+from rrmstats.models.checks import AUTO, checked_start, per_row, warn
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.own_loss import RRMCustomResults
 
@@ -166,12 +165,11 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
     def _warn(self, estimate: Estimate) -> None:
         super()._warn(estimate)
         if self.smooth and isinstance(estimate, RoughEstimate):
-            warnings.warn(
+            warn(
                 "the losses have kinks, so that they have no second derivatives: Newton's method "
                 "may stop short of the minimum, and there are no standard errors. Use "
                 "smooth=False, and cov_type='bootstrap' for standard errors",
                 UserWarning,
-                stacklevel=4,
             )
 
     def _start_theta(self, problem: NumericalProblem, start_params: ArrayLike) -> Array:

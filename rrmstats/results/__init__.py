@@ -3,19 +3,18 @@
 from rrmstats.losses.covariance import Hyperplane
 from rrmstats.results.absorbed import RRMAbsorbedResults
 from rrmstats.results.base import RRMResults
-from rrmstats.results.explanations import ChosenExplanation
+from rrmstats.results.explanations import ChosenExplanation, Stability, UnstableWarning
 from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.inference import Replicates
 from rrmstats.results.likelihood import RRMLikelihoodResults
 from rrmstats.results.linear import RRMInfluence, RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
-from rrmstats.results.means import MeanPrediction, ProbabilityPrediction
+from rrmstats.results.means import MeanPrediction
 from rrmstats.results.multivariate import RRMCovResults, RRMPCAResults
 from rrmstats.results.own_loss import RRMCustomResults
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.regularized import RRMRegularizedResults
 from rrmstats.results.removal import FewRows, FittedTerm
-from rrmstats.results.stability import Stability, UnstableWarning
 
 __all__ = [
     "ChosenExplanation",
@@ -23,7 +22,6 @@ __all__ = [
     "FittedTerm",
     "Hyperplane",
     "MeanPrediction",
-    "ProbabilityPrediction",
     "RRMAbsorbedResults",
     "RRMCovResults",
     "RRMCustomResults",

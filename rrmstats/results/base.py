@@ -40,7 +40,6 @@ from rrmstats.results.inference import (
     test_freedom,
 )
 from rrmstats.results.labels import labeled
-from rrmstats.results.stability import Stability, listed
 from rrmstats.results.summary import Summaries, Table, bad_rows_text
 from rrmstats.results.table_column import TableColumn
 
@@ -226,6 +225,8 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     _default_use_t: ClassVar[bool] = False
     _distance_name: ClassVar[str] = "distance"
     _title: ClassVar[str] = "Robust Risk Minimization Results"
+    #: Whether the parameters are those of a design, whose columns may depend on each other.
+    _has_design: ClassVar[bool] = False
     #: Attributes that are those of the estimate.
     _estimate_attrs: ClassVar[tuple[str, ...]] = ()
     #: Arrays that the wrapper labels by row and by parameter.
@@ -269,10 +270,12 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
             if self._unit == "group":
                 self.prob_bad = self.prob_bad[model.row_groups.codes]
         self.first_step = first_step
+        if self._has_design:
+            self.rank = estimate.problem.n_params
         found, unit, shift = estimate.solution, estimate.loss_unit, estimate.loss_shift
         self.raw_params = estimate.raw_params
         self.eps_bar = estimate.setting.eps_bar
-        self.stability = Stability(eps_bar=self.eps_bar, why=ONE_OF_SEVERAL)
+        self.stability = texts.Stability(eps_bar=self.eps_bar, why=ONE_OF_SEVERAL)
         self.nobs, self.wnobs = float(len(found.weights)), estimate.wnobs
         self.weights = found.weights
         self.losses = found.losses * unit + shift
@@ -526,7 +529,13 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
 
     def _rank_notes(self) -> list[str]:
         """Return what to know of a design whose columns depend on each other."""
-        return []
+        rank, columns = getattr(self, "rank", None), len(self.params)
+        if rank in (None, columns):
+            return []
+        return [
+            f"The design has rank {rank} but {columns} columns: these are the parameters of "
+            "smallest norm."
+        ]
 
     def _summary_subject(self) -> tuple[str, list[str] | None]:
         return ("Dep. Variable:", None)
@@ -848,7 +857,7 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
         return (
             f"Another explanation is about as good (BIC larger by "
             f"{rival.bic - explained.chosen.bic:.1f}), {other.name}: {other.sentence} It tells "
-            f"another story of {listed(self._changed_terms(rival))}; see explanations."
+            f"another story of {texts.listed(self._changed_terms(rival))}; see explanations."
         )
 
     @property
@@ -962,7 +971,7 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
             flags = self.outlier_groups(None if two else 0.999)
             names = [str(label) for label in flags.index[flags]]
             found = "Bad" if two else "Far out"
-            named = f" {found}: {listed(names)}." if names else f" None is {found.lower()}."
+            named = f" {found}: {texts.listed(names)}." if names else f" None is {found.lower()}."
         how = "is good or bad as a whole" if two else "has one weight, which its rows share"
         notes = [
             f"Each of {count} groups {how}; eps_bar bounds the share of rows in bad groups.{named}"

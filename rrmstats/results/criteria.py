@@ -26,27 +26,15 @@ class Criteria:
     eps_bar: float
     steps: int
     model: Any
-    params: Any
+    rank: int
+    _has_design = True
     #: Rows above which explanations are compared on a sample.
     _decided_rows: float = np.inf
-
-    def __init__(self, model: Any, estimate: Estimate, *args: Any) -> None:
-        super().__init__(model, estimate, *args)  # type: ignore[call-arg]  # of the results
-        self.rank = estimate.problem.n_params
 
     @property
     def df_model(self) -> float:
         """Rank of the design less its constant."""
         return float(self.rank - self.model.k_constant)
-
-    def _rank_notes(self) -> list[str]:
-        """Return what to know of a design whose columns depend on each other."""
-        if self.rank == len(self.params):
-            return []
-        return [
-            f"The design has rank {self.rank} but {len(self.params)} columns: these are the "
-            "parameters of smallest norm."
-        ]
 
     @property
     def _classical_llf(self) -> float:

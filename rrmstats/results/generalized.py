@@ -3,50 +3,41 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from statsmodels.discrete.discrete_margins import DiscreteMargins
 from statsmodels.genmod.families import Binomial, Gaussian
 from statsmodels.genmod.generalized_linear_model import GLM
 
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
-from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.consistency import kish_fraction
 from rrmstats.core.entropy import Array
-from rrmstats.interchange import as_pandas, as_values, is_dask
+from rrmstats.interchange import as_pandas
 from rrmstats.losses.generalized import GeneralizedEstimate
 from rrmstats.results.base import (
-    NO_AVERAGES,
-    RRMResults,
     drawn,
     refused,
     standardized,
-    without,
 )
-from rrmstats.results.criteria import Criteria
 from rrmstats.results.explanations import (
     AT_BOUND,
     BY_FAMILY,
     Wording,
     separated_note,
 )
-from rrmstats.results.inference import check_order
-from rrmstats.results.influence import MeanInfluence
 from rrmstats.results.likelihood import price_of_one_step
-from rrmstats.results.means import IDENTITY, MeanPrediction, predicts_mean
+from rrmstats.results.means import LinkFunctions, MeanResults
 
 # Share of eps_bar from which the estimated share of bad rows counts as all of it.
 # Convention: 99 per cent.
 ALL_SPENT = 0.99
 
 
-class RRMGLMResults(Criteria, RRMResults):
+class RRMGLMResults(MeanResults):
     """Results of a generalized linear model; see `RRMResults` for what all models share.
 
     Attributes
@@ -78,11 +69,11 @@ class RRMGLMResults(Criteria, RRMResults):
     _distance_name = "deviance residual"
     scale: float
     _title = "Robust Risk Minimization: Generalized Linear Model"
+    _corrected = True
     _row_attrs = (
-        *RRMResults._row_attrs,
-        *("fittedvalues", "mu", "resid_response", "resid_pearson", "resid_deviance"),
+        *MeanResults._row_attrs,
+        *("fittedvalues", "mu", "resid_deviance", "resid_scaled", "resid_quantile"),
         *("resid_anscombe", "resid_anscombe_scaled", "resid_anscombe_unscaled"),
-        *("resid", "resid_working", "working_weights", "resid_scaled", "resid_quantile"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
         ratio=("score_test", "llr", "llr_pvalue", "im_ratio"),
@@ -102,11 +93,7 @@ class RRMGLMResults(Criteria, RRMResults):
     def __init__(self, model: Any, *args: Any) -> None:
         super().__init__(model, *args)
         self.family = model.family
-        self._decided_rows = DECIDING_ROWS
 
-    plot_diagnostics = drawn(plotting.plot_diagnostics)
-    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
-    plot_added_variable = drawn(plotting.plot_added_variable)
     plot_fit = drawn(plotting.plot_fit)
 
     def _by_family(self, name: str, mu: Array, scale: float) -> Array:
@@ -243,44 +230,7 @@ class RRMGLMResults(Criteria, RRMResults):
         counts = np.arange(np.max(self.model.endog) + 1) if n is None else np.atleast_1d(n)
         return np.asarray(law.pmf(np.asarray(counts)[:, None])).T
 
-    def get_influence(self, observed: bool = True) -> MeanInfluence:
-        """Return leverages, studentized residuals, Cook's distances and deletion effects.
-
-        Parameters
-        ----------
-        observed : bool, optional
-            Accepted as in statsmodels, and not used.
-
-        Examples
-        --------
-        >>> import pandas as pd, rrmstats
-        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
-        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
-        >>> res.get_influence().hat_matrix_diag.shape
-        (10,)
-        """
-        self.model.refuse_partitions("get_influence", "use weight_table() and outliers()")
-        return MeanInfluence(self, self._estimate.influence(), corrected=True)
-
-    def get_hat_matrix_diag(self, observed: bool = True) -> Array:
-        """Return the weighted hat values of expected information, shape (n,).
-
-        Parameters
-        ----------
-        observed : bool, optional
-            Accepted as in statsmodels, and not used.
-
-        Examples
-        --------
-        >>> import pandas as pd, rrmstats
-        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
-        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
-        >>> round(float(res.get_hat_matrix_diag().sum()), 6)
-        2.0
-        """
-        return self.get_influence().hat_matrix_diag
-
-    bic_llf = Criteria.bic
+    bic_llf = MeanResults.bic
 
     @property
     def n_kish_clean(self) -> float:
@@ -368,137 +318,8 @@ class RRMGLMResults(Criteria, RRMResults):
     def _flags(self, level: float) -> np.ndarray:
         return self._estimate.tail() < 1 - level
 
-    def predict(
-        self,
-        exog: pd.DataFrame | ArrayLike | None = None,
-        transform: bool = True,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
-        """Predict means; see statsmodels' `GLM.predict`.
-
-        Parameters
-        ----------
-        exog : array_like or DataFrame, optional
-            Rows to predict; by default those of the fit, with their offset and exposure.
-        transform : bool, optional
-            Whether data frames pass through the formula.
-        *args, **kwargs
-            `exposure`, `offset` and `which` of statsmodels.
-
-        Returns
-        -------
-        ndarray or Series, shape (m,)
-
-        Examples
-        --------
-        >>> import pandas as pd, rrmstats
-        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
-        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
-        >>> bool(5 < res.predict(pd.DataFrame({"hour": [6]}))[0] < 9)
-        True
-        """
-        if not is_dask(exog):
-            exog = as_pandas(exog)
-            self._check_rows(exog, **kwargs)
-        return super().predict(exog, transform, *args, **kwargs)
-
-    def _check_rows(
-        self, exog: Any, offset: Any = None, exposure: Any = None, **other: object
-    ) -> None:
-        """Raise where an offset or exposure is not that of the rows to predict."""
-        rows = self.model.data.orig_exog if exog is None else exog
-        labels = rows.index if isinstance(rows, pd.DataFrame) else None
-        for name, values in (("offset", offset), ("exposure", exposure)):
-            check_order(name, values, labels)
-            if np.ndim(values) and np.ndim(rows) == 2 and np.shape(values) != (len(rows),):
-                raise ValueError(
-                    f"{name} must have one number per row to predict, shape ({len(rows)},), got "
-                    f"{np.shape(values)}"
-                )
-
-    @without(**NO_AVERAGES)
-    def get_prediction(
-        self,
-        exog: pd.DataFrame | ArrayLike | None = None,
-        transform: bool = True,
-        *,
-        which: str = "mean",
-        row_labels: Sequence[Any] | None = None,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-    ) -> MeanPrediction:
-        """Predict means, or linear predictors, with confidence intervals.
-
-        Parameters
-        ----------
-        exog : array_like or DataFrame, optional
-            Rows to predict; by default those of the fit, with their offset and exposure.
-        transform : bool, optional
-            Whether data frames pass through the formula.
-        which : {"mean", "linear"}, optional
-            What to predict.
-        row_labels : sequence, optional
-            Labels of the predictions in place of those of the rows.
-        offset, exposure : array_like, optional
-            Those of the rows to predict; by default 0 and 1.
-
-        Returns
-        -------
-        MeanPrediction
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
-        >>> res = rrmstats.glm("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
-        >>> res.get_prediction(hbk.head(2)).summary_frame().columns.tolist()
-        ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
-        """
-        exog, offset, exposure = as_pandas(exog), as_values(offset), as_values(exposure)
-        self._check_rows(exog, offset, exposure)
-        rows, labels = self._rows_to_predict(exog, transform, row_labels)
-        options = {"offset": offset, "exposure": exposure, "which": "linear"}
-        given = None if exog is None else rows
-        linear = self.model.predict(np.asarray(self.params), given, **options)
-        linear = linear if blocked(linear) else np.asarray(linear)
-        spread = np.sqrt(np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows))
-        link = self.family.link if predicts_mean(which) else IDENTITY
-        free = self.df_resid if self.use_t else np.inf
-        return MeanPrediction(linear, spread, link.inverse, link.inverse_deriv, free, labels)
-
-    def get_margeff(
-        self, at: str = "overall", method: str = "dydx", **kwargs: Any
-    ) -> DiscreteMargins:
-        """Return marginal effects; see statsmodels' `GLMResults.get_margeff`.
-
-        Parameters
-        ----------
-        at : str, optional
-            Where the effects are taken.
-        method : str, optional
-            Kind of effect.
-        **kwargs
-            `atexog`, `dummy` and `count` of statsmodels.
-
-        Returns
-        -------
-        statsmodels DiscreteMargins
-
-        Examples
-        --------
-        >>> import pandas as pd, rrmstats
-        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
-        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
-        >>> bool(res.get_margeff().margeff[0] > 0)
-        True
-        """
-        self.model.refuse_partitions("get_margeff", "fit a sample, or compare predictions")
-        if np.any(self.model._offset_exposure):
-            raise NotImplementedError(
-                "marginal effects with an offset or exposure are not available"
-            )
-        return DiscreteMargins(self, (at, method), kwargs)
+    def _link(self) -> LinkFunctions:
+        return self.family.link.inverse, self.family.link.inverse_deriv
 
     @property
     def _wording(self) -> Wording:

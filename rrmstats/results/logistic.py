@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,20 +11,15 @@ from numpy.typing import ArrayLike
 from scipy.special import entr, expit
 from scipy.stats import bernoulli
 from scipy.stats._distn_infrastructure import rv_discrete_frozen
-from statsmodels.discrete.discrete_margins import DiscreteMargins
 
 from rrmstats import plotting
 from rrmstats.core.block_array import row_sums
-from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.entropy import Array
 from rrmstats.core.sandwich import wald_pvalue
-from rrmstats.interchange import as_values
 from rrmstats.losses.classification import ClassificationEstimate
-from rrmstats.results.base import NO_AVERAGES, RRMResults, drawn, refused, without
-from rrmstats.results.criteria import Criteria
+from rrmstats.results.base import drawn, refused
 from rrmstats.results.explanations import LABELS, Wording, separated_note
-from rrmstats.results.influence import MeanInfluence
-from rrmstats.results.means import ProbabilityPrediction
+from rrmstats.results.means import LinkFunctions, MeanResults
 
 PRIORS = (
     "The slopes have weak prior distributions (Cauchy; Gelman et al. 2008), which keep them finite"
@@ -33,7 +27,7 @@ PRIORS = (
 NO_PRIORS = "; with eps_bar=0 the estimates are those of maximum likelihood"
 
 
-class RRMLogitResults(Criteria, RRMResults):
+class RRMLogitResults(MeanResults):
     """Results of a logistic regression; see `RRMResults` for what all models share.
 
     The second step fits explanations of the labels and chooses among them: none are flipped
@@ -68,23 +62,18 @@ class RRMLogitResults(Criteria, RRMResults):
 
     _estimate: ClassificationEstimate
     first_step: RRMLogitResults | None
-    _decided_rows = DECIDING_ROWS
+    _columns = ("predicted", "se", "ci_lower", "ci_upper")
+    _corrected = False
+    _freedom = np.inf
     _estimate_attrs = ("identified",)
     identified: bool
     _title = "Robust Risk Minimization: Logistic Regression"
-    _row_attrs = (
-        *RRMResults._row_attrs,
-        *("resid", "resid_response", "resid_generalized", "resid_pearson", "resid_dev"),
-        *("resid_working", "working_weights"),
-    )
+    _row_attrs = (*MeanResults._row_attrs, "resid_generalized", "resid_dev")
     _meaningless: ClassVar[dict[str, str]] = refused(
         ratio=("llr", "llr_pvalue", "score_test", "im_ratio"),
         optimizer=("mle_retvals", "mle_settings", "method", "set_null_options"),
     )
 
-    plot_diagnostics = drawn(plotting.plot_diagnostics)
-    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
-    plot_added_variable = drawn(plotting.plot_added_variable)
     plot_separation = drawn(plotting.plot_separation)
     plot_reliability = drawn(plotting.plot_reliability)
 
@@ -180,105 +169,8 @@ class RRMLogitResults(Criteria, RRMResults):
     def _flags(self, level: float) -> np.ndarray:
         return expit(self._signs * self.fittedvalues) < 1 - level
 
-    def get_influence(self, observed: bool = True) -> MeanInfluence:
-        """Return leverages, studentized residuals, Cook's distances and deletion effects.
-
-        Parameters
-        ----------
-        observed : bool, optional
-            Accepted as in statsmodels, and not used.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
-        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
-        >>> res.get_influence().summary_frame().shape
-        (699, 7)
-        """
-        self.model.refuse_partitions("get_influence", "use weight_table() and outliers()")
-        return MeanInfluence(self, self._estimate.influence(), corrected=False)
-
-    @without(**NO_AVERAGES)
-    def get_prediction(
-        self,
-        exog: pd.DataFrame | ArrayLike | None = None,
-        transform: bool = True,
-        *,
-        which: str = "mean",
-        row_labels: Sequence[Any] | None = None,
-        offset: ArrayLike | None = None,
-    ) -> ProbabilityPrediction:
-        """Predict probabilities, or linear predictors, with confidence intervals.
-
-        Parameters
-        ----------
-        exog : array_like or DataFrame, optional
-            Rows to predict; by default those of the fit.
-        transform : bool, optional
-            Whether data frames pass through the formula.
-        which : {"mean", "linear"}, optional
-            What to predict.
-        row_labels : sequence, optional
-            Labels of the predictions in place of those of the rows.
-        offset : array_like, optional
-            That of the rows to predict; by default 0 for new rows.
-
-        Returns
-        -------
-        ProbabilityPrediction
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
-        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
-        >>> frame = res.get_prediction(cancer.head(2)).summary_frame()
-        >>> frame.columns.tolist()
-        ['predicted', 'se', 'ci_lower', 'ci_upper']
-        """
-        rows, labels = self._rows_to_predict(exog, transform, row_labels)
-        added = self._offset_of(exog, offset)
-        cov = self.cov_params_default
-        return ProbabilityPrediction(rows, self.params, cov, labels, which, added)
-
-    def _offset_of(self, exog: Any, offset: ArrayLike | None) -> Array | float:
-        """Return the offset of rows to predict, that of the fit for its own."""
-        if offset is not None:
-            return np.asarray(as_values(offset), float)
-        found: Array | float = self.model.fitted_offset if exog is None else 0.0
-        return found
-
-    def get_margeff(
-        self, at: str = "overall", method: str = "dydx", **kwargs: Any
-    ) -> DiscreteMargins:
-        """Return marginal effects; see statsmodels' `BinaryResults.get_margeff`.
-
-        Parameters
-        ----------
-        at : str, optional
-            Where the effects are taken.
-        method : str, optional
-            Kind of effect.
-        **kwargs
-            `atexog`, `dummy` and `count` of statsmodels.
-
-        Returns
-        -------
-        statsmodels DiscreteMargins
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
-        >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
-        >>> bool(res.get_margeff().margeff[0] > 0)
-        True
-        """
-        self.model.refuse_partitions("get_margeff", "fit a sample, or compare predictions")
-        if np.any(self.model.fitted_offset):
-            raise NotImplementedError("marginal effects with an offset are not available")
-        return DiscreteMargins(self, (at, method), kwargs)
+    def _link(self) -> LinkFunctions:
+        return expit, _slope
 
     def get_distribution(
         self,
@@ -307,8 +199,7 @@ class RRMLogitResults(Criteria, RRMResults):
         """
         if exog is None:
             self.model.refuse_partitions("get_distribution", "give it some rows")
-        rows, _ = self._rows_to_predict(exog, transform)
-        return bernoulli(expit(rows @ self.params + self._offset_of(exog, offset)))
+        return bernoulli(np.asarray(self.predict(exog, transform, offset=offset)))
 
     def pred_table(self, threshold: float = 0.5) -> Array:
         """Return the table of labels, by row, against predicted labels.
@@ -360,6 +251,10 @@ class RRMLogitResults(Criteria, RRMResults):
         elif not self.identified:
             notes.append(separated_note(self._bad_of_all, self.eps_bar))
         return notes
+
+
+def _slope(linear: Array) -> Array:
+    return np.asarray(expit(linear) * expit(-linear))
 
 
 def _label_table(labels: Array, predicted: np.ndarray) -> Array:

@@ -1,29 +1,31 @@
-"""Predicted means with intervals."""
+"""Models whose mean is a function of a linear predictor: predicted means, and their results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from numpy.typing import ArrayLike
 from scipy.stats import norm, t
-from statsmodels.genmod.families.links import Identity
+from statsmodels.discrete.discrete_margins import DiscreteMargins
 
-from rrmstats.core.block_array import row_map
+from rrmstats import plotting
+from rrmstats.core.block_array import blocked, row_map
+from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.entropy import Array
+from rrmstats.interchange import as_pandas, as_values, is_dask
+from rrmstats.results.base import NO_AVERAGES, RRMResults, drawn, without
+from rrmstats.results.criteria import Criteria
+from rrmstats.results.inference import check_order
+from rrmstats.results.influence import MeanInfluence
 from rrmstats.results.labels import prediction_frame, side_by_side
 
-#: The link of linear predictors that are predicted themselves.
-IDENTITY = Identity()
-
-
-def predicts_mean(which: str) -> bool:
-    """Tell whether means are predicted, and not linear predictors."""
-    if which not in ("mean", "linear"):
-        raise ValueError(f"which must be 'mean' or 'linear', got {which!r}")
-    return which == "mean"
+#: Names of means, standard errors and ends of intervals in a data frame.
+COLUMNS = ("mean", "mean_se", "mean_ci_lower", "mean_ci_upper")
+#: The mean as a function of the linear predictor, and its derivative.
+LinkFunctions = tuple[Callable[[Array], Array], Callable[[Array], Array]]
 
 
 class MeanPrediction:
@@ -39,6 +41,8 @@ class MeanPrediction:
         Degrees of freedom of the intervals; infinite for normal ones.
     index : Index or None
         Labels of the rows.
+    columns : sequence of str, optional
+        Names of means, standard errors and ends of intervals in a data frame.
 
     Attributes
     ----------
@@ -57,9 +61,6 @@ class MeanPrediction:
     0   1.0      0.1           0.82           1.22
     """
 
-    #: Names of means, standard errors and ends of intervals in a data frame.
-    _columns = ("mean", "mean_se", "mean_ci_lower", "mean_ci_upper")
-
     def __init__(
         self,
         linear: Array,
@@ -68,9 +69,10 @@ class MeanPrediction:
         slope: Callable[[Array], Array],
         free: float,
         index: pd.Index | None,
+        columns: Sequence[str] = COLUMNS,
     ) -> None:
         self.linear, self.linear_se = linear, linear_se
-        self._inverse, self._free, self._index = inverse, free, index
+        self._inverse, self._free, self._index, self._columns = inverse, free, index, columns
         self.predicted = row_map(inverse, linear, tail=())
         self.se = np.abs(row_map(slope, linear, tail=())) * linear_se
 
@@ -133,59 +135,202 @@ class MeanPrediction:
         return prediction_frame(dict(zip(self._columns, values, strict=True)), self._index)
 
 
-class ProbabilityPrediction(MeanPrediction):
-    """Predicted probabilities with intervals, by the delta method on the linear predictor.
+class MeanResults(Criteria, RRMResults):
+    """What results offer whose means are functions of a linear predictor."""
 
-    Parameters
-    ----------
-    exog : ndarray, shape (m, k)
-        Rows to predict.
-    params : ndarray, shape (k,)
-    cov_params : ndarray, shape (k, k)
-    index : Index or None
-        Labels of the rows.
-    which : {"mean", "linear"}, optional
-        Probabilities, or linear predictors.
-    offset : ndarray, shape (m,), or float, optional
-        Added to the linear predictors.
+    _decided_rows = DECIDING_ROWS
+    _row_attrs = (
+        *RRMResults._row_attrs,
+        *("resid", "resid_response", "resid_pearson", "resid_working", "working_weights"),
+    )
+    #: Names of predictions in a data frame.
+    _columns: ClassVar[tuple[str, ...]] = COLUMNS
+    #: Whether influence functions are those of fits without the row.
+    _corrected: ClassVar[bool]
 
-    Attributes
-    ----------
-    predicted : ndarray, shape (m,)
-        Probabilities, or linear predictors.
-    se : ndarray, shape (m,)
-        Their standard errors.
+    plot_diagnostics = drawn(plotting.plot_diagnostics)
+    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
+    plot_added_variable = drawn(plotting.plot_added_variable)
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rrmstats.results import ProbabilityPrediction
-    >>> rows, params, cov = np.array([[1.0, 2.0]]), np.array([-2.0, 1.0]), 0.04 * np.eye(2)
-    >>> ProbabilityPrediction(rows, params, cov, None).summary_frame().round(2)
-       predicted    se  ci_lower  ci_upper
-    0        0.5  0.11      0.29      0.71
-    """
+    def _link(self) -> LinkFunctions:
+        raise NotImplementedError
 
-    _columns = ("predicted", "se", "ci_lower", "ci_upper")
+    @property
+    def _freedom(self) -> float:
+        """Degrees of freedom of intervals; infinite for normal ones."""
+        return self.df_resid if self.use_t else np.inf
 
-    def __init__(
+    def predict(
         self,
-        exog: Array,
-        params: Array,
-        cov_params: Array,
-        index: pd.Index | None,
-        which: str = "mean",
-        offset: Array | float = 0.0,
+        exog: pd.DataFrame | ArrayLike | None = None,
+        transform: bool = True,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Predict means; see statsmodels' `GLM.predict` and `Logit.predict`.
+
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit, with their offset and exposure.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        *args, **kwargs
+            `offset`, `which` and, of generalized linear models, `exposure` of statsmodels.
+
+        Returns
+        -------
+        ndarray or Series, shape (m,)
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> bool(5 < res.predict(pd.DataFrame({"hour": [6]}))[0] < 9)
+        True
+        """
+        if not is_dask(exog):
+            exog = as_pandas(exog)
+            self._check_rows(exog, **kwargs)
+        return super().predict(exog, transform, *args, **kwargs)
+
+    def _check_rows(
+        self, exog: Any, offset: Any = None, exposure: Any = None, **other: object
     ) -> None:
-        linear_se = np.sqrt(np.einsum("ni,ij,nj->n", exog, cov_params, exog))
-        functions = (IDENTITY.inverse, IDENTITY.inverse_deriv)
-        if predicts_mean(which):
-            functions = (expit, _slope)
-        super().__init__(exog @ params + offset, linear_se, *functions, np.inf, index)
+        """Raise where an offset or exposure is not that of the rows to predict."""
+        rows = self.model.data.orig_exog if exog is None else exog
+        labels = rows.index if isinstance(rows, pd.DataFrame) else None
+        for name, values in (("offset", offset), ("exposure", exposure)):
+            check_order(name, values, labels)
+            if np.ndim(values) and np.ndim(rows) == 2 and np.shape(values) != (len(rows),):
+                raise ValueError(
+                    f"{name} must have one number per row to predict, shape ({len(rows)},), got "
+                    f"{np.shape(values)}"
+                )
 
+    @without(**NO_AVERAGES)
+    def get_prediction(
+        self,
+        exog: pd.DataFrame | ArrayLike | None = None,
+        transform: bool = True,
+        *,
+        which: str = "mean",
+        row_labels: Sequence[Any] | None = None,
+        **given: ArrayLike | None,
+    ) -> MeanPrediction:
+        """Predict means, or linear predictors, with confidence intervals.
 
-def _slope(linear: Array) -> Array:
-    return np.asarray(expit(linear) * expit(-linear))
+        Parameters
+        ----------
+        exog : array_like or DataFrame, optional
+            Rows to predict; by default those of the fit, with their offset and exposure.
+        transform : bool, optional
+            Whether data frames pass through the formula.
+        which : {"mean", "linear"}, optional
+            What to predict.
+        row_labels : sequence, optional
+            Labels of the predictions in place of those of the rows.
+        **given
+            `offset` and, of generalized linear models, `exposure` of the rows to predict; by
+            default 0 and 1.
+
+        Returns
+        -------
+        MeanPrediction
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> hbk = rrmstats.datasets.hbk.load_pandas().data
+        >>> res = rrmstats.glm("y ~ x1 + x2 + x3", hbk, eps_bar=0.2).fit()
+        >>> res.get_prediction(hbk.head(2)).summary_frame().columns.tolist()
+        ['mean', 'mean_se', 'mean_ci_lower', 'mean_ci_upper']
+        """
+        if which not in ("mean", "linear"):
+            raise ValueError(f"which must be 'mean' or 'linear', got {which!r}")
+        exog, beside = as_pandas(exog), {name: as_values(each) for name, each in given.items()}
+        self._check_rows(exog, **beside)
+        rows, labels = self._rows_to_predict(exog, transform, row_labels)
+        asked = None if exog is None else rows
+        linear = self.model.predict(np.asarray(self.params), asked, which="linear", **beside)
+        linear = linear if blocked(linear) else np.asarray(linear)
+        spread = np.sqrt(np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows))
+        functions: LinkFunctions = (np.positive, np.ones_like)
+        if which == "mean":
+            functions = self._link()
+        return MeanPrediction(linear, spread, *functions, self._freedom, labels, self._columns)
+
+    def get_margeff(
+        self, at: str = "overall", method: str = "dydx", **kwargs: Any
+    ) -> DiscreteMargins:
+        """Return marginal effects; see statsmodels' `get_margeff`.
+
+        Parameters
+        ----------
+        at : str, optional
+            Where the effects are taken.
+        method : str, optional
+            Kind of effect.
+        **kwargs
+            `atexog`, `dummy` and `count` of statsmodels.
+
+        Returns
+        -------
+        statsmodels DiscreteMargins
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> bool(res.get_margeff().margeff[0] > 0)
+        True
+        """
+        self.model.refuse_partitions("get_margeff", "fit a sample, or compare predictions")
+        if np.any(self.model.fitted_offset):
+            raise NotImplementedError(
+                "marginal effects with an offset or exposure are not available; compare predict() "
+                "at changed predictors"
+            )
+        return DiscreteMargins(self, (at, method), kwargs)
+
+    def get_influence(self, observed: bool = True) -> MeanInfluence:
+        """Return leverages, studentized residuals, Cook's distances and deletion effects.
+
+        Parameters
+        ----------
+        observed : bool, optional
+            Accepted as in statsmodels, and not used.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> res.get_influence().hat_matrix_diag.shape
+        (10,)
+        """
+        self.model.refuse_partitions("get_influence", "use weight_table() and outliers()")
+        return MeanInfluence(self, self._estimate.influence(), self._corrected)
+
+    def get_hat_matrix_diag(self, observed: bool = True) -> Array:
+        """Return the weighted hat values of expected information, shape (n,).
+
+        Parameters
+        ----------
+        observed : bool, optional
+            Accepted as in statsmodels, and not used.
+
+        Examples
+        --------
+        >>> import pandas as pd, rrmstats
+        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
+        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
+        >>> round(float(res.get_hat_matrix_diag().sum()), 6)
+        2.0
+        """
+        return self.get_influence().hat_matrix_diag
 
 
 def _sorted(ends: Array) -> Array:

@@ -18,7 +18,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.setting import MAXITER, TOL
 from rrmstats.interchange import as_pandas
 from rrmstats.models.base import RRMModel
-from rrmstats.results.stability import caller_level
+from rrmstats.models.checks import warn
 
 CONSTANT = "const"
 
@@ -180,7 +180,7 @@ def warn_again(found: Iterable[warnings.WarningMessage]) -> None:
         text, kind = str(warning.message).replace("maxiter", "max_iter"), warning.category
         if issubclass(kind, sm_exceptions.ConvergenceWarning):
             kind = ConvergenceWarning
-        warnings.warn(text, kind, stacklevel=caller_level())
+        warn(text, kind)
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -107,6 +107,10 @@ def test_compare_is_the_wald_test_of_what_the_smaller_model_lacks():
     found = large.compare(small)
     assert_allclose(found.statistic, large.tvalues["z"] ** 2)
     assert_allclose(found.pvalue, large.pvalues["z"])
+    # the shape of statsmodels' anova_lm, without sums of squares
+    assert found.table.columns.tolist() == ["df_resid", "df_diff", "F", "Pr(>F)"]
+    expected = [large.df_resid, 1, found.statistic, found.pvalue]
+    assert_allclose(found.table.iloc[1].astype(float), np.ravel(expected))
     other = rrmstats.ols("y ~ I(x**2)", data, 0.1).fit(steps=1)
     for wrong in (other, large):
         with pytest.raises(ValueError, match="smaller, nested model"):

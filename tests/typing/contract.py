@@ -11,7 +11,7 @@ import rrmstats
 from rrmstats.core import Solution, minimize
 from rrmstats.losses import RegressionProblem, SquaresProblem
 from rrmstats.results import (
-    ProbabilityPrediction,
+    MeanPrediction,
     RRMCovResults,
     RRMGLMResults,
     RRMInfluence,
@@ -48,7 +48,7 @@ def formulas(frame: pd.DataFrame) -> None:
 
 def results(ols: RRMOLSResults, logit: RRMLogitResults, cov: RRMCovResults) -> None:
     assert_type(ols.get_influence(), RRMInfluence)
-    assert_type(logit.get_prediction(), ProbabilityPrediction)
+    assert_type(logit.get_prediction(), MeanPrediction)
     assert_type(logit.first_step, RRMLogitResults | None)
     assert_type(ols.trace, pd.DataFrame)
     assert_type(ols.outliers(), np.ndarray | pd.Series)
