@@ -6,8 +6,9 @@ from rrmstats.results.base import RRMResults
 from rrmstats.results.explanations import ChosenExplanation, Stability, UnstableWarning
 from rrmstats.results.generalized import RRMGLMResults
 from rrmstats.results.inference import Replicates
+from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.likelihood import RRMLikelihoodResults
-from rrmstats.results.linear import RRMInfluence, RRMOLSResults
+from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.multivariate import RRMCovResults, RRMPCAResults

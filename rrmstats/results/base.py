@@ -656,7 +656,8 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
         Returns
         -------
         statsmodels ContrastResults
-            Test that the parameters which `other` lacks are zero.
+            Test that the parameters which `other` lacks are zero. Its `table` has the two models
+            as rows, as `anova_lm` of statsmodels has them, without sums of squares.
 
         Examples
         --------
@@ -673,7 +674,16 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
                 f"the models were fitted to {self.nobs:g} and {other.nobs:g} rows; fit both to "
                 "the same rows"
             )
-        return self.wald_test(restriction, scalar=True)
+        found = self.wald_test(restriction, scalar=True)
+        test = found.distribution  # "F" or "chi2"
+        columns = {
+            "df_resid": [other.df_resid, self.df_resid],
+            "df_diff": [0.0, float(len(restriction))],
+            test: [np.nan, float(found.statistic)],
+            f"Pr(>{test})": [np.nan, float(found.pvalue)],
+        }
+        found.table = pd.DataFrame(columns)
+        return found
 
     @property
     def relative_weights(self) -> Array:
