@@ -10,7 +10,7 @@ from rrmstats.results.influence import RRMInfluence
 from rrmstats.results.likelihood import RRMLikelihoodResults
 from rrmstats.results.linear import RRMOLSResults
 from rrmstats.results.logistic import RRMLogitResults
-from rrmstats.results.means import MeanPrediction
+from rrmstats.results.means import MeanPrediction, MeanResults
 from rrmstats.results.multivariate import RRMCovResults, RRMPCAResults
 from rrmstats.results.own_loss import RRMCustomResults
 from rrmstats.results.path_results import RRMPath
@@ -23,6 +23,7 @@ __all__ = [
     "FittedTerm",
     "Hyperplane",
     "MeanPrediction",
+    "MeanResults",
     "RRMAbsorbedResults",
     "RRMCovResults",
     "RRMCustomResults",

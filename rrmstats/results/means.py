@@ -136,7 +136,16 @@ class MeanPrediction:
 
 
 class MeanResults(Criteria, RRMResults):
-    """What results offer whose means are functions of a linear predictor."""
+    """What results of labels, counts and other generalized linear models share.
+
+    Examples
+    --------
+    >>> import rrmstats
+    >>> cancer = rrmstats.datasets.breast_cancer.load_pandas().data
+    >>> res = rrmstats.logit("malignant ~ clump_thickness", cancer, eps_bar=0.05).fit()
+    >>> res.get_prediction(cancer.head(2)).summary_frame().columns.tolist()
+    ['predicted', 'se', 'ci_lower', 'ci_upper']
+    """
 
     _decided_rows = DECIDING_ROWS
     _row_attrs = (
