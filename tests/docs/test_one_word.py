@@ -1,4 +1,7 @@
-"""Notebooks in the manner of statsmodels' documentation run with one word changed."""
+"""Notebooks in the manner of statsmodels' documentation run with one word changed.
+
+Their data have hardly any bad rows, so that what they tell stays the same.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -120,9 +123,28 @@ class Ours:
     ols, logit, glm = rrmstats.ols, rrmstats.logit, rrmstats.glm
 
 
+#: Code, how many standard errors a parameter moves at most, and the explanation of the rows. The
+#: shares of star98 vary more than binomial ones, for which statsmodels' errors make no allowance.
+NOTEBOOKS = {
+    "OLS": (LEAST_SQUARES, 0.6, {"none", "growing noise"}),
+    "Logit": (LABELS, 0.6, {"none"}),
+    "GLM": (MEANS, 3.5, {"overdispersed"}),
+}
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("package", [Statsmodels, Ours])
-@pytest.mark.parametrize("code", [LEAST_SQUARES, LABELS, MEANS], ids=["OLS", "Logit", "GLM"])
-def test_notebook_runs(code, package):
-    exec(code, {"np": np, "pd": pd, "sm": sm, "plt": plt, "package": package})
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_runs_and_tells_the_same(name):
+    code, most, explanations = NOTEBOOKS[name]
+    theirs, ours = (
+        {"np": np, "pd": pd, "sm": sm, "plt": plt, "package": package}
+        for package in (Statsmodels, Ours)
+    )
+    exec(code, theirs)
+    exec(code, ours)
     plt.close("all")
+    fits = [each for each, found in ours.items() if hasattr(found, "explanation")]
+    assert fits and {str(ours[each].explanation) for each in fits} == explanations
+    for each in fits:
+        errors = np.maximum(ours[each].bse, theirs[each].bse)
+        assert (np.abs(ours[each].params - theirs[each].params) <= most * errors).all()
