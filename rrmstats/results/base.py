@@ -67,9 +67,9 @@ class DataRemoved(AttributeError, ValueError):
 NEEDS_DATA = "needs the data, which remove_data() dropped; fit again"
 
 
-def refused(**reasons: tuple[str, ...]) -> dict[str, str]:
+def refused(**names: str) -> dict[str, str]:
     """Return the reason for each refused name, from the names by reason."""
-    found = {name: REASONS[reason] for reason, names in reasons.items() for name in names}
+    found = {name: REASONS[why] for why, listed in names.items() for name in listed.split()}
     return {**found, **HIDDEN}
 
 
@@ -219,9 +219,7 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     """
 
     #: Attributes of statsmodels' results that would mislead, and why.
-    _meaningless: ClassVar[dict[str, str]] = refused(
-        likelihood=("llf", "aic", "bic", "info_criteria")
-    )
+    _meaningless: ClassVar[dict[str, str]] = refused(likelihood="llf aic bic info_criteria")
     _default_use_t: ClassVar[bool] = False
     _distance_name: ClassVar[str] = "distance"
     _title: ClassVar[str] = "Robust Risk Minimization Results"

@@ -76,18 +76,11 @@ class RRMGLMResults(MeanResults):
         *("resid_anscombe", "resid_anscombe_scaled", "resid_anscombe_unscaled"),
     )
     _meaningless: ClassVar[dict[str, str]] = refused(
-        ratio=("score_test", "llr", "llr_pvalue", "im_ratio"),
-        likelihood=("llnull", "llf_scaled", "bic_deviance"),
-        deviances=("deviance", "null_deviance", "null", "pearson_chi2"),
-        optimizer=(
-            "fit_history",
-            "method",
-            "fit_options",
-            "mle_retvals",
-            "mle_settings",
-            "set_null_options",
-        ),
-        pictures=("plot_ceres_residuals", "get_diagnostic"),
+        ratio="score_test llr llr_pvalue im_ratio",
+        likelihood="llnull llf_scaled bic_deviance",
+        deviances="deviance null_deviance null pearson_chi2",
+        optimizer="fit_history method fit_options mle_retvals mle_settings set_null_options",
+        pictures="plot_ceres_residuals get_diagnostic",
     )
 
     def __init__(self, model: Any, *args: Any) -> None:

@@ -76,9 +76,9 @@ class RRMLikelihoodResults(RRMResults):
     _estimate: LikelihoodEstimate
     first_step: RRMLikelihoodResults | None
     _meaningless: ClassVar[dict[str, str]] = refused(
-        likelihood=("llf", "llnull", "aic", "bic", "info_criteria", "prsquared", "llr"),
-        optimizer=("mle_retvals", "mle_settings", "fit_history"),
-        no_influence=("get_influence",),
+        likelihood="llf llnull aic bic info_criteria prsquared llr",
+        optimizer="mle_retvals mle_settings fit_history",
+        no_influence="get_influence",
     )
 
     def __init__(

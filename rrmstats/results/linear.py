@@ -73,15 +73,15 @@ class RRMOLSResults(Criteria, RRMResults):
     _default_use_t = True
     _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "resid_scaled", "sresid")
     _meaningless: ClassVar[dict[str, str]] = refused(
-        f_test=("compare_f_test", "compare_lm_test"),
-        ratio=("compare_lr_test",),
-        squares=("ssr", "ess", "centered_tss", "uncentered_tss", "mse_model", "mse_total"),
+        f_test="compare_f_test compare_lm_test",
+        ratio="compare_lr_test",
+        squares="ssr ess centered_tss uncentered_tss mse_model mse_total",
         known_weights=(
-            *("HC0_se", "HC1_se", "HC2_se", "HC3_se", "cov", "cov_HC0"),
-            *("cov_HC1", "cov_HC2", "cov_HC3", "bcov_scaled", "bcov_unscaled"),
+            "HC0_se HC1_se HC2_se HC3_se cov cov_HC0 cov_HC1 cov_HC2 cov_HC3 bcov_scaled "
+            "bcov_unscaled"
         ),
-        empirical=("el_test", "conf_int_el"),
-        elsewhere=("eigenvals", "chisq", "fit_history", "fit_options"),
+        empirical="el_test conf_int_el",
+        elsewhere="eigenvals chisq fit_history fit_options",
     )
 
     @property

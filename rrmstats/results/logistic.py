@@ -70,8 +70,8 @@ class RRMLogitResults(MeanResults):
     _title = "Robust Risk Minimization: Logistic Regression"
     _row_attrs = (*MeanResults._row_attrs, "resid_generalized", "resid_dev")
     _meaningless: ClassVar[dict[str, str]] = refused(
-        ratio=("llr", "llr_pvalue", "score_test", "im_ratio"),
-        optimizer=("mle_retvals", "mle_settings", "method", "set_null_options"),
+        ratio="llr llr_pvalue score_test im_ratio",
+        optimizer="mle_retvals mle_settings method set_null_options",
     )
 
     plot_separation = drawn(plotting.plot_separation)

@@ -47,7 +47,7 @@ class RRMCustomResults(RRMResults):
     first_step: RRMCustomResults | None
     _title = "Robust Risk Minimization: Loss of Your Own"
     _meaningless: ClassVar[dict[str, str]] = {
-        **refused(likelihood=("llf", "aic", "bic", "info_criteria")),
+        **refused(likelihood="llf aic bic info_criteria"),
         "fittedvalues": "losses tell nothing about responses; see params and losses",
     }
 
