@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -225,7 +225,6 @@ class RegularizedModel:
     eps_bar: float | str
     freq_weights: Array | None
     data: Any
-    fit: Any
     refuse_partitions: Any
     weighs_groups: bool
 
@@ -296,7 +295,7 @@ class RegularizedModel:
         base = np.full(n, 1.0 / n) if base is None else base
         source = np.random.default_rng(DEFAULT_SEED if rng is None else rng)
         if alpha == 0:
-            plain = self.fit(rng=rng)
+            plain = cast(Any, self).fit(rng=rng)
             theta, weights = np.asarray(plain.params), np.asarray(plain.weights)
             fit = PenalizedFit(problem, theta, weights, plain, len(theta), True, plain.n_iter)
         elif alpha == AUTO:
