@@ -8,9 +8,10 @@ the minimum takes the data less medians of the levels, which bad rows do not mov
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -18,17 +19,28 @@ from scipy.sparse.csgraph import connected_components
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.core.frames import CLIP, MAD_UNIT, typical_spread
+from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
+from rrmstats.core.steps import minima
 from rrmstats.core.tolerances import ROUNDING, SUM_ROUNDING
 from rrmstats.losses.regression import (
+    WIDE_ORDER,
     ExplainedRegression,
     RegressionEstimate,
     RegressionProblem,
     tells_noise,
+    tilted,
 )
-from rrmstats.losses.tangents import FittedOnTangents, TangentProblem, alone, carried
+from rrmstats.losses.tangents import (
+    TANGENTS,
+    FittedOnTangents,
+    TangentProblem,
+    alone,
+    on_own_tangent,
+)
 
 
 class Factors:
@@ -71,6 +83,16 @@ class Factors:
         pairs = csr_matrix((np.ones(len(first)), (first, self.counts[0] + second)), shape=shape)
         parts = connected_components(pairs, directed=False)[0]
         return int(self.counts.sum() - parts - (len(self.counts) - 2))
+
+    @property
+    def drawn_together(self) -> np.ndarray | None:
+        """Levels (n,) of which a sample has all rows or none: those of the largest factor.
+
+        None where they have so many rows that medians of the levels serve as effects.
+        """
+        if len(self.codes) > 100 * self.counts.max():
+            return None
+        return np.asarray(self.codes[:, self.counts.argmax()])
 
     def effects(self, values: Array, weights: Array) -> Array:
         """Return the effects (l, m) that explain most of values (n, m) under weights (n,).
@@ -179,14 +201,25 @@ class AbsorbedProblem(FittedOnTangents, RegressionProblem):
         self.absorbed = factors.n_effects / len(endog)
 
     def sample(self, rows: np.ndarray) -> RegressionProblem:
-        """Return the regression of some rows, less medians of all."""
-        found = RegressionProblem(self.rough[rows, 0], self.rough[rows, 1:])
+        """Return the problem of some rows less medians of all.
+
+        Levels that are drawn together have effects of their own besides.
+        """
+        endog, exog = self.rough[rows, 0], self.rough[rows, 1:]
+        levels, found = self.factors.drawn_together, RegressionProblem(endog, exog)
+        if levels is not None:
+            own = np.unique(levels[rows], return_inverse=True)[1]
+            found = AbsorbedProblem(endog, exog, Factors(own[:, None]))
         found.absorbed = self.absorbed
         return found
 
     def to_params(self, theta: Array) -> Array:
         """Return the parameters in the units of the data."""
         return RegressionProblem.to_params(self, theta)
+
+    def shares_coordinates(self, other: Problem) -> bool:
+        """Tell that the second step of some of the rows is a start for all of them."""
+        return True
 
     def tangent(self, params: Array, weights: Array) -> AbsorbedTangent:
         """Return the regression of the rows less what effects under weights (n,) explain."""
@@ -199,6 +232,38 @@ class AbsorbedProblem(FittedOnTangents, RegressionProblem):
         problem = self.tangent(first.params, first.solution.weights)
         there = alone(first.solution, problem.from_params(first.params))
         return problem.second_step(replace(first, problem=problem, solution=there))
+
+    def near_fit(self, spread: Array) -> Array:
+        """Return the least squares fit to the rows that no predictor has far out, shape (k,).
+
+        Bad rows far out that have a fit of their own may leave the risk no other minimum.
+        """
+        exog = self.rough[:, 1:]
+        reach = (np.abs(exog) * MAD_UNIT / typical_spread(exog)).max(axis=1)
+        near = reach <= max(CLIP, np.median(reach))
+        return self.to_params(self.weighted_fit(near * spread / (near @ spread)))
+
+    def settled_tangents(self, starts: Sequence[Array], spread: Array) -> list[AbsorbedTangent]:
+        """Return tangents at the different fits that parameters (k,) lead to.
+
+        Each is made at weights of residuals from the fit on the one before, so that good rows
+        decide the effects. Less medians of levels, two fits may explain the rows equally well of
+        which one is far better with effects of its own.
+        """
+        found: list[AbsorbedTangent] = []
+        for params in starts:
+            resid = self.endog - self.predictor(self.from_params(params))
+            for _ in range(TANGENTS):
+                scale = float(typical_spread(resid[:, None])[0]) or 1.0
+                weights = spread * tilted(resid**2, scale**2, WIDE_ORDER)
+                tangent = self.tangent(params, weights / weights.sum())
+                theta = tangent.weighted_fit(tangent.weights)
+                params, resid = tangent.to_params(theta), tangent.endog - tangent.predictor(theta)
+                if any(each.is_at(params) for each in (*found, tangent)):
+                    break
+            if not any(each.is_at(params) for each in found):
+                found.append(tangent)
+        return found
 
 
 class AbsorbedTangent(TangentProblem):
@@ -215,6 +280,8 @@ class AbsorbedTangent(TangentProblem):
     whole: AbsorbedProblem
     #: Weights settle by a factor of about 0.8 for each tangent.
     settled = 1e-3
+    #: Two fits are one if they are less apart, in standard deviations of residuals.
+    same = 0.1
 
     def __init__(self, whole: AbsorbedProblem, at: Array, weights: Array) -> None:
         self.within = whole.factors.within(whole.data, weights)
@@ -226,21 +293,34 @@ class AbsorbedTangent(TangentProblem):
         """The regression on the data less medians, in which minima are sought."""
         return self.whole
 
+    def is_at(self, params: Array) -> bool:
+        """Tell whether the fit under these weights is at parameters (k,)."""
+        apart = self.predictor(self.from_params(params - self.at))
+        resid = self.endog - self.predictor(self.from_params(self.at))
+        return bool(self.weights @ apart**2 <= self.same**2 * (self.weights @ resid**2))
+
     def second_step(self, first: Estimate) -> Estimate:
         """Return the best explanation of the rows, on the tangent at its own weights.
 
-        Weights of a first step fit effects of few rows to themselves. The weights of the first
-        tangent are therefore those of an explanation of the data less medians.
+        Weights of a first step fit effects of few rows to themselves. Explanations are therefore
+        compared on tangents that minima of the risk lead to, or the fit to a sample of many rows.
         """
         assert isinstance(first, RegressionEstimate)
         if not tells_noise(first.solution, first.setting):
             return super().second_step(first)
-        whole, there = self.whole, carried(first.solution, self, self.whole)
-        rough = RegressionProblem.second_step(whole, replace(first, solution=there))
-        problem = whole.tangent(rough.params, rough.solution.weights)
-        there = alone(rough.solution, problem.from_params(rough.params))
-        found = TangentProblem.second_step(problem, replace(first, solution=there))
-        return replace(found, first=first)
+        given = self._own_minima(first).solution
+        found, spread = [], first.setting.spread(self.n_obs)
+        if isinstance(first.decided, ExplainedRegression):
+            starts = [first.decided.params]
+        else:
+            starts = [self.to_params(theta) for theta in minima(given)]
+            starts.append(self.whole.near_fit(spread))
+        for problem in self.whole.settled_tangents(starts, spread):
+            there = alone(given, problem.from_params(problem.at))
+            own = replace(first, problem=problem, solution=there, decided=None)
+            found.append(cast(ExplainedAbsorbed, RegressionProblem.second_step(problem, own)))
+        best = min(found, key=lambda each: each.bic)
+        return replace(on_own_tangent(best), first=first)
 
     def departs(self, params: Array, other: TangentProblem) -> float:
         """Return how far two tangents are apart at parameters (k,), in most rows."""
@@ -295,6 +375,12 @@ class AbsorbedEstimate(RegressionEstimate):
 
 class ExplainedAbsorbed(AbsorbedEstimate, ExplainedRegression):
     """The estimate of the second step of a regression with absorbed effects."""
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion in the units of the data, which all tangents share."""
+        assert self.explained is not None
+        return self.explained.chosen.bic + self.rows.decided.rows.total * np.log(self.loss_unit)
 
     @property
     def curvature_pvalue(self) -> float:

@@ -92,22 +92,9 @@ class TangentProblem(RegressionProblem):
         super().__init__(endog, exog)
 
     def second_step(self, first: Estimate) -> Estimate:
-        """Return the best explanation of the rows, on the tangent at its own parameters.
-
-        It is chosen on this tangent, and again on that at its end where the curve departs from
-        the first by more than the noise.
-        """
+        """Return the best explanation of the rows, on the tangent at its own parameters."""
         found = super().second_step(self._own_minima(first))
-        if not isinstance(found, ExplainedRegression):
-            return found
-        chosen_on = self
-        for _ in range(TANGENTS):
-            found = followed(found)
-            there = tangent_of(found)
-            if chosen_on.departs(found.params, there) <= np.sqrt(found.scale):
-                break
-            found, chosen_on = there.chosen_anew(found), there
-        return found
+        return on_own_tangent(found) if isinstance(found, ExplainedRegression) else found
 
     def _own_minima(self, first: Estimate) -> Estimate:
         """Return a first step without minima of tangents that have other coordinates."""
@@ -183,6 +170,21 @@ def followed(found: ExplainedRegression) -> ExplainedRegression:
             break
         found = moved_to(found, params)
         errors = np.sqrt(np.diag(found.covariance()))
+    return found
+
+
+def on_own_tangent(found: ExplainedRegression) -> ExplainedRegression:
+    """Return an explanation on the tangent at its own parameters.
+
+    It is chosen again on that at its end where this departs from the first by more than the noise.
+    """
+    chosen_on = tangent_of(found)
+    for _ in range(TANGENTS):
+        found = followed(found)
+        there = tangent_of(found)
+        if chosen_on.departs(found.params, there) <= np.sqrt(found.scale):
+            break
+        found, chosen_on = there.chosen_anew(found), there
     return found
 
 

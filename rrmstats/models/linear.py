@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from statsmodels.regression.linear_model import WLS
 
+from rrmstats.core.blocks import deciding_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.problem import ThetaStep
@@ -168,10 +169,14 @@ class RRMOLS(RegularizedModel, DesignedModel, RRMModel[RegressionProblem, RRMOLS
         return part
 
     def _sampled(self) -> tuple[Self, np.ndarray]:
-        """Return the model of some rows; their effects are those of all rows."""
-        part, rows = super()._sampled()
-        if self.absorb_codes is not None and len(rows) < len(self.endog):
-            part._of_sample = self._absorbed_problem.sample(rows)
+        """Return the model of some rows; with absorbed effects of whole levels, or of groups."""
+        if self.absorb_codes is None or not self._decides_on_sample:
+            return super()._sampled()
+        groups = self.weighed_groups
+        together = self._factors.drawn_together if groups is None else groups.codes
+        rows = deciding_places(len(self.endog), together)
+        part = self._part(rows)
+        part._of_sample = self._absorbed_problem.sample(rows)
         return part, rows
 
     def _predictors(self) -> Array:

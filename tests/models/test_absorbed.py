@@ -13,6 +13,8 @@ from rrmstats import RRMOLS, feols
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 sys.path.insert(0, str(REFERENCE))
+sys.path.insert(0, str(REFERENCE.parents[1] / "benchmarks"))
+from fixed_effects import panel  # noqa: E402
 from pyfixest_feols import covariance, panels  # noqa: E402
 
 PANELS = panels()
@@ -85,6 +87,15 @@ def test_leverage_rows_do_not_move_slopes():
     good = feols("y ~ x + z | firm + year", frame[~frame.bad], 0)
     assert abs(feols("y ~ x + z | firm + year", frame, 0).params["x"] - 1) > 0.5
     assert (np.abs(res.params - good.params) < 1.5 * good.bse).all()
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_effects_of_their_own_tell_good_rows_from_far_ones(seed):
+    """Less medians of firms and years, the rows far out explain the others as well."""
+    frame = panel(np.random.default_rng(seed), units=200, leverage=0.1)
+    res = feols("y ~ x | firm + year", frame, stability=False)
+    good = feols("y ~ x | firm + year", frame[~frame.bad], 0, stability=False)
+    assert abs(res.params["x"] - good.params["x"]) < good.bse["x"]
 
 
 def test_firms_that_are_bad_as_a_whole():
