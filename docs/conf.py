@@ -38,6 +38,7 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 
 autodoc_typehints = "none"
+default_role = "autolink"  # a name in single backticks is a link where there is such an object
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False

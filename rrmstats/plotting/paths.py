@@ -347,7 +347,7 @@ def plot_path(
     >>> path = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).path([0, 0.1, 0.2, 0.3])
     >>> fig = plot_path(path)
     >>> [ax.get_title() for ax in fig.axes]
-    ['Intercept', 'log_te', 'Scale', 'Contamination', 'prob_bad of the rows']
+    ['Intercept', 'log_te', 'Scale', 'Share of bad rows', 'prob_bad of the rows']
     """
     wide, high = checked_picture("plot_path", path).size
     shown, known = shown_terms(path.frame, terms, MOST_TERMS), path.frame["term"].nunique()
@@ -390,7 +390,7 @@ def draw_term(ax: Axes, path: FittedPath, term: str) -> None:
 
 
 def draw_below(fig: Any, place: Any, path: FittedPath) -> list[Any]:
-    """Draw scale, contamination and rows side by side, and return their axes."""
+    """Draw scale, share of bad rows and rows side by side, and return their axes."""
     by_value = path.frame.drop_duplicates("eps_bar")
     x, has_scale = by_value["eps_bar"].to_numpy(float), by_value["scale"].nunique() > 1
     cells = place.subgridspec(1, 2 + has_scale, width_ratios=[1.0] * (1 + has_scale) + [2.0])
@@ -404,7 +404,7 @@ def draw_below(fig: Any, place: Any, path: FittedPath) -> list[Any]:
         ax.plot(x, by_value["eps_hat"], **canvas.ROBUST, label="eps_hat")
     share = by_value["n_flagged"].to_numpy(float) / len(path.weights)
     ax.plot(x, share, **FLAGGED_SHARE, label="share flagged")
-    ax.set(title="Contamination", ylim=(0, None))
+    ax.set(title="Share of bad rows", ylim=(0, None))
     shown = row_values(path)
     drawn = draw_rows_in_gray(rows_ax, x, shown.values[~ever_flagged(path)])
     drawn += draw_flagged_rows(rows_ax, x, shown.values[flagged_that_stay(path)], **STAYS)

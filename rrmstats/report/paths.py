@@ -408,10 +408,12 @@ def coefficients_panel(path: FittedPath) -> Json:
 
 
 def fit_panel(path: FittedPath) -> Json:
-    """Return the scale, if there is one, and the contamination."""
+    """Return the scale, if there is one, and the share of bad rows."""
     frame = path.frame.drop_duplicates("eps_bar")
     x, share = frame["eps_bar"], frame["n_flagged"].to_numpy(float) / len(path.weights)
-    titles = ["Scale", "Contamination"] if frame["scale"].nunique() > 1 else ["Contamination"]
+    titles = (
+        ["Scale", "Share of bad rows"] if frame["scale"].nunique() > 1 else ["Share of bad rows"]
+    )
     fig, last = subplots(titles, len(titles)), len(titles)
     told = {"hovertemplate": "%{fullData.name}<br>eps_bar = %{x}<br>%{y:.4g}<extra></extra>"}
     if last == 2:
@@ -419,7 +421,7 @@ def fit_panel(path: FittedPath) -> Json:
         fig.update_yaxes(rangemode="tozero", row=1, col=1)
     for name, y, color, dash in (
         ("eps_bar itself", x, GRAY, "dot"),
-        ("estimated contamination, eps_hat", frame["eps_hat"], BLUE, "solid"),
+        ("estimated share of bad rows, eps_hat", frame["eps_hat"], BLUE, "solid"),
         (f"share of {path.unit}s flagged", share, "black", "dashdot"),
     ):
         if np.isfinite(np.asarray(y, dtype=float)).any():

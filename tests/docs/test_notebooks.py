@@ -136,7 +136,7 @@ def test_outlier_maps_have_the_regions_that_they_name(monkeypatch):
 
 
 @pytest.mark.slow
-def test_counts_and_groups_name_the_corrupt_hospitals(monkeypatch):
+def test_counts_and_groups_name_the_bad_hospitals(monkeypatch):
     book = run("counts_and_groups", monkeypatch)
     good, wrong = ~book["is_wrong"], book["is_wrong"]
     poisson, negbin = book["poisson"].outliers(0.999), book["flagged"]
@@ -148,14 +148,14 @@ def test_counts_and_groups_name_the_corrupt_hospitals(monkeypatch):
     assert alphas["maximum likelihood"] > 2 * alphas["truth"]
     assert abs(alphas["robust"] - alphas["truth"]) < 2 * alphas["standard error"]
     found = book["found"]
-    assert list(found.index[found]) == book["corrupt"]
+    assert list(found.index[found]) == book["bad"]
     old = {name: res.params["old"] for name, res in book["fits"].items()}
     truth = old.pop("no errors")
     errors = {name: abs(value - truth) for name, value in old.items()}
     assert 5 * errors["a weight per hospital"] < errors["a weight per row"]
     assert errors["a weight per row"] < errors["maximum likelihood"]
     sizes = book["sizes"]
-    found = sizes["corrupt flagged"].groupby("wards").sum()
+    found = sizes["bad flagged"].groupby("wards").sum()
     assert found[3] <= 4 and found[10] >= 15  # of 16
     assert sizes["good flagged"].sum() <= 2
     off = (sizes["old, robust"] - sizes["old, no errors"]).abs().groupby("wards").max()

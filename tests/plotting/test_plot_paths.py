@@ -90,7 +90,7 @@ def test_scale_and_contamination(paths, hbk_figure):
     frame = path.frame.drop_duplicates("eps_bar")
     (line,) = [line for line in panel(fig, "Scale").lines if len(line.get_xdata()) == len(path)]
     np.testing.assert_array_equal(line.get_ydata(), frame["scale"])
-    ax = panel(fig, "Contamination")
+    ax = panel(fig, "Share of bad rows")
     np.testing.assert_array_equal(named(ax, "eps_hat").get_ydata(), frame["eps_hat"])
     np.testing.assert_allclose(named(ax, "share").get_ydata(), path.flags.mean())
     x, y = named(ax, "eps_bar").get_data()
@@ -145,7 +145,7 @@ def test_of_many_terms_those_that_change_most_are_shown(paths, hbk_figure):
     fig = plotting.plot_path(paths["cov"])
     titles = [ax.get_title() for ax in fig.axes]
     assert len(titles) == 12 + 2  # a covariance has no scale
-    assert titles[-2:] == ["Contamination", "Weights of the rows"] and "Scale" not in titles
+    assert titles[-2:] == ["Share of bad rows", "Weights of the rows"] and "Scale" not in titles
     assert fig.get_suptitle() == "12 of 14 coefficients, those that change most"
     assert fig.get_size_inches()[1] > hbk_figure.get_size_inches()[1]
 
