@@ -160,9 +160,10 @@ class Removal(ABC):
     tried, other rows one by one, and all smaller sets where these are few.
     """
 
-    def __init__(
-        self, results: Any, nobs: int, most: int, term: str, what: str, alpha: float
-    ) -> None:
+    #: Refits at most, and rows in all of them together.
+    limits: tuple[int, int]
+
+    def __init__(self, results: Any, nobs: int, term: str, what: str, alpha: float) -> None:
         names = list(results.model.data.param_names)
         if term not in names:
             raise ValueError(f"there is no term {term!r}; terms are {', '.join(names)}")
@@ -180,7 +181,8 @@ class Removal(ABC):
                 f"{before.bse:g}; few_rows needs one that is not 0, with an error that is known"
             )
         self.fits: dict[frozenset[int], TermFit | None] = {frozenset(): self.whole}
-        self.most = self.last = most
+        most, rows = self.limits
+        self.most = self.last = min(most, rows // nobs)
 
     @abstractmethod
     def refit(self, keep: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -240,9 +242,7 @@ class Removal(ABC):
         self.last = len(self.fits) + self.most
         if not self.changed(removed):
             return self.compared(removed, self.nobs // 2 + 1)
-        removed = self.shortened(removed, failed)
-        removed = self.one_by_one(removed)
-        removed = self.thinned(removed)
+        removed = self.one_by_one(self.shortened(removed, failed))
         return self.compared(removed, len(removed))
 
     def ranking(self, fit: TermFit) -> Ranking:
@@ -327,15 +327,6 @@ class Removal(ABC):
             fit = self.fits[frozenset(rows)]
         return removed
 
-    def thinned(self, removed: list[int]) -> list[int]:
-        """Return the rows without those that are not needed, the last ones first."""
-        if 1 < len(removed) <= self.left():
-            for row in reversed(removed):
-                fewer = [each for each in removed if each != row]
-                if fewer and self.changed(fewer):
-                    removed = fewer
-        return removed
-
     def compared(self, removed: list[int], size: int) -> tuple[list[int], bool, bool]:
         """Return the smallest of all sets below a size where these are few enough to be tried."""
         found = self.changed(removed)
@@ -354,14 +345,15 @@ class Removal(ABC):
 class RobustRemoval(Removal):
     """Refits of a robust model, at the bound and with the options of its results."""
 
+    # Seconds: a refit takes some 30 ms, and 0.2 s at 100,000 rows.
+    limits = 200, 100_000
+
     def __init__(self, results: RRMResults, term: str, what: str, alpha: float) -> None:
         self.options = {**results._fit_options, "stability": False}
         if results.bootstrap is not None:
             self.options |= {"cov_type": "sandwich", "cov_kwds": {}}
         self.clusters = results._inference.dependence.groups
-        # Seconds: a refit takes some 30 ms, and 0.2 s at 100,000 rows.
-        nobs = int(results.nobs)
-        super().__init__(results, nobs, min(200, 100_000 // nobs), term, what, alpha)
+        super().__init__(results, int(results.nobs), term, what, alpha)
 
     def refit(self, keep: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return the results of the rows at some positions, and the positions of its rows."""
@@ -386,6 +378,8 @@ COV_OPTIONS = ("groups", "maxlags", "use_correction", "time", "kernel", "weights
 class ClassicalRemoval(Removal):
     """Refits of a statsmodels model, with the standard errors of its results."""
 
+    limits = 20_000, 1_000_000
+
     def __init__(self, results: Any, term: str, what: str, alpha: float) -> None:
         results = getattr(results, "_results", results)
         model = getattr(results, "model", None)
@@ -396,8 +390,7 @@ class ClassicalRemoval(Removal):
                 "few_rows takes results of a statsmodels model that has score_obs and hessian, "
                 f"such as OLS, GLM or Logit, or of a model here; got {type(results).__name__}"
             )
-        nobs = len(results.model.endog)
-        super().__init__(results, nobs, min(20_000, 1_000_000 // nobs), term, what, alpha)
+        super().__init__(results, len(results.model.endog), term, what, alpha)
 
     def refit(self, keep: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return the results of the rows at some positions, and the positions of its rows."""
