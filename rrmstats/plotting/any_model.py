@@ -302,7 +302,7 @@ def plot_trace(results: Results, fig: Figure | None = None) -> Figure:
         # Above the panel, where no legend can cover it.
         place = risk_ax.get_xaxis_transform()
         risk_ax.annotate(text, (where, 1.0), xycoords=place, fontsize=canvas.FONT_SIZE, **above)
-    canvas.place_legends((risk_ax, risk_ax.lines[0].get_xydata()))
+    canvas.legend_below(lambda_ax)
     return figure
 
 
@@ -369,5 +369,5 @@ def plot_few_rows(found: Any, ax: Axes | None = None) -> Figure:
     ax.plot(best.index, best["estimate"], linestyle="none", label="refits", **canvas.KEPT)
     ax.set(xlabel="rows removed", ylabel=found.term)
     ax.locator_params(axis="x", integer=True)
-    ax.legend(frameon=False)
+    canvas.legend_below(ax)
     return fig

@@ -37,10 +37,8 @@ MANY_ROWS = 5000
 LEVEL = 0.975
 # Size of letters of captions in points.
 CAPTION_SIZE = 8.5
-# Distance of a legend from what it must not cover, in pixels.
-CLEARANCE = 6.0
-
 FONT_SIZE = 8
+PLAIN_LEGEND: Style = {"ncols": 2, "frameon": False, "fontsize": FONT_SIZE}
 # Offsets of the nearest corner of a name from its point, in points.
 FARTHER = product((13, 21, 29, 41, 53, 65, 77), (1, -1), (1, -1, 0))
 PLACES = np.array(
@@ -216,55 +214,30 @@ def outline(count: int) -> Style:
     return {"path_effects": [stroke(linewidth=3.5, foreground="white")]}
 
 
-def place_legends(*panels: tuple[Axes, Array]) -> None:
-    """Add a legend to each of several axes where it covers no point, or above all of them.
+def legend_below(ax: Axes, **handles: Any) -> None:
+    """Add a legend in two columns below the label of the horizontal axis, where it covers nothing.
 
     Parameters
     ----------
-    *panels : (matplotlib Axes, ndarray of shape (p, 2))
-        Axes of one figure, whose layout is then complete, with points in units of the data; the
-        legend is above all where there are none.
+    ax : matplotlib Axes
+    **handles
+        Passed on to ``ax.legend``.
     """
-    for ax, points in panels:
-        if 0 < len(points) <= MANY_ROWS:  # of more the best place takes long to find
-            ax.legend()
-    lay_out(panels[0][0])
-    moved = False
-    for ax, points in panels:
-        legend: Any = ax.get_legend()
-        pixels = ax.transData.transform(points[np.isfinite(points).all(axis=1)])
-        box = None if legend is None else legend.get_window_extent().padded(CLEARANCE)
-        if box is None or box.width > ax.bbox.width or box.count_contains(pixels):
-            legend_on_top(ax)
-            moved |= len(points) > 0  # otherwise nothing is named that could move
-        else:  # the best place would move as soon as names are written
-            corner = legend.get_window_extent().p0
-            legend.set_loc(tuple(ax.transAxes.inverted().transform(corner)))
-    if moved:
-        lay_out(panels[0][0])
-
-
-def legend_on_top(ax: Axes) -> None:
-    """Add a legend with as many columns as fit at the top, and leave room for it."""
-    for columns in range(len(ax.get_legend_handles_labels()[0]), 0, -1):
-        box = ax.legend(loc="upper center", ncols=columns).get_window_extent()
-        if box.width <= ax.bbox.width:
-            break
-    share = min((box.height + 3 * CLEARANCE) / ax.bbox.height, 0.5)
-    scale: Any = ax.yaxis.get_transform()
-    low, top = scale.transform(np.array(ax.get_ylim()))
-    ax.set_ylim(top=float(scale.inverted().transform(low + (top - low) / (1 - share))))
+    below: Style = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.5}
+    ax.legend(**below, **PLAIN_LEGEND, **handles)
 
 
 def name_rows(*drawn: DrawnRows) -> None:
-    """Add legends that cover no row, and write the names of the worst flagged rows.
+    """Add legends, and write the names of the worst flagged rows.
 
     Parameters
     ----------
     *drawn : DrawnRows
         All rows drawn on one figure, whose layout must otherwise be complete.
     """
-    place_legends(*((rows.ax, rows.points) for rows in drawn))
+    for rows in drawn:
+        legend_below(rows.ax)
+    lay_out(drawn[0].ax)
     for rows in drawn:
         if len(rows.points):
             name_settled_rows(rows)
@@ -335,17 +308,13 @@ def write_names(
         Points that no name should cover, and points that it covers only if all places nearby do.
     taken : sequence of ndarray, shape (4,), optional
         Left, lower, right and upper limits, in pixels, of boxes that no name should cover, besides
-        those of the legend and of other names.
+        those of other names.
     sides : ndarray, shape (m, 2), optional
         Signs of the offsets that are preferred.
     **kwargs
         Passed on to ``ax.annotate``.
     """
-    unit, legend = pixels_per_point(ax), ax.get_legend()
-    boxes: list[Array] = [*taken]
-    if legend is not None:
-        boxes.append(np.array(legend.get_window_extent().extents))
-    given, kwargs = len(boxes), {"fontsize": FONT_SIZE, **kwargs}
+    unit, boxes, kwargs = pixels_per_point(ax), [*taken], {"fontsize": FONT_SIZE, **kwargs}
     marked, rest = (  # thousands of points cover a place as some of them do
         ax.transData.transform(some[:: 1 + len(some) // 2000]) for some in (markers, others)
     )
@@ -386,7 +355,7 @@ def write_names(
         annotation = ax.annotate(name, tuple(point), bbox=GROUND, **style, **kwargs)
         # Its place was chosen for the layout that the figure has.
         annotation.set_in_layout(False)
-    return boxes[given:]
+    return boxes[len(taken) :]
 
 
 def covered(boxes: Array, others: Array, margin: float = 0.0) -> Array:

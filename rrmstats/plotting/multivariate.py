@@ -214,7 +214,8 @@ def plot_scree(results: Results, ax: Axes | None = None) -> Figure:
         ax.set_ylim(0, None)
     places, others = (np.c_[numbers[: len(curve)], curve] for curve in (robust, classical))
     both = np.vstack([places, others]).astype(float)
-    canvas.place_legends((ax, both))
+    canvas.legend_below(ax)
+    canvas.lay_out(ax)
     shares = np.asarray(results.explained_variance_ratio)
     named = np.flatnonzero(shares[:MOST_NAMES] >= 0.005)  # others are written as 0 %
     canvas.write_names(ax, both[named], [f"{share:.0%}" for share in shares[named]], both)
@@ -283,7 +284,8 @@ def plot_biplot(
     canvas.write_caption(ax, some, canvas.flags_note(results, level))
     axes: Style = {"xlabel": xlabel, "ylabel": ylabel}
     drawn = canvas.draw_rows(ax, results, scores[:, 0], scores[:, 1], level, label, **axes)
-    canvas.place_legends((ax, scores))
+    canvas.legend_below(ax)
+    canvas.lay_out(ax)
     longest = np.sort(np.argsort(-np.linalg.norm(arrows, axis=1), kind="stable")[:MOST_NAMES])
     names = [canvas.short_names(results.model.variables)[j] for j in longest]
     along = np.concatenate([share * arrows for share in np.linspace(0.1, 1.0, 10)])

@@ -306,7 +306,7 @@ JUMP: Style = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 0.9}
 CHOSEN: Style = {"color": "#009E73", "linestyle": "-", "linewidth": 1.8, "alpha": 0.8}
 FLAGGED_SHARE: Style = {"color": "black", "linestyle": "-.", "linewidth": 1.0}
 INTERVAL: Style = {"color": canvas.SKY, "alpha": 0.35}
-MOST_TERMS = 12
+MOST_TERMS, MOST_NAMED = 12, 40
 # Of more rows that are never flagged, and of larger groups of others, only so many are drawn.
 MOST_LINES, MOST_OF_A_GROUP = 2000, 200
 # Height of the band of explanations relative to its panel.
@@ -494,24 +494,20 @@ def mark_places(
     patch = import_module("matplotlib.patches").Patch
     handles = [line([], [], **style, label=name) for name, style in lines]
     handles += [patch(color=colors[name], label=f"explanation: {name}") for name in colors]
-    if handles:
-        longest = max(len(handle.get_label()) for handle in handles)
-        # Widths of a letter, and of the sample of a line.
-        room = int(where.bbox.width / pixels / (5.6 * longest + 42))
-        below: Style = {"loc": "outside lower center"}
-        if where in axes:  # four lines of text below the panel
-            below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.0}
-        below |= {"ncols": max(min(len(handles), room), 1), "frameon": False}
-        where.legend(handles=handles, **below)
+    if where in axes:
+        canvas.legend_below(where, handles=handles)
+    else:
+        where.legend(
+            handles=handles, loc="outside lower center", **canvas.PLAIN_LEGEND | {"ncols": 3}
+        )
 
 
 def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     """Plot how likely the rows, or groups, are bad along a grid of eps_bar as a heat map.
 
     In one step it shows their weights. Rows are in the order in which they leave: they become
-    more likely bad than good, or lose half their weight. More than 60 rows are labeled in groups
-    of those that leave at the same value, and of more than 200 rows only those most likely bad,
-    or of smallest weight, are shown.
+    more likely bad than good, or lose half their weight. Of more than 40 rows those most likely
+    bad, or of smallest weight, are shown.
 
     Parameters
     ----------
@@ -535,7 +531,7 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     """
     fig, ax = canvas.one_axes(ax, checked_picture("plot_path_weights", path).size)
     shown, at, total = row_values(path), leaving_positions(path), len(path.weights)
-    rows = most_suspicious(path, 200)
+    rows = most_suspicious(path, MOST_NAMED)
     rows = rows[np.lexsort((shown.kept.sum(axis=1)[rows], at[rows]))]
     x, y = value_edges(path.eps_bars), np.arange(len(rows) + 1) - 0.5
     image = ax.pcolormesh(x, y, shown.values[rows], **shown.colors, rasterized=True)
@@ -545,62 +541,10 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
     ax.invert_yaxis()
     if len(rows) < total:
         ax.set_title(f"{len(rows)} of {total:,} {path.unit}s, {shown.worst}")
-    mark_places(ax, [ax], path, [])
-    label_heat_map(ax, path, rows)
-    return fig
-
-
-def label_heat_map(ax: Axes, path: FittedPath, rows: Rows) -> None:
-    """Label each row, or if there are many each group of rows that leave together.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    path : path of any model
-    rows : ndarray of int
-        In the order in which they leave.
-    """
     names = canvas.short_names(row_names(path))
-    if len(rows) <= 60:
-        size = 8 if len(rows) <= 40 else 6.5
-        ax.set_yticks(np.arange(len(rows)), [names[row] for row in rows], fontsize=size)
-        return
-    at, first = np.unique(leaving_positions(path)[rows], return_index=True)
-    starts = np.r_[first, len(rows)]
-    middles = (starts[1:] + starts[:-1] - 1) / 2
-    canvas.lay_out(ax)
-    gap = LINE * canvas.pixels_per_point(ax) / ax.bbox.height * len(rows)
-    ticks, texts = [], []
-    for merged in merged_places(middles, gap):
-        block = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in merged])
-        stays = at[merged[0]] == len(path.eps_bars)
-        ticks.append(float(middles[merged].mean()))
-        some = rows_text(np.sort(rows[block]), names, path.unit)
-        texts.append(f"{len(block)} {path.unit}s stay" if stays else some)
-    ax.set_yticks(ticks, texts, fontsize=canvas.FONT_SIZE)
-    for start in starts[1:-1]:
-        ax.axhline(start - 0.5, color="white", linewidth=0.4)
-
-
-def merged_places(values: Array, gap: float) -> list[Rows]:
-    """Return positions of values in groups, whose means are at least a gap apart.
-
-    Parameters
-    ----------
-    values : ndarray, shape (p,)
-    gap : float
-    """
-    order = np.argsort(values, kind="stable")
-    groups = [np.array([i]) for i in order]
-    if len(values) > 500:  # they are first put together in cells of a quarter of a gap
-        cell = np.floor(values[order] / (0.25 * gap))
-        groups = np.split(order, np.flatnonzero(np.diff(cell)) + 1)
-    while True:
-        distances = np.diff([values[group].mean() for group in groups])
-        if not len(distances) or distances.min() >= gap:
-            return [np.sort(group) for group in groups]
-        k = int(distances.argmin())
-        groups[k : k + 2] = [np.concatenate(groups[k : k + 2])]
+    ax.set_yticks(np.arange(len(rows)), [names[row] for row in rows], fontsize=canvas.FONT_SIZE)
+    mark_places(ax, [ax], path, [])
+    return fig
 
 
 def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float = 0.975) -> Figure:
@@ -663,13 +607,16 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
 
 def draw_outside(ax: Axes, path: FittedPath, values: Array, rows: Rows) -> int:
     """Draw the rows that end outside the band, label their ends, and return how many are drawn."""
+    if not len(rows):
+        return 0
     canvas.lay_out(ax)
     ends = np.c_[np.repeat(path.eps_bars[-1], len(rows)), values[rows, -1]]
     heights = ax.transData.transform(ends)[:, 1]
+    order, gap = np.argsort(heights, kind="stable"), LINE * canvas.pixels_per_point(ax)
+    apart = np.flatnonzero(np.diff(heights[order]) >= gap) + 1
     names, drawn = canvas.short_names(row_names(path)), 0
-    merged = merged_places(heights, LINE * canvas.pixels_per_point(ax))
-    for group, color in zip(merged, cycle(GROUP_COLORS)):
-        some, middle = rows[group], (0.0, heights[group].mean())
+    for group, color in zip(np.split(order, apart), cycle(GROUP_COLORS)):
+        some, middle = np.sort(rows[group]), (0.0, heights[group].mean())
         drawn += draw_flagged_rows(ax, path.eps_bars, values[some], linewidth=1.2, color=color)
         height = ax.transData.inverted().transform(middle)[1]
         style: Style = {"va": "center", "color": color, "fontsize": canvas.FONT_SIZE}

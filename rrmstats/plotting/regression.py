@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ from rrmstats.plotting import canvas
 from rrmstats.plotting.any_model import draw_explanation, draw_weights, is_explained, weights_note
 from rrmstats.plotting.canvas import Style
 from rrmstats.plotting.catalog import (
+    SMALL,
     Array,
-    Picture,
     Results,
     Rows,
     checked_picture,
@@ -186,9 +186,10 @@ def plot_fit(
     >>> fig.axes[0].get_xlabel(), fig.axes[0].get_ylabel()
     ('log_te', 'log_light')
     """
-    picture, model = checked_picture("plot_fit", results), results.model
+    checked_picture("plot_fit", results)
+    model = results.model
     if hasattr(model, "axis"):
-        return plot_curve(results, ax, label, picture.size)
+        return plot_curve(results, ax, label)
     column = predictor_column(model.exog, model.exog_names, exog_idx)
     x, y, name = model.exog[:, column], model.endog, model.endog_names
     classical = "least squares"
@@ -198,18 +199,19 @@ def plot_fit(
             name = f"share of {name[0]}"
         elif not np.array_equal(y, model.endog):
             name = f"{name} at an offset of 0"
-    fig, ax = canvas.one_axes(ax, picture.size)
-    words: Style = {"xlabel": canvas.plain(model.exog_names[column]), "ylabel": canvas.plain(name)}
-    drawn = canvas.draw_rows(ax, results, x, y, label=label, colored=True, **words)
     rows = np.repeat((np.asarray(results.weights) @ model.exog)[None], 200, axis=0)
     rows[:, column] = np.linspace(x.min(), x.max(), len(rows))
     predict = model.predict if is_generalized(results) else lambda params, rows: rows @ params
-    draw_fits(ax, results, rows[:, column], lambda params: predict(params, rows), classical)
+    curves = [
+        (predict(np.asarray(results.params), rows), "robust", canvas.ROBUST),
+        (predict(classical_params(results), rows), classical, canvas.CLASSICAL),
+    ]
     alone = len(varying_columns(model.exog)) == 1
-    lines = "" if alone else "The lines have the other predictors at their weighted means."
-    canvas.write_caption(ax, lines, canvas.flags_note(results))
-    canvas.name_rows(drawn)
-    return fig
+    caption = "" if alone else "The lines have the other predictors at their weighted means."
+    words = (model.exog_names[column], name)
+    return draw_rows_and_curves(
+        results, ax, label, words, (x, y), rows[:, column], curves, caption
+    )
 
 
 def plot_partial_residuals(
@@ -245,10 +247,9 @@ def plot_partial_residuals(
     >>> fig.axes[0].get_ylabel()
     'partial residual'
     """
-    picture, column = one_term("plot_partial_residuals", results, focus_exog)
-    x = results.model.exog[:, column]
-    y = working_residuals(results) + np.asarray(results.params)[column] * x
-    return draw_term(results, column, x, y, ax, label, picture, "partial residual", "")
+    column = term_column("plot_partial_residuals", results, focus_exog)
+    names = results.model.exog_names[column], "partial residual"
+    return draw_term(results, ax, label, names, column, results.model.exog[:, column])
 
 
 def plot_added_variable(
@@ -284,7 +285,7 @@ def plot_added_variable(
     >>> fig.axes[0].get_xlabel()
     'x3 | others'
     """
-    picture, column = one_term("plot_added_variable", results, focus_exog)
+    column = term_column("plot_added_variable", results, focus_exog)
     model = results.model
     others = np.delete(model.exog, column, axis=1)
     weights = np.asarray(results.working_weights)
@@ -293,84 +294,89 @@ def plot_added_variable(
     roots = np.sqrt(weights)
     x = model.exog[:, column]
     x = x - others @ np.linalg.lstsq(roots[:, None] * others, roots * x)[0]
-    y = working_residuals(results) + np.asarray(results.params)[column] * x
-    return draw_term(results, column, x, y, ax, label, picture, "response | others", " | others")
+    names = f"{model.exog_names[column]} | others", "response | others"
+    return draw_term(results, ax, label, names, column, x)
 
 
-def one_term(function: str, results: Results, focus_exog: int | str | None) -> tuple[Picture, int]:
-    """Return the row of a picture of one predictor, and the column of that."""
-    picture, model = checked_picture(function, results), results.model
+def term_column(function: str, results: Results, focus_exog: int | str | None) -> int:
+    """Return the column of the predictor of a picture."""
+    checked_picture(function, results)
+    model = results.model
     if hasattr(model, "axis"):
         raise ValueError(f"{function} needs a linear predictor; use plot_fit or plot_diagnostics")
-    return picture, predictor_column(model.exog, model.exog_names, focus_exog, function)
-
-
-def working_residuals(results: Results) -> Array:
-    """Return residuals on the scale of the linear predictor, shape (n,)."""
-    generalized = is_generalized(results) or is_binary(results)
-    return np.asarray(results.resid_working if generalized else results.resid)
+    return predictor_column(model.exog, model.exog_names, focus_exog, function)
 
 
 def draw_term(
-    results: Results,
-    column: int,
-    x: Array,
-    y: Array,
-    ax: Axes | None,
-    label: int,
-    picture: Picture,
-    ylabel: str,
-    given: str,
+    results: Results, ax: Axes | None, label: int, names: tuple[str, str], column: int, x: Array
 ) -> Figure:
-    """Draw rows and the line of one coefficient."""
-    fig, ax = canvas.one_axes(ax, picture.size)
-    name = canvas.plain(results.model.exog_names[column] + given)
-    words: Style = {"xlabel": name, "ylabel": ylabel}
-    drawn = canvas.draw_rows(ax, results, x, y, label=label, colored=True, **words)
-    ends = np.array([x.min(), x.max()])
-    ax.plot(
-        ends, np.asarray(results.params)[column] * ends, **canvas.ROBUST, zorder=4, label="robust"
-    )
-    canvas.write_caption(ax, canvas.flags_note(results))
-    canvas.name_rows(drawn)
-    return fig
+    """Draw working residuals plus one term against x, with the line of the term."""
+    generalized = is_generalized(results) or is_binary(results)
+    resid = np.asarray(results.resid_working if generalized else results.resid)
+    slope, ends = np.asarray(results.params)[column], np.array([x.min(), x.max()])
+    y = resid + slope * results.model.exog[:, column]
+    curves = [(slope * ends, "robust", canvas.ROBUST)]
+    return draw_rows_and_curves(results, ax, label, names, (x, y), ends, curves)
 
 
-def plot_curve(results: Results, ax: Axes | None, label: int, size: tuple[float, float]) -> Figure:
+def plot_curve(results: Results, ax: Axes | None, label: int) -> Figure:
     """Plot a nonlinear regression on one variable, with its bands, beside least squares."""
     model = results.model
     if model.axis is None:
         raise ValueError("plot_fit needs a curve of one variable; use plot_diagnostics")
     name, x = model.axis
-    fig, ax = canvas.one_axes(ax, size)
-    words: Style = {"xlabel": canvas.plain(name), "ylabel": canvas.plain(model.endog_names)}
-    drawn = canvas.draw_rows(ax, results, x, model.endog, label=label, colored=True, **words)
+    _, ax = canvas.one_axes(ax, SMALL)
     grid = np.linspace(x.min(), x.max(), 200)
-    band = results.get_prediction(model.at_axis(grid)).summary_frame()
+    rows = model.at_axis(grid)
+    band = results.get_prediction(rows).summary_frame()
     for ends, shade in (("mean_ci", 0.35), ("obs_ci", 0.12)):
         low, high = band[f"{ends}_lower"], band[f"{ends}_upper"]
-        ax.fill_between(grid, low, high, color=canvas.ROBUST["color"], alpha=shade, lw=0, zorder=1)
-    draw_fits(ax, results, grid, lambda params: model.predict(params, model.at_axis(grid)))
-    bands = "Bands: 95 % confidence of the curve, and prediction of good rows."
-    canvas.write_caption(ax, bands, canvas.flags_note(results))
+        ax.fill_between(grid, low, high, color=canvas.BLUE, alpha=shade, lw=0, zorder=1)
+    curves = [
+        (model.predict(np.asarray(results.params), rows), "robust", canvas.ROBUST),
+        (model.predict(classical_params(results), rows), "least squares", canvas.CLASSICAL),
+    ]
+    caption = "Bands: 95 % confidence of the curve, and prediction of good rows."
+    words = (name, model.endog_names)
+    return draw_rows_and_curves(results, ax, label, words, (x, model.endog), grid, curves, caption)
+
+
+def draw_rows_and_curves(
+    results: Results,
+    ax: Axes | None,
+    label: int,
+    names: tuple[str, str],
+    points: tuple[Array, Array],
+    grid: Array,
+    curves: Sequence[tuple[Array, str, Style]],
+    caption: str = "",
+) -> Figure:
+    """Draw the rows in colors, curves on a grid over them, and a caption.
+
+    Parameters
+    ----------
+    results : results of a regression
+    ax : matplotlib Axes or None
+    label : int
+        How many of the flagged rows to name.
+    names : (str, str)
+        Of the axes.
+    points : (ndarray, ndarray), shapes (n,)
+    grid : ndarray, shape (m,)
+    curves : sequence of (ndarray of shape (m,), str, dict)
+        Heights, names and styles.
+    caption : str, optional
+    """
+    fig, ax = canvas.one_axes(ax, SMALL)
+    xlabel, ylabel = map(canvas.plain, names)
+    words: Style = {"xlabel": xlabel, "ylabel": ylabel}
+    drawn = canvas.draw_rows(ax, results, *points, label=label, colored=True, **words)
+    for heights, name, style in curves:
+        edges = canvas.outline(len(points[0]))
+        ax.plot(grid, heights, **style, **edges, zorder=4, label=name)
+    canvas.write_caption(ax, caption, canvas.flags_note(results))
     canvas.name_rows(drawn)
     return fig
-
-
-def draw_fits(
-    ax: Axes,
-    results: Results,
-    x: Array,
-    means: Callable[[Array], Array],
-    classical: str = "least squares",
-) -> None:
-    """Draw the means that the robust and the classical parameters give."""
-    for params, style, text in (
-        (np.asarray(results.params), canvas.ROBUST, "robust"),
-        (classical_params(results), canvas.CLASSICAL, classical),
-    ):
-        edges = canvas.outline(len(results.model.endog))
-        ax.plot(x, means(params), **style, **edges, zorder=4, label=text)
 
 
 def predictor_column(
@@ -465,7 +471,7 @@ def plot_separation(results: Results, ax: Axes | None = None) -> Figure:
     ax.plot(expected, -0.04, "^", color="black", clip_on=False, label="expected start of ones")
     ax.set(xlabel="rows by fitted probability", ylabel="fitted probability")
     ax.set(xlim=(-0.5, n - 0.5), ylim=(-0.08, 1.08))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=2)
+    canvas.legend_below(ax)
     return fig
 
 
@@ -522,7 +528,7 @@ def draw_reliability(ax: Axes, results: Results, bins: int) -> None:
         ax.errorbar(mean, share, bars, **style, capsize=2, elinewidth=0.8)
     ax.set(xlabel="fitted probability", ylabel="observed share of ones")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    ax.legend()
+    canvas.legend_below(ax)
 
 
 def reliability(probability: Array, labels: Array, bins: int) -> tuple[Array, Array, Rows]:

@@ -393,7 +393,7 @@ MODELS = {
     "ols": rrmstats.ols("y ~ x1 + x2 + x3", HBK, 0.25),
     "cov": rrmstats.cov("~ x1 + x2 + x3", HBK, 0.25),
     "pca": rrmstats.pca("~ x1 + x2 + x3", HBK, 0.25, n_components=1),
-    "wide pca": rrmstats.RRMPCA(np.random.default_rng(0).standard_normal((30, 60)), 2, 0.2),
+    "wide pca": rrmstats.RRMPCA(np.random.default_rng(0).standard_normal((15, 30)), 2, 0.2),
 }
 
 
