@@ -70,29 +70,6 @@ def order_efficiency(order: float, dim: float = 1) -> float:
     return float(np.exp((dim / 2 + 1) * np.log(2 * order - 1) - (dim + 2) * np.log(order)))
 
 
-def efficient_order(efficiency: float, dim: float = 1) -> float:
-    """Return the order at which the weights have a given efficiency; see `order_efficiency`.
-
-    Parameters
-    ----------
-    efficiency : float
-        Gaussian efficiency of a location or of regression slopes, in (0, 1).
-    dim : float, optional
-        Dimension of the Gaussian part of a loss; 1 for regression.
-
-    Examples
-    --------
-    >>> round(efficient_order(0.95), 3)
-    1.225
-    """
-    if not 0 < efficiency < 1:
-        raise ValueError(f"efficiency must be in (0, 1), got {efficiency:g}")
-    high = 2.0
-    while order_efficiency(high, dim) > efficiency:
-        high *= 2.0
-    return float(brentq(lambda a: order_efficiency(a, dim) - efficiency, 1.0, high, xtol=1e-14))
-
-
 def gaussian_efficiency(eps_bar: float, dim: float = 1) -> float:
     """Return the efficiency of a location or of regression slopes on clean Gaussian data.
 

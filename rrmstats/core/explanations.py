@@ -77,11 +77,8 @@ class Explanation:
     @property
     def name(self) -> str:
         """The name of the explanation, such as "wide" or "growing noise, cluster"."""
-        if self.bad is Bad.NONE:
-            return self.good.value
-        if self.good is Good.PLAIN:
-            return self.bad.value
-        return f"{self.good.value}, {self.bad.value}"
+        parts = [part.value for part in (self.good, self.bad) if part.value != Bad.NONE.value]
+        return ", ".join(parts) or Bad.NONE.value
 
     @property
     def bic(self) -> float:
@@ -154,12 +151,8 @@ def without_comparison(prob_bad: Array, eps: float) -> Explained:
     eps : float
         Share of bad rows.
     """
+    bad, unknown = Bad.WIDE if eps > 0 else Bad.NONE, np.nan
     only = Explanation(
-        good=Good.PLAIN,
-        bad=Bad.WIDE if eps > 0 else Bad.NONE,
-        log_likelihood=np.nan,
-        penalty=0.0,
-        eps=eps,
-        prob_bad=prob_bad,
+        good=Good.PLAIN, bad=bad, log_likelihood=unknown, penalty=0.0, eps=eps, prob_bad=prob_bad
     )
     return Explained(explanations=(only,), chosen=only)

@@ -294,9 +294,7 @@ class Rows:
 
     def summed(self, values: Array) -> Array:
         """Return sums of values (b, n) over the rows, each as often as it counts, shape (b,)."""
-        if self.counts.ndim == 1:
-            return values @ self.counts
-        return np.asarray(np.einsum("bn,bn->b", values, self.counts))
+        return np.asarray((values * self.counts).sum(axis=-1))
 
     def of(self, chosen: np.ndarray) -> Rows:
         """Return the rows as some mixtures of a batch count them."""
@@ -331,11 +329,9 @@ class Rows:
     @cached_property
     def _unit(self) -> tuple[Array, Array]:
         """Gram matrices (b, k, k) of one row, and ln det (b,) of the scatter of classical fits."""
-        if self.counts.ndim == 1:
-            counts, scatter = self.counts[None], self.classical[1][None]
-        else:
-            counts, scatter = self.counts, self._fits(self.counts)[1]
-        return self.grams(counts / self.total, RIDGE), self.metric(ridged(scatter)).log_det
+        counts = np.atleast_2d(self.counts)
+        log_det = self.metric(ridged(self._fits(counts)[1])).log_det
+        return self.grams(counts / self.total, RIDGE), log_det
 
     def coefficient_costs(self, weights: Array, scatter: Array) -> Array:
         """Return ``ln det(I + I_1) - ln det I_1`` of the information on coefficients, shape (b,).

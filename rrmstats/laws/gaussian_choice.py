@@ -37,7 +37,7 @@ from rrmstats.laws.gaussian import (
     penalties,
     started,
 )
-from rrmstats.laws.gaussian_equations import Equations, polished
+from rrmstats.laws.gaussian_equations import polished
 
 # Fits of a kind that go on.
 GO_ON = 2
@@ -156,16 +156,24 @@ def risen(
 def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,).
 
-    A line of bad rows that are fewer than twice its coefficients is no explanation: it passes
-    through any few rows. Nor is, in several dimensions, a cluster of fewer than two rows.
+    It is infinitely small where the mixture is no explanation.
     """
     value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures)
+    return np.where(of_enough_rows(rows, mixtures), value, -np.inf)
+
+
+def of_enough_rows(rows: Rows, mixtures: Mixtures) -> np.ndarray:
+    """Tell which mixtures are explanations, shape (b,).
+
+    A line of bad rows that are fewer than twice its coefficients is none: it passes through any
+    few rows. Nor is, in several dimensions, a cluster of fewer than two rows.
+    """
     bad = rows.summed(1 - mixtures.good)
     few = mixtures.has(Part.LINE).any(axis=1) & (bad < 2 * rows.n_coef)
     if rows.dim > 1:
         small = mixtures.share[:, :, 0] * rows.total < 2 - TOL
         few |= (mixtures.has(Part.CLUSTER) & small).any(axis=1)
-    return np.where(few, -np.inf, value)
+    return ~few
 
 
 def best_of_kinds(rows: Rows, mixtures: Mixtures) -> list[int]:
@@ -296,15 +304,14 @@ def are_sound(rows: Rows, mixtures: Mixtures, eps_bar: float, data: Rows) -> np.
 def further_fits(
     rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float, rival: float
 ) -> Mixtures:
-    """Return fits like others, but that the noise of the good rows is not plain.
+    """Return fits like others, the best first, but that the noise of the good rows is not plain.
 
     It changes with the rows, without bad rows or with them, unless effects were taken out: those
     of few rows follow the largest noise. Beside bad groups it has tails.
     """
     starts = []
     if rows.dim == 1 and len(rows.whole.middle) and not rows.whole.absorbed:
-        best = bad.take(np.argsort(-criterion(rows, bad), kind="stable")[:GO_ON])
-        best = Mixtures.join([plain, best])
+        best = Mixtures.join([plain, bad.take(np.arange(min(GO_ON, len(bad))))])
         best = best.take([i for i, kind in enumerate(bads(best)) if kind not in DIVIDING])
         # Of many columns noise that changes with each has as many parameters as the fit.
         wide = len(rows.whole.middle) > WIDE
@@ -338,9 +345,10 @@ def compared(
     plain = em_step(rows, started(rows, every[-1:], [PLAIN], eps_bar), eps_bar)
     least = float(criterion(rows, plain)[0])
     found = first_fits(rows, every, eps_bar, least)
+    value = criterion(rows, found)
+    found = found.take(np.argsort(-value, kind="stable"))
     heavy, bad = (found.take(found.noise(Good.HEAVY_TAILS) == each) for each in (True, False))
-    least = float(criterion(rows, found).max(initial=least))
-    further = further_fits(rows, plain, bad, eps_bar, least)
+    further = further_fits(rows, plain, bad, eps_bar, float(value.max(initial=least)))
     if rows.groups is not None:
         further = sound(rows, further, eps_bar)
     if rows.dim == 1:
@@ -349,8 +357,8 @@ def compared(
     elif len(found) and rows.refuses(plain.coef[0], plain.scatter[0]):
         plain = plain.take([])
     mixtures = Mixtures.join([plain, heavy, bad, further])
-    mixtures = mixtures.take(np.isfinite(criterion(rows, mixtures)))
-    return best_of_each(as_explanations(rows, mixtures))
+    mixtures = mixtures.take(of_enough_rows(rows, mixtures))
+    return best_of_each(each for each in as_explanations(rows, mixtures) if np.isfinite(each.bic))
 
 
 def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
@@ -376,38 +384,6 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
     return found
 
 
-def in_order(
-    explanations: Sequence[GaussianExplanation],
-    curve: float = np.inf,
-    dividing: Sequence[Bad] = DIVIDING,
-) -> list[GaussianExplanation]:
-    """Return explanations in the order in which they are to be believed.
-
-    By BIC, those with bad rows of which none is flagged last. But two lines through one cloud of
-    rows explain much and tell none of them apart, and so does a second cluster among the good
-    rows. Where such an explanation is best, the evidence for it must be strong, also against a
-    curve through all rows, and where the next one has bad rows too, its classification likelihood
-    must be larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of which rows
-    are bad.
-
-    Parameters
-    ----------
-    explanations : sequence of GaussianExplanation
-    curve : float, optional
-        BIC of a curve through all rows; see `curved`.
-    dividing : sequence of Bad, optional
-        Bad rows that may divide the good ones.
-    """
-    ranked = sorted(explanations, key=lambda each: (not each.consistent, each.bic))
-    best = ranked[0]
-    rival = next((each for each in ranked if each.bad not in dividing), best)
-    weak = best.bic > min(rival.bic, curve) - STRONG
-    unsure = rival.bad is not Bad.NONE and rival.icl < best.icl
-    if weak or unsure:
-        return [rival, *(each for each in ranked if each is not rival)]
-    return ranked
-
-
 def curved(rows: Rows, weights: Array) -> tuple[float, float, int]:
     """Return squared residuals without and with squares of the predictors, and how many are added.
 
@@ -426,21 +402,10 @@ def curved(rows: Rows, weights: Array) -> tuple[float, float, int]:
 
 
 def best_explanation(
-    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
-) -> tuple[Explained, Equations, bool]:
-    """Return the explanations of the rows, the equations of the best, and whether it converged.
-
-    Parameters
-    ----------
-    rows, candidates, eps_bar
-        As `compared` takes them.
-    """
-    explained, mixture, settled = best_polished(rows, candidates, eps_bar, polished)
-    return explained, Equations(rows, mixture, eps_bar), settled
-
-
-def best_polished(
-    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float, polish: Polish
+    rows: Rows,
+    candidates: Sequence[tuple[Array, Array]],
+    eps_bar: float,
+    polish: Polish = polished,
 ) -> tuple[Explained, Mixtures, bool]:
     """Return the explanations of the rows, the mixture of the best, and whether it converged.
 
@@ -451,7 +416,7 @@ def best_polished(
     ----------
     rows, candidates, eps_bar
         As `compared` takes them.
-    polish : callable
+    polish : callable, optional
         What takes a mixture to its maximum, and tells whether it did.
     """
     ranked = compared(rows, candidates, eps_bar)
@@ -472,14 +437,26 @@ def best_polished(
 
 
 def believed(rows: Rows, ranked: Sequence[GaussianExplanation]) -> list[GaussianExplanation]:
-    """Return explanations of rows, the smallest BIC first, in the order of `in_order`."""
-    curve, values = np.inf, rows.dim == 1 and not len(rows.whole.middle)
+    """Return explanations, the smallest BIC first, in the order in which to believe them.
+
+    Those with bad rows of which none is flagged come last. But two lines through one cloud of
+    rows explain much and tell none of them apart, and so does a second cluster among the good
+    rows. Where such an explanation is best, the evidence for it must be strong, also against a
+    curve through all rows, and where the next one has bad rows too, its classification likelihood
+    must be larger (ICL; Biernacki, Celeux and Govaert, 2000): BIC less the entropy of which rows
+    are bad.
+    """
+    others, values = [np.inf], rows.dim == 1 and not len(rows.whole.middle)
     if ranked[0].bad is Bad.OTHER_LINE:
-        plain = [each.bic for each in ranked if (each.good, each.bad) == PLAIN]
         straight, bent, added = curved(rows, rows.counts)
         gain = rows.total * np.log(straight / bent) - added * np.log(rows.total)
-        curve = plain[0] - float(gain) if plain else np.inf
-    return in_order(ranked, curve, DIVIDING_VALUES if values else DIVIDING)
+        others += [each.bic - float(gain) for each in ranked if (each.good, each.bad) == PLAIN]
+    ranked = sorted(ranked, key=lambda each: (not each.consistent, each.bic))
+    best, dividing = ranked[0], DIVIDING_VALUES if values else DIVIDING
+    rival = next((each for each in ranked if each.bad not in dividing), best)
+    weak = best.bic > min(rival.bic, *others) - STRONG
+    unsure = rival.bad is not Bad.NONE and rival.icl < best.icl
+    return [rival, *(each for each in ranked if each is not rival)] if weak or unsure else ranked
 
 
 def resampled(

@@ -64,9 +64,7 @@ class Together:
 
     def total(self, values: Array) -> Array:
         """Return the sums of values (b, n) over all decisions, shape (b,)."""
-        if self.counts.ndim == 1:
-            return values @ self.decisions
-        return np.asarray(np.einsum("bn,bn->b", values, self.decisions))
+        return np.asarray((values * self.decisions).sum(axis=-1))
 
     def share_variance(self, share: float) -> float:
         """Return the variance of a share of bad rows, were each, or each group, bad at random."""

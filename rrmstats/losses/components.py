@@ -35,7 +35,7 @@ from rrmstats.laws.gaussian import (
     is_singular,
     seen,
 )
-from rrmstats.laws.gaussian_choice import best_polished
+from rrmstats.laws.gaussian_choice import best_explanation
 from rrmstats.laws.gaussian_equations import POLISH_TOL, relative_change
 from rrmstats.laws.together import Together
 from rrmstats.losses.covariance import (
@@ -501,7 +501,7 @@ def explained_plane(
     for _ in range(2):
         rows = replace(rows, own=own_axes(rows, starts[0][1], eps_bar))
         every = [*starts, *robust_starts(rows, eps_bar)]
-        told, mixture, done = best_polished(rows, every, eps_bar, settled)
+        told, mixture, done = best_explanation(rows, every, eps_bar, settled)
         if own_axes(rows, mixture.scatter[0], told.chosen.eps) == rows.own:
             break
         starts = [(mixture.coef[0], mixture.scatter[0]), *starts[1:]]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rrmstats.core.block_array import aligned, blocked, portions, row_map, row_sums, taken
-from rrmstats.core.blocks import added, decided_once, deciding_places
+from rrmstats.core.blocks import decided_once, deciding_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Explained, of_groups
@@ -85,20 +85,12 @@ class ExplainedRows:
         """Inverse Gram matrix of the predictors of all good rows, shape (k, k)."""
         return np.linalg.pinv(self.growth * self.decided.gram, hermitian=True)
 
-    def _on_parts(
-        self, kernel: Kernel, whole: Callable[..., Any], join: Callable[..., Any]
-    ) -> Any:
-        """Return a kernel of the equations of all rows, in blocks or in parts of the memory.
-
-        Groups are not divided.
-        """
-        arrays = self.data, self.exog, self.counts, self.far, self.groups
+    def _on_rows(self, kernel: Kernel, join: Callable[..., Any]) -> Any:
+        """Return what a kernel gives of all rows; groups are not divided."""
         # Blocks elsewhere are sent the mixture, and not the rows.
         on_some = partial(of_equations, kernel, self.mixture, self.decided, self.total, self.basis)
-        if blocked(self.data) or self.groups is not None:
-            return whole(on_some, *arrays)
-        parts = [on_some(*part) for part in portions(arrays)]
-        return join(parts) if len(parts) > 1 else parts[0]
+        arrays = self.data, self.exog, self.counts, self.far, self.groups
+        return join(on_some, *arrays) if self.groups is None else on_some(*arrays)
 
     def far_rows(self) -> np.ndarray:
         """Tell which rows in memory are far in X, shape (n,); none where that plays no part."""
@@ -111,11 +103,11 @@ class ExplainedRows:
 
     def summed(self, kernel: Kernel) -> Any:
         """Return the sum over all rows of what a function gives of the equations of some."""
-        return self._on_parts(kernel, row_sums, added)
+        return self._on_rows(kernel, row_sums)
 
     def mapped(self, kernel: Kernel) -> Any:
         """Return what a function of their equations gives of each row."""
-        return self._on_parts(kernel, row_map, np.concatenate)
+        return self._on_rows(kernel, mapped_in_parts)
 
     def polished(self) -> ExplainedRows:
         """Return the same with a mixture that solves its equations on all rows.
@@ -218,6 +210,13 @@ class ExplainedRows:
         return share, float(np.sqrt(variance))
 
 
+def mapped_in_parts(function: Callable[..., Array], *arrays: Any) -> Any:
+    """Return a function of rows, those in memory part by part."""
+    if blocked(arrays[0]):
+        return row_map(function, *arrays)
+    return np.concatenate([function(*part) for part in portions(arrays)])
+
+
 def of_equations(
     kernel: Kernel,
     mixture: Mixtures,
@@ -286,19 +285,18 @@ def explained_gaussian(
 
     def decide() -> tuple[Explained, Equations, bool]:
         if sample is not None:
-            last = sample.decided
-            if last.eps_bar != setting.eps_bar:
-                last = Equations(last.rows, last.mixture, setting.eps_bar)
-            return sample.compared, last, sample.converged
+            some, told, settled = sample.decided.rows, sample.compared, sample.converged
+            return told, Equations(some, sample.decided.mixture, setting.eps_bar), settled
         among = None if groups is None else np.unique(groups[places], return_inverse=True)[1]
         some_data, some_exog, some_counts = taken(places, data, exog, counts)
         some = Rows(some_data, some_exog @ basis, some_counts, None, among, problem.absorbed)
         if known is None:
-            return best_explanation(some, candidates, setting.eps_bar)
-        mixture, settled = known.mixture, True  # of all rows, to be polished on these again
-        if len(places) == n:
-            mixture, settled = polished(some, mixture, setting.eps_bar)
-        told = known.explained.with_chosen(as_explanations(some, mixture)[0])
+            told, mixture, settled = best_explanation(some, candidates, setting.eps_bar)
+        else:
+            mixture, settled = known.mixture, True  # of all rows, to be polished on these again
+            if len(places) == n:
+                mixture, settled = polished(some, mixture, setting.eps_bar)
+            told = known.explained.with_chosen(as_explanations(some, mixture)[0])
         return told, Equations(some, mixture, setting.eps_bar), settled
 
     compared, decided, sound = decided_once(problem.blocks, decide)

@@ -19,13 +19,13 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import f as f_distribution
 from scipy.stats import t
 
 from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.blocks import sample_places
 from rrmstats.core.consistency import (
-    efficient_order,
     order_efficiency,
     residual_factor,
     scale_factor,
@@ -59,7 +59,7 @@ from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_ga
 
 # Order of the weights under which the variances of the noise are fitted: 95 % efficient.
 # Derived: efficiency (2a - 1)^1.5 / a^3 = 0.95.
-WIDE_ORDER = efficient_order(0.95)
+WIDE_ORDER = float(brentq(lambda order: order_efficiency(order) - 0.95, 1.0, 2.0))
 # Standard deviation, before the data are seen, of the observed bread relative to the computed one
 # (noise that is not Gaussian), and the least that their ratio may be.
 # Convention: noise with tails from Laplace to uniform changes the bread by a fifth.

@@ -4,13 +4,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from rrmstats.core.consistency import (
-    efficient_order,
-    gaussian_efficiency,
-    kish_fraction,
-    order_efficiency,
-    second_moment_ratio,
-)
+from rrmstats.core.consistency import gaussian_efficiency, kish_fraction, second_moment_ratio
 
 
 def radial_mean(function, dim):
@@ -62,11 +56,3 @@ def test_nothing_is_lost_without_contamination(f):
     assert f(0.0) == 1
     assert_allclose(f(1e-12), 1, atol=1e-5)
     assert f(0.999) > 0
-
-
-@pytest.mark.parametrize("dim", [1, 3, 10])
-def test_order_and_efficiency_are_inverse(dim):
-    for efficiency in (0.3, 0.65, 0.95, 0.999):
-        order = efficient_order(efficiency, dim)
-        assert order > 1
-        assert_allclose(order_efficiency(order, dim), efficiency, rtol=1e-10)

@@ -191,9 +191,7 @@ def test_a_row_of_weight_two_is_the_row_twice():
     twice = np.repeat(np.arange(60), 1 + np.arange(60) % 2)
     repeated = Rows(rows.data[twice], rows.exog[twice], np.ones(len(twice)))
     weighted = replace_counts(rows, 1.0 + np.arange(60) % 2)
-    found = [
-        best_explanation(each, [truth(rows)], EPS_BAR)[1].mixture for each in (weighted, repeated)
-    ]
+    found = [best_explanation(each, [truth(rows)], EPS_BAR)[1] for each in (weighted, repeated)]
     assert_allclose(found[0].coef, found[1].coef, rtol=1e-6)
     assert_allclose(found[0].scatter, found[1].scatter, rtol=1e-6)
     assert_allclose(found[0].good[0][twice], found[1].good[0], atol=1e-6)
@@ -248,8 +246,8 @@ def test_leverage_points_have_a_share_of_their_own():
     rows.exog[:30, 1:] += 10
     rows.data[:30] = -20 + 0.1 * rows.data[:30]
     rows = Rows(rows.data, rows.exog, rows.counts)
-    explained, equations, _ = best_explanation(rows, [truth(rows, 0.3)], EPS_BAR)
-    assert equations.mixture.far[0, :30].all()
+    explained, mixture, _ = best_explanation(rows, [truth(rows, 0.3)], EPS_BAR)
+    assert mixture.far[0, :30].all()
     assert_allclose(explained.chosen.prob_bad[:30], 1, atol=1e-3)
     assert explained.chosen.prob_bad[30:].max() < 0.5
 
@@ -257,10 +255,11 @@ def test_leverage_points_have_a_share_of_their_own():
 def test_many_rows_give_the_solution_of_all_of_them_from_that_of_some():
     rows = regression(n=3000)
     some = Rows(rows.data[::3], rows.exog[::3], rows.counts[::3])
-    explained, decided, _ = best_explanation(some, [truth(rows)], EPS_BAR)
+    explained, mixture, _ = best_explanation(some, [truth(rows)], EPS_BAR)
+    decided = Equations(some, mixture, EPS_BAR)
     start = ExplainedRows(
         *(rows.data, rows.exog, np.eye(rows.n_coef), rows.counts, None, None),
-        *(decided.mixture, decided, 3000.0, explained, False),
+        *(mixture, decided, 3000.0, explained, False),
     )
     found = start.polished()
     before, after = (each.summed(lambda some: some.value) for each in (start, found))
