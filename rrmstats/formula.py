@@ -4,121 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from inspect import Parameter, cleandoc, signature
+from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
+from statsmodels.tools.docstring import NumpyDocString
 
 from rrmstats.models import RRMGLM, RRMOLS, RRMPCA, RRMCov, RRMLogit, RRMModel, RRMPoisson
 from rrmstats.models.checks import names_of_caller
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 __all__ = ["cov", "glm", "logit", "ols", "pca", "poisson", "wls"]
 
-#: A DataFrame of pandas, polars or Dask, a Table of pyarrow, or a mapping of columns.
-Frame = Any
-ModelT = TypeVar("ModelT", bound=RRMModel[Any, Any], covariant=True)
+ModelT = TypeVar("ModelT", bound=RRMModel[Any, Any])
 
 
-class Options(TypedDict, total=False):
-    """What editors and mypy know of the options; each class takes some of them."""
+def of_formula(named: Callable[[], type[ModelT]]) -> Callable[..., ModelT]:
+    """Return a function that makes the model that another names.
 
-    eps_bar_max: float
-    freq_weights: ArrayLike | None
-    groups: str | ArrayLike | None
-    subset: ArrayLike | None
-    drop_cols: list[str] | None
-    missing: str
-    hasconst: bool | None
-    alpha: float | None
-    penalty: str | None
-    level: object
-    family: Any
-    offset: str | ArrayLike | None
-    exposure: str | ArrayLike | None
-    var_weights: str | ArrayLike | None
-    n_components: float
-    demean: bool
-    standardize: bool
-    persist: bool | str
-    eval_env: Any
-
-
-class FormulaFunction(Protocol[ModelT]):
-    """A function that makes a model from a formula."""
-
-    def __call__(
-        self, formula: str, data: Frame, eps_bar: float | str = "auto", **options: Unpack[Options]
-    ) -> ModelT:
-        """Return the model."""
-
-
-def of_formula(named: Callable[[], type[ModelT]]) -> FormulaFunction[ModelT]:
-    """Return a function that makes the model that another names, with the options of its class."""
+    Its options and their descriptions are those of `from_formula` and of the class.
+    """
     kind = named()
 
-    def make(
-        formula: str,
-        data: Frame,
-        eps_bar: float | str = "auto",
-        *,
-        subset: ArrayLike | None = None,
-        drop_cols: list[str] | None = None,
-        missing: str = "drop",
-        eval_env: Any = 0,
-        **options: Any,
-    ) -> ModelT:
+    @wraps(named)
+    def make(formula: str, data: Any, eps_bar: float | str = "auto", **options: Any) -> ModelT:
         # statsmodels keeps all that it is passed.
         known = {name: value for name, value in options.items() if value is not None}
-        known |= {"missing": missing, "eval_env": names_of_caller(eval_env, 1)}
-        return kind.from_formula(formula, data, eps_bar, subset, drop_cols, **known)
+        known["eval_env"] = names_of_caller(options.get("eval_env", 0), 1)
+        return kind.from_formula(formula, data, eps_bar, **known)
 
-    given = signature(make)
-    shared = list(given.parameters.values())[:-1]
-    names = {"self", "endog", "exog", "kwargs", *(each.name for each in shared)}
-    taken = signature(kind.__init__).parameters.values()
-    own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in taken if each.name not in names]
-    parameters = [*shared[:3], *own, *shared[3:]]
-    shown = given.replace(parameters=parameters, return_annotation=kind.__name__)
+    shared = signature(kind.from_formula)
+    given = {**signature(kind).parameters, **shared.parameters}
+    first = list(shared.parameters)[:3]
+    options = [name for name in given if name not in (*first, "endog", "exog", "kwargs")]
+    parameters = [given[name] for name in first]
+    parameters += [given[name].replace(kind=Parameter.KEYWORD_ONLY) for name in options]
+    shown = shared.replace(parameters=parameters, return_annotation=kind.__name__)
     make.__signature__ = shown  # type: ignore[attr-defined]  # what help reads
-    return wraps(named)(make)
+    make.__doc__ = _described(named, kind, [*first, *options])
+    return make
+
+
+def _described(named: Callable[..., Any], kind: type[Any], names: list[str]) -> str:
+    """Return the docstring of a function, with the parameters that its class describes."""
+    text = _parsed(named)
+    described = {each.name: each for each in _parsed(kind)["Parameters"]}
+    described |= {each.name: each for each in _parsed(kind.from_formula)["Parameters"]}
+    text["Parameters"] = [described[name] for name in names if name in described]
+    return str(text)
+
+
+def _parsed(thing: Any) -> NumpyDocString:
+    return NumpyDocString(cleandoc(thing.__doc__ or ""))
 
 
 @of_formula
 def ols() -> type[RRMOLS]:
     """Return a linear regression that gives bad rows little weight; call its `fit`.
-
-    Parameters
-    ----------
-    formula : str
-        Such as ``"y ~ x1 + C(group)"``.
-    data : DataFrame or mapping
-        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts: a row of weight 2 counts as two rows.
-    groups : str or array_like, shape (n,), optional
-        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
-    absorb : array_like, shape (n,) or (n, f), or DataFrame, optional
-        Factors whose effects are taken out of all variables; see `feols`.
-    subset : array_like, optional
-        Rows of `data` to use, as labels or a mask.
-    drop_cols : list of str, optional
-        Columns to drop from the design.
-    missing : {"drop", "raise"}, optional
-        What to do with rows that have missing values.
-    hasconst : bool, optional
-        Whether the design holds a constant; by default it is looked for.
-    persist : bool or "auto", optional
-        For Dask frames: whether partitions are computed once and kept in the memory of the
-        workers; by default where they fit.
-    eval_env : int or patsy.EvalEnvironment, optional
-        Where functions in the formula are looked up, as in statsmodels.
 
     Returns
     -------
@@ -136,12 +77,7 @@ def ols() -> type[RRMOLS]:
 
 
 def wls(
-    formula: str,
-    data: Frame,
-    eps_bar: float | str = "auto",
-    *,
-    weights: ArrayLike,
-    **options: Unpack[Options],
+    formula: str, data: Any, eps_bar: float | str = "auto", *, weights: ArrayLike, **options: Any
 ) -> RRMGLM:
     """Return a linear regression of rows with different noise; call its `fit`.
 
@@ -149,31 +85,13 @@ def wls(
 
     Parameters
     ----------
-    formula : str
-        Such as ``"y ~ x1 + C(group)"``.
-    data : DataFrame or mapping
-        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
-    weights : array_like, shape (n,)
-        Positive, as statsmodels' `WLS` takes them: a row of weight 2 has half the variance.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts: a row of weight 2 counts as two rows.
-    groups : str or array_like, shape (n,), optional
-        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
-    subset : array_like, optional
-        Rows of `data` to use, as labels or a mask.
-    drop_cols : list of str, optional
-        Columns to drop from the design.
-    missing : {"drop", "raise"}, optional
-        What to do with rows that have missing values.
-    persist : bool or "auto", optional
-        For Dask frames: whether partitions are computed once and kept in the memory of the
-        workers; by default where they fit.
-    eval_env : int or patsy.EvalEnvironment, optional
-        Where functions in the formula are looked up, as in statsmodels.
+    formula, data, eps_bar
+        As `ols` takes them.
+    weights : array_like, shape (n,), or str
+        Positive, as statsmodels' `WLS` takes them: a row of weight 2 has half the variance. A
+        text names a column of the data.
+    **options
+        What `glm` takes besides, but for `family` and `var_weights`.
 
     Returns
     -------
@@ -188,48 +106,13 @@ def wls(
     >>> int(res.outliers()[:10].sum())
     10
     """
-    options["eval_env"] = names_of_caller(options.get("eval_env", 0), 1)
-    options["var_weights"] = weights
-    return glm(formula, data, eps_bar, **options)
+    names = names_of_caller(options.pop("eval_env", 0), 1)
+    return glm(formula, data, eps_bar, var_weights=weights, eval_env=names, **options)
 
 
 @of_formula
 def logit() -> type[RRMLogit]:
     """Return a logistic regression that gives wrong labels little weight; call its `fit`.
-
-    Parameters
-    ----------
-    formula : str
-        Such as ``"label ~ x1 + C(group)"``. For counts of successes use `glm`.
-    data : DataFrame or mapping
-        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-    alpha : float, optional
-        Weight of the penalty. By default 1e-5, or 1e-3 with `penalty`; 0 where `eps_bar` is 0.
-    penalty : {None, "l2"}, optional
-        None for the default loss, "l2" for a ridge penalty; see `RRMLogit`.
-    level : optional
-        The level of the response that counts as 1, where it is not numeric.
-    offset : array_like, shape (n,), optional
-        Added to the linear predictor.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts: a row of weight 2 counts as two rows.
-    groups : str or array_like, shape (n,), optional
-        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
-    subset : array_like, optional
-        Rows of `data` to use, as labels or a mask.
-    drop_cols : list of str, optional
-        Columns to drop from the design.
-    missing : {"drop", "raise"}, optional
-        What to do with rows that have missing values.
-    persist : bool or "auto", optional
-        For Dask frames: whether partitions are computed once and kept in the memory of the
-        workers; by default where they fit.
-    eval_env : int or patsy.EvalEnvironment, optional
-        Where functions in the formula are looked up, as in statsmodels.
 
     Returns
     -------
@@ -249,41 +132,6 @@ def logit() -> type[RRMLogit]:
 @of_formula
 def glm() -> type[RRMGLM]:
     """Return a generalized linear model that gives bad rows little weight; call its `fit`.
-
-    Parameters
-    ----------
-    formula : str
-        Such as ``"count ~ x1 + C(group)"``; for binomial counts ``"success + failure ~ x"``.
-    data : DataFrame or mapping
-        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-    family : statsmodels family, optional
-        Such as ``sm.families.Poisson()``; Gaussian by default. See `RRMGLM` for all of them.
-    offset : array_like, shape (n,), optional
-        Added to the linear predictor.
-    exposure : array_like, shape (n,), optional
-        Positive; its logarithm is added to the linear predictor. For the log link only.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts: a row of weight 2 counts as two rows.
-    var_weights : array_like, shape (n,), optional
-        Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
-        of successes the numbers of trials.
-    groups : str or array_like, shape (n,), optional
-        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
-    subset : array_like, optional
-        Rows of `data` to use, as labels or a mask.
-    drop_cols : list of str, optional
-        Columns to drop from the design.
-    missing : {"drop", "raise"}, optional
-        What to do with rows that have missing values.
-    persist : bool or "auto", optional
-        For Dask frames: whether partitions are computed once and kept in the memory of the
-        workers; by default where they fit.
-    eval_env : int or patsy.EvalEnvironment, optional
-        Where functions in the formula are looked up, as in statsmodels.
 
     Returns
     -------
@@ -305,39 +153,6 @@ def glm() -> type[RRMGLM]:
 def poisson() -> type[RRMPoisson]:
     """Return a Poisson regression that gives bad counts little weight; call its `fit`.
 
-    Parameters
-    ----------
-    formula : str
-        Such as ``"count ~ x1 + C(group)"``.
-    data : DataFrame or mapping
-        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-    offset : array_like, shape (n,), optional
-        Added to the linear predictor.
-    exposure : array_like, shape (n,), optional
-        Positive; its logarithm is added to the linear predictor.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts: a row of weight 2 counts as two rows.
-    var_weights : array_like, shape (n,), optional
-        Positive; a response of weight 2 has half the variance, as a mean of two has. For shares
-        of successes the numbers of trials.
-    groups : str or array_like, shape (n,), optional
-        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
-    subset : array_like, optional
-        Rows of `data` to use, as labels or a mask.
-    drop_cols : list of str, optional
-        Columns to drop from the design.
-    missing : {"drop", "raise"}, optional
-        What to do with rows that have missing values.
-    persist : bool or "auto", optional
-        For Dask frames: whether partitions are computed once and kept in the memory of the
-        workers; by default where they fit.
-    eval_env : int or patsy.EvalEnvironment, optional
-        Where functions in the formula are looked up, as in statsmodels.
-
     Returns
     -------
     RRMPoisson
@@ -357,38 +172,6 @@ def poisson() -> type[RRMPoisson]:
 def pca() -> type[RRMPCA]:
     """Return a principal component analysis that gives bad rows little weight; call its `fit`.
 
-    Parameters
-    ----------
-    formula : str
-        One-sided, such as ``"~ a + b + np.log(c)"``.
-    data : DataFrame or mapping
-        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-    n_components : int or float, optional
-        Number of components; or, in (0, 1), the fraction of the variance that they are to explain.
-    demean : bool, optional
-        False for components around the origin, the paper's case.
-    standardize : bool, optional
-        Divide each variable by a robust scale first.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts: a row of weight 2 counts as two rows.
-    groups : str or array_like, shape (n,), optional
-        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
-    subset : array_like, optional
-        Rows of `data` to use, as labels or a mask.
-    drop_cols : list of str, optional
-        Columns to drop from the design.
-    missing : {"drop", "raise"}, optional
-        What to do with rows that have missing values.
-    persist : bool or "auto", optional
-        For Dask frames: whether partitions are computed once and kept in the memory of the
-        workers; by default where they fit.
-    eval_env : int or patsy.EvalEnvironment, optional
-        Where functions in the formula are looked up, as in statsmodels.
-
     Returns
     -------
     RRMPCA
@@ -407,32 +190,6 @@ def pca() -> type[RRMPCA]:
 @of_formula
 def cov() -> type[RRMCov]:
     """Return a mean and covariance that gives bad rows little weight; call its `fit`.
-
-    Parameters
-    ----------
-    formula : str
-        One-sided, such as ``"~ a + b + np.log(c)"``.
-    data : DataFrame or mapping
-        The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
-    eps_bar : float or "auto", optional
-        Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the data.
-    eps_bar_max : float, optional
-        Largest value that "auto" may choose.
-    freq_weights : array_like, shape (n,), optional
-        How often each row counts: a row of weight 2 counts as two rows.
-    groups : str or array_like, shape (n,), optional
-        Clusters that may be bad as a whole, a column of `data` or labels: each has one weight.
-    subset : array_like, optional
-        Rows of `data` to use, as labels or a mask.
-    drop_cols : list of str, optional
-        Columns to drop from the design.
-    missing : {"drop", "raise"}, optional
-        What to do with rows that have missing values.
-    persist : bool or "auto", optional
-        For Dask frames: whether partitions are computed once and kept in the memory of the
-        workers; by default where they fit.
-    eval_env : int or patsy.EvalEnvironment, optional
-        Where functions in the formula are looked up, as in statsmodels.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -78,9 +78,6 @@ if TYPE_CHECKING:
 ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
-ModelT = TypeVar("ModelT", bound="RRMModel[Any, Any]")
-#: The arguments of its constructor.
-Given = ParamSpec("Given")
 # Rows that pictures draw where rows lie in partitions.
 DRAWN_ROWS = 5_000
 #: Methods of statsmodels' models that would ignore `eps_bar`, and what to use instead.
@@ -246,6 +243,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         subset: ArrayLike | None = None,
         drop_cols: list[str] | None = None,
         *,
+        missing: str = "drop",
         eval_env: Any = 0,
         **kwargs: Any,
     ) -> Self:
@@ -254,17 +252,20 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         Parameters
         ----------
         formula : str
-            Formula of the model, as statsmodels takes it. For models of several variables it is
-            one-sided, such as ``"~ a + b + np.log(c)"``, and an intercept plays no part.
+            Such as ``"y ~ x1 + C(group)"``, as statsmodels takes it. For models of several
+            variables it is one-sided, such as ``"~ a + b + np.log(c)"``, and an intercept plays
+            no part.
         data : DataFrame or mapping
-            The variables of the formula.
+            The variables of the formula: a frame of pandas, polars, pyarrow or Dask.
         eps_bar : float or "auto", optional
             Upper bound on the share of bad rows, in [0, 1); by default it is chosen from the
             data.
         subset : array_like, optional
-            Rows of `data` to use.
+            Rows of `data` to use, as labels or a mask.
         drop_cols : list of str, optional
             Columns to drop from the design.
+        missing : {"drop", "raise"}, optional
+            What to do with rows that have missing values.
         eval_env : int or patsy.EvalEnvironment, optional
             Where functions in the formula are looked up, as in statsmodels.
         **kwargs
@@ -287,7 +288,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         names = checks.names_of_caller(eval_env, 1)
         held, design = None, None
         data, subset = as_pandas(data), as_values(subset)
-        kwargs = {name: as_values(value) for name, value in kwargs.items()}
+        kwargs = {name: as_values(value) for name, value in kwargs.items()} | {"missing": missing}
         beside = [name for name in (*BESIDE_FRAME, "groups") if kwargs.get(name) is not None]
         kwargs |= {name: checks.named_column(name, kwargs[name], data) for name in beside}
         if is_dask_frame(data):
@@ -990,24 +991,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def same_signature(method: Callable[..., Any]) -> Callable[[MethodT], MethodT]:
-    """Let `help` show the arguments of the method that another passes its own on to."""
+def same_signature(source: Callable[..., Any]) -> Callable[[MethodT], MethodT]:
+    """Let `help` show the arguments of what a function passes its own on to."""
 
-    def shown(other: MethodT) -> MethodT:
-        other.__signature__ = signature(method)  # type: ignore[attr-defined]  # what help reads
-        return other
-
-    return shown
-
-
-def signature_of(
-    model: Callable[Given, ModelT],
-) -> Callable[[Callable[..., ModelT]], Callable[Given, ModelT]]:
-    """Let a function that makes a model take, and `help` show, the arguments of its class."""
-
-    def shown(function: Callable[..., ModelT]) -> Callable[Given, ModelT]:
-        shown_one = signature(model).replace(return_annotation=model)
-        function.__signature__ = shown_one  # type: ignore[attr-defined]  # what help reads
+    def shown(function: MethodT) -> MethodT:
+        function.__signature__ = signature(source)  # type: ignore[attr-defined]  # what help reads
         return function
 
     return shown

@@ -299,8 +299,12 @@ class RRMPoisson(RRMGLM):
         Added to the linear predictor.
     exposure : array_like, shape (n,), optional
         Positive; its logarithm is added to the linear predictor.
-    freq_weights, var_weights, groups : array_like, shape (n,), optional
-        See `RRMGLM`.
+    freq_weights : array_like, shape (n,), optional
+        How often each row counts: a row of weight 2 counts as two rows.
+    var_weights : array_like, shape (n,), optional
+        Positive; a response of weight 2 has half the variance, as a mean of two has.
+    groups : array_like, shape (n,), optional
+        Labels of groups of rows that are bad as a whole: each has one weight.
     missing : {"none", "drop", "raise"}, optional
         What to do with missing values.
     persist : bool or "auto", optional

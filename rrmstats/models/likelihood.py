@@ -20,7 +20,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
 from rrmstats.interchange import as_values
 from rrmstats.losses.likelihood import LikelihoodProblem
-from rrmstats.models.base import RRMModel, same_signature, signature_of
+from rrmstats.models.base import RRMModel, same_signature
 from rrmstats.models.checks import AUTO, EPS_BAR_MAX, checked_bound, checked_start, per_row
 from rrmstats.models.likelihood_parts import (
     ModelFunctions,
@@ -224,7 +224,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         )
 
 
-@signature_of(RRMLikelihood)
+@same_signature(RRMLikelihood)
 def robustify(*args: Any, **kwargs: Any) -> RRMLikelihood:
     """Return a statsmodels model that gives bad rows little weight; call its `fit`.
 

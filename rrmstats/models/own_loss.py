@@ -16,7 +16,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.setting import Setting
 from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
-from rrmstats.models.base import RRMModel, signature_of
+from rrmstats.models.base import RRMModel, same_signature
 from rrmstats.models.checks import AUTO, checked_start, per_row, warn
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.own_loss import RRMCustomResults
@@ -196,7 +196,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         raise NotImplementedError("a loss of your own has no predictions; use params")
 
 
-@signature_of(RRMCustom)
+@same_signature(RRMCustom)
 def custom(*args: Any, **kwargs: Any) -> RRMCustom:
     """Return a loss of your own as a model that gives bad rows little weight; call its `fit`.
 
