@@ -8,28 +8,57 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import f
-from statsmodels.stats.outliers_influence import MLEInfluence, OLSInfluence
+from statsmodels.stats.outliers_influence import GLMInfluence, OLSInfluence
 
 from rrmstats.core.design import hat_values
 from rrmstats.core.entropy import Array
 from rrmstats.results.base import standardized
 
 
-def counted_weights(results: Any, weights: Array) -> Array:
-    """Return weights of rows times how often each row counts, shape (n,)."""
-    counts = results.model.freq_weights
-    return weights if counts is None else weights * counts
+class WeightedInfluence:
+    """Measures of rows whose weights are estimated.
+
+    Hat values are those of the weighted design, and deletion effects are the influence functions
+    of the fit, which account for the weights being estimated.
+    """
+
+    results: Any
+    exog: Array
+    scale: float
+
+    def _keep(self, results: Any, weights: Array) -> None:
+        """Keep results and the weights of their rows in the weighted fit, shape (n,)."""
+        self._counts = results.model.freq_weights
+        self._weights = weights if self._counts is None else weights * self._counts
+        self.nobs, self.exog = results.wnobs, np.asarray(results.model.exog, float)
+        self._df_resid = results.wnobs - results.rank
+
+    @cached_property
+    def hat_matrix_diag(self) -> Array:
+        """Weighted hat values, shape (n,); where rows count several times, of each time."""
+        found, counts = hat_values(self.exog, self._weights), self._counts
+        if counts is not None:
+            found = np.divide(found, counts, out=np.zeros_like(found), where=counts > 0)
+        return np.minimum(found, 1 - np.finfo(float).eps)
+
+    @cached_property
+    def _gram(self) -> Array:
+        return self.exog.T @ (self._weights[:, None] * self.exog)
+
+    def _scaled(self, change: Array, variance: Array | float) -> Array:
+        """Return changes of the parameters in units of their standard errors, shape (n, k)."""
+        inverse = np.diag(np.linalg.pinv(self._gram, hermitian=True))
+        errors = np.sqrt(np.multiply.outer(variance, inverse))
+        return np.divide(change, errors, out=np.zeros_like(change), where=errors > 0)
+
+    def _cooks(self, change: Array) -> tuple[Array, Array]:
+        """Return Cook's distances of changes of the parameters, and their p-values under F."""
+        distance = np.einsum("ni,ij,nj->n", change, self._gram, change)
+        scaled = standardized(np.sqrt(distance), self.scale) ** 2 / self.results.rank
+        return scaled, np.asarray(f.sf(scaled, self.results.rank, self._df_resid))
 
 
-def hats_of_each_time(results: Any, exog: Array, mass: Array) -> Array:
-    """Return weighted hat values, shape (n,); where rows count several times, of each time."""
-    whole, counts = hat_values(exog, mass), results.model.freq_weights
-    if counts is None:
-        return whole
-    return np.divide(whole, counts, out=np.zeros_like(whole), where=counts > 0)
-
-
-class MeanInfluence(MLEInfluence):
+class MeanInfluence(WeightedInfluence, GLMInfluence):
     """Leverage and influence of the rows, as statsmodels' `GLMInfluence` has them.
 
     At ``eps_bar = 0`` all numbers are those of statsmodels. For ``eps_bar > 0`` hat values are
@@ -54,61 +83,33 @@ class MeanInfluence(MLEInfluence):
     """
 
     def __init__(self, results: Any, influence: Array, corrected: bool) -> None:
-        self.results, self.exog = results, np.asarray(results.model.exog, float)
+        self.results, self.k_vars, self.scale = results, len(results.params), results.scale
+        self._keep(results, np.asarray(results.working_weights))
         self.endog, self.cov_params = results.model.endog, np.asarray(results.cov_params())
-        self.nobs, self.k_vars = self.exog.shape
-        self.resid, self.scale = np.asarray(results.resid_pearson), results.scale
-        self._mass = counted_weights(results, np.asarray(results.working_weights))
+        self.resid = np.asarray(results.resid_pearson) / np.sqrt(self.scale)
         self._influence, self._corrected = influence, corrected
-
-    @cached_property
-    def hat_matrix_diag(self) -> Array:
-        """Weighted hat values, shape (n,); where rows count several times, of each time."""
-        return hats_of_each_time(self.results, self.exog, self._mass)
-
-    @cached_property
-    def _free(self) -> Array:
-        """One minus the hat values; what the fit leaves of a residual."""
-        return np.maximum(1 - self.hat_matrix_diag, np.finfo(float).eps)
-
-    @property
-    def resid_studentized(self) -> Array:
-        """Pearson residuals in units of their standard deviations, shape (n,)."""
-        return self.resid / np.sqrt(self.scale * self._free)
 
     @cached_property
     def d_params(self) -> Array:
         """Change of the parameters that a row makes, shape (n, k)."""
-        moves = self._influence / self.results.wnobs
-        return moves if self._corrected else moves / self._free[:, None]
-
-    @cached_property
-    def _gram(self) -> Array:
-        return self.exog.T @ (self._mass[:, None] * self.exog) / self.scale
+        moves = self._influence / self.nobs
+        return moves if self._corrected else moves / (1 - self.hat_matrix_diag)[:, None]
 
     @cached_property
     def dfbetas(self) -> Array:
         """Change of the parameters in units of their standard errors, shape (n, k)."""
-        errors = np.sqrt(np.diag(np.linalg.pinv(self._gram, hermitian=True)))
-        return self.d_params / errors
+        return self._scaled(self.d_params, self.scale)
 
     @cached_property
     def cooks_distance(self) -> tuple[Array, Array]:
         """Cook's distance and its p-value under F, shapes (n,)."""
-        distance = np.einsum("ni,ij,nj->n", self.d_params, self._gram, self.d_params)
-        distance = distance / self.k_vars
-        return distance, np.asarray(f.sf(distance, self.k_vars, self.results.df_resid))
+        return self._cooks(self.d_params)
 
     @property
-    def d_linpred(self) -> Array:
-        """Change of its linear predictor that a row makes, shape (n,)."""
-        return np.asarray((self.exog * self.d_params).sum(axis=1))
-
-    @property
-    def dffits_internal(self) -> tuple[Array, float]:
-        """Change of the fitted value, internally studentized, and its threshold."""
-        change = self.resid_studentized * np.sqrt(self.hat_matrix_diag / self._free)
-        return change, 2 * float(np.sqrt(self.k_vars / self.results.wnobs))
+    def d_fittedvalues_scaled(self) -> Array:
+        """Change of the fitted value that a row makes, internally studentized, shape (n,)."""
+        free = 1 - self.hat_matrix_diag
+        return np.asarray(self.resid_studentized * np.sqrt(self.hat_matrix_diag / free))
 
     def summary_frame(self) -> pd.DataFrame:
         """Return the measures as a data frame with statsmodels' columns, and the weights.
@@ -121,20 +122,10 @@ class MeanInfluence(MLEInfluence):
         >>> res.get_influence().summary_frame().shape
         (10, 7)
         """
-        frame = pd.DataFrame(
-            self.dfbetas,
-            index=self.results.model.data.row_labels,
-            columns=[f"dfb_{name}" for name in self.results.model.exog_names],
-        )
-        frame["cooks_d"] = self.cooks_distance[0]
-        frame["standard_resid"] = self.resid_studentized
-        frame["hat_diag"] = self.hat_matrix_diag
-        frame["dffits_internal"] = self.dffits_internal[0]
-        frame["weight"] = np.asarray(self.results.weights)
-        return frame
+        return super().summary_frame().assign(weight=np.asarray(self.results.weights))
 
 
-class RRMInfluence(OLSInfluence):
+class RRMInfluence(WeightedInfluence, OLSInfluence):
     """Leverage and influence of the rows, as statsmodels' `OLSInfluence` has them.
 
     At ``eps_bar = 0`` all numbers are those of statsmodels. For ``eps_bar > 0`` hat values are
@@ -166,17 +157,9 @@ class RRMInfluence(OLSInfluence):
     """
 
     def __init__(self, results: Any) -> None:
-        super().__init__(results)
-        self.nobs, self.exog = results.wnobs, np.asarray(results.model.exog, float)
+        OLSInfluence.__init__(self, results)
+        self._keep(results, results.relative_weights)
         self.resid = np.asarray(results.resid)
-        self._weights = counted_weights(results, results.relative_weights)
-        self._df_resid = results.wnobs - results.rank
-
-    @cached_property
-    def hat_matrix_diag(self) -> Array:
-        """Weighted hat values, shape (n,); where rows count several times, of each time."""
-        found = hats_of_each_time(self.results, self.exog, self._weights)
-        return np.minimum(found, 1 - np.finfo(float).eps)
 
     @cached_property
     def sigma2_not_obsi(self) -> Array:
@@ -203,23 +186,14 @@ class RRMInfluence(OLSInfluence):
         return np.asarray(self.results.params) - self.dfbeta
 
     @cached_property
-    def _gram_inverse(self) -> Array:
-        gram = self.exog.T @ (self._weights[:, None] * self.exog)
-        return np.linalg.pinv(gram, hermitian=True)
-
-    @cached_property
     def dfbetas(self) -> Array:
         """Change of the parameters in units of their standard errors, shape (n, k)."""
-        errors = np.sqrt(np.outer(self.sigma2_not_obsi, np.diag(self._gram_inverse)))
-        return np.divide(self.dfbeta, errors, out=np.zeros_like(self.dfbeta), where=errors > 0)
+        return self._scaled(self.dfbeta, self.sigma2_not_obsi)
 
     @cached_property
     def cooks_distance(self) -> tuple[Array, Array]:
         """Cook's distance and its p-value under F, shapes (n,)."""
-        metric = np.linalg.pinv(self._gram_inverse, hermitian=True)
-        distance = np.einsum("ni,ij,nj->n", self.dfbeta, metric, self.dfbeta)
-        scaled = standardized(np.sqrt(distance), self.scale) ** 2 / self.results.rank
-        return scaled, np.asarray(f.sf(scaled, self.results.rank, self._df_resid))
+        return self._cooks(self.dfbeta)
 
     @cached_property
     def cov_ratio(self) -> Array:
