@@ -413,7 +413,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         True
         """
         steps = checks.checked_steps(steps)
-        inference = self._inference(cov_type, cov_kwds or {}, use_t)
+        inference = self.inference(cov_type, cov_kwds or {}, use_t)
         setting = self._setting(
             n_starts=n_starts, rng=rng, tol=tol, maxiter=maxiter, accelerate=accelerate
         )
@@ -504,7 +504,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """
         steps = checks.checked_steps(steps)
         self.refuse_partitions("path", "take a sample of the rows, data.sample(frac=...)")
-        inference = self._inference(cov_type, cov_kwds or {}, use_t)
+        inference = self.inference(cov_type, cov_kwds or {}, use_t)
         setting = self._setting(n_starts=n_starts, rng=rng, tol=tol, maxiter=maxiter)
         model = self._path_model()
         robust = model.with_eps_bar(checks.EPS_BAR_MAX)._search_problem()
@@ -534,7 +534,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """Return options of a search of this model; the bound is yet to be set."""
         return Setting(eps_bar=0.0, freq_weights=self._search_counts, **search)
 
-    def _few_rows(self, results: ResultsT, term: str, what: str, alpha: float) -> FewRows:
+    def few_rows_of(self, results: ResultsT, term: str, what: str, alpha: float) -> FewRows:
         """Return the rows whose removal changes a conclusion of results of this model."""
         self.refuse_partitions("few_rows", "fit a sample of the rows, data.sample(frac=...)")
         if self.weighs_groups:
@@ -549,15 +549,11 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             )
         return RobustRemoval(results, term, what, alpha).found()
 
-    def _of_rows(self, rows: np.ndarray) -> Self:
-        """Return the model of some rows, to be fitted by itself."""
-        return self._part(rows)
-
     def _path_model(self) -> Self:
         """Return the model whose parameters are the same at all bounds."""
         return self
 
-    def _inference(
+    def inference(
         self, cov_type: str | None, cov_kwds: Mapping[str, Any], use_t: bool | None
     ) -> Inference:
         """Return how standard errors are found; the bootstrap has yet to run."""
@@ -874,14 +870,10 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         return 0.0
 
 
-class DesignedModel:
+class DesignedModel(RRMModel[ProblemT, ResultsT]):
     """A model whose rows have predictors."""
 
     exog: Array
-    freq_weights: Array | None
-    data: Any
-    _bound: float
-    refuse_partitions: Any
 
     def _start_theta(self, problem: Any, start_params: ArrayLike) -> Array:
         params = checks.checked_start(start_params, self.data.param_names)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Params = ArrayLike | Mapping[str, Any]
 
 
-class RRMNLS(DesignedModel, RRMModel[CurveProblem, RRMNLSResults]):
+class RRMNLS(DesignedModel[CurveProblem, RRMNLSResults]):
     """Nonlinear regression when some of the rows may be bad.
 
     Parameters

@@ -18,7 +18,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem, is_logit
 from rrmstats.models import checks
-from rrmstats.models.base import DesignedModel, RRMModel
+from rrmstats.models.base import DesignedModel
 from rrmstats.models.families import (
     check_columns,
     check_family,
@@ -35,7 +35,7 @@ from rrmstats.results.generalized import RRMGLMResults
 ProblemT = TypeVar("ProblemT", bound=DevianceProblem)
 
 
-class RRMGLM(RegularizedModel, DesignedModel, RRMModel[GeneralizedProblem, RRMGLMResults], GLM):
+class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults], GLM):
     """Generalized linear model when some of the rows may be bad.
 
     The loss of a row is half its unit deviance times its variance weight, over the dispersion

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class RRMOLS(RegularizedModel, DesignedModel, RRMModel[RegressionProblem, RRMOLSResults], WLS):
+class RRMOLS(RegularizedModel, DesignedModel[RegressionProblem, RRMOLSResults], WLS):
     """Linear regression when some of the rows may be bad.
 
     Parameters
@@ -136,7 +136,7 @@ class RRMOLS(RegularizedModel, DesignedModel, RRMModel[RegressionProblem, RRMOLS
             self.absorb_codes = self.absorbed.codes
             self._results_class = RRMAbsorbedResults
             self._cov_types = ("sandwich", "nonrobust", "cluster")
-            self.absorbed.check(self.exog, self._factors, self.exog_names)
+            self.absorbed.check(self.exog, self.factors, self.exog_names)
 
     def whiten(self, x: ArrayLike) -> Array:
         """Return data times the root of the frequency weights: the data themselves without any."""
@@ -147,23 +147,25 @@ class RRMOLS(RegularizedModel, DesignedModel, RRMModel[RegressionProblem, RRMOLS
         if self._of_sample is not None:
             return self._of_sample
         if self.absorb_codes is not None:
-            return self._absorbed_problem
+            return self.absorbed_problem
         return RegressionProblem(checks.as_floats(self.endog), checks.as_floats(self.exog))
 
     @cached_property
-    def _factors(self) -> Factors:
+    def factors(self) -> Factors:
+        """The absorbed factors, as weighted fits take them out of the variables."""
         assert self.absorb_codes is not None
         return Factors(self.absorb_codes)
 
     @cached_property
-    def _absorbed_problem(self) -> AbsorbedProblem:
-        return AbsorbedProblem(self.endog, self.exog, self._factors)
+    def absorbed_problem(self) -> AbsorbedProblem:
+        """The squared residuals of variables from which the factors are taken out."""
+        return AbsorbedProblem(self.endog, self.exog, self.factors)
 
     def _part(self, rows: np.ndarray) -> Self:
         """Return the model of some rows."""
         part = super()._part(rows)
         if part.absorb_codes is not None:
-            for name in ("_factors", "_absorbed_problem"):
+            for name in ("factors", "absorbed_problem"):
                 part.__dict__.pop(name, None)
             part.absorb_codes = numbered(part.absorb_codes)
         return part
@@ -173,10 +175,10 @@ class RRMOLS(RegularizedModel, DesignedModel, RRMModel[RegressionProblem, RRMOLS
         if self.absorb_codes is None or not self._decides_on_sample:
             return super()._sampled()
         groups = self.weighed_groups
-        together = self._factors.drawn_together if groups is None else groups.codes
+        together = self.factors.drawn_together if groups is None else groups.codes
         rows = deciding_places(len(self.endog), together)
         part = self._part(rows)
-        part._of_sample = self._absorbed_problem.sample(rows)
+        part._of_sample = self.absorbed_problem.sample(rows)
         return part, rows
 
     def _predictors(self) -> Array:
@@ -184,7 +186,7 @@ class RRMOLS(RegularizedModel, DesignedModel, RRMModel[RegressionProblem, RRMOLS
         rows = super()._predictors()
         if self.absorb_codes is None:
             return rows
-        return self._factors.within(rows, np.ones(len(rows)))
+        return self.factors.within(rows, np.ones(len(rows)))
 
     def _wrapped(
         self, estimate: Estimate, inference: Inference, first_step: RRMOLSResults | None

@@ -37,9 +37,7 @@ from rrmstats.results.logistic import RRMLogitResults
 DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 
 
-class RRMLogit(
-    RegularizedModel, DesignedModel, RRMModel[ClassificationProblem, RRMLogitResults], Logit
-):
+class RRMLogit(RegularizedModel, DesignedModel[ClassificationProblem, RRMLogitResults], Logit):
     """Logistic regression when some of the rows may be bad.
 
     Once misclassified rows have lost their weight, a hyperplane separates the others, and then

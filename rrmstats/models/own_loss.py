@@ -175,7 +175,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
     def _start_theta(self, problem: NumericalProblem, start_params: ArrayLike) -> Array:
         return checked_start(start_params, self.exog_names)
 
-    def _of_rows(self, rows: np.ndarray) -> Self:
+    def _part(self, rows: np.ndarray) -> Self:
         """Return the model in which the other rows do not count: losses are those of all rows."""
         part = copy(self)
         counts = np.ones(len(self.endog)) if self.freq_weights is None else self.freq_weights

@@ -357,7 +357,7 @@ class RobustRemoval(Removal):
 
     def refit(self, keep: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return the results of the rows at some positions, and the positions of its rows."""
-        part = self.model._of_rows(keep)
+        part = self.model._part(keep)
         places = keep if len(part.endog) == len(keep) else np.arange(self.nobs)
         options = dict(self.options)
         if self.clusters is not None:

@@ -46,7 +46,7 @@ class RRMAbsorbedResults(RRMOLSResults):
     @cached_property
     def n_effects(self) -> int:
         """Number of effects, less those that the others determine."""
-        return int(self.model._factors.n_effects)
+        return int(self.model.factors.n_effects)
 
     @property
     def resid(self) -> Array:
@@ -61,7 +61,7 @@ class RRMAbsorbedResults(RRMOLSResults):
     @property
     def _raw(self) -> Array:
         """Response and predictors with the effects, shape (n, k + 1)."""
-        found: Array = self.model._absorbed_problem.data
+        found: Array = self.model.absorbed_problem.data
         return found
 
     def _explained_share(self, endog: Array) -> float:
@@ -106,7 +106,7 @@ class RRMAbsorbedResults(RRMOLSResults):
         >>> rrmstats.feols("y ~ x | firm", frame, eps_bar=0).fixef()["firm"].round(6).tolist()
         [1.0, 3.0, 4.0]
         """
-        factors, raw = self.model._factors, self._raw
+        factors, raw = self.model.factors, self._raw
         left = raw[:, 0] - raw[:, 1:] @ np.asarray(self.params)
         effects = factors.effects(left[:, None], self._tangent_weights)[:, 0]
         parts = np.split(effects, factors.starts[1:-1])

@@ -293,8 +293,6 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
-        if name in ("llf", "aic", "bic", "bic_llf"):
-            raise Meaningless(f"{name} {self._why_no_likelihood}")
         if name == "prob_bad":
             raise AttributeError(f"prob_bad {ONE_STEP}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -477,7 +475,7 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
         'HAC'
         """
         use_t = self.use_t if use_t is None else use_t
-        errors = self.model._inference(cov_type, kwds, use_t).resampled(self._estimate)
+        errors = self.model.inference(cov_type, kwds, use_t).resampled(self._estimate)
         found: RRMResults = self.model.results_of(self._estimate, errors)
         found._results.stability = self.stability
         return found
@@ -1054,7 +1052,7 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
         >>> few.confirmed, few.before.estimate * few.after.estimate < 0
         (True, True)
         """
-        found: FewRows = self.model._few_rows(self, term, what, alpha)
+        found: FewRows = self.model.few_rows_of(self, term, what, alpha)
         return found
 
 

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from statsmodels.tools import eval_measures
 
-if TYPE_CHECKING:
-    from rrmstats.core.estimate import Estimate
+from rrmstats.results.base import Meaningless, RRMResults
 
 CRITERIA = ("aic", "bic", "aicc", "hqic")
 
 
-class Criteria:
-    """What results offer whose second step is a likelihood of all rows, good and bad.
+class LikelihoodResults(RRMResults):
+    """Results of models whose second step has a likelihood of all rows, good and bad.
 
     Where `eps_bar` is 0, all numbers are statsmodels'.
     """
 
-    _estimate: Estimate
-    nobs: float
-    wnobs: float
-    eps_bar: float
-    steps: int
-    model: Any
     rank: int
     _has_design = True
+    _meaningless: ClassVar[dict[str, str]] = {}
     #: Rows above which explanations are compared on a sample.
     _decided_rows: float = np.inf
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("llf", "aic", "bic", "bic_llf"):
+            raise Meaningless(f"{name} {self._why_no_likelihood}")
+        return super().__getattr__(name)
 
     @property
     def df_model(self) -> float:
@@ -80,7 +79,7 @@ class Criteria:
         compare it only with fits to the same rows.
         """
         if np.isnan(self._log_likelihood):
-            raise AttributeError("llf")  # `__getattr__` of the results says why
+            raise AttributeError("llf")  # `__getattr__` says why
         return self._log_likelihood
 
     @property

@@ -117,7 +117,7 @@ class RRMGLMResults(MeanResults):
             model.endog,
             np.ones(len(mass)),
             family=copy.copy(self.family),
-            offset=np.asarray(model._offset_exposure, float) + np.zeros(len(mass)),
+            offset=np.asarray(model.fitted_offset, float) + np.zeros(len(mass)),
             freq_weights=mass,
             var_weights=model.row_sizes,
         ).fit()

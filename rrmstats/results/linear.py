@@ -32,13 +32,13 @@ from rrmstats.results.base import (
     standardized,
     without,
 )
-from rrmstats.results.criteria import Criteria
+from rrmstats.results.criteria import LikelihoodResults
 from rrmstats.results.explanations import ONE_SIDE, ExplainedDistances, Wording
 from rrmstats.results.inference import LEVEL
 from rrmstats.results.influence import RRMInfluence
 
 
-class RRMOLSResults(Criteria, RRMResults):
+class RRMOLSResults(LikelihoodResults):
     """Results of a linear regression; see `RRMResults` for what all models share.
 
     Attributes

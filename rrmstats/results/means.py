@@ -17,7 +17,7 @@ from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.results.base import NO_AVERAGES, RRMResults, drawn, without
-from rrmstats.results.criteria import Criteria
+from rrmstats.results.criteria import LikelihoodResults
 from rrmstats.results.inference import check_order
 from rrmstats.results.influence import MeanInfluence
 from rrmstats.results.labels import prediction_frame, side_by_side
@@ -135,7 +135,7 @@ class MeanPrediction:
         return prediction_frame(dict(zip(self._columns, values, strict=True)), self._index)
 
 
-class MeanResults(Criteria, RRMResults):
+class MeanResults(LikelihoodResults):
     """What results of labels, counts and other generalized linear models share.
 
     Examples

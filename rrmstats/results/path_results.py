@@ -24,6 +24,7 @@ from rrmstats.core.explanations import Good
 from rrmstats.core.steps import second_steps
 from rrmstats.report import write_path_report
 from rrmstats.results.base import ONE_STEP
+from rrmstats.results.explanations import listed
 from rrmstats.results.grouping import Units
 from rrmstats.results.inference import Inference
 
@@ -144,20 +145,13 @@ def _jumps(path: RRMPath) -> SimpleTable:
     cells = [
         [
             *(f"{row.pvalue:.1g}", "another" if row.switched else "same"),
-            *(listed(getattr(row, name)) for name in ("terms", units, f"{units}_back")),
+            *(listed(getattr(row, name), 3) or "-" for name in ("terms", units, f"{units}_back")),
         ]
         for row in path.jumps.itertuples()
     ]
     stubs = [f"{row.eps_bar_from:g} to {row.eps_bar_to:g}" for row in path.jumps.itertuples()]
     headers = ["p-value", "minimum", "terms", f"{units} that leave", f"{units} back"]
     return SimpleTable(cells, headers, stubs, "Jumps", txt_fmt=fmt_base)
-
-
-def listed(labels: Any, most: int = 3) -> str:
-    """Return the first labels, and how many more there are."""
-    names = [str(label) for label in labels]
-    more = [] if len(names) <= most else [f"+{len(names) - most} more"]
-    return ", ".join([*names[:most], *more]) or "-"
 
 
 def _notes(path: RRMPath) -> list[str]:

@@ -36,6 +36,7 @@ USED = (RRMModel, RRMResults, RRMPath, BaseEstimator)
 INNER = {
     *("problem", "chosen", "second_step", "whiten", "shaped", "fitted_copy"),
     *("on_sample", "design_in_partitions", "predicted", "column_unit"),
+    *("inference", "few_rows_of"),
 }
 
 
