@@ -293,6 +293,8 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._meaningless:
             raise Meaningless(f"{name} has no meaning here: {type(self)._meaningless[name]}")
+        if name in ("llf", "aic", "bic", "bic_llf"):
+            raise Meaningless(f"{name} {self._why_no_likelihood}")
         if name == "prob_bad":
             raise AttributeError(f"prob_bad {ONE_STEP}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")

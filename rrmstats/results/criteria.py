@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from statsmodels.tools import eval_measures
 
-from rrmstats.results.base import Meaningless, RRMResults
+from rrmstats.results.base import RRMResults
 
 CRITERIA = ("aic", "bic", "aicc", "hqic")
 
@@ -24,11 +24,6 @@ class LikelihoodResults(RRMResults):
     _meaningless: ClassVar[dict[str, str]] = {}
     #: Rows above which explanations are compared on a sample.
     _decided_rows: float = np.inf
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("llf", "aic", "bic", "bic_llf"):
-            raise Meaningless(f"{name} {self._why_no_likelihood}")
-        return super().__getattr__(name)
 
     @property
     def df_model(self) -> float:
@@ -79,7 +74,7 @@ class LikelihoodResults(RRMResults):
         compare it only with fits to the same rows.
         """
         if np.isnan(self._log_likelihood):
-            raise AttributeError("llf")  # `__getattr__` says why
+            raise AttributeError("llf")  # `__getattr__` of the results says why
         return self._log_likelihood
 
     @property
