@@ -39,6 +39,7 @@ from rrmstats.laws.rows import (
     design_leverage,
     design_rows,
     design_sums,
+    parameter_parts,
 )
 
 # Gain of the log-likelihood in one step below which an explanation is known well enough to be
@@ -51,7 +52,7 @@ STEP_TOL = 1e-9
 # The same where derivatives are those of a sample, by which steps shrink at a steady rate.
 SAMPLE_TOL = 1e-6
 # Rows from which fits of an explanation start, where there are more.
-START_ROWS = 4_000
+START_ROWS = 1_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,13 +154,15 @@ class Fit:
     @cached_property
     def stack(self) -> Stack:
         """The equations, in one pass over the rows."""
-        kernel = _sums if self.like is None else _pulls
-        pull, *sums = self.rows.sums(partial(kernel, self.mixture), self.params)
-        low, high = self.bounds
+        like = self.like
+        if like is None:
+            sums, information, slopes = self.rows.sums(partial(_sums, self.mixture), self.params)
+        else:
+            sums = self.rows.sums(partial(_pulls, self.mixture), self.params)
+            information, slopes = like.information, like.slopes
+        (low, high), pull = self.bounds, sums[:-1]
         held = ((self.params <= low) & (pull <= 0)) | ((self.params >= high) & (pull >= 0))
-        if self.like is not None:
-            return self.like._replace(free=~held, pull=pull, share=float(sums[0]))
-        return Stack(~held, pull, *sums)
+        return Stack(~held, sums, information, slopes)
 
     @property
     def farthest(self) -> float:
@@ -199,9 +202,9 @@ class Fit:
         except np.linalg.LinAlgError:  # the outer products of the slopes take its place
             bread = design_gram(designs, np.where(mass > 0, slopes[:, None] * good.slopes, 0.0))
         step = np.linalg.lstsq(bread, pull, rcond=None)[0]
-        change = self.rows.predictors(step) - self.rows.predictors(0.0 * step)
-        longest = np.sqrt((change**2 @ mass).max() / max(mass.sum(), TINY))
-        return step / max(float(longest), 1.0)
+        parts = zip(designs, parameter_parts(step, designs), strict=False)
+        squares = [(design @ part) ** 2 @ mass for design, part in parts]
+        return step / max(float(max(squares) / max(mass.sum(), TINY)) ** 0.5, 1.0)
 
 
 def fitted(
@@ -240,7 +243,7 @@ def fitted(
 
 
 def _functions(
-    mixture: Mixture, seen: Responses, predictors: Array, rows: GoodRows | None = None
+    mixture: Mixture, seen: Responses, predictors: Sequence[Array], rows: GoodRows | None = None
 ) -> tuple[Array, Array, GoodRows]:
     """Return the equations of rows, information, and what they are like if good.
 
@@ -260,50 +263,53 @@ def _functions(
     return equations, information, found.rows
 
 
+def _totals(designs: tuple[Array, ...], equations: Array, columns: Array) -> Array:
+    """Return sums over rows of the equations, times their designs, and times columns (n, c)."""
+    parts = zip(designs, equations[:-1], strict=True)
+    by_params = [design.T @ (one[:, None] * columns) for design, one in parts]
+    return np.vstack([*by_params, equations[-1:] @ columns])
+
+
 def _pulls(
-    mixture: Mixture, mass: Array, seen: Responses, predictors: Array, designs: tuple[Array, ...]
-) -> tuple[Array, Array]:
-    """Return the sums of `Stack` without derivatives: the equations, and the share."""
-    here = _functions(mixture, seen, predictors)[0]
-    return design_sums(designs, mass * here[:-1]), here[-1] @ mass
+    mixture: Mixture,
+    mass: Array,
+    seen: Responses,
+    predictors: Sequence[Array],
+    designs: tuple[Array, ...],
+) -> Array:
+    """Return the sums of the equations and of the shares, shape (k + m + 1,)."""
+    return _totals(designs, _functions(mixture, seen, predictors)[0], mass[:, None])[:, 0]
 
 
 def _sums(
-    mixture: Mixture, mass: Array, seen: Responses, predictors: Array, designs: tuple[Array, ...]
-) -> tuple[Array, ...]:
-    """Return the sums of `Stack`, with their derivatives."""
+    mixture: Mixture,
+    mass: Array,
+    seen: Responses,
+    predictors: Sequence[Array],
+    designs: tuple[Array, ...],
+) -> tuple[Array, Array, Array]:
+    """Return the same sums, the information on theta, and the derivatives of the sums."""
     here, information, rows = _functions(mixture, seen, predictors)
-    q = len(information)
+    q, once = len(information), mass[:, None]
     n_good = q + len(mixture.good.bounds[0])  # bad rows change with their parameters alone
-    by_params, by_share = [], []
-    for j, design in enumerate(designs):
-        size = 1e-5 * np.maximum(np.abs(predictors[j]), 1.0 if j < q else SMALL)
+    slopes = []
+    for j, (predictor, design) in enumerate(zip(predictors, designs, strict=True)):
+        size = 1e-5 * np.maximum(np.abs(predictor), 1.0 if j < q else SMALL)
         # Each row by itself, or where rows have a part in the equations of others each column.
-        along: list[tuple[Array, Any, Array]] = [(size, size, design)]
-        if mixture.together.groups is not None:
+        along: list[tuple[Array, Any, Array]] = [(size, size, once * design)]
+        if mixture.together.groups is not None and j < q:
             units = size.max() / np.maximum(np.abs(design).max(axis=0), TINY)
             along = [
-                (unit * column, unit, np.ones((len(mass), 1)))
-                for unit, column in zip(units, design.T, strict=True)
+                (unit * column, unit, once) for unit, column in zip(units, design.T, strict=True)
             ]
         for length, unit, columns in along:
-            step = np.zeros_like(predictors)
-            step[j] = length
-            ends = (
-                _functions(mixture, seen, at, rows if j >= n_good else None)[0]
-                for at in (predictors + step, predictors - step)
-            )
-            slopes = mass * np.subtract(*ends) / (2.0 * unit)
-            parts = zip(designs, slopes[:-1], strict=True)
-            by_params.append(np.vstack([left.T @ (one[:, None] * columns) for left, one in parts]))
-            by_share.append(slopes[-1] @ columns)
-    return (
-        design_sums(designs, mass * here[:-1]),
-        design_gram(designs[:q], mass * information),
-        here[-1] @ mass,
-        np.hstack(by_params),
-        np.concatenate(by_share),
-    )
+            ends = []
+            for moved in (predictor + length, predictor - length):
+                at = [*predictors[:j], moved, *predictors[j + 1 :]]
+                ends.append(_functions(mixture, seen, at, rows if j >= n_good else None)[0])
+            slopes.append(_totals(designs, np.subtract(*ends) / (2.0 * unit), columns))
+    sums = _totals(designs, here, once)[:, 0]
+    return sums, design_gram(designs[:q], mass * information), np.hstack(slopes)
 
 
 class Stack(NamedTuple):
@@ -313,30 +319,26 @@ class Stack(NamedTuple):
     ----------
     free : ndarray, shape (k + m,)
         Which parameters no bound holds.
-    pull : ndarray, shape (k + m,)
+    sums : ndarray, shape (k + m + 1,)
+        The equations, and the sum of the shares of bad rows.
     information : ndarray, shape (k, k)
         On theta, were the good rows known.
-    share : float
-        The sum of the shares of bad rows.
-    jacobian : ndarray, shape (k + m, k + m)
-    share_slopes : ndarray, shape (k + m,)
-        The derivatives of `share`.
+    slopes : ndarray, shape (k + m + 1, k + m)
+        The derivatives of `sums`.
     """
 
     free: np.ndarray
-    pull: Array
+    sums: Array
     information: Array
-    share: float
-    jacobian: Array
-    share_slopes: Array
+    slopes: Array
 
     @property
     def inverse(self) -> Array:
         """Minus the inverse of the Jacobian of the free parameters, zero for others."""
-        found = np.zeros_like(self.jacobian)
-        places = np.ix_(self.free, self.free)
-        unit = np.sqrt(np.maximum(np.abs(np.diag(self.jacobian)[self.free]), 1e-300))
-        scaled = self.jacobian[places] / np.outer(unit, unit)
+        jacobian, places = self.slopes[:-1], np.ix_(self.free, self.free)
+        found = np.zeros_like(jacobian)
+        unit = np.sqrt(np.maximum(np.abs(np.diag(jacobian)[self.free]), 1e-300))
+        scaled = jacobian[places] / np.outer(unit, unit)
         found[places] = -np.linalg.pinv(scaled) / np.outer(unit, unit)
         return found
 
@@ -344,7 +346,7 @@ class Stack(NamedTuple):
 def _newton_step(fit: Fit) -> tuple[Array, float]:
     """Return a step to the root of the equations, and its size in standard errors."""
     now, k = fit.stack, len(fit.theta)
-    step = now.inverse @ np.where(now.free, now.pull, 0.0)
+    step = now.inverse @ np.where(now.free, now.sums[:-1], 0.0)
     unit = np.abs(fit.others) + SMALL
     errors = max(float(step[:k] @ now.information @ step[:k]), 0.0) ** 0.5
     size = max(errors, float(np.abs(step[k:] / unit).max(initial=0.0)))
@@ -397,9 +399,9 @@ def moves(fit: Fit) -> Moves:
     root, inverse = inverse_root(now.information), now.inverse
     kernel = partial(_row_moves, fit.mixture, root.T @ root)
     found = rows.map(kernel, fit.params, (len(inverse) + 1,))
-    share = min(now.share / rows.total, fit.mixture.eps_bar)  # rounding may leave more
+    share = min(float(now.sums[-1]) / rows.total, fit.mixture.eps_bar)  # rounding may leave more
     by_theta = np.column_stack([inverse[:k], np.zeros(k)])
-    eps = found @ np.append(now.share_slopes @ inverse, 1.0) - share
+    eps = found @ np.append(now.slopes[-1] @ inverse, 1.0) - share
     if fit.mixture.full:  # the share is its bound, whatever the rows are
         eps = 0.0 * eps
     return Moves(rows.total * (found @ by_theta.T), eps, now.free[:k], share)
@@ -409,7 +411,7 @@ def _row_moves(
     mixture: Mixture,
     inverse: Array,
     seen: Responses,
-    predictors: Array,
+    predictors: Sequence[Array],
     designs: tuple[Array, ...],
 ) -> Array:
     """Return the functions of rows, those of theta with the factors of HC3, (n, k + m + 1)."""
@@ -518,8 +520,13 @@ def explained_rows(
         best, sound = of_all, told.chosen.sound
     good = rows.map(partial(_good, best.mixture), best.params)
     moved = moves(best)
-    chosen = replace(told.chosen, prob_bad=of_groups(1.0 - good, rows.groups), eps=moved.share)
-    return ExplainedResponses(best, sound, replace(told, chosen=chosen), good, moved)
+    chosen = replace(
+        told.chosen,
+        prob_bad=of_groups(1.0 - good, rows.groups),
+        eps=moved.share,
+        theta=best.theta,
+    )
+    return ExplainedResponses(best, sound, told.with_chosen(chosen), good, moved)
 
 
 def of_all_rows(
@@ -531,8 +538,7 @@ def of_all_rows(
         growth = rows.total / few.mixture.total
         like = few.stack._replace(
             information=growth * few.stack.information,
-            jacobian=growth * few.stack.jacobian,
-            share_slopes=growth * few.stack.share_slopes,
+            slopes=growth * few.stack.slopes,
         )
     return Fit(rows, mixture, few.params, lower, like=like)
 
@@ -573,7 +579,7 @@ def _without_zeros(rows: PredictorRows, laws: Laws, candidates: Sequence[Array])
     return [fit.theta]
 
 
-def _good(mixture: Mixture, seen: Responses, predictors: Array, *designs: Any) -> Array:
+def _good(mixture: Mixture, seen: Responses, predictors: Sequence[Array], _: Any) -> Array:
     return mixture.probabilities(seen, predictors).good
 
 

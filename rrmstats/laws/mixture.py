@@ -8,10 +8,11 @@ part in those of theta, and any equation that good rows solve on average is solv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -67,9 +68,9 @@ class GoodRows(NamedTuple):
 
 
 class GoodLaw:
-    """The distribution of good rows; its own parameters may differ by row.
+    """The distribution of good rows.
 
-    By default it has none; one that is positive is fitted by scoring.
+    By default it has no parameters of its own; one that is positive is fitted by scoring.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class GoodLaw:
         return np.zeros(0)
 
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
-        """Return the rows at predictors (q, n) and own parameters (m, n)."""
+        """Return the rows at predictors (q, n) and own parameters (m, 1)."""
         raise NotImplementedError
 
     def updated(self, own: Array, mass: Array, rows: GoodRows) -> Array:
@@ -118,15 +119,17 @@ class BadLaw:
         return np.zeros(0)
 
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
-        """Return the log-densities of the rows at parameters (m, n), shape (n,)."""
+        """Return the log-densities of the rows at parameters (m, ..., 1), shape (..., n)."""
         raise NotImplementedError
 
     def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
-        """Return the derivatives of the log-densities in the parameters, shape (m, n)."""
+        """Return the derivatives of the log-densities in the parameters, shape (m, ..., n)."""
         return np.zeros((0, len(seen.endog)))
 
     def updated(self, own: Array, mass: Array, seen: Responses, rows: GoodRows) -> Array:
         """Return parameters (m,) nearer to the root of their equations under a mass (n,)."""
+        if not len(own):
+            return own
         return newton_step(partial(self.scores, seen, rows), own, mass, self.bounds)
 
 
@@ -146,7 +149,7 @@ class Probabilities(NamedTuple):
     rows : GoodRows
     odds : list of ndarray, shape (1 or 2, n) each
         What the log-odds of each kind of bad rows are linear in; see `Share`.
-    own : list of ndarray, shape (m, n) each
+    own : list of ndarray, shape (m, 1) each
         Parameters of the distribution of each kind.
     """
 
@@ -243,10 +246,14 @@ class Mixture:
         low, high = zip(*self._bounds, strict=True)
         return np.concatenate(low), np.concatenate(high)
 
+    @cached_property
+    def _places(self) -> list[slice]:
+        ends = np.cumsum([0, *(len(low) for low, _ in self._bounds)]).tolist()
+        return [slice(*ends) for ends in pairwise(ends)]
+
     def parted(self, values: Array) -> tuple[Array, list[Array], list[Array]]:
         """Return parameters (m, ...) of the good rows, and odds and others of each kind."""
-        ends = np.cumsum([len(low) for low, _ in self._bounds])[:-1]
-        good, *rest = np.split(values, ends)
+        good, *rest = (values[place] for place in self._places)
         return good, rest[::2], rest[1::2]
 
     def _place(self, seen: Responses, rows: GoodRows) -> Array:
@@ -259,17 +266,17 @@ class Mixture:
         return np.stack([ones, np.log(np.maximum(rows.center, TINY)) - self.middle])
 
     def probabilities(
-        self, seen: Responses, predictors: Array, rows: GoodRows | None = None
+        self, seen: Responses, predictors: Sequence[Array], rows: GoodRows | None = None
     ) -> Probabilities:
-        """Return the rows at predictors (q + m, n), the last of which are the parameters.
+        """Return the rows at predictors, shape (n,) each, and then parameters, shape (1,).
 
         What they are like if good is given where it is known.
         """
         q = len(predictors) - len(self.bounds[0])
-        good, odds, own = self.parted(predictors[q:])
+        good, odds, own = self.parted(np.array(predictors[q:]).reshape(-1, 1))
         if rows is None:
             with np.errstate(all="ignore"):
-                rows = self.good.rows(seen, predictors[:q], good)
+                rows = self.good.rows(seen, np.array(predictors[:q]), good)
         log_odds = _log_odds(self._place(seen, rows), odds)
         left, parts = np.zeros(len(seen.endog)), []
         for law, each, one in zip(self.bad.laws, own, log_odds, strict=True):
@@ -277,7 +284,7 @@ class Mixture:
             parts.append(left + log_expit(one) + self.together.sums(log_density))
             left = left + log_expit(-one)
         parts.append(left + self.together.sums(rows.log_density))
-        density = np.logaddexp.reduce(parts)
+        density = reduce(np.logaddexp, parts)
         found = np.exp(np.array(parts) - density)
         return Probabilities(density, found[-1], found[:-1], expit(log_odds), rows, odds, own)
 
@@ -300,12 +307,12 @@ class Mixture:
         """Precisions of the priors of the constant and of the slope of log-odds, shape (2, 1)."""
         return np.array([[0.0], [PRIOR_SD**-2 / self.total]])
 
-    def starts(self, seen: Responses, predictors: Array) -> Array:
-        """Return parameters to start from, at predictors (q, n), shape (s, m)."""
+    def starts(self, seen: Responses, theta_predictors: Sequence[Array]) -> Array:
+        """Return parameters to start from, at the predictors of theta, shape (s, m)."""
+        predictors = np.array(theta_predictors)
         good = self.good.start(seen, predictors)
         with np.errstate(all="ignore"):
-            own = np.repeat(good[:, None], len(seen.endog), axis=1)
-            rows = self.good.rows(seen, predictors, own)
+            rows = self.good.rows(seen, predictors, good[:, None])
         share = max(min(0.05, 0.25 * self.eps_bar), LEAST_SHARE)
         found = [good]
         for law, (low, _) in zip(self.bad.laws, self._bounds[1::2], strict=True):
@@ -337,11 +344,10 @@ class Mixture:
             share = mass @ found.bad[j] / (mass @ found.left[j])
             return logit(np.clip([share], LEAST_SHARE, 1.0 - LEAST_SHARE))
 
-        def scores(odds: Array) -> Array:
-            return place * (found.bad[j] - expit(odds @ place)) - self._prior * odds[:, None]
-
-        limits = np.array([FARTHEST, STEEPEST])
-        return newton_step(scores, odds, mass, (-limits, limits))
+        limits, share, prior = np.array([FARTHEST, STEEPEST]), expit(odds @ place), self._prior
+        pull = (place * (found.bad[j] - share) - prior * odds[:, None]) @ mass
+        bend = (place**2 * (share * (1.0 - share)) + prior) @ mass
+        return np.clip(odds + np.clip(pull / bend, -LONGEST, LONGEST), -limits, limits)
 
     def _within(self, own: Array, mass: Array, place: Array) -> tuple[Mixture, Array]:
         """Return parameters whose share of bad rows is at most `eps_bar`."""
@@ -363,7 +369,7 @@ class Mixture:
 
 def _log_odds(place: Array, odds: list[Array]) -> Array:
     """Return log-odds linear in a place, of each kind of bad rows, shape (c, n)."""
-    found = [(place[: len(one)].T * one.T).sum(axis=-1) for one in odds]
+    found = [one.T @ place[: len(one)] for one in odds]
     return np.array(found).reshape(len(odds), place.shape[-1])
 
 
@@ -408,25 +414,25 @@ def newton_step(
     Parameters
     ----------
     scores : callable
-        Takes parameters and returns the derivatives of log-densities in them, shape (m, n).
+        Takes parameters (m, p, 1) and returns the derivatives of log-densities, (m, p, n).
     own : ndarray, shape (m,)
     mass : ndarray, shape (n,)
         How often the rows count.
     bounds : Bounds
     """
-    positive = bounds[0] > 0
-    unit = np.where(positive, own, np.maximum(np.abs(own), 1.0))
+    delta, n_steps = 1e-4, len(own)
+    low, high = (end[:, None] for end in bounds)
+    positive, here = low > 0, own[:, None]
+    unit = np.where(positive, here, np.maximum(np.abs(here), 1.0))
 
-    def moved(step: Array) -> Array:
-        return np.clip(np.where(positive, own * np.exp(step), own + unit * step), *bounds)
+    def moved(steps: Array) -> Array:
+        return np.clip(np.where(positive, here * np.exp(steps), here + unit * steps), low, high)
 
-    def pull(step: Array) -> Array:
-        at = moved(step)
-        found = scores(at) * np.where(positive, at, unit)[:, None]
-        return np.where((mass > 0) & np.isfinite(found), found, 0.0) @ mass
-
-    here, delta = pull(0.0 * own), 1e-4
-    steps = delta * np.eye(len(own))
-    bend = np.array([(pull(-step) - pull(step)) @ step / (2.0 * delta**2) for step in steps])
-    step = here / np.maximum(np.abs(bend.reshape(len(own))), TINY)
-    return moved(np.clip(step, -LONGEST, LONGEST))
+    # Here, and a step along each parameter to both sides of it.
+    around = moved(delta * np.hstack([np.zeros((n_steps, 1)), np.eye(n_steps), -np.eye(n_steps)]))
+    found = scores(around[..., None]) * np.where(positive, around, unit)[..., None]
+    pull = np.where((mass > 0) & np.isfinite(found), found, 0.0) @ mass
+    above, below = pull[:, 1 : n_steps + 1], pull[:, n_steps + 1 :]
+    bend = np.abs(np.diag(below - above)) / (2.0 * delta)
+    step = pull[:, 0] / np.maximum(bend, TINY)
+    return moved(np.clip(step, -LONGEST, LONGEST)[:, None])[:, 0]

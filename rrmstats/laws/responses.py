@@ -210,7 +210,7 @@ class OftenFlipped(BadLaw):
     def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the derivatives of the log-probabilities in f."""
         label = np.exp(rows.log_density)
-        return (1.0 - 2.0 * label)[None] / np.exp(self.log_density(seen, rows, own))
+        return ((1.0 - 2.0 * label) / np.exp(self.log_density(seen, rows, own)))[None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +249,12 @@ def shape_slopes(seen: Responses, shapes: Array) -> Array:
     """Return their derivatives in the shapes, shape (2, n)."""
     total = shapes.sum(axis=0)
     both = digamma(total) - digamma(seen.trials + total)
-    each = shapes if shapes.ndim > 1 else shapes[:, None]
-    return digamma(_results(seen) + each) - digamma(each) + both
+    return np.stack(
+        [
+            digamma(result + shape) - digamma(shape) + both
+            for result, shape in zip(_results(seen), shapes, strict=True)
+        ]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,7 +501,7 @@ class WholeRows(GoodLaw):
     slopes: Callable[[Array], Array]
 
     def rows(self, seen: Responses, predictors: Array, own: Array) -> GoodRows:
-        """Return the rows at parameters; those that differ by row are taken from the first."""
+        """Return the rows at predictors (k, n), the parameters, the same for all rows."""
         theta, ones = predictors[:, 0].copy(), np.ones(len(seen.endog))
         slopes = self.slopes(theta).T
         outer = slopes[:, None] * slopes[None]
@@ -598,10 +602,11 @@ class OtherLine(BadLaw):
     least: float = 0.0
 
     def _at(self, own: Array) -> GoodRows:
-        """Return the rows at parameters (k + m,), or (k + m, n)."""
-        predictors, q = self.data.predictors(own), len(self.data.designs)
+        """Return the rows at parameters (k + m, 1)."""
+        k, own = self.data.n_params, own.reshape(-1, 1)
         with np.errstate(all="ignore"):
-            return self.good.rows(self.data.seen, predictors[:q], predictors[q:])
+            predictors = np.array(self.data.predictors(own[:k, 0]))
+            return self.good.rows(self.data.seen, predictors, own[k:])
 
     def start(self, seen: Responses, rows: GoodRows) -> Array:
         """Return the fit to the tenth of the rows whose groups are farthest from the line."""
@@ -613,7 +618,7 @@ class OtherLine(BadLaw):
         order = np.argsort(-far, kind="stable")
         before = np.cumsum(data.mass[order]) - data.mass[order]
         cut = far[order[np.searchsorted(before, 0.1 * data.total) - 1]]
-        mass, predictors = data.mass * (far >= cut), data.predictors(self.first)
+        mass, predictors = data.mass * (far >= cut), np.array(data.predictors(self.first))
         own = np.append(self.first, self.good.start(seen, predictors))
         for _ in range(10):
             own = self.updated(own, mass, seen, rows)

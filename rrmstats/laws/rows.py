@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,9 +101,9 @@ class PredictorRows:
         """Whether the rows lie in blocks."""
         return blocked(self.seen.endog)
 
-    def predictors(self, params: Array) -> Array:
-        """Return the predictors of rows in memory, shape (p, n)."""
-        return _predictors(params, self.designs, self.offsets)[0]
+    def predictors(self, params: Array) -> list[Array]:
+        """Return the predictors of rows in memory, shape (n,) each, and other parameters, (1,)."""
+        return _predictors(params, self.designs, self.offsets)
 
     def map(
         self, kernel: Callable[..., Array], params: Array, tail: tuple[int, ...] = ()
@@ -122,17 +123,14 @@ class PredictorRows:
 
 def _predictors(
     params: Array, designs: tuple[Array, ...], offsets: tuple[Array, ...]
-) -> tuple[Array, tuple[Array, ...]]:
-    """Return the predictors (p, n) and the designs of all of them."""
-    n, end = len(designs[0]), 0
-    found = []
-    for design, offset in zip(designs, offsets, strict=True):
-        start, end = end, end + design.shape[1]
-        part = params[start:end]
-        moved = design @ part if part.ndim == 1 else np.einsum("nk,kn->n", design, part)
-        found.append(moved + offset)
-    found += [np.full(n, value) for value in params[end:]]
-    return np.array(found), (*designs, *(np.ones((n, 1)),) * len(params[end:]))
+) -> list[Array]:
+    """Return the predictors, and parameters beyond those of the designs, shape (1,) each."""
+    *parts, others = parameter_parts(params, designs)
+    found = [
+        design @ part + offset
+        for design, part, offset in zip(designs, parts, offsets, strict=True)
+    ]
+    return [*found, *others[:, None]]
 
 
 def _split(q: int, arrays: Sequence[Array]) -> tuple[Responses, Any, Any]:
@@ -144,11 +142,19 @@ def _split(q: int, arrays: Sequence[Array]) -> tuple[Responses, Any, Any]:
 
 def _mapped(kernel: Callable[..., Array], params: Array, q: int, *arrays: Array) -> Array:
     seen, designs, offsets = _split(q, arrays)
-    return kernel(seen, *_predictors(params, designs, offsets))
+    predictors = _predictors(params, designs, offsets)
+    ones = np.ones((len(seen.endog), 1))
+    return kernel(seen, predictors, (*designs, *(ones,) * (len(predictors) - q)))
 
 
 def _summed(kernel: Callable[..., Any], params: Array, q: int, mass: Array, *arrays: Array) -> Any:
     return _mapped(partial(kernel, mass), params, q, *arrays)
+
+
+def parameter_parts(params: Array, designs: tuple[Array, ...]) -> list[Array]:
+    """Return the parameters (k, ...) of each design, and then the others."""
+    ends = [*accumulate((design.shape[1] for design in designs), initial=0), None]
+    return [params[start:end] for start, end in pairwise(ends)]
 
 
 def design_sums(designs: tuple[Array, ...], values: Array) -> Array:
@@ -177,9 +183,9 @@ def design_leverage(designs: tuple[Array, ...], inverse: Array, weights: Any) ->
 
     `weights` are those of `design_gram`; rows may lie in blocks.
     """
-    ends = np.cumsum([design.shape[1] for design in designs])[:-1]
     found: Any = 0.0
-    for left, row, strip in zip(designs, weights, np.split(inverse, ends), strict=True):
-        for right, weight, part in zip(designs, row, np.split(strip, ends, axis=1), strict=True):
-            found = found + weight * np.einsum("ni,ni->n", left @ part, right)
+    for left, row, strip in zip(designs, weights, parameter_parts(inverse, designs), strict=False):
+        parts = parameter_parts(strip.T, designs)
+        for right, weight, part in zip(designs, row, parts, strict=False):
+            found = found + weight * np.einsum("ni,ni->n", left @ part.T, right)
     return found

@@ -44,6 +44,7 @@ from rrmstats.laws.rows import (
     design_leverage,
     design_rows,
     design_sums,
+    parameter_parts,
 )
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.numerical import BEYOND, without_held
@@ -171,12 +172,8 @@ class TiltedRows:
         designs = self.sample.designs
         leverage = design_leverage(designs, self.inverse, self.spread) * self.weights
         longer = 1.0 / (1.0 - np.clip(leverage, 0.0, MOST_LEVERAGE))
-        ends = np.cumsum([design.shape[1] for design in designs])[:-1]
-        parts = np.split(self.inverse, ends)
-        moved = [
-            (design @ part) * (longer * one)[:, None]
-            for design, part, one in zip(designs, parts, self.scores, strict=True)
-        ]
+        parts = zip(designs, parameter_parts(self.inverse, designs), self.scores, strict=False)
+        moved = [(design @ part) * (longer * one)[:, None] for design, part, one in parts]
         return sum(moved[1:], moved[0])
 
     @cached_property

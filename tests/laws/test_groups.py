@@ -140,12 +140,12 @@ def predictor_fit(labels):
 @pytest.mark.parametrize("labels", [False, True], ids=["counts", "labels"])
 def test_the_stack_of_groups_has_the_derivatives_of_its_equations(labels):
     _, fit = predictor_fit(labels)
-    found, h = fit.stack.jacobian, 1e-5
+    found, h = fit.stack.slopes, 1e-5
     inside = np.flatnonzero(fit.params < fit.bounds[1])
     assert len(inside) >= 3
     for j in inside:
         step = h * np.eye(len(fit.params))[j]
-        up, down = (fit.moved(sign * step).stack.pull for sign in (1, -1))
+        up, down = (fit.moved(sign * step).stack.sums for sign in (1, -1))
         size = np.abs(found).max()
         assert_allclose((up - down) / (2 * h), found[:, j], rtol=1e-3, atol=1e-5 * size)
 
@@ -167,7 +167,7 @@ def test_roots_of_the_equations_of_groups_are_found(labels):
     root, done = rooted(predictor_fit(labels)[1])
     assert done
     now = root.stack
-    assert np.abs(now.pull[now.free]).max() < 1e-6
+    assert np.abs(now.sums[:-1][now.free]).max() < 1e-6
     assert root.found.good[BAD].mean() < 0.3 < 0.9 < root.found.good[~BAD].mean()
 
 
