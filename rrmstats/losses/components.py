@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import chdtr, chdtri, pdtrc
 from scipy.stats import chi2
 
-from rrmstats.core.block_array import aligned, blocked, row_map, row_sums, taken
+from rrmstats.core.block_array import aligned, blocked, portions, row_map, row_sums, taken
 from rrmstats.core.blocks import CHUNK, added, decided_once, deciding_places
 from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
 from rrmstats.core.conventions import FAR
@@ -19,6 +19,7 @@ from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, of_groups, without_comparison
 from rrmstats.core.frames import median_of, sign_frame
+from rrmstats.core.problem import Problem, tilted_part
 from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
@@ -43,17 +44,19 @@ from rrmstats.losses.covariance import (
     CovarianceEstimate,
     CovarianceProblem,
     MomentProblem,
+    Tilt,
     distinct_ends,
     moment_sums,
     normalized,
     precision_order,
     robust_starts,
+    share_of,
     some_rows,
     subspace_cutoff,
-    untilted_variances,
+    untilted,
 )
 from rrmstats.losses.gaussian_rows import continued
-from rrmstats.losses.matrices import check_range, symmetric, thinned, weighted_scatter
+from rrmstats.losses.matrices import check_range, symmetric, weighted_scatter
 
 # Rows per axis that can tell its variance from others, and per variable from which the errors of
 # loadings can be relied on.
@@ -264,11 +267,14 @@ class SubspaceProblem(MomentProblem):
         super().__init__(data, demean)
         self.q, self.n_params = q, q + demean
         self.n_coordinates = (self.dim - q) * (q + demean)
-        unit = 4 * (self.dim + 4) * np.finfo(float).eps
-        squares = np.einsum("nd,nd->n", data, data)
+
+    @cached_property
+    def _noise(self) -> Array:
+        """Squared distances that rounding alone could produce, shape (n,)."""
+        squares = np.einsum("nd,nd->n", self.data, self.data)
         # The subspace is rounded as rows of usual size are, also where a row is near its point.
         usual = 0.0 if self.blocks is not None else float(np.median(squares))
-        self._noise = unit**2 * (squares + usual)
+        return (4 * (self.dim + 4) * np.finfo(float).eps) ** 2 * (squares + usual)
 
     def split(self, theta: Array) -> tuple[Array, Array]:
         """Return the point (..., d) and the basis (..., d, q)."""
@@ -307,18 +313,13 @@ class SubspaceProblem(MomentProblem):
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
         x, y, _ = self.frame(theta)
-        both = np.hstack([x, y])
-        return self._curvature(both.T @ (weights[:, None] * both), weights @ both, weights.sum())
-
-    def _curvature(self, second: Array, first: Array, mass: float) -> Array:
-        """Return the Hessian from moments of coordinates on a basis, then off it."""
-        q, codim = self.q, self.dim - self.q
-        inside, outside = second[:q, :q], second[q:, q:]
-        turn = 2.0 * (np.kron(np.eye(codim), inside) - np.kron(outside, np.eye(q)))
+        inside, outside = x.T @ (weights[:, None] * x), y.T @ (weights[:, None] * y)
+        turn = 2.0 * (np.kron(np.eye(len(outside)), inside) - np.kron(outside, np.eye(self.q)))
         if not self.demean:
             return turn
-        cross = 2.0 * np.kron(np.eye(codim), first[:q, None])
-        return np.block([[turn, cross], [cross.T, 2.0 * mass * np.eye(codim)]])
+        shift = np.eye(len(outside))
+        cross = 2.0 * np.kron(shift, (weights @ x)[:, None])
+        return np.block([[turn, cross], [cross.T, 2.0 * weights.sum() * shift]])
 
     def tilted_sums(
         self, theta: Array, losses: Array, weights: Array, beta: Array
@@ -328,16 +329,8 @@ class SubspaceProblem(MomentProblem):
             return super().tilted_sums(theta, losses, weights, beta)
         parts = []
         for at, ell, w, b in zip(theta, losses, weights, beta, strict=True):
-            point, basis = self.split(at)
-            axes = np.hstack([basis, complement(basis)])
-            gradient, cross, outer, second, first = added(
-                [
-                    turning_sums(self.data[i] - point, axes, w[i], ell[i], self.q, self.demean)
-                    for i in slices(self.n_obs)
-                ]
-            )
-            curvature = self._curvature(second, first, w.sum())
-            parts.append((gradient, cross, curvature - b * outer))
+            kernel = partial(tilted_part, self.with_rows, at, b)
+            parts.append(added([kernel(*part) for part in portions((ell, w, self.data))]))
         gradient, cross, curvature = (np.array(part) for part in zip(*parts, strict=True))
         return gradient, cross, curvature
 
@@ -382,38 +375,17 @@ class SubspaceProblem(MomentProblem):
         return partial(SubspaceProblem, q=self.q, demean=self.demean)
 
 
-def slices(n: int) -> list[slice]:
-    """Return parts of n rows that fit a processor's cache."""
-    return [slice(i, i + CHUNK) for i in range(0, n, CHUNK)]
-
-
 def squared_distances(data: Array, point: Array, basis: Array) -> Array:
     """Return squared distances (..., n) to subspaces, given points (..., d) and bases (..., d, q).
 
     Of rows (n, d), as many at once as fit a processor's cache.
     """
     parts = []
-    for some in slices(len(data)) or [slice(0)]:
-        centered = data[some] - point[..., None, :]
+    for (some,) in portions((data,)):
+        centered = some - point[..., None, :]
         rest = centered - (centered @ basis) @ np.swapaxes(basis, -1, -2)
         parts.append(np.einsum("...nd,...nd->...n", rest, rest))
     return np.concatenate(parts, axis=-1)
-
-
-def turning_sums(
-    centered: Array, axes: Array, weights: Array, losses: Array, q: int, demean: bool
-) -> tuple[Array, ...]:
-    """Return weighted sums over rows: of gradients g, l g and g g', and of coordinates, twice."""
-    both, root = centered @ axes, np.sqrt(weights)[:, None]
-    gradients = turning_gradients(both[:, :q], both[:, q:], demean)
-    weighted, scaled = root * gradients, root * both
-    return (
-        weights @ gradients,
-        (weights * losses) @ gradients,
-        weighted.T @ weighted,
-        scaled.T @ scaled,
-        weights @ both,
-    )
 
 
 def turning_gradients(x: Array, y: Array, demean: bool) -> Array:
@@ -461,7 +433,7 @@ class ExplainedPlane:
     def turns(self, data: Array, span: Array, axes: Array) -> Array:
         """Return how loadings turn out of the subspace, for some rows, shape (n, d * q).
 
-        Loadings are a span (d, r) times the basis times axes within it, (q, q).
+        Loadings are a span (d, r) times axes of the subspace, (r, q).
 
         The leading axes of a covariance turn towards another by their cross moment over the
         difference of the variances. Weights of rows fall with their distances, of which `bread`
@@ -473,7 +445,7 @@ class ExplainedPlane:
         pull = self.probabilities(data)[:, 1] / self.bread
         gap = np.maximum(values[:q] - values[q:, None], np.finfo(float).tiny)
         moved = (pull[:, None] * centered[:, q:])[:, :, None] * centered[:, None, :q] / gap
-        return turned(moved.reshape(len(data), gap.size), span @ own[:, q:], axes)
+        return turned(moved.reshape(len(data), gap.size), span @ own[:, q:], own[:, :q].T @ axes)
 
 
 def plane_distances(plane: ExplainedPlane) -> Array:
@@ -487,15 +459,37 @@ def plane_densities(plane: ExplainedPlane, at: Array) -> Densities:
 
 
 def explained_plane(
-    problem: ComponentsProblem, solution: Solution, setting: Setting
+    problem: ComponentsProblem,
+    solution: Solution,
+    setting: Setting,
+    sample: ExplainedPlane | None = None,
 ) -> ExplainedPlane:
     """Return the best explanation of the rows around the subspace of a first step.
 
-    Which axes off it have variances of their own is told by the first step, and once more by the
-    explanation.
+    `sample` is the explanation of some of the rows, which all of them have.
     """
-    n, eps_bar, groups = problem.n_obs, setting.eps_bar, problem.row_groups
-    places = deciding_places(n, groups)
+    n, groups = problem.n_obs, problem.row_groups
+    if sample is None:
+        sample = compared_planes(problem, solution, setting)
+    if len(sample.rows.data) == n:
+        return sample
+    rows = plane_rows(problem, solution, setting, np.arange(n))
+    rows = replace(rows, own=sample.rows.own)
+    mixture, done = settled(rows, seen_by(sample.mixture, n), setting.eps_bar)
+    told = sample.told.chosen
+    told = replace(told, prob_bad=of_groups(1 - mixture.good[0], groups))
+    return ExplainedPlane(rows, mixture, sample.told.with_chosen(told), done)
+
+
+def compared_planes(
+    problem: ComponentsProblem, solution: Solution, setting: Setting
+) -> ExplainedPlane:
+    """Return the best explanation of the rows, or of a sample of them.
+
+    Which axes off the subspace have variances of their own is told by the first step, and once
+    more by the explanation.
+    """
+    eps_bar, places = setting.eps_bar, deciding_places(problem.n_obs, problem.row_groups)
     rows = plane_rows(problem, solution, setting, places)
     starts = end_candidates(problem, solution, setting, rows)
     for _ in range(2):
@@ -505,11 +499,6 @@ def explained_plane(
         if own_axes(rows, mixture.scatter[0], told.chosen.eps) == rows.own:
             break
         starts = [(mixture.coef[0], mixture.scatter[0]), *starts[1:]]
-    if len(places) < n:
-        rows = replace(plane_rows(problem, solution, setting, np.arange(n)), own=rows.own)
-        mixture, done = settled(rows, seen_by(mixture, n), eps_bar)
-        prob_bad = of_groups(1 - mixture.good[0], groups)
-        told = told.with_chosen(replace(told.chosen, prob_bad=prob_bad))
     return ExplainedPlane(rows, mixture, told, done)
 
 
@@ -572,7 +561,7 @@ def end_candidates(
         location = weights @ data * problem.demean
         values, axes = np.linalg.eigh(weighted_scatter(data, weights, location))
         values = np.maximum(values, 0.0)
-        off = untilted_variances(values[:-q], lambda_, setting.eps_bar)
+        off = untilted(values[:-q], lambda_, setting.eps_bar).variances
         grown = float(off.sum() / max(values[:-q].sum(), np.finfo(float).tiny))
         full = np.r_[off, values[-q:] * max(grown, 1.0)]
         found.append((location[None][: int(problem.demean)], (axes * full) @ axes.T))
@@ -608,7 +597,7 @@ class ComponentsProblem(SubspaceProblem):
                 "columns; bring them into memory"
             )
         self.column_unit = column_unit
-        (some,) = thinned(data)
+        (some,) = taken(deciding_places(n), data)
         self.center = np.median(some, axis=0) if demean else np.zeros(d)
         with np.errstate(over="ignore"):
             length = np.linalg.norm((some - self.center) / column_unit, axis=1)
@@ -631,17 +620,24 @@ class ComponentsProblem(SubspaceProblem):
             )
         super().__init__(scaled, q, demean)
 
+    def shares_coordinates(self, other: Problem) -> bool:
+        """Tell whether the second step of the problem of some of the rows serves all of them."""
+        assert isinstance(other, ComponentsProblem)
+        pairs = [(p.center, p.column_unit, p.unit, p.span) for p in (self, other)]
+        return all(map(np.array_equal, *pairs))
+
     def consistent(self, solution: Solution, setting: Setting) -> ComponentsEstimate:
         """Return the estimate of the first step, its eigenvalues consistent."""
         inner = self.scores(self.split(solution.theta)[1], setting)
-        variances, rate, bad = None, 0.0, (solution.losses > 0) * float(setting.eps_bar > 0)
-        if 0 not in (setting.eps_bar, solution.lambda_, solution.risk):
-            variances, rate, size = self.first_noise(solution, setting)
-            bad = 1 - size * np.exp(-rate * solution.losses)  # its mean is that of bad rows
-        spread, total = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
-        mean = float(spread @ bad)
-        share = max(mean, 0.0), float(np.sqrt(spread @ (bad - mean) ** 2 / total))
-        if variances is not None:
+        if 0 in (setting.eps_bar, solution.lambda_, solution.risk):
+            variances, rate = None, 0.0
+            share = share_of((solution.losses > 0) * float(setting.eps_bar > 0), setting)
+        else:
+            tilt = self._tilt(solution, setting)
+            variances, rate = tilt.variances, tilt.rate
+            share = tilt.share(
+                solution.losses, setting.spread(self.n_obs), setting.wnobs(self.n_obs)
+            )
             # Rows that are bad off the subspace and within it need not be the same, but often are.
             share = max(share, (inner.eps_hat, inner.eps_hat_se))
         found = self._estimate(solution, setting, inner, variances, rate=rate)
@@ -666,33 +662,33 @@ class ComponentsProblem(SubspaceProblem):
             return found
         return replace(found, params=problem.to_params(starts[0][0].sum(axis=0), starts[0][1]))
 
-    def explained_scores(self, basis: Array, setting: Setting, kept: Array) -> CovarianceEstimate:
+    def explained_scores(
+        self, basis: Array, first: ComponentsEstimate, kept: Array
+    ) -> CovarianceEstimate:
         """Return the scatter of the best explanation of the scores on a basis.
 
         `kept`, shape (n,), is what counts of each row because of its distance off the subspace.
         Rows that are bad off the subspace and within it are at most eps_bar together.
         """
-        first, n = self.scores(basis, setting), self.n_obs
-        good = float(setting.spread(n) @ kept)
+        setting, decided = first.setting, first.decided
+        if isinstance(decided, ComponentsEstimate):  # as the scores of the sample, on its basis
+            scores = CovarianceProblem(self.data @ basis, self.demean, decided.inner.problem)
+            scores = scores.in_groups(self.row_groups)
+            inner = replace(first.inner, problem=scores, decided=decided.inner)
+        else:
+            inner = self.scores(basis, setting)
+        good = float(setting.spread(self.n_obs) @ kept)
         # Half a row may always be bad: less than one is none.
-        left = max(1 - (1 - setting.eps_bar) / good, 0.5 / setting.wnobs(n))
-        counted = replace(setting, freq_weights=setting.counts(n) * kept)
-        return first.problem.explained(first, counted, left)
+        left = max(1 - (1 - setting.eps_bar) / good, 0.5 / setting.wnobs(self.n_obs))
+        counted = replace(setting, freq_weights=setting.counts(self.n_obs) * kept)
+        return inner.problem.explained(inner, counted, left)
 
-    def first_noise(self, solution: Solution, setting: Setting) -> tuple[Array, float, float]:
-        """Return the variances (m,) off the subspace of least risk, and two numbers.
-
-        They are 1 / lambda of the weights, and what takes their mean over good rows to one.
-        """
-        _, off, _ = self.frame(solution.theta)
+    def _tilt(self, solution: Solution, setting: Setting) -> Tilt:
+        """Return what the weights of least risk tell of the noise off the subspace."""
+        off = self.frame(solution.theta)[1]
         mass, first, second = row_sums(moment_sums, off, solution.weights)
         seen = np.linalg.eigvalsh(second / mass - np.outer(first, first) / mass**2)[::-1]
-        seen = np.maximum(seen, 0.0)
-        found = untilted_variances(seen, solution.lambda_, setting.eps_bar)
-        left = seen[seen > 0] / found[seen > 0]
-        # 1 - left is 2 v / lambda, at the lambda that counts.
-        rate = float(((1 - left) / (2 * seen[seen > 0])).max(initial=0.0))
-        return found, rate, float(np.exp(-0.5 * np.log(left).sum()))
+        return untilted(np.maximum(seen, 0.0), solution.lambda_, setting.eps_bar)
 
     def second_step(self, first: Estimate) -> ComponentsEstimate:
         """Return the estimate of the best explanation of the rows.
@@ -711,12 +707,17 @@ class ComponentsProblem(SubspaceProblem):
                 f"the second step of components takes all rows into memory, {size:.1f} GB; use "
                 "steps=1, or fit a sample of the rows"
             )
-        plane = decided_once(self.blocks, lambda: explained_plane(self, found, setting))
+        decided = first.decided if isinstance(first.decided, ComponentsEstimate) else None
+        sample = None if decided is None else decided.off
+        plane = decided_once(self.blocks, lambda: explained_plane(self, found, setting, sample))
         mixture, both = plane.mixture, row_map(plane.probabilities, self.data, tail=(2,))
         good, pull = both[:, 0], both[:, 1]
         basis = np.linalg.eigh(mixture.scatter[0])[1][:, ::-1][:, : self.q]
+        if decided is not None:
+            left, _, right = np.linalg.svd(basis.T @ self.split(decided.solution.theta)[1])
+            basis = basis @ left @ right
         theta = self.join(mixture.coef[0].sum(axis=0), basis)
-        inner = self.explained_scores(basis, setting, good)
+        inner = self.explained_scores(basis, first, good)
         within = 1.0 if inner.rows is None else inner.rows.probabilities()[0]
         prob_bad = 1 - good * within
         share = min(float(setting.spread(self.n_obs) @ prob_bad), setting.eps_bar)
@@ -892,7 +893,7 @@ class ComponentsEstimate(Estimate):
             good = self.wnobs * (1 - self.eps_hat)
             span = span * np.sqrt(good / max(good - problem.n_params, 1.0))
         if self.off is not None:
-            turns = row_map(self.off.turns, problem.data, span, axes, tail=tail)
+            turns = row_map(self.off.turns, problem.data, span, basis @ axes, tail=tail)
         else:
             steps = minimum_influence(
                 problem, found.theta, found.losses, found.weights, found.lambda_, self.base

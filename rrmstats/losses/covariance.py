@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -20,11 +20,13 @@ from rrmstats.core.estimate import EstimableProblem, Estimate, Untilted
 from rrmstats.core.explanations import Explained, of_groups, without_comparison
 from rrmstats.core.frames import median_of, sign_frame, typical_spread
 from rrmstats.core.points import evaluate
+from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.starts import USUAL_STARTS, affordable_starts
 from rrmstats.core.steps import take_steps
+from rrmstats.core.tolerances import ROUNDING
 from rrmstats.laws.densities import Densities, distance_densities
 from rrmstats.laws.gaussian import Rows
 from rrmstats.laws.gaussian_equations import STEP
@@ -187,6 +189,10 @@ class ScatterProblem(MomentProblem):
         """Return how many random subsets to try where the user does not say."""
         return affordable_starts(self.n_params, eps_bar, USUAL_STARTS)
 
+    def tilt(self, lambda_: float, eps_bar: float) -> Tilt:
+        """Return what weights tell of good rows, in the frame of the weighted scatter."""
+        return untilted(np.ones(self.dim), lambda_, eps_bar)
+
     @property
     def newton_pays(self) -> bool:
         """Whether steps are short enough for their Hessian."""
@@ -298,74 +304,80 @@ def normalized(sums: tuple[Any, Array, Array]) -> Array:
     return np.concatenate([first, second.ravel()]) / mass
 
 
-# Weights exp(-r^2 / lambda) narrow Gaussian rows of scatter S to S_w = S / a, whatever else is in
-# the data, as long as bad rows have no weight: 1 / S_w = 1 / S + 2 / (lambda S_w), so that the
-# order a is 1 / (1 - 2 / lambda).
+class Tilt(NamedTuple):
+    """What weights ``exp(-loss / lambda)`` tell of the Gaussian noise of good rows.
 
+    They narrow each variance v to ``1 / (1 / v + 2 / lambda)``, whatever else is in the data, as
+    long as bad rows have no weight.
 
-def tilted_order(lambda_: float, eps_bar: float, dim: float) -> float:
-    """Return the scatter of good rows over the weighted one, at most that of clean data."""
-    clean = 1 / second_moment_ratio(eps_bar, dim)
-    return min(lambda_ / (lambda_ - 2), clean) if 2 < lambda_ < np.inf else clean
-
-
-def tilts(square: Array, order: float, dim: float) -> Array:
-    """Return weights whose mean over good rows is one, shape (n,).
-
-    `square` has squared distances in the scatter of good rows, of `dim` dimensions.
-    """
-    return np.exp(0.5 * dim * np.log(order) - 0.5 * (order - 1) * square)
-
-
-def tilted_share(
-    square: Array, order: float, dim: float, spread: Array, total: float
-) -> tuple[float, float]:
-    """Return the share of bad rows and its standard error.
-
-    The error is that of the mean of `tilts`, the size of the scatter estimated with it: ln size
-    has the scores ``w (a s / d - 1)``.
-
-    Parameters
+    Attributes
     ----------
-    square : ndarray, shape (n,)
-        Squared distances s.
-    order, dim : float
-    spread : ndarray, shape (n,)
-        Frequency weights, summing to one.
-    total : float
-        Number of observations that they stand for.
+    variances : ndarray, shape (m,)
+        Of good rows.
+    rate : float
+        1 / lambda, at the lambda that counts.
+    size : float
+        What takes the mean of ``exp(-rate * loss)`` over good rows to one.
     """
-    weights = tilts(square, order, dim)
-    good, first = (float(each) for each in row_sums(_sums, spread * weights, square))
-    moves = weights - good
-    if order > 1:
-        # d mean(w) / d ln(size) is (a - 1) / 2 times mean(w s), the bread of the score good / a.
-        scores = weights * (order * square / dim - 1)
-        moves = moves + 0.5 * (order - 1) * order * first / good * scores
-    error = float(np.sqrt((spread * moves**2).sum() / total))
-    return float(np.clip(1 - good, 0.0, 1.0)), error
+
+    variances: Array
+    rate: float
+    size: float
+
+    def share(
+        self, losses: Array, spread: Array, total: float, sized: bool = False
+    ) -> tuple[float, float]:
+        """Return the share of bad rows and its standard error.
+
+        Parameters
+        ----------
+        losses : ndarray, shape (n,)
+        spread : ndarray, shape (n,)
+            Frequency weights, summing to one.
+        total : float
+            Number of observations that they stand for.
+        sized : bool, optional
+            Whether losses are squared distances in the weighted scatter: the error is then also
+            that of its size.
+        """
+        weights = self.size * np.exp(-self.rate * losses)
+        good, first = (float(each) for each in row_sums(_sums, spread * weights, losses))
+        moves = weights - good
+        if sized:
+            # d mean(w) / d ln(size) is (a - 1) / 2 times mean(w s), a being the variances and s
+            # the loss over a; ln size has the scores w (a s / d - 1) and the bread good / a.
+            slope = 0.5 * (self.variances[0] - 1) * first / good
+            moves = moves + slope * weights * (losses / len(self.variances) - 1)
+        error = float(np.sqrt((spread * moves**2).sum() / total))
+        return float(np.clip(1 - good, 0.0, 1.0)), error
 
 
-def _sums(mass: Array, square: Array) -> tuple[Array, Array]:
-    return mass.sum(), mass @ square
+def _sums(mass: Array, losses: Array) -> tuple[Array, Array]:
+    return mass.sum(), mass @ losses
 
 
-def untilted_variances(seen: Array, lambda_: float, eps_bar: float) -> Array:
-    """Return the variances of noise whose weighted ones are seen, shape (m,).
+def share_of(bad: np.ndarray, setting: Setting) -> tuple[float, float]:
+    """Return the share of rows that are bad, (n,), and its standard error."""
+    share = float(setting.spread(len(bad)) @ (1.0 * bad))
+    return share, float(np.sqrt(max(share * (1 - share), 0.0) / setting.wnobs(len(bad))))
 
-    Weights exp(-r^2 / lambda) narrow each v to ``1 / (1 / v + 2 / lambda)``. Lambda counts for no
-    less than that of clean rows: the divergence of their weights is ``-ln(1 - eps_bar)``.
+
+def untilted(seen: Array, lambda_: float, eps_bar: float) -> Tilt:
+    """Return what weights tell of noise whose weighted variances are seen, shape (m,).
+
+    Lambda counts for no less than that of clean rows: the divergence of their weights is
+    ``-ln(1 - eps_bar)``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.losses.covariance import untilted_variances
-    >>> untilted_variances(np.array([0.8, 0.5]), 8.0, 0.2).round(3)
+    >>> from rrmstats.losses.covariance import untilted
+    >>> untilted(np.array([0.8, 0.5]), 8.0, 0.2).variances.round(3)
     array([1.   , 0.571])
     """
     used = seen[seen > 0]
     if not len(used) or not eps_bar:
-        return seen
+        return Tilt(seen, 0.0, 1.0)
 
     def excess(log_lambda: float) -> float:
         left = 1 - 2 * used / np.exp(log_lambda)
@@ -373,7 +385,9 @@ def untilted_variances(seen: Array, lambda_: float, eps_bar: float) -> Array:
 
     low = float(np.log(2 * used.max()))
     clean = float(np.exp(brentq(excess, low + 1e-12, low + np.log(1e3 * len(used) / eps_bar))))
-    return np.asarray(seen / (1 - 2 * seen / max(lambda_, clean)))
+    rate = 1 / max(lambda_, clean)
+    left = 1 - 2 * seen * rate
+    return Tilt(seen / left, rate, float(np.exp(-0.5 * np.log(left).sum())))
 
 
 def tilted_moves(
@@ -389,7 +403,7 @@ def tilted_moves(
         problem, solution.theta, solution.losses, solution.weights, solution.lambda_,
         setting.base(n),
     )  # fmt: skip
-    free = order < 1 / second_moment_ratio(setting.eps_bar, dim)
+    free = order < (1 - ROUNDING) / second_moment_ratio(setting.eps_bar, dim)
     upper = upper_triangle(problem.split(solution.theta)[1])
     grown = np.r_[np.zeros(dim), (order - 1) * free * upper]
     used = problem.n_params if setting.eps_bar else 0
@@ -474,7 +488,7 @@ def scatter_candidates(
     found, demean = [], int(problem.demean)
     for theta, lambda_ in distinct_ends(problem, solution, setting, problem.dim):
         location, scatter = problem.split(theta)
-        order = tilted_order(lambda_, setting.eps_bar, problem.dim)
+        order = problem.tilt(lambda_, setting.eps_bar).variances[0]
         found.append((location[None][:demean], scatter * order))
     return found + robust_starts(some_rows(problem, setting), setting.eps_bar)
 
@@ -583,6 +597,14 @@ def middle(
 class CovarianceProblem(ScatterProblem):
     """The Gaussian losses on data of any scale, in units of their spread.
 
+    Parameters
+    ----------
+    data : ndarray, shape (n, d)
+    demean : bool, optional
+        False fixes mu at zero.
+    like : CovarianceProblem, optional
+        One whose units serve these data too.
+
     Examples
     --------
     >>> import numpy as np
@@ -596,13 +618,22 @@ class CovarianceProblem(ScatterProblem):
 
     seeks_minima = True
 
-    def __init__(self, data: Array, demean: bool = True) -> None:
-        self.center, self.unit = unit_spread(data)
-        if not demean:
-            self.center = np.zeros_like(self.center)
+    def __init__(
+        self, data: Array, demean: bool = True, like: CovarianceProblem | None = None
+    ) -> None:
+        if like is None:
+            center, self.unit = unit_spread(data)
+            self.center = center if demean else np.zeros_like(center)
+        else:
+            self.center, self.unit = like.center, like.unit
         scaled = (data - self.center) / self.unit
         check_range(scaled)
         super().__init__(scaled, demean)
+
+    def shares_coordinates(self, other: Problem) -> bool:
+        """Tell whether the second step of the problem of some of the rows serves all of them."""
+        assert isinstance(other, CovarianceProblem)
+        return np.array_equal([self.center, self.unit], [other.center, other.unit])
 
     def flat(self, theta: Array) -> Array:
         """Return the location and the upper triangle of the scatter of theta, (d + k,)."""
@@ -634,12 +665,14 @@ class CovarianceProblem(ScatterProblem):
         plane, eps_bar = self.hyperplane(solution), setting.eps_bar
         order, eps_hat, error = 1 / second_moment_ratio(eps_bar, self.dim), 0.0, 0.0
         if plane is not None and eps_bar > 0:
-            eps_hat, error = self._off_share(solution, setting)
+            off = self.least_axis(solution.theta)[0] > ON_PLANE
+            eps_hat, error = share_of(off, setting)
+            if eps_hat == 0:  # all rows lie on it, which does not tell good rows from bad ones
+                eps_hat = error = np.nan
         elif eps_bar > 0:
-            order = tilted_order(solution.lambda_, eps_bar, self.dim)
-            square, spread = self.distances(solution.theta) / order, setting.spread(self.n_obs)
-            wnobs = setting.wnobs(self.n_obs)
-            eps_hat, error = tilted_share(square, order, self.dim, spread, wnobs)
+            tilt, square = self.tilt(solution.lambda_, eps_bar), self.distances(solution.theta)
+            spread, wnobs = setting.spread(self.n_obs), setting.wnobs(self.n_obs)
+            order, (eps_hat, error) = tilt.variances[0], tilt.share(square, spread, wnobs, True)
         found = self._estimate(solution, setting, order, plane=plane)
         return replace(found, eps_hat=min(eps_hat, eps_bar), eps_hat_se=error)
 
@@ -701,9 +734,11 @@ class CovarianceProblem(ScatterProblem):
             rows, told, converged = part.rows, part.explained, part.solution.converged
             share, error = part.eps_hat, part.eps_hat_se
         else:
-            ones = np.ones_like(self.data[:, : int(self.demean)])
-            starts = scatter_candidates(self, first.solution, setting)
-            rows = explained_gaussian(self, bounded, self.data, ones, starts)
+            ones, sample = np.ones_like(self.data[:, : int(self.demean)]), None
+            if isinstance(first.decided, CovarianceEstimate) and first.decided.tied is None:
+                sample = first.decided.rows
+            starts = [] if sample else scatter_candidates(self, first.solution, setting)
+            rows = explained_gaussian(self, bounded, self.data, ones, starts, sample=sample)
             told, converged, (share, error) = rows.explained, rows.converged, rows.share()
         if rows is None:
             pull: Array = part.solution.weights / setting.spread(self.n_obs)
@@ -751,16 +786,6 @@ class CovarianceProblem(ScatterProblem):
         return Untilted(
             found, moves, by_log_lambda=-2 * float(weights @ (rates * left**2)) * scaled
         )
-
-    def _off_share(self, solution: Solution, setting: Setting) -> tuple[float, float]:
-        """Return the share of rows off the hyperplane, and its standard error.
-
-        NaN where all rows lie on it, because then it does not tell good rows from bad ones.
-        """
-        off = float(setting.spread(self.n_obs) @ (self.least_axis(solution.theta)[0] > ON_PLANE))
-        if off == 0:
-            return np.nan, np.nan
-        return off, float(np.sqrt(off * (1 - off) / setting.wnobs(self.n_obs)))
 
     def hyperplane(self, solution: Solution) -> Hyperplane | None:
         """Return the hyperplane that the observations with weight lie on, or None."""

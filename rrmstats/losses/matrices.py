@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rrmstats.core.block_array import aligned, in_blocks, smallest, taken
-from rrmstats.core.blocks import sample_places
+from rrmstats.core.blocks import deciding_places, sample_places
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import median_of
@@ -68,9 +68,10 @@ def unit_spread(data: Array) -> tuple[Array, Array]:
     """Return a center and a unit for each column, (d,) both, that bad rows cannot move.
 
     The unit is a power of two near the middle spread of the column, so that dividing by it
-    rounds nothing; columns that hardly vary fall back on their range.
+    rounds nothing; columns that hardly vary fall back on their range. Those of many rows are
+    those of the sample that decides between explanations.
     """
-    (some,) = thinned(data)
+    (some,) = taken(deciding_places(len(data)), data)
     center = np.median(some, axis=0)
     spread = np.median(np.abs(some - center), axis=0)
     if not (spread > 0).all():

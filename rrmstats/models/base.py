@@ -44,7 +44,7 @@ from rrmstats.core.steps import (
 )
 from rrmstats.core.tolerances import ROUNDING
 from rrmstats.interchange import as_pandas, as_values, is_dask, is_dask_frame, readable_frame
-from rrmstats.losses.covariance import CovarianceProblem, tilted_order
+from rrmstats.losses.covariance import CovarianceProblem
 from rrmstats.models import checks
 from rrmstats.models.bootstrap import Bootstrap
 from rrmstats.models.partitioned import (
@@ -927,7 +927,7 @@ class DesignedModel(RRMModel[ProblemT, ResultsT]):
         found = minimize(problem, self._bound, freq_weights=self.freq_weights)
         if np.linalg.eigvalsh(problem.split(found.theta)[1])[0] < ROUNDING:
             return None
-        order = tilted_order(found.lambda_, self._bound, d)
+        order = problem.tilt(found.lambda_, self._bound).variances[0]
         return np.sqrt(problem.distances(found.theta) / order)
 
 
