@@ -136,58 +136,36 @@ SMALLEST = 20
 MOST_LISTED = 10_000
 
 
-class Html(str):
-    """A cell of a table as HTML, with its tags."""
-
-    __slots__ = ()
-
-
-def title_cell(text: str, scope: str = "row") -> Html:
-    """Return the heading of a row or a column."""
-    return Html(f'<th scope="{scope}">{escape(text)}</th>')
-
-
-def html_row(cells: Iterable[str]) -> str:
-    """Return cells as a row of a table; texts are escaped."""
-    texts = [cell if isinstance(cell, Html) else f"<td>{escape(cell)}</td>" for cell in cells]
-    return f"<tr>{''.join(texts)}</tr>"
-
-
-def html_table(
-    rows: Iterable[Iterable[str]], head: Iterable[str] = (), caption: str = "", kind: str = ""
-) -> str:
-    """Return a table that scrolls if it is too wide.
+def table_html(frame: pd.DataFrame, kind: str = "", **options: Any) -> str:
+    """Return a frame as a table that scrolls if it is too wide.
 
     Parameters
     ----------
-    rows : iterable of iterables of str
-        Texts, or cells as `Html`.
-    head : iterable of str, optional
-        Headings of the columns.
-    caption : str, optional
+    frame : DataFrame
     kind : str, optional
         CSS class of the table.
+    **options
+        Passed on to ``frame.to_html``, which escapes texts unless ``escape=False``.
     """
-    start = f'<table class="{kind}">' if kind else "<table>"
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    heads = [title_cell(name, "col") for name in head]
-    top = f"<thead>{html_row(heads)}</thead>" if heads else ""
-    inner = "\n".join(html_row(row) for row in rows)
-    return f'<div class="wide">{start}{title}{top}<tbody>\n{inner}\n</tbody></table></div>'
+    with pd.option_context("display.max_colwidth", None):
+        table = frame.map(value_text).to_html(classes=kind, border=0, **options)
+    return f'<div class="wide">{table}</div>'
 
 
 def pairs_table(pairs: Iterable[tuple[str, str]]) -> str:
     """Return names and values as a table of two columns."""
-    return html_table(((title_cell(name), value) for name, value in pairs), kind="words pairs")
+    return table_html(pd.Series(dict(pairs)).to_frame(), "words pairs", header=False)
 
 
 def simple_table(table: Any) -> str:
     """Return a statsmodels SimpleTable as HTML; unlike its own method, this escapes texts."""
-    rows = [[(cell.format(0, "txt").strip(), cell.datatype) for cell in row] for row in table]
-    body = [[title_cell(text) if kind == "stub" else text for text, kind in row] for row in rows]
+    cells = [[cell.format(0, "txt").strip() for cell in row] for row in table]
     headed = any(cell.datatype == "header" for cell in table[0])
-    head = [text for text, _ in rows[0]] if headed else ()
-    return html_table(body[headed:], head, table.title or "")
+    frame = pd.DataFrame([row[1:] for row in cells], [row[0] for row in cells])
+    if headed:
+        frame = frame.iloc[1:].set_axis(cells[0][1:], axis=1)
+    title = f'<p class="caption">{escape(table.title)}</p>' if table.title else ""
+    return title + table_html(frame, "" if headed else "words", header=headed)
 
 
 def suspicious_text(results: Results) -> tuple[str, str]:
@@ -233,11 +211,10 @@ def flagged_text(results: Results) -> str:
 
 def rows_table(table: pd.DataFrame) -> str:
     """Return rows with their weights as an HTML table, which the script of the page can sort."""
-    table = table.rename(columns={"relative_weight": "weight * n"})
-    table["weight * n"] = [f"{weight:.4f}" for weight in table["weight * n"]]
-    head = ["row", *(str(column).replace("_", " ") for column in table)]
-    rows = ([title_cell(str(label)), *map(value_text, row)] for label, *row in table.itertuples())
-    return html_table(rows, head, kind="sortable")
+    weights = [f"{weight:.4f}" for weight in table["relative_weight"]]
+    table = table.assign(relative_weight=weights).rename(columns={"relative_weight": "weight * n"})
+    table.columns = table.columns.str.replace("_", " ").rename("row")
+    return table_html(table.rename_axis(None), "sortable")
 
 
 def value_text(value: object) -> str:

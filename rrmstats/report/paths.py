@@ -22,15 +22,12 @@ from rrmstats.plotting.any_model import axis_places, compressed_ticks
 from rrmstats.plotting.canvas import BLUE, GRAY, LEVEL, VERMILLION, short_names
 from rrmstats.plotting.catalog import Array, FittedPath, checked_picture
 from rrmstats.report.page import (
-    Html,
     asset,
     document,
-    html_row,
-    html_table,
     pairs_table,
     provenance_pairs,
     section,
-    title_cell,
+    table_html,
     value_text,
 )
 
@@ -148,7 +145,7 @@ def path_page(path: FittedPath, title: str | None = None) -> str:
         names="".join(f'<option value="{escape(row.name)}"></option>' for row in rows),
         terms=cut if terms > paths.MOST_TERMS else "",
         explanations=explanations_section(path),
-        chosen_head=html_row(title_cell(name, "col") for name in heads),
+        chosen_head="".join(f"<th>{escape(name)}</th>" for name in heads),
         jumps=jumps_table(path, rows),
         signs=f'<ul id="signs">\n{signs}</ul>' if signs else changes,
         provenance=pairs_table(provenance_pairs(path.model)),
@@ -172,14 +169,12 @@ def explanations_section(path: FittedPath) -> str:
     colors, fits = paths.explanation_colors(runs), path.frame.drop_duplicates("eps_bar")
     for run in runs:
         some = fits.iloc[[run.first, run.last]]
-        eps_bar, eps_hat, flagged = (
-            " to ".join(dict.fromkeys(map(form.format, some[name])))
-            for name, form in (("eps_bar", "{:g}"), ("eps_hat", "{:.3f}"), ("n_flagged", "{}"))
-        )
-        square = Html(f'<td style="background: {colors[run.name]}; width: 1.5rem"></td>')
-        rows.append((square, eps_bar, run.name, eps_hat, flagged))
-    table = html_table(rows, ("", "eps_bar", "explanation", "eps_hat", "flagged"), kind="words")
+        told = {"": f'<span style="background: {colors[run.name]}">&emsp;</span>'}
+        for name, form in (("eps_bar", "{:g}"), ("eps_hat", "{:.3f}"), ("n_flagged", "{}")):
+            told[name] = " to ".join(dict.fromkeys(map(form.format, some[name])))
+        rows.append({**told, "explanation": run.name})
     note = f"<p>What the second step says of the {path.unit}s, in the colors of the bands.</p>"
+    table = table_html(pd.DataFrame(rows), "words", index=False, escape=False)
     return section("Explanations", note, table) if runs else ""
 
 
@@ -187,8 +182,8 @@ def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     """Return the jumps as a table, with a button each that highlights what leaves."""
     if not len(path.jumps):
         return "<p>There are none: no estimate changes abruptly.</p>"
-    unit, names = path.unit, paths.row_names(path)
-    numbers, body = {row.position: k for k, row in enumerate(rows)}, []
+    unit, names, buttons = path.unit, paths.row_names(path), []
+    numbers, told = {row.position: k for k, row in enumerate(rows)}, []
     for _, jump in path.jumps.iterrows():
         leave, back = (
             np.flatnonzero(path.weights.index.isin(list(jump[f"{unit}s{end}"])))
@@ -196,24 +191,23 @@ def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
         )
         drawn = [numbers[int(row)] for row in leave if row in numbers]
         button = f'<button type="button" data-rows="{drawn}">highlight</button>' if drawn else ""
-        body.append(
-            (
-                f"{jump['eps_bar_from']:g}",
-                f"{jump['eps_bar_to']:g}",
-                f"{jump['pvalue']:.2g}",
-                ", ".join(map(str, jump["terms"])) or "none",
-                paths.rows_text(leave, names, unit),
-                paths.rows_text(back, names, unit),
-                Html(f"<td>{button}</td>"),
-            )
+        buttons.append(button)
+        told.append(
+            {
+                "between": f"{jump['eps_bar_from']:g}",
+                "and": f"{jump['eps_bar_to']:g}",
+                "p-value": f"{jump['pvalue']:.2g}",
+                "coefficients that jump": ", ".join(map(str, jump["terms"])) or "none",
+                f"{unit}s that leave": paths.rows_text(leave, names, unit),
+                f"{unit}s that come back": paths.rows_text(back, names, unit),
+            }
         )
-    head = ["between", "and", "p-value", "coefficients that jump"]
-    head += [f"{unit}s that leave", f"{unit}s that come back", ""]
     note = (
         f"<p>At a jump coefficients change by more than their errors allow, or {unit}s are lost "
         "because another minimum of the risk has become the lowest.</p>"
     )
-    return note + html_table(body, head, kind="words")
+    table = pd.DataFrame(told).map(escape).assign(**{"": buttons})
+    return note + table_html(table, "words", index=False, escape=False)
 
 
 def shown_rows(path: FittedPath, most: int = 300) -> list[ShownRow]:

@@ -31,4 +31,5 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.words.append(data)
+        if data.strip():
+            self.words.append(data)

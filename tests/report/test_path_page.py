@@ -98,8 +98,8 @@ def test_the_chosen_value_and_its_reason(paths):
 def test_the_table_of_jumps_and_the_changes(paths, path_pages):
     path, text = paths["hbk"], path_pages["hbk"]
     jumps = section(text, "Jumps")
-    assert jumps.count("<tr>") == 1 + len(path.jumps)
-    assert "<td>0.16</td><td>0.18</td>" in jumps
+    assert jumps.count("<tr") == 1 + len(path.jumps)
+    assert re.search(r"<td>0.16</td>\s*<td>0.18</td>", jumps)
     numbers = re.findall(r'data-rows="([^"]*)"', jumps)
     assert [tuple(json.loads(rows)) for rows in numbers] == [
         rows for rows in path.jumps["rows"] if rows
@@ -186,7 +186,7 @@ def test_pages_of_two_steps_show_probabilities_and_explanations(fits):
         places = dict.fromkeys((s["xref"], s["yref"]) for s in shapes)
         assert list(places) == [(f"x{key[5:]}", f"y{key[5:]} domain") for key in axes]
     table = section(text, "Explanations")
-    assert table.count("<tr>") == 1 + len(runs)
+    assert table.count("<tr") == 1 + len(runs)
     for run in runs:
         assert f"background: {colors[run.name]}" in table and f"<td>{run.name}</td>" in table
     assert "become more likely bad than good" in section(text, "How to read this page")
