@@ -163,7 +163,7 @@ def simple_table(table: Any) -> str:
     headed = any(cell.datatype == "header" for cell in table[0])
     frame = pd.DataFrame([row[1:] for row in cells], [row[0] for row in cells])
     if headed:
-        frame = frame.iloc[1:].set_axis(cells[0][1:], axis=1)
+        frame = frame.iloc[1:].set_axis(pd.Index(cells[0][1:], name=cells[0][0]), axis=1)
     title = f'<p class="caption">{escape(table.title)}</p>' if table.title else ""
     return title + table_html(frame, "" if headed else "words", header=headed)
 
