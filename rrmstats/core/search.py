@@ -131,6 +131,16 @@ class Solution:
         ends = self.ends[places[:MOST_ENDS]]
         return ends if self.elsewhere is None else np.vstack([ends, self.elsewhere])
 
+    def minima(self) -> Array:
+        """Return the minima that were met, the lowest first, shape (m, k)."""
+        return np.vstack([self.theta, self.other_minima()])
+
+    def rivals(self) -> Array:
+        """Return the minimum and those that may be lower on more rows, shape (m, k)."""
+        gap, excess = self.final_risks - self.risk, self.risk - self.losses.min()
+        near = (gap > SAME_END * excess) & (gap <= COMPARE_MARGIN * excess)
+        return np.vstack([self.theta, self.ends[near]])
+
     def continued(
         self,
         theta: Array,
@@ -294,18 +304,25 @@ def followed_minimum(problem: Problem, setting: Setting, few: Solution) -> Solut
     """
     if setting.n_starts == 0 or not (setting.accelerate and few.lambda_ > 0 and few.risk < np.inf):
         return global_minimum(problem, setting)
-    budget = setting.budget(problem.n_obs)
-    check_size(problem, budget)
-    gap, excess = few.final_risks - few.risk, few.risk - few.losses.min()
-    rivals = (gap > SAME_END * excess) & (gap <= COMPARE_MARGIN * excess)
-    theta = np.vstack([few.theta, few.ends[rivals]])
-    points = evaluate(problem, theta, budget)
+    check_size(problem, setting.budget(problem.n_obs))
+    found = followed(problem, setting, few.rivals())
+    return replace(
+        found, start_risks=few.start_risks, start_kinds=few.start_kinds, n_best=few.n_best
+    )
+
+
+def followed(
+    problem: Problem, setting: Setting, theta: Array, lambda_: float | None = None
+) -> Solution:
+    """Return the lowest end of descents from some points, shape (b, k), alone."""
+    budget, places = setting.budget(problem.n_obs), np.arange(len(theta))
+    guess = None if lambda_ is None else np.full(len(theta), lambda_)
+    points = evaluate(problem, theta.copy(), budget, guess)  # descents overwrite it
+    kinds, alone = ("neighbor",) * len(theta), list(points.weights[:, None])
+    starts = Starts(points.risk.copy(), kinds, theta, places, alone)
     descent = Descent(problem, points, budget)
     descent.run(setting.tol, setting.maxiter, setting.accelerate)
-    places = np.arange(len(theta))
-    alone: list[Array] = [np.ones((1, 1))] * len(theta)
-    starts = Starts(few.start_risks, few.start_kinds, theta, 0 * places, alone)
-    return replace(found_solution(descent, starts, budget, places), n_best=few.n_best)
+    return found_solution(descent, starts, budget, places)
 
 
 def _polished_minimum(

@@ -157,15 +157,10 @@ def joined_second(
     problem: EstimableProblem, setting: Setting, found: Sequence[Solution]
 ) -> Estimate:
     """Return the second step at a large bound, from the solutions there and below."""
-    others = np.vstack([minima(each) for each in found[1:]])
+    others = np.vstack([each.minima() for each in found[1:]])
     # Where a search at that bound does not end, its last point is a start like others.
     lowest = replace(found[0], elsewhere=others, converged=True)
     return problem.second_step(problem.consistent(lowest, setting))
-
-
-def minima(found: Solution) -> Array:
-    """Return the minima that a search met, the lowest first, shape (m, k)."""
-    return np.vstack([found.theta, found.other_minima()])
 
 
 def bounded(first: Estimate, robust: Estimate) -> Estimate:
@@ -176,7 +171,7 @@ def bounded(first: Estimate, robust: Estimate) -> Estimate:
     if nested and not beyond:
         own = seen_from(first, robust)
     else:
-        found = replace(first.solution, elsewhere=minima(robust.solution))
+        found = replace(first.solution, elsewhere=robust.solution.minima())
         own = first.problem.second_step(replace(first, solution=found, robust=robust))
     own = replace(own, first=first, largest=bound, robust=robust if beyond else None)
     return own
@@ -199,7 +194,7 @@ def steps_beyond(own: Estimate) -> Iterator[tuple[float, Estimate]]:
     """
     if own.robust is None or own.first is None:
         return
-    found = replace(own.first.solution, elsewhere=minima(own.robust.solution))
+    found = replace(own.first.solution, elsewhere=own.robust.solution.minima())
     share = np.nan_to_num(own.robust.eps_hat, nan=own.largest)
     place = int(np.floor(own.setting.eps_bar / GRID + 1e-9)) + 1
     while GRID * place < share - 1e-9:

@@ -24,7 +24,6 @@ from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.core.steps import minima
 from rrmstats.core.tolerances import ROUNDING, SUM_ROUNDING
 from rrmstats.losses.regression import (
     WIDE_ORDER,
@@ -313,7 +312,7 @@ class AbsorbedTangent(TangentProblem):
         if isinstance(first.decided, ExplainedRegression):
             starts = [first.decided.params]
         else:
-            starts = [self.to_params(theta) for theta in minima(given)]
+            starts = [self.to_params(theta) for theta in given.minima()]
             starts.append(self.whole.near_fit(spread))
         for problem in self.whole.settled_tangents(starts, spread):
             there = alone(given, problem.from_params(problem.at))
