@@ -18,6 +18,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import (
     COMPARE_ROWS,
+    COMPARE_TOL,
     Solution,
     check_size,
     drawn_rows,
@@ -109,6 +110,7 @@ def minima_below(
 ) -> list[Array]:
     """Return minima at each bound, the lowest first: those of searches there, and from above."""
     n, last = problem.n_obs, len(settings) - 1
+    settings = [replace(each, tol=max(each.tol, COMPARE_TOL)) for each in settings]
     # With few rows another minimum can be the lowest at a single bound.
     places = sorted({*range(last, -1, -1 if n <= 1000 else -24), 0})
     size = max(1, BLOCK_ENTRIES // (USUAL_STARTS * n))
@@ -135,7 +137,8 @@ def minima_of_part(
     size = max(PART_ROWS, 20 * problem.n_params)
     rows = drawn_rows(problem, setting.budget(n), setting.generator, size)
     counts = None if setting.freq_weights is None else setting.freq_weights[rows]
-    few = [replace(each, freq_weights=counts) for each in settings]
+    tol = max(setting.tol, COMPARE_TOL)
+    few = [replace(each, freq_weights=counts, tol=tol) for each in settings]
     part = problem.take(rows)
     path = upward(part, few, minima_below(part, few, shown))
     bounds, changed = np.array([each.eps_bar for each in settings]), np.flatnonzero(path.switched)
