@@ -12,12 +12,12 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.load_profile("repeatable")
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(params=MODELS, scope="module")
 def entry(request):
     return MODELS[request.param]
 
 
-@pytest.fixture(params=["array", "formula"])
+@pytest.fixture(params=["array", "formula"], scope="module")
 def build(entry, request):
     """Return a function of a frame and keywords that makes the model by one interface."""
     return getattr(entry, request.param)

@@ -6,26 +6,28 @@ import statsmodels.api as sm
 
 from rrmstats import RRMOLS
 
-GROUP = np.repeat(np.arange(50), 20)
+GROUP = np.repeat(np.arange(50), 10)
+N = len(GROUP)
 TRUTH = np.array([1.0, 2.0, -1.0, 0.5])
 
 
 def sample(seed, bad):
     rng = np.random.default_rng(seed)
-    exog = sm.add_constant(rng.standard_normal((1000, 3)))
+    exog = sm.add_constant(rng.standard_normal((N, 3)))
     slopes = np.where((GROUP < bad)[:, None], TRUTH * [1, -1, -1, -1], TRUTH)
-    return np.sum(exog * slopes, axis=1) + rng.standard_normal(1000), exog
+    return np.sum(exog * slopes, axis=1) + rng.standard_normal(N), exog
 
 
 @pytest.fixture(scope="module", params=[0, 5], ids=["clean", "corrupt"])
 def fits(request):
     found = []
-    for seed in range(30):
+    for seed in range(20):
         endog, exog = sample(seed, request.param)
         good = request.param <= GROUP
         clean = sm.OLS(endog[good], exog[good]).fit()
-        by_row = RRMOLS(endog, exog, 0.2).fit()
-        found.append((clean, by_row, RRMOLS(endog, exog, 0.2, groups=GROUP).fit()))
+        by_row = RRMOLS(endog, exog, 0.2).fit(stability=False)
+        by_group = RRMOLS(endog, exog, 0.2, groups=GROUP).fit(stability=False)
+        found.append((clean, by_row, by_group))
     return request.param, found
 
 
@@ -50,7 +52,7 @@ def test_intervals_of_the_slopes_cover(fits):
         chosen = [two.first_step if step == "one" else two for _, _, two in fits[1]]
         intervals = np.array([each.conf_int()[1:] for each in chosen])
         inside = (intervals[..., 0] < TRUTH[1:]) & (TRUTH[1:] < intervals[..., 1])
-        assert 0.89 <= inside.mean() <= 0.995  # 90 intervals
+        assert 0.89 <= inside.mean() <= 0.995  # 60 intervals
     assert all(np.isfinite(two.bse).all() for _, _, two in fits[1])
 
 

@@ -28,7 +28,8 @@ BUILDERS = {
 QUICK = {"n_starts": 5, "stability": False}
 
 # They write, rebuild or remove, or fit again: other tests call them.
-CHANGING = {"initialize", "remove_data", "save", "load", "fit", "path", "report", "bootstrap"}
+CHANGING = {"initialize", "remove_data", "save", "load", "path", "report", "bootstrap"}
+CHANGING |= {"fit", "fit_regularized"}
 # What the results ask the model for, with arguments that no user has.
 INTERNAL = {"chosen", "results_of"}
 

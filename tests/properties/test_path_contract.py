@@ -10,12 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 GRID = [0.0, 0.06, 0.14, 0.3]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model(build):
     return build(frame(), eps_bar=0.2)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def path(model):
     return model.path(GRID, steps=1)
 
@@ -106,7 +106,8 @@ def test_a_row_of_weight_two_is_the_row_twice(entry):
 
 
 def test_pickle(path):
+    text = str(path.summary())
     again = pickle.loads(pickle.dumps(path))
     assert_array_equal(again.frame["estimate"], path.frame["estimate"])
     assert_array_equal(again.weights, path.weights)
-    assert str(again.summary()) == str(path.summary())
+    assert str(again.summary()) == text
