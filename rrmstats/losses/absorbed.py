@@ -277,8 +277,6 @@ class AbsorbedTangent(TangentProblem):
     """
 
     whole: AbsorbedProblem
-    #: Weights settle by a factor of about 0.8 for each tangent.
-    settled = 1e-3
     #: Two fits are one if they are less apart, in standard deviations of residuals.
     same = 0.1
 

@@ -13,12 +13,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import qmc
 
+from rrmstats.core.design import largest_entries, thin_svd
 from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_newton
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
 from rrmstats.core.starts import affordable_starts
-from rrmstats.core.tolerances import HALVINGS, MAX_STEPS, SUM_ROUNDING
+from rrmstats.core.tolerances import MAX_STEPS, ROUNDING, SUM_ROUNDING
 from rrmstats.losses.finite_differences import STEP
 from rrmstats.losses.numerical import without_held
 from rrmstats.losses.regression import RegressionEstimate
@@ -31,8 +32,10 @@ Jacobian = Callable[[Array], Array]
 
 # What a residual counts as where a curve is not defined: no step leads there.
 BEYOND = 1e100
-# Steps of a fit to a subset, at most.
-SUBSET_STEPS = 20
+# Steps of a fit that is a start, at most, and the relative decrease that is not worth one more.
+START_STEPS, ROUGH = 20, 1e-3
+# Steps of a fit to a subset, from which others go on.
+SUBSET_STEPS = 6
 
 
 class CurveProblem(FittedOnTangents):
@@ -121,14 +124,31 @@ class CurveProblem(FittedOnTangents):
         return -2.0 * self.residuals(theta)[:, None] * self.jacobian(theta)
 
     def hessian(self, theta: Array, weights: Array) -> Array:
-        """Return the weighted sum of their Hessians as if the curve were straight, (k, k).
-
-        Where a parameter does not matter, a ridge within rounding keeps it where it is.
-        """
+        """Return the weighted sum of their Hessians as if the curve were straight, (k, k)."""
         slopes = self.jacobian(theta)
-        gram = slopes.T @ (weights[:, None] * slopes)
-        ridge = SUM_ROUNDING * float(np.diag(gram) @ self.unit**2) / self.unit**2
-        return 2.0 * (gram + np.diag(ridge))
+        return 2.0 * self._curvature(slopes.T @ (weights[:, None] * slopes))
+
+    def _curvature(self, gram: Array) -> Array:
+        """Return a Gram matrix (..., k, k) with a ridge, so that no parameter runs away.
+
+        Some may not matter, or only together with others.
+        """
+        sizes = np.einsum("...ii->...i", gram)
+        ridge = ROUNDING * sizes + SUM_ROUNDING * (sizes @ self.unit**2)[..., None] / self.unit**2
+        return gram + ridge[..., None] * np.eye(self.n_params)
+
+    def tilted_sums(
+        self, theta: Array, losses: Array, weights: Array, beta: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the sums over rows that Newton's method needs; all curves are taken at once."""
+        slopes, resid = self._jacobians(theta), self.residuals(theta)
+        gradients = -2.0 * resid[:, :, None] * slopes
+        pulled = weights[:, :, None] * gradients
+        gram = slopes.swapaxes(1, 2) @ (weights[:, :, None] * slopes)
+        curvature = 2.0 * self._curvature(gram) - beta[:, None, None] * (
+            pulled.swapaxes(1, 2) @ gradients
+        )
+        return pulled.sum(axis=1), np.einsum("bn,bnk->bk", losses, pulled), curvature
 
     def retract(self, theta: Array, step: Array) -> Array:
         """Return the parameters a step away, within the bounds, shape (..., k)."""
@@ -149,12 +169,13 @@ class CurveProblem(FittedOnTangents):
         return found.reshape(*weights.shape[:-1], self.n_params)
 
     def _best_fit(self, weights: Array) -> Array:
-        """Return the fit under weights (n,) from the best of all starts, shape (k,)."""
+        """Return the fit under weights (n,) from the first of the best starts, shape (k,)."""
 
         def found() -> Array:
             many = np.broadcast_to(weights, (len(self.starts), self.n_obs))
-            ends = self._fits(many, self.starts, SUBSET_STEPS)
-            best = ends[np.argmin(self.losses(ends) @ weights)]
+            ends = self._fits(many, self.starts, START_STEPS, ROUGH)
+            loss = self.losses(ends) @ weights
+            best = ends[np.argmax(loss <= (1 + ROUGH) * loss.min())]
             return self._fits(weights[None], best[None], MAX_STEPS)[0]
 
         return self._once("best", weights, found)
@@ -168,21 +189,23 @@ class CurveProblem(FittedOnTangents):
 
     def improved(self, weights: Array, theta: Array) -> Array:
         """Return parameters of lower weighted loss, shape (b, k)."""
-        return self._fits(weights, theta, 3)
+        return self._fits(weights, theta, 1)
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return fits to subsets of rows, from one start after the other, shape (m, k)."""
         weights = np.zeros((len(subsets), self.n_obs))
         np.put_along_axis(weights, subsets, 1.0 / subsets.shape[1], axis=1)
         starts = self.starts[np.arange(len(subsets)) % len(self.starts)]
-        return self._once("subsets", subsets, lambda: self._fits(weights, starts, SUBSET_STEPS))
+        return self._once(
+            "subsets", subsets, lambda: self._fits(weights, starts, SUBSET_STEPS, ROUGH)
+        )
 
     def robust_starts(self) -> Array:
         """Return the fits to all rows from each start, shape (s, k)."""
         equal = np.full((len(self.starts), self.n_obs), 1.0 / self.n_obs)
-        return self._once("all", equal, lambda: self._fits(equal, self.starts, SUBSET_STEPS))
+        return self._once("all", equal, lambda: self._fits(equal, self.starts, START_STEPS, ROUGH))
 
-    def _fits(self, weights: Array, theta: Array, steps: int) -> Array:
+    def _fits(self, weights: Array, theta: Array, steps: int, tol: float = 1e-14) -> Array:
         """Return fits under weights (b, n) from parameters (b, k): damped Gauss-Newton steps."""
 
         def value(at: Array, places: np.ndarray) -> Array:
@@ -193,9 +216,10 @@ class CurveProblem(FittedOnTangents):
             weighted = weights[places, :, None] * jacobian
             descent = np.einsum("bnk,bn->bk", weighted, self.residuals(at))
             held = self._held(at, descent)
-            return without_held(-descent, weighted.swapaxes(1, 2) @ jacobian, held)
+            gram = self._curvature(weighted.swapaxes(1, 2) @ jacobian)
+            return without_held(-descent, gram, held)
 
-        return damped_newton(value, slopes, self.retract, theta, steps, 1e-14)
+        return damped_newton(value, slopes, self.retract, theta, steps, tol)
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
@@ -211,7 +235,7 @@ class CurveProblem(FittedOnTangents):
 
         Parameters at a bound beyond which the fit under weights (n,) would go are held there.
         """
-        slopes = self.jacobian(params)
+        slopes = without_rounding(self.jacobian(params))
         held = self._held(params, (weights * self.residuals(params)) @ slopes)
         return CurveTangent(self, params, slopes, held)
 
@@ -227,6 +251,18 @@ class CurveProblem(FittedOnTangents):
         """Tell which parameters are at a bound that a descent would cross, shape (..., k)."""
         lower, upper = self.bounds
         return ((theta <= lower) & (descent < 0)) | ((theta >= upper) & (descent > 0))
+
+
+def without_rounding(slopes: Array) -> Array:
+    """Return derivatives (n, k) without the directions of which there is only rounding.
+
+    Differences leave some of directions in which a curve stays as it is.
+    """
+    scale = largest_entries(np.abs(slopes))
+    left, sizes, right = thin_svd(slopes / scale)
+    if sizes[-1] > ROUNDING * sizes[0]:
+        return slopes
+    return (left * np.where(sizes > ROUNDING * sizes[0], sizes, 0.0)) @ right * scale
 
 
 def starts_within(p0: Array, bounds: tuple[Array, Array], count: int = 16) -> Array:
@@ -265,20 +301,14 @@ class CurveTangent(TangentProblem):
         super().__init__(whole, at, whole.residuals(at) + free @ at[~held], free)
         if held.any():
             self.design.place(np.eye(len(at))[:, ~held])
+        self.rest = at - super().to_params(self.from_params(at))
 
     def to_params(self, theta: Array) -> Array:
-        """Return all parameters in the units of the data."""
-        return super().to_params(theta) + np.where(self.held, self.at, 0.0)
+        """Return all parameters, which stay where the data tell nothing of them."""
+        return super().to_params(theta) + self.rest
 
     def toward(self, params: Array, weights: Array) -> Array:
-        """Return parameters (k,), or those part of the way to them, where the curve is no worse.
-
-        By its squared residuals under weights (n,).
-        """
-        here = self.whole.losses(self.at) @ weights
-        for _ in range(HALVINGS):
-            params = self.whole.within(params)
-            if self.whole.losses(params) @ weights <= here * (1 + SUM_ROUNDING):
-                return params
-            params = 0.5 * (params + self.at)
-        return self.at
+        """Return the fit of the curve under weights (n,), from the better of two parameters."""
+        whole = self.whole
+        ends = np.stack([self.at, whole.within(params)])
+        return whole.weighted_fit(weights, ends[np.argmin(whole.losses(ends) @ weights)])

@@ -17,7 +17,6 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
-from rrmstats.laws.gaussian_equations import SETTLED
 from rrmstats.losses.regression import (
     ExplainedRegression,
     RegressionEstimate,
@@ -26,8 +25,9 @@ from rrmstats.losses.regression import (
 
 # Tangents on which an estimate is followed, at most.
 TANGENTS = 20
-# Changes of fitted values, in standard deviations of residuals, at which a first step has settled.
-FIRST_SETTLED = 1e-3
+# Changes at which an estimate has settled: of fitted values in standard deviations of residuals in
+# a first step, of parameters in standard errors in a second.
+SETTLED = 1e-3
 
 
 class FittedOnTangents(EstimableProblem):
@@ -54,7 +54,7 @@ class FittedOnTangents(EstimableProblem):
             there = global_minimum(problem, alone_from, start if setting.eps_bar > 0 else None)
             params, weights = problem.to_params(there.theta), there.weights
             moved_by = problem.predictor(there.theta - start)
-            if weights @ moved_by**2 <= FIRST_SETTLED**2 * there.risk:
+            if weights @ moved_by**2 <= SETTLED**2 * there.risk:
                 break
         found = replace(
             carried(solution, self, problem),
@@ -84,8 +84,6 @@ class TangentProblem(RegressionProblem):
     """
 
     is_linear = False
-    #: Change of the parameters, in standard errors, at which they have settled.
-    settled = SETTLED
 
     def __init__(self, whole: FittedOnTangents, at: Array, endog: Array, exog: Array) -> None:
         self.whole, self.at = whole, at
@@ -166,7 +164,7 @@ def followed(found: ExplainedRegression) -> ExplainedRegression:
     for _ in range(TANGENTS):
         tangent = tangent_of(found)
         params = tangent.toward(found.params, found.solution.weights)
-        if (np.abs(params - tangent.at) <= tangent.settled * errors).all():
+        if (np.abs(params - tangent.at) <= SETTLED * errors).all():
             break
         found = moved_to(found, params)
         errors = np.sqrt(np.diag(found.covariance()))
