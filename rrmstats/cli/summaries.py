@@ -21,9 +21,6 @@ SPECIAL = str.maketrans(
         "^": "\\textasciicircum{}",
         "<": "\\textless{}",
         ">": "\\textgreater{}",
-        "|": "\\textbar{}",
-        "[": "{[}",  # after a line break it would begin an argument
-        "]": "{]}",
     }
 )
 
@@ -49,24 +46,10 @@ def html_summary(fit: Any, args: argparse.Namespace) -> str:
 
 
 def latex_summary(fit: Any, args: argparse.Namespace) -> str:
-    """Return the tables and the notes as a fragment of LaTeX, for ``booktabs``."""
-    blocks = [_tabular(table) for table in fit.summary().tables]
+    """Return statsmodels' tables and the notes as a fragment of LaTeX, for ``booktabs``."""
+    blocks = [table.as_latex_tabular() for table in fit.summary().tables]
     blocks += [f"\\noindent {note.translate(SPECIAL)}" for note in numbered_notes(fit)]
     return "\n\n".join(blocks) + "\n"
-
-
-def _tabular(table: Any) -> str:
-    """Return a table of statsmodels as LaTeX, without its empty columns."""
-    cells = [[cell.format(0, "txt").strip().translate(SPECIAL) for cell in row] for row in table]
-    kept = [j for j, column in enumerate(zip(*cells, strict=True)) if j == 0 or any(column)]
-    rows = [" & ".join(row[j] for j in kept) + r" \\" for row in cells]
-    if any(cell.datatype == "header" for cell in table[0]):
-        rows.insert(1, r"\midrule")
-    pairs = table[0][-2].datatype == "stub"  # names and values, twice
-    aligns = "lrlr" if pairs else "l" + "r" * (len(kept) - 1)
-    title = [rf"{table.title.translate(SPECIAL)}\\"] if table.title else []
-    lines = [r"\begin{center}", *title, rf"\begin{{tabular}}{{{aligns}}}", r"\toprule"]
-    return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", r"\end{center}"])
 
 
 def json_summary(fit: Any, args: argparse.Namespace) -> str:

@@ -26,21 +26,6 @@ COLORS = ("#332288", "#DDCC77", "#CC6677", "#44AA99", "#AA4499", "#88CCEE", "#99
 NO_BAD_ROWS, NO_COLOR = "none", "#BBBBBB"
 
 
-class Group(NamedTuple):
-    """Rows that are drawn and labeled together.
-
-    Attributes
-    ----------
-    rows : ndarray of int
-        Their positions, in increasing order.
-    at : int
-        Position on the grid of the value at which they leave.
-    """
-
-    rows: Rows
-    at: int
-
-
 class RowValues(NamedTuple):
     """What a picture shows of each row along the path.
 
@@ -103,34 +88,16 @@ def leaving_positions(path: FittedPath) -> Rows:
     return np.where(np.isnan(below), m, np.minimum(found, m - 1))
 
 
-def leaving_groups(path: FittedPath) -> list[Group]:
-    """Return the rows that are flagged somewhere, grouped by where they leave.
-
-    Rows of the first jump come first, then those of the next, then the rows of no jump by the
-    value at which they leave. Flagged rows that do not leave belong to no group.
-    """
+def leaving_groups(path: FittedPath) -> list[Rows]:
+    """Return the flagged rows that leave, those of each value of the grid together."""
     at, left = leaving_positions(path), ever_flagged(path)
-    gone = path.leaves["below_1pct"].to_numpy(float)
-    groups = []
-    steps = path.jumps[["eps_bar_from", "eps_bar_to"]].to_numpy(float) + TINY
-    for (after, until), labels in zip(steps, path.jumps[f"{path.unit}s"], strict=True):
-        named = path.weights.index.isin(list(labels))
-        # A row that was doubtful before the jump, and is gone there, belongs to it.
-        rows = left & (named | ((gone > after) & (gone <= until)))
-        end = int(np.searchsorted(path.eps_bars, until)) - 1
-        groups.append(Group(np.flatnonzero(rows), end))
-        left = left & ~rows
     places = np.unique(at[left & (at < len(path.eps_bars))])
-    groups += [Group(np.flatnonzero(left & (at == k)), int(k)) for k in places]
-    return [group for group in groups if len(group.rows)]
+    return [np.flatnonzero(left & (at == place)) for place in places]
 
 
 def flagged_that_stay(path: FittedPath) -> Flags:
-    """Return whether each row is flagged somewhere but belongs to no group, shape (n,)."""
-    stay = ever_flagged(path)
-    for group in leaving_groups(path):
-        stay[group.rows] = False
-    return stay
+    """Return whether each row is flagged somewhere but does not leave, shape (n,)."""
+    return ever_flagged(path) & (leaving_positions(path) == len(path.eps_bars))
 
 
 def most_suspicious(path: FittedPath, most: int) -> Rows:
@@ -409,9 +376,9 @@ def draw_below(fig: Any, place: Any, path: FittedPath) -> list[Any]:
     drawn = draw_rows_in_gray(rows_ax, x, shown.values[~ever_flagged(path)])
     drawn += draw_flagged_rows(rows_ax, x, shown.values[flagged_that_stay(path)], **STAYS)
     for group, color in zip(leaving_groups(path), cycle(GROUP_COLORS)):
-        thin = len(group.rows) > 30
+        thin = len(group) > 30
         style: Style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
-        drawn += draw_flagged_rows(rows_ax, x, shown.values[group.rows], color=color, **style)
+        drawn += draw_flagged_rows(rows_ax, x, shown.values[group], color=color, **style)
     total, some = len(path.weights), f"the {path.unit}s"
     if drawn < total:
         some = f"{drawn:,} of {total:,} {path.unit}s"
@@ -426,8 +393,8 @@ def name_groups(ax: Axes, path: FittedPath) -> None:
     taken: list[Any] = []
     along = np.c_[np.tile(x, len(values)), values.ravel()]
     for group, color in zip(leaving_groups(path)[:8], cycle(GROUP_COLORS)):
-        text = rows_text(group.rows, names, path.unit)
-        point = np.array([[x[group.at], values[group.rows, group.at].mean()]])
+        text, at = rows_text(group, names, path.unit), leaving_positions(path)[group[0]]
+        point = np.array([[x[at], values[group, at].mean()]])
         taken += canvas.write_names(ax, point, [text], point, along, taken, color=color)
 
 
