@@ -220,6 +220,8 @@ class EstimableProblem(SmoothProblem):
     #: Whether the second step at a larger bound is that at a smaller one whose share it keeps;
     #: those that seek minima are so.
     nested: bool = False
+    #: Whether the second step starts from the first one.
+    follows_first: bool = True
 
     def shares_coordinates(self, other: Problem) -> bool:
         """Tell whether the second step of the problem of some of the rows serves all of them.

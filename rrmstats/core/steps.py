@@ -150,6 +150,8 @@ def robust_estimate(problem: EstimableProblem, setting: Setting) -> Estimate:
         return joined_second(
             problem, setting, global_minima(problem, bounds_below(problem, setting))
         )
+    if not problem.follows_first:
+        setting = replace(setting, n_starts=0)
     return problem.second_step(problem.consistent(global_minimum(problem, setting), setting))
 
 

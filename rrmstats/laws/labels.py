@@ -162,7 +162,8 @@ class LabelFit:
     z : ndarray, shape (k + d,)
         Coefficients and rates.
     penalized : float
-        Log-likelihood with the priors; minus infinity where the share exceeds its bound.
+        Log-likelihood with the priors; minus infinity where the share exceeds its bound, or where
+        most of the labels of a class are wrong, so that the classes have changed places.
     log_likelihood, log_prior : float
         Of the labels, and of the coefficients.
     gradient, hessian : ndarray, shapes (k + d,) and (k + d, k + d)
@@ -171,9 +172,6 @@ class LabelFit:
         Expected share of the rows that each rate flips.
     share_slopes : ndarray, shape (d, k + d)
         Its derivatives.
-    mirrored : bool
-        Whether most of the labels of a class are wrong. Then the classes have changed places:
-        the same rows, and the opposite coefficients.
     converged : bool
         Whether it is known to be a maximum.
     """
@@ -187,18 +185,17 @@ class LabelFit:
     hessian: Array
     shares: Array
     share_slopes: Array
-    mirrored: bool
     converged: bool = False
 
     @property
     def curvature(self) -> Array:
         """The Hessian with the sizes of all its curvatures, positive definite.
 
-        They are those of parameters in units of their own curvature, and ROUNDING at least.
+        They are those of parameters in units of their own curvature, and SUM_ROUNDING at least.
         """
         unit = np.sqrt(np.maximum(np.abs(np.diag(self.hessian)), TINY))
         curvatures, axes = np.linalg.eigh(self.hessian / np.outer(unit, unit))
-        size = np.maximum(np.abs(curvatures), ROUNDING)
+        size = np.maximum(np.abs(curvatures), SUM_ROUNDING)
         return (axes * size) @ axes.T * np.outer(unit, unit)
 
     @property
@@ -347,21 +344,20 @@ class FlippedLabels:
         shares, slopes, bends = (part[1:] / self.total for part in (sums, gradients, hessians))
         # The prior of shares and of what they leave of the bound: the product of their roots.
         parts = np.append(shares, self.eps_bar - shares.sum())
-        positive = bool((parts > 0).all())
-        parts = parts if positive else np.ones_like(parts)
+        allowed = bool((parts > 0).all() and (wrong <= 0.5 * labels).all())
+        parts = parts if allowed else np.ones_like(parts)
         moved = np.vstack([slopes, -slopes.sum(axis=0)]) / parts[:, None]
         bent = np.concatenate([bends, -bends.sum(axis=0, keepdims=True)]) / parts[:, None, None]
         return LabelFit(
             law=self,
             z=z,
-            penalized=sums[0] + log_prior + 0.5 * np.log(parts).sum() if positive else -np.inf,
+            penalized=sums[0] + log_prior + 0.5 * np.log(parts).sum() if allowed else -np.inf,
             log_likelihood=sums[0],
             log_prior=float(log_prior),
             gradient=gradients[0] + 0.5 * moved.sum(axis=0),
             hessian=hessians[0] + 0.5 * (bent.sum(axis=0) - moved.T @ moved),
             shares=shares,
             share_slopes=slopes,
-            mirrored=bool((wrong > 0.5 * labels).any()),
         )
 
     def fit(self, start: Array, steps: int | None = None) -> LabelFit:
@@ -386,10 +382,7 @@ class FlippedLabels:
             SUM_ROUNDING / (1.0 + abs(last.log_likelihood)),
         )
         fit = at(end[0])
-        step, gain = fit.step
-        if fit.penalized > -np.inf and gain <= SUM_ROUNDING:
-            return replace(self.values(fit.z + step), converged=True)
-        return replace(fit, converged=fit.penalized > -np.inf and gain <= ROUNDING)
+        return replace(fit, converged=fit.penalized > -np.inf and fit.step[1] <= ROUNDING)
 
     def polished(self, start: Array) -> LabelFit:
         """Return the maximum near that of a sample, without comparing likelihoods."""

@@ -55,6 +55,9 @@ class ClassificationProblem(LogisticProblem):
         self.columns = exog
         self.plain = self.unpenalized()
 
+    nested = True
+    follows_first = False
+
     def shares_coordinates(self, other: Problem) -> bool:
         """Tell whether the second step of the problem of some of the rows serves all of them."""
         assert isinstance(other, ClassificationProblem)
@@ -118,12 +121,12 @@ class ClassificationProblem(LogisticProblem):
             return replace(first, first=first, explained=without_comparison(nothing, 0.0))
         if self.row_groups is not None:
             return self._of_groups(first)
-        found = explained_labels(self.plain, self.design, self.columns, first, first.theta)
+        found = explained_labels(self.plain, self.design, self.columns, first)
         theta = found.fit.theta
         return self._estimate(
             theta,
             **found.reported(first, theta, self.plain.losses(theta), first.solution.converged),
-            identified=first.identified or not found.separated,
+            identified=not found.separated,
             row_influence=found.moves,
             shift=found.shift,
         )

@@ -74,9 +74,11 @@ class GeneralizedProblem(DevianceProblem):
         super().__init__(endog, self.design.exog, *args, **options)
         self.columns = exog
 
+    nested = True
+
     @property
-    def nested(self) -> bool:  # type: ignore[override]  # a value in others
-        """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
+    def follows_first(self) -> bool:  # type: ignore[override]  # a value in others
+        """Whether the second step starts from the first: that of labels does not."""
         return not self._is_labels
 
     def shares_coordinates(self, other: Problem) -> bool:
@@ -214,14 +216,14 @@ class GeneralizedProblem(DevianceProblem):
     def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
         plain = LogisticProblem(self.endog, self.exog, offset=self.offset)
-        found = explained_labels(plain, self.design, self.columns, first, first.rows.theta)
+        found = explained_labels(plain, self.design, self.columns, first)
         theta = found.fit.theta
         # A first step whose means are at the boundary is a start as good as others.
         sound = first.solution.converged or first.boundary
         return self._estimate(
             Sample(self, first.setting).at(theta, 1.0, 1.0),
             first.raw_params,
-            identified=not (first.boundary and found.separated),
+            identified=not found.separated,
             moves=first.wnobs * found.moves,
             **found.reported(first, theta, self.losses(theta), sound),
         )

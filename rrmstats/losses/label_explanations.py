@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
+from rrmstats.core.steps import largest_bound
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
@@ -31,9 +31,11 @@ from rrmstats.laws.labels import (
 )
 from rrmstats.losses.logistic import LogisticProblem, separable
 
-# Rows on which starts are compared, and those to which explanations are then fitted and
-# on which they are compared; the best is fitted to all.
+# Rows on which flips are sought; what is found is then fitted to the rows that decide, and the
+# best to all.
 TRIAL_ROWS = 2_000
+# The likeliest starts of a kind of flips from which it is fitted, until a fit converges.
+TRIALS = 3
 #: Share of clean samples in which label noise may be chosen, and the bound on what this choice may
 #: add to the variance of their coefficients; see `noise_price`. `--calibrate` prints the errors at
 #: several costs: at this one no clean sample is called noisy, at the next some are, and half as
@@ -45,8 +47,8 @@ LEVEL, COST = 0.05, 0.2
 # both flipped and seen than others; past the largest a flip is a matter of a threshold.
 # Convention: powers of two around one.
 STEEPNESS, STEEPNESS_RANGE = 4.0, (1.0, 16.0)
-# Variants of label noise, and the ends at which the model is sure.
-NOISE, ENDS = (ONE_RATE, BY_CLASS), (BOTH_ENDS, ONES, ZEROS)
+# The ends at which the model is sure.
+ENDS = (ONES, ZEROS, BOTH_ENDS)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,22 +57,19 @@ class LabelExplanation(Explanation):
 
     Attributes
     ----------
-    flips : Flips
     z : ndarray, shape (k + d,)
         Coefficients in the coordinates of the problem, and rates.
+    flips : Flips
     units : ndarray, shape (m, k)
         Takes coefficients to those that have priors; see `FlippedLabels`.
+    bound : float
+        Bound on the share of flipped labels.
     """
 
-    flips: Flips
     z: Array
+    flips: Flips
     units: Array
-
-    def as_start(self, flips: Flips) -> Array:
-        """Return the coefficients, with rates of other flips that are like these, (k + d,)."""
-        k = len(self.z) - self.flips.n_rates
-        log_odds = self.flips.chain @ self.z[k:]
-        return np.r_[self.z[:k], log_odds @ flips.chain / flips.chain.sum(axis=0)]
+    bound: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,33 +121,30 @@ class ExplainedLabels:
         sound : bool
             Whether the first step has converged, or need not.
         """
-        setting, law = first.setting, self.fit.law
-        kept = (1.0 - self.explained.chosen.prob_bad) * setting.spread(len(losses))
+        setting, chosen = first.setting, self.explained.chosen
+        kept = (1.0 - chosen.prob_bad) * setting.spread(len(losses))
         solution = first.solution.continued(
             theta, losses, kept / kept.sum(), first.solution.lambda_, setting
         )
-        error = float(np.sqrt(law.counts @ self.share_moves**2)) if self.fit.eps > 0 else 0.0
+        error = float(np.sqrt(self.fit.law.counts @ self.share_moves**2)) if chosen.eps else 0.0
         return {
             "first": first,
             "setting": setting,
             "solution": replace(solution, converged=sound and self.fit.converged),
             "explained": self.explained,
-            "eps_hat": self.fit.eps,
+            "eps_hat": chosen.eps,
             "eps_hat_se": error,
             "alternatives": self.alternatives,
         }
 
 
 def explained_labels(
-    plain: LogisticProblem,
-    design: Design,
-    columns: Array,
-    first: Estimate,
-    theta: Array,
+    plain: LogisticProblem, design: Design, columns: Array, first: Estimate
 ) -> ExplainedLabels:
     """Return the best explanation of labels, in memory or in blocks.
 
-    Of many rows a sample decides which is best, and it is then fitted to all of them.
+    It is that at the largest bound, where this has no more flipped labels than the bound of the
+    fit. Of many rows a sample decides which is best, and it is then fitted to all of them.
 
     Parameters
     ----------
@@ -158,15 +154,9 @@ def explained_labels(
     columns : ndarray or BlockArray, shape (n, k)
         The design in the units of the data.
     first : Estimate
-        That of the first step. Fits start from explanations at another bound, its `robust`,
-        where they can; all rows have the explanation of a sample, its `decided`.
-    theta : ndarray, shape (k,)
-        Its coefficients.
+        That of the first step. All rows have the explanation of a sample, its `decided`.
     """
-    setting, robust = first.setting, first.robust
-    near = () if robust is None or robust.explained is None else robust.explained.explanations
-    known = {each.bad: each for each in near if isinstance(each, LabelExplanation)}
-    back = design.to_params(np.eye(plain.n_params))
+    setting, back = first.setting, design.to_params(np.eye(plain.n_params))
     law = FlippedLabels(
         plain.endog,
         plain.exog,
@@ -179,51 +169,63 @@ def explained_labels(
         columns,
     )
 
-    def decide() -> tuple[LabelFit | None, Explained, tuple[Array, ...]]:
+    def decide() -> tuple[Explained, tuple[Array, ...]]:
         sample = first.decided
         if sample is not None and sample.explained is not None:
             part = sample.wnobs / law.total
             scaled = (each * [[part**0.5], [part]] for each in sample.alternatives)
-            return None, sample.explained, tuple(scaled)
+            return sample.explained, tuple(scaled)
         some = law.thinned(DECIDING_ROWS)
         some = replace(some, units=clipped_spread(some.columns, some.counts)[:, None] * back)
-        found = explained_fits(some, theta, known)
-        (fit, chosen), *others = found
+        largest = max(largest_bound(plain, first.wnobs), setting.eps_bar)
+        bounds = (largest, setting.eps_bar) if first.robust is None else (setting.eps_bar,)
+        for bound in bounds:
+            fits = all_fits(replace(some, eps_bar=bound))
+            if fits[0][1].eps <= setting.eps_bar:
+                break
+        (_, chosen), *others = fits
         every = [chosen, *(each for _, each in others if each.name != chosen.name)]
         told = Explained(explanations=best_of_each(every), chosen=chosen)
-        alternatives = alternatives_of(found, design, some.total / law.total)
-        return fit if some.endog is law.endog else None, told, alternatives
+        return told, alternatives_of(fits, design, some.total / law.total)
 
-    of_all, told, alternatives = decided_once(plain.blocks, decide)
+    told, alternatives = decided_once(plain.blocks, decide)
     chosen = told.chosen
     assert isinstance(chosen, LabelExplanation)
-    fit = of_all or replace(law, units=chosen.units, flips=chosen.flips).polished(chosen.z)
-    told = told.with_chosen(replace(chosen, eps=fit.eps, prob_bad=fit.prob_bad()))
+    law = replace(law, units=chosen.units, flips=chosen.flips, eps_bar=chosen.bound)
+    fit = law.polished(chosen.z)
+    # On all rows the share may exceed a bound that it keeps on a sample.
+    share = min(fit.eps, setting.eps_bar)
+    told = told.with_chosen(replace(chosen, eps=share, prob_bad=fit.prob_bad()))
     return ExplainedLabels(plain, fit, told, alternatives, *fit.influence())
 
 
-def explained_fits(
-    plain: FlippedLabels, theta: Array, known: Mapping[Bad, LabelExplanation]
-) -> list[tuple[LabelFit, LabelExplanation]]:
+def all_fits(plain: FlippedLabels) -> list[tuple[LabelFit, LabelExplanation]]:
     """Return fits to labels with what they say, the one to choose first.
+
+    Flips are sought where each class has more labels than there are coefficients: fewer do not
+    tell flips from separated labels.
 
     Parameters
     ----------
     plain : FlippedLabels
         The rows, in memory, without flips.
-    theta : ndarray, shape (k,)
-        Coefficients of the first step.
-    known : dict of LabelExplanation
-        Explanations at another bound.
     """
-    none = plain.fit(known[Bad.NONE].z if Bad.NONE in known else np.zeros(plain.n_coef))
-    search = LabelSearch(plain, plain.thinned(TRIAL_ROWS), (none.theta, theta), known)
-    noise, sure = [search.best(flips, Bad.LABEL_NOISE) for flips in NOISE], search.steepest()
-    priced = [
-        (none, Bad.NONE, 0.0),
-        *((fit, Bad.LABEL_NOISE, noise_price(none, fit)) for fit in noise),
-        (sure, Bad.UNLIKELY_LABELS, sure.law.flips.n_params * np.log(plain.total)),
-    ]
+    none = plain.fit(np.zeros(plain.n_coef))
+    priced = [(none, Bad.NONE, 0.0)]
+    ones = plain.counts @ plain.endog
+    if min(ones, plain.total - ones) > plain.n_coef:
+        few = plain.thinned(TRIAL_ROWS)
+        for fit in sought_flips(few, none.theta):
+            flips = fit.law.flips
+            if few is not plain:
+                fit = replace(plain, flips=flips).fit(fit.z)
+            if not fit.converged:
+                continue
+            if flips.steepness:
+                price = flips.n_params * np.log(plain.total)
+                priced.append((fit, Bad.UNLIKELY_LABELS, price))
+            else:
+                priced.append((fit, Bad.LABEL_NOISE, noise_price(none, fit)))
     found = [
         LabelExplanation(
             good=Good.PLAIN,
@@ -235,15 +237,15 @@ def explained_fits(
             prob_bad=fit.prob_bad(),
             theta=fit.theta,
             n_params=fit.law.flips.n_params,
-            flips=fit.law.flips,
             z=fit.z,
+            flips=fit.law.flips,
             units=plain.units,
+            bound=plain.eps_bar,
         )
         for fit, bad, price in priced
     ]
-    fits = [fit for fit, _, _ in priced]
-    both = zip(fits, found, strict=True)
-    return sorted(both, key=lambda pair: (pair[0].mirrored, pair[1].bic))
+    both = zip((fit for fit, *_ in priced), found, strict=True)
+    return sorted(both, key=lambda pair: pair[1].bic)
 
 
 def alternatives_of(
@@ -270,7 +272,7 @@ def alternatives_of(
     (none, chosen), *others = found
     k, differences = none.law.n_coef, []
     for fit, each in others if chosen.bad is Bad.NONE else ():
-        if fit.converged and not fit.mirrored and each.bic - chosen.bic < VERY_STRONG:
+        if each.bic - chosen.bic < VERY_STRONG:
             added = fit.variance[:k, :k] - none.variance
             variance = np.diag(design.to_params(design.to_params(added).T))
             shift = design.to_params(fit.theta - none.theta)
@@ -293,88 +295,55 @@ def noise_price(none: LabelFit, noise: LabelFit) -> float:
     return max(float(bounded), float(chdtri(d, 2.0 * LEVEL)))
 
 
-@dataclass(frozen=True, eq=False)
-class LabelSearch:
-    """Fits of labels under several kinds of flips, each from the most likely start.
+def sought_flips(few: FlippedLabels, theta: Array) -> list[LabelFit]:
+    """Return the fits of label noise, and the best one of flips where the model is sure.
 
-    Attributes
+    Parameters
     ----------
-    plain : FlippedLabels
-        The rows, in memory, without flips.
     few : FlippedLabels
-        Those on which starts are tried.
-    thetas : tuple of ndarray, shape (k,)
-        Coefficients to start from; fits to the rows with the most central predictors are others.
-    known : dict of LabelExplanation
-        Explanations at another bound. Fits start from these alone, where that leads anywhere.
+        Rows in memory, without flips.
+    theta : ndarray, shape (k,)
+        Coefficients to start from. Fits to the rows with the most central predictors are others.
     """
+    spread, starts = clipped_spread(few.columns, few.counts), [theta]
+    rows = few.columns[:, spread > 0] / spread[spread > 0]
+    distance = np.sum((rows - median_under(rows, few.counts)) ** 2, axis=1)
+    for share in (0.25, 0.5, 0.75):  # of the rows
+        last = nearest_rows(distance, few.counts, share)[-1]
+        part = few.take(np.flatnonzero(distance <= distance[last]))
+        starts.append(part.fit(np.zeros(few.n_coef), steps=3).z)
 
-    plain: FlippedLabels
-    few: FlippedLabels
-    thetas: tuple[Array, ...]
-    known: Mapping[Bad, LabelExplanation]
-
-    @cached_property
-    def starts(self) -> list[Array]:
-        """Coefficients to start from, each of shape (k,)."""
-        few, spread = self.few, clipped_spread(self.few.columns, self.few.counts)
-        rows = few.columns[:, spread > 0] / spread[spread > 0]
-        distance = np.sum((rows - median_under(rows, few.counts)) ** 2, axis=1)
-        central = []
-        for share in (0.25, 0.5, 0.75):  # of the rows
-            last = nearest_rows(distance, few.counts, share)[-1]
-            part = few.take(np.flatnonzero(distance <= distance[last]))
-            central.append(part.fit(np.zeros(few.n_coef), steps=3).z)
-        return [*self.thetas, *central]
-
-    def best(self, flips: Flips, kind: Bad) -> LabelFit:
-        """Return the fit from the most likely start, judged on few of the rows.
-
-        Where classes change places on the way, from the next one.
-        """
-        law, tried = replace(self.plain, flips=flips), replace(self.few, flips=flips)
-        if kind in self.known:
-            fit = law.fit(self.known[kind].as_start(flips))
-            if fit.converged and not fit.mirrored:
-                return fit
+    def best(flips: Flips) -> LabelFit | None:
+        law = replace(few, flips=flips)
         trials = [
-            tried.values(start_rates(tried, theta, share * law.eps_bar))
-            for theta in self.starts
+            law.values(start_rates(law, start, share * law.eps_bar))
+            for start in starts
             for share in (0.5, 0.1)  # of the largest share
         ]
-        for trial in sorted(trials, key=preference, reverse=True):
-            fit = law.fit(trial.z)
-            if not fit.mirrored:
-                break
-        return fit
+        trials.sort(key=lambda fit: -fit.penalized)
+        fits = (law.fit(trial.z) for trial in trials[:TRIALS] if trial.penalized > -np.inf)
+        return next((fit for fit in fits if fit.converged), None)
 
-    def steepest(self) -> LabelFit:
-        """Return the best fit of flips where the model is sure, at one end or both."""
-        kinds, sure = [Flips(ways, STEEPNESS) for ways in ENDS], Bad.UNLIKELY_LABELS
-        if sure in self.known:
-            kinds = [self.known[sure].flips]
-        fits = [self.best(flips, sure) for flips in kinds]
-        best = max(fits, key=preference)
+    noise = [best(ONE_RATE), best(BY_CLASS)]
+    sure = [fit for ways in ENDS if (fit := best(Flips(ways, STEEPNESS)))]
+    if sure:
         # Flips at both ends with none at one of them are those at the other, up to rounding.
-        tied = [fit for fit in fits if not fit.penalized < best.penalized - 1e-6]
-        return max((climb(fit, factor) for fit in tied for factor in (2.0, 0.5)), key=preference)
-
-
-def preference(fit: LabelFit) -> tuple[bool, float]:
-    """Return what is larger for a better fit; one whose classes changed places is worse."""
-    return not fit.mirrored, fit.penalized
+        steep = max(sure, key=lambda fit: round(fit.penalized, 6))
+        climbed = [climb(steep, factor) for factor in (2.0, 0.5)]
+        noise.append(max(climbed, key=lambda fit: fit.penalized))
+    return [fit for fit in noise if fit]
 
 
 def climb(fit: LabelFit, factor: float) -> LabelFit:
     """Return the fit at the steepness, multiplied by a factor again and again, that is best."""
-    flips = fit.law.flips
+    flips, k = fit.law.flips, fit.law.n_coef
     steepness = factor * flips.steepness
     if not STEEPNESS_RANGE[0] <= steepness <= STEEPNESS_RANGE[1]:
         return fit
     law = replace(fit.law, flips=replace(flips, steepness=steepness))
-    k = law.n_coef
     other = law.fit(np.r_[fit.z[:k], factor * fit.z[k:]])
-    return climb(other, factor) if other.penalized > fit.penalized else fit
+    better = other.converged and other.penalized > fit.penalized
+    return climb(other, factor) if better else fit
 
 
 def start_rates(law: FlippedLabels, theta: Array, share: float) -> Array:

@@ -96,9 +96,11 @@ class LikelihoodProblem(NumericalProblem):
         assert self.likelihood.scores is not None
         return -self.likelihood.scores(theta)
 
+    nested = True
+
     @property
-    def nested(self) -> bool:  # type: ignore[override]  # a value in others
-        """Whether a second step serves smaller bounds too: those of labels depend on theirs."""
+    def follows_first(self) -> bool:  # type: ignore[override]  # a value in others
+        """Whether the second step starts from the first: that of labels does not."""
         return not self.likelihood.logistic
 
     def hessian(self, theta: Array, weights: Array) -> Array:
@@ -229,7 +231,7 @@ class LikelihoodProblem(NumericalProblem):
         (exog,), (offset,) = self.likelihood.closed.designs, self.likelihood.closed.offsets
         design = Design(exog)
         plain = LogisticProblem(self.likelihood.endog, design.exog, offset=offset)
-        found = explained_labels(plain, design, exog, first, design.from_params(first.params))
+        found = explained_labels(plain, design, exog, first)
         params, told = design.to_params(found.fit.theta), found.explained
         listed = tuple(
             replace(each, theta=design.to_params(each.theta))

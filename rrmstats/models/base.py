@@ -420,7 +420,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         model, robust = self._with_choice(setting)
         setting = replace(setting, eps_bar=model._bound)
         # The same number, given, has the same fit: others do not begin at the largest bound.
-        if robust is not None and not robust.problem.seeks_minima:
+        if robust and robust.problem.follows_first and not robust.problem.seeks_minima:
             robust = None
         decided = None
         if steps == 2 and setting.eps_bar > 0 and model._decides_on_sample:
