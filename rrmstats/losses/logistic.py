@@ -23,7 +23,7 @@ MIDDLE_MAX = 40.0
 # Objective of the linear program, relative to its unit, that counts as zero: its own tolerance.
 ZERO = 1e-7
 # Rows of a first linear program, and those added to it that it leaves on the wrong side.
-PROGRAM_ROWS, ADDED_ROWS = 10_000, 1_000
+PROGRAM_ROWS, ADDED_ROWS = 500, 500
 
 
 class LogisticProblem(LinearProblem):
