@@ -244,14 +244,14 @@ def seen_from(first: Estimate, second: Estimate) -> Estimate:
         there.theta, there.losses, there.weights, first.solution.lambda_, setting,
         (there.divergence, there.risk),
     )  # fmt: skip
-    converged = first.solution.converged and there.converged
+    sound = first.solution.converged or not first.problem.follows_first
     paper = second.first is not None and second.raw_params is second.first.raw_params
     return replace(
         second,
         setting=setting,
         raw_params=first.raw_params if paper else second.raw_params,
         first=first,
-        solution=replace(solution, converged=converged),
+        solution=replace(solution, converged=sound and there.converged),
         explained=allowed(second.explained, setting.eps_bar),
     )
 

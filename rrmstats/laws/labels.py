@@ -393,7 +393,9 @@ class FlippedLabels:
             SUM_ROUNDING,
             MAX_STEPS,
         )
-        return replace(fit, converged=True) if gain <= SUM_ROUNDING else self.fit(start)
+        if gain > SUM_ROUNDING:
+            return self.fit(start)
+        return replace(self.values(fit.z + fit.step[0]), converged=True)
 
 
 def log_priors(slopes: Array) -> tuple[Array, Array, Array]:

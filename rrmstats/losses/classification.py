@@ -40,23 +40,24 @@ class ClassificationProblem(LogisticProblem):
     True
     """
 
+    nested = True
+    follows_first = False
+
     def __init__(
         self,
         endog: Array,
         exog: Array,
+        offset: Array | None = None,
+        *,
         alpha: float = 0.0,
         ridge: Array | None = None,
-        offset: Array | None = None,
     ) -> None:
         self.design = Design(exog)
         if ridge is not None and self.design.back is not None:
             ridge = self.design.back.T @ ridge @ self.design.back
-        super().__init__(endog, self.design.exog, alpha, ridge, offset)
+        super().__init__(endog, self.design.exog, offset, alpha=alpha, ridge=ridge)
         self.columns = exog
-        self.plain = self.unpenalized()
-
-    nested = True
-    follows_first = False
+        self.plain = LogisticProblem(endog, self.exog, offset)
 
     def shares_coordinates(self, other: Problem) -> bool:
         """Tell whether the second step of the problem of some of the rows serves all of them."""
@@ -125,7 +126,7 @@ class ClassificationProblem(LogisticProblem):
         theta = found.fit.theta
         return self._estimate(
             theta,
-            **found.reported(first, theta, self.plain.losses(theta), first.solution.converged),
+            **found.reported(first, theta, self.plain.losses(theta)),
             identified=not found.separated,
             row_influence=found.moves,
             shift=found.shift,

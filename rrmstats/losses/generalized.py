@@ -215,17 +215,15 @@ class GeneralizedProblem(DevianceProblem):
 
     def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
         """Return the second step of logistic regression, so that one model has one answer."""
-        plain = LogisticProblem(self.endog, self.exog, offset=self.offset)
+        plain = LogisticProblem(self.endog, self.exog, self.offset)
         found = explained_labels(plain, self.design, self.columns, first)
         theta = found.fit.theta
-        # A first step whose means are at the boundary is a start as good as others.
-        sound = first.solution.converged or first.boundary
         return self._estimate(
             Sample(self, first.setting).at(theta, 1.0, 1.0),
             first.raw_params,
             identified=not found.separated,
             moves=first.wnobs * found.moves,
-            **found.reported(first, theta, self.losses(theta), sound),
+            **found.reported(first, theta, self.losses(theta)),
         )
 
     def law_rows(self, first: Estimate) -> PredictorRows:

@@ -17,7 +17,6 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
-from rrmstats.core.steps import largest_bound
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
@@ -31,6 +30,8 @@ from rrmstats.laws.labels import (
 )
 from rrmstats.losses.logistic import LogisticProblem, separable
 
+#: Largest share of flipped labels. Derived: with more than half of them classes change places.
+LARGEST = 0.5
 # Rows on which flips are sought; what is found is then fitted to the rows that decide, and the
 # best to all.
 TRIAL_ROWS = 2_000
@@ -105,9 +106,7 @@ class ExplainedLabels:
         """Whether a hyperplane separates the labels that are not called flipped."""
         return separable(self.problem, self.explained.chosen.prob_bad <= FLAGGED)
 
-    def reported(
-        self, first: Estimate, theta: Array, losses: Array, sound: bool
-    ) -> dict[str, Any]:
+    def reported(self, first: Estimate, theta: Array, losses: Array) -> dict[str, Any]:
         """Return what estimates of all models of labels have in common, by the names there.
 
         Parameters
@@ -118,8 +117,6 @@ class ExplainedLabels:
             Coefficients in the coordinates of its problem.
         losses : ndarray, shape (n,)
             Losses of its problem at these.
-        sound : bool
-            Whether the first step has converged, or need not.
         """
         setting, chosen = first.setting, self.explained.chosen
         kept = (1.0 - chosen.prob_bad) * setting.spread(len(losses))
@@ -130,7 +127,7 @@ class ExplainedLabels:
         return {
             "first": first,
             "setting": setting,
-            "solution": replace(solution, converged=sound and self.fit.converged),
+            "solution": replace(solution, converged=self.fit.converged),
             "explained": self.explained,
             "eps_hat": chosen.eps,
             "eps_hat_se": error,
@@ -143,8 +140,8 @@ def explained_labels(
 ) -> ExplainedLabels:
     """Return the best explanation of labels, in memory or in blocks.
 
-    It is that at the largest bound, where this has no more flipped labels than the bound of the
-    fit. Of many rows a sample decides which is best, and it is then fitted to all of them.
+    It is that without a bound, where this has no more flipped labels than the bound of the fit. Of
+    many rows a sample decides which is best, and it is then fitted to all of them.
 
     Parameters
     ----------
@@ -177,9 +174,7 @@ def explained_labels(
             return sample.explained, tuple(scaled)
         some = law.thinned(DECIDING_ROWS)
         some = replace(some, units=clipped_spread(some.columns, some.counts)[:, None] * back)
-        largest = max(largest_bound(plain, first.wnobs), setting.eps_bar)
-        bounds = (largest, setting.eps_bar) if first.robust is None else (setting.eps_bar,)
-        for bound in bounds:
+        for bound in (LARGEST, setting.eps_bar):
             fits = all_fits(replace(some, eps_bar=bound))
             if fits[0][1].eps <= setting.eps_bar:
                 break

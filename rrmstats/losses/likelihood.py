@@ -230,7 +230,7 @@ class LikelihoodProblem(NumericalProblem):
         assert self.likelihood.closed is not None
         (exog,), (offset,) = self.likelihood.closed.designs, self.likelihood.closed.offsets
         design = Design(exog)
-        plain = LogisticProblem(self.likelihood.endog, design.exog, offset=offset)
+        plain = LogisticProblem(self.likelihood.endog, design.exog, offset)
         found = explained_labels(plain, design, exog, first)
         params, told = design.to_params(found.fit.theta), found.explained
         listed = tuple(
@@ -242,7 +242,7 @@ class LikelihoodProblem(NumericalProblem):
         sized = first.solution.lambda_ > LEAST_LAMBDA or not found.separated
         return LikelihoodEstimate(
             problem=self,
-            **found.reported(first, params, self.losses(params), first.solution.converged),
+            **found.reported(first, params, self.losses(params)),
             params=params,
             raw_params=first.raw_params,
             rows=self.sample(first.setting).at(params, 1.0),

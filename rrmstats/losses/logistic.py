@@ -34,12 +34,12 @@ class LogisticProblem(LinearProblem):
     endog : ndarray, shape (n,)
         Labels, 0 or 1.
     exog : ndarray, shape (n, k)
+    offset : ndarray, shape (n,), optional
+        Added to the linear predictor.
     alpha : float
         The loss of an observation has ``alpha / 4 * (x' theta) ** 4`` added to it.
     ridge : ndarray, shape (k, k), optional
         Every loss has ``theta' ridge theta / 2`` added to it.
-    offset : ndarray, shape (n,), optional
-        Added to the linear predictor.
 
     Examples
     --------
@@ -57,9 +57,10 @@ class LogisticProblem(LinearProblem):
         self,
         endog: Array,
         exog: Array,
+        offset: Array | None = None,
+        *,
         alpha: float = 0.0,
         ridge: Array | None = None,
-        offset: Array | None = None,
     ) -> None:
         super().__init__(endog, exog)
         self.alpha, self.offset = alpha, offset
@@ -103,12 +104,6 @@ class LogisticProblem(LinearProblem):
         """Return the median size of the linear predictors of rows evenly spaced among all."""
         return np.asarray(np.median(np.abs(theta @ self.thinned(20_000).exog.T), axis=-1))
 
-    def unpenalized(self) -> LogisticProblem:
-        """Return the problem without penalties."""
-        plain = LogisticProblem(self.endog, self.exog, offset=self.offset)
-        plain._thinned = self._thinned
-        return plain
-
     @cached_property
     def row_kinds(self) -> Array:
         """The labels of each class, shape (n, 2).
@@ -149,13 +144,7 @@ class LogisticProblem(LinearProblem):
     @property
     def with_rows(self) -> Callable[..., LogisticProblem]:
         """A function that makes the problem of other rows."""
-        return partial(_logistic_problem, self.alpha, self.ridge)
-
-
-def _logistic_problem(
-    alpha: float, ridge: Array, endog: Array, exog: Array, offset: Array | None = None
-) -> LogisticProblem:
-    return LogisticProblem(endog, exog, alpha, ridge, offset)
+        return partial(LogisticProblem, alpha=self.alpha, ridge=self.ridge)
 
 
 def bounded_entropy(signs: Array, eta: Array, alpha: float) -> Array:
@@ -201,7 +190,7 @@ class TiltedLabels:
         offset = self.tilt - rate * (problem.exog @ theta)
         if problem.offset is not None:
             offset = offset + problem.offset
-        self.plain = LogisticProblem(problem.endog, problem.exog, 0.0, problem.ridge, offset)
+        self.plain = LogisticProblem(problem.endog, problem.exog, offset, ridge=problem.ridge)
 
     def coefficients(self) -> Array | None:
         """Return the consistent coefficients, shape (k,); None where a hyperplane separates."""

@@ -177,9 +177,9 @@ class RRMLogit(RegularizedModel, DesignedModel[ClassificationProblem, RRMLogitRe
         """Return the cross-entropy losses with their penalty."""
         offset = getattr(self, "offset", None)
         if self.penalty is None:
-            return ClassificationProblem(self.endog, self.exog, self.alpha, offset=offset)
-        ridge = self.alpha * clipped_spread(self.exog, self.freq_weights) ** 2
-        return ClassificationProblem(self.endog, self.exog, 0.0, np.diag(ridge), offset)
+            return ClassificationProblem(self.endog, self.exog, offset, alpha=self.alpha)
+        ridge = np.diag(self.alpha * clipped_spread(self.exog, self.freq_weights) ** 2)
+        return ClassificationProblem(self.endog, self.exog, offset, ridge=ridge)
 
     def _deviances(self) -> DevianceProblem:
         family, endog = BinomialFamily(), np.asarray(self.endog, float)
@@ -188,12 +188,15 @@ class RRMLogit(RegularizedModel, DesignedModel[ClassificationProblem, RRMLogitRe
         return DevianceProblem(endog, self.exog, offset, family=family, mean=mean)
 
     def _around(self, exog: Any, eta: Array | float = 0.0) -> RRMLogit:
-        options: dict[str, Any] = {
-            "eps_bar_max": self.eps_bar_max,
-            "freq_weights": self.freq_weights,
-        }
-        options["offset"] = self.fitted_offset + eta + np.zeros(len(self.endog))
-        return RRMLogit(self.endog, exog, self.eps_bar, alpha=self._given_alpha, **options)
+        return RRMLogit(
+            self.endog,
+            exog,
+            self.eps_bar,
+            eps_bar_max=self.eps_bar_max,
+            alpha=self._given_alpha,
+            freq_weights=self.freq_weights,
+            offset=self.fitted_offset + eta + np.zeros(len(self.endog)),
+        )
 
     def _theta_step(self, problem: ClassificationProblem) -> ThetaStep | None:
         if problem.bounded:

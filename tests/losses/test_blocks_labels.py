@@ -231,7 +231,7 @@ def test_rows_that_share_the_least_loss(eps_bar):
 
 def test_passes_stay_few():
     endog, exog = in_parts(7, *labels(12000, 0.03))
-    take_steps(ClassificationProblem(endog, exog, 1e-5), Setting(eps_bar=0.05)).covariance()
+    take_steps(ClassificationProblem(endog, exog, alpha=1e-5), Setting(eps_bar=0.05)).covariance()
     assert endog.blocks.passes < 40
     make, arrays = responses(Poisson(), 12000, 0.05)
     lazy = in_parts(7, *arrays)

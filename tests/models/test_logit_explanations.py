@@ -16,12 +16,15 @@ TRUTH = np.array([0.0, 1.0, -0.5])
 FIVE = np.array([0.0, 1.3, -1.3, 1.3, -1.3, 1.3])
 
 
-def errors(draw, eps_bar, samples, truth=TRUTH):
-    """Return mean squared errors of the slopes: maximum likelihood, one step, two steps."""
+def errors(draw, eps_bar, samples, truth=TRUTH, n_starts=0):
+    """Return mean squared errors of the slopes: maximum likelihood, one step, two steps.
+
+    The second step does not follow the first, which needs no starts but where it is compared.
+    """
     found = []
     for seed in range(samples):
         endog, exog = draw(np.random.default_rng([77, seed]))
-        res = RRMLogit(endog, exog, eps_bar).fit(stability=False)
+        res = RRMLogit(endog, exog, eps_bar).fit(stability=False, n_starts=n_starts)
         fits = (sm.Logit(endog, exog).fit(disp=0), res.first_step, res)
         found.append([np.mean((fit.params - truth)[1:] ** 2) for fit in fits])
     return np.mean(found, axis=0)
@@ -42,7 +45,7 @@ def test_clean_labels_have_the_errors_of_maximum_likelihood(eps_bar):
 
 
 def test_the_second_step_does_not_lose_the_first_on_small_samples():
-    _, one, two = errors(lambda rng: extreme_flips(rng, 200, TRUTH, 0.05), 0.1, 10)
+    _, one, two = errors(lambda rng: extreme_flips(rng, 200, TRUTH, 0.05), 0.1, 10, n_starts=None)
     assert two < min(one, 0.08)
 
 
@@ -114,7 +117,9 @@ def test_slopes_do_not_explode_on_small_samples():
     for seed in range(10):
         for share in (0.0, 0.05):
             rng = np.random.default_rng([79, seed])
-            res = RRMLogit(*extreme_flips(rng, 200, TRUTH, share), 0.2).fit(stability=False)
+            res = RRMLogit(*extreme_flips(rng, 200, TRUTH, share), 0.2).fit(
+                stability=False, n_starts=0
+            )
             assert (np.abs(res.params[1:]) < 3 * np.abs(TRUTH[1:])).all()
 
 
