@@ -30,8 +30,6 @@ from rrmstats.laws.labels import (
 )
 from rrmstats.losses.logistic import LogisticProblem, separable
 
-#: Largest share of flipped labels. Derived: with more than half of them classes change places.
-LARGEST = 0.5
 # Rows on which flips are sought; what is found is then fitted to the rows that decide, and the
 # best to all.
 TRIAL_ROWS = 2_000
@@ -174,7 +172,7 @@ def explained_labels(
             return sample.explained, tuple(scaled)
         some = law.thinned(DECIDING_ROWS)
         some = replace(some, units=clipped_spread(some.columns, some.counts)[:, None] * back)
-        for bound in (LARGEST, setting.eps_bar):
+        for bound in (0.5, setting.eps_bar):  # with more flips classes have changed places
             fits = all_fits(replace(some, eps_bar=bound))
             if fits[0][1].eps <= setting.eps_bar:
                 break
