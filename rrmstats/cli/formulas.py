@@ -268,7 +268,7 @@ def reason_of(error: Exception) -> str:
 
 
 def parsed_terms(text: str) -> tuple[list[Term], list[Term]]:
-    """Return the terms of both sides of a formula, as the engine parses it.
+    """Return the terms of both sides of a formula, as patsy parses it, whichever engine is used.
 
     Examples
     --------
@@ -276,31 +276,12 @@ def parsed_terms(text: str) -> tuple[list[Term], list[Term]]:
     >>> parsed_terms("y ~ x * log(z)")
     ([('y',)], [(), ('x',), ('log(z)',), ('x', 'log(z)')])
     """
-    if engine() == "patsy":
-        described = patsy.ModelDesc.from_formula(text)
-        left, right = (
-            [tuple(factor.code for factor in term.factors) for term in side]
-            for side in (described.lhs_termlist, described.rhs_termlist)
-        )
-        return left, right
-    parser = import_module("formulaic.parser").DefaultFormulaParser
-    two_sided = parser(feature_flags=parser.FeatureFlags.TWOSIDED)
-    found = import_module("formulaic").Formula(text, _parser=two_sided, _ordering="none")
-    sides = (found.lhs, found.rhs) if hasattr(found, "lhs") else ((), found)
+    described = patsy.ModelDesc.from_formula(text)
     left, right = (
-        [
-            tuple(code_of(each) for each in term.factors if each.eval_method.value != "literal")
-            for term in side
-        ]
-        for side in sides
+        [tuple(factor.code for factor in term.factors) for term in side]
+        for side in (described.lhs_termlist, described.rhs_termlist)
     )
     return left, right
-
-
-def code_of(factor: Any) -> str:
-    """Return what a factor of formulaic evaluates; a name that is not one in Python in ``Q()``."""
-    looked_up = factor.eval_method.value == "lookup" and not is_name(factor.expr)
-    return f"Q({factor.expr!r})" if looked_up else factor.expr
 
 
 class Formula:
@@ -368,7 +349,7 @@ class Formula:
             return parsed_terms(self.text)
         except RecursionError:
             raise UsageError(f"the formula {shown} is too long or nested too deep") from None
-        except (patsy.PatsyError, engine_error(), SyntaxError, ValueError) as error:
+        except (patsy.PatsyError, SyntaxError, ValueError) as error:
             raise UsageError(f"cannot parse the formula {shown}: {reason_of(error)}") from None
 
     def _check_sides(self, two_sided: bool) -> None:

@@ -92,10 +92,11 @@ def test_json_repeats_the_warnings(rows, run):
             lambda d: negative_binomial(d.dropna()),
             "alpha",
         ),
-        (
+        pytest.param(
             ["count ~ x", "--model", "negative-binomial", "--groups", "firm"],
             lambda d: negative_binomial(d.dropna(), groups=d.dropna()["firm"], exposure=None),
             "x",
+            marks=pytest.mark.slow,
         ),
         (
             ["time ~ x", "--groups", "firm"],
