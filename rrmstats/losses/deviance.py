@@ -58,6 +58,11 @@ class DevianceProblem(LinearProblem):
         self.offset = self._per_row(0.0 if offset is None else offset)
         self.var_weights = self._per_row(1.0 if var_weights is None else var_weights)
 
+    @property
+    def designs(self) -> tuple[Array, ...]:
+        """The design of the linear predictor."""
+        return (self.exog,)
+
     def _per_row(self, values: Array | float) -> Array:
         if isinstance(values, float):
             values = np.broadcast_to(values, (self.n_obs,))

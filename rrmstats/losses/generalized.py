@@ -28,19 +28,18 @@ from rrmstats.laws.families import (
     Counts,
     Gaussian,
     Link,
-    MeanFunction,
-    count_nodes,
 )
 from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import PredictorRows, Responses
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.likelihood import LikelihoodProblem
-from rrmstats.losses.likelihood_laws import Kernel, Likelihood, PredictorLikelihood
+from rrmstats.losses.likelihood_laws import FamilyKernel, Likelihood, PredictorLikelihood
 from rrmstats.losses.logistic import LogisticProblem
 from rrmstats.losses.regression import RegressionEstimate, RegressionProblem
 from rrmstats.losses.tilted_rows import (
     FamilyRows,
+    LawRows,
     Sample,
     budget_dispersion,
     dispersion_fit,
@@ -93,7 +92,7 @@ class GeneralizedProblem(DevianceProblem):
         exact = lambda_ == 0 and self.family.dispersed
         if exact or lambda_ == np.inf:
             dispersion = self._plain_dispersion(solution, sample)
-            rows = sample.at(solution.theta, dispersion, 1.0)
+            rows = FamilyRows(sample, solution.theta, dispersion, 1.0)
             estimate = self._first(solution, rows)
             good = float(setting.spread(self.n_obs) @ (solution.weights > 0))
             return replace(estimate, exact=exact, eps_hat=1.0 - min(good, 1.0) if exact else 0.0)
@@ -108,7 +107,7 @@ class GeneralizedProblem(DevianceProblem):
         # order is at most that of clean data.
         clean = 1.0 / second_moment_ratio(eps_bar)
         order = min(1.0 + dispersion / lambda_, clean) if lambda_ > 0 else clean
-        rows, root = tilted_fit(sample.at(theta, dispersion, order))
+        rows, root = tilted_fit(FamilyRows(sample, theta, dispersion, order))
         sound = solution.converged and root and settled
         return self._first(replace(solution, converged=sound), rows)
 
@@ -132,7 +131,7 @@ class GeneralizedProblem(DevianceProblem):
             candidates, sample = [], first.decided.explained
         found = explained_rows(rows, laws, candidates, first.setting.eps_bar, sample)
         dispersion = float(found.fit.others[0]) if self.family.dispersed else 1.0
-        ended = Sample(self, first.setting).at(found.fit.theta, dispersion, 1.0)
+        ended = FamilyRows(Sample(self, first.setting), found.fit.theta, dispersion, 1.0)
         boundary = self.at_boundary(ended, found.good)
         return self._estimate(
             ended,
@@ -185,7 +184,7 @@ class GeneralizedProblem(DevianceProblem):
             theta, self.losses(theta), last.weights, first.solution.lambda_, first.setting
         )
         return self._estimate(
-            Sample(self, first.setting).at(theta, second.scale, 1.0),
+            FamilyRows(Sample(self, first.setting), theta, second.scale, 1.0),
             first.raw_params,
             first=first,
             setting=first.setting,
@@ -219,7 +218,7 @@ class GeneralizedProblem(DevianceProblem):
         found = explained_labels(plain, self.design, self.columns, first)
         theta = found.fit.theta
         return self._estimate(
-            Sample(self, first.setting).at(theta, 1.0, 1.0),
+            FamilyRows(Sample(self, first.setting), theta, 1.0, 1.0),
             first.raw_params,
             identified=not found.separated,
             moves=first.wnobs * found.moves,
@@ -267,12 +266,12 @@ class GeneralizedProblem(DevianceProblem):
         theta, converged, moves = estimate.solution.theta, True, None
         if isinstance(self.family, Counts):
             law = self.counts_law(self.family, dispersion)
-            whole = LikelihoodProblem(law.likelihood(theta)).sample(estimate.setting)
-            rows, converged = tilted_fit(whole.weighed(theta, dispersion * rates))
+            whole = Sample(LikelihoodProblem(law.likelihood(theta)), estimate.setting)
+            rows, converged = tilted_fit(LawRows.weighed(whole, theta, dispersion * rates))
             back = np.eye(self.n_params) if self.design.back is None else self.design.back
             theta, moves = rows.theta, tuple(part @ back.T for part in rows.moves())
         found = replace(estimate.solution, converged=estimate.solution.converged and converged)
-        told = self._first(found, sample.at(theta, dispersion, 1.0))
+        told = self._first(found, FamilyRows(sample, theta, dispersion, 1.0))
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
 
     def counts_law(self, family: Counts, dispersion: float) -> FamilyLaw:
@@ -293,7 +292,7 @@ class GeneralizedProblem(DevianceProblem):
         """
         if not self.family.dispersed:
             return 1.0
-        rows = sample.at(solution.theta, 1.0, 1.0)
+        rows = FamilyRows(sample, solution.theta, 1.0, 1.0)
         squares = (self.endog - rows.mu) ** 2 * self.var_weights / self.family.variance(rows.mu)
         total = float(sample.mass @ np.where(solution.weights > 0, squares, 0.0))
         free = sample.total - self.n_params
@@ -313,38 +312,6 @@ class GeneralizedProblem(DevianceProblem):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class FamilyKernel(Kernel):
-    """The log-probability of a response of a family of counts, given its linear predictor.
-
-    Attributes
-    ----------
-    family : Counts
-    mean : MeanFunction
-    size : ndarray, shape (n,)
-        Variance weights over the dispersion.
-    """
-
-    family: Counts
-    mean: MeanFunction
-    size: Array
-
-    def log_density(self, y: Array, eta: Array) -> Array:
-        """Return the log-probabilities of responses, shape (..., n)."""
-        return self.family.log_density(y, self.mean.mean(eta), self.size)
-
-    def slopes(self, y: Array, eta: Array) -> Array:
-        """Return their slopes in the linear predictor, shape (1, ..., n)."""
-        mu, slope = self.mean.mean_and_slope(eta)
-        return (self.size * slope / self.family.variance(mu) * (y - mu))[None]
-
-    def nodes(self, eta: Array) -> tuple[Array, Array]:
-        """Return responses, and the logarithms of for how many counts each stands, (m, n)."""
-        mean = self.size * self.mean.mean(eta)
-        counts, width = count_nodes(*self.family.count_range(mean, self.size))
-        return counts.T / self.size, np.log(width).T
-
-
 class FamilyLaw(PredictorLikelihood):
     """The distribution of the responses of a family of counts."""
 
@@ -358,16 +325,7 @@ class FamilyLaw(PredictorLikelihood):
             deviance = kernel.size * kernel.family.deviance(y, kernel.mean.mean(eta))
             return self.log_density(theta, y) + 0.5 * deviance
 
-        return Likelihood(
-            n_obs=len(self.endog),
-            start=theta,
-            log_likelihood=self.log_likelihood,
-            scores=self.scores,
-            largest=largest,
-            endog=self.endog,
-            law=self,
-            closed=self,
-        )
+        return Likelihood(rows=self, start=theta, largest=largest)
 
 
 def is_logit(link: Callable[[Array], Array]) -> bool:

@@ -17,7 +17,7 @@ from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.laws.explain import explained_rows
-from rrmstats.laws.families import Link, MeanFunction, Poisson
+from rrmstats.laws.families import MeanFunction
 from rrmstats.laws.mixture import BadRows, Laws
 from rrmstats.laws.responses import (
     KernelRows,
@@ -34,8 +34,8 @@ from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.label_explanations import explained_labels
 from rrmstats.losses.likelihood_laws import (
     CountKernel,
+    FamilyKernel,
     Likelihood,
-    PoissonKernel,
     ZeroInflatedKernel,
     batch_fits,
     batch_slices,
@@ -47,7 +47,7 @@ from rrmstats.losses.numerical import (
     NumericalProblem,
     with_infinite_losses,
 )
-from rrmstats.losses.tilted_rows import LawRows, LawSample, tilted_fit
+from rrmstats.losses.tilted_rows import LawRows, Sample, tilted_fit
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -70,15 +70,15 @@ class LikelihoodProblem(NumericalProblem):
 
     def __init__(self, likelihood: Likelihood) -> None:
         self.likelihood = likelihood
-        self.largest: Array = np.zeros(likelihood.n_obs)
+        self.largest: Array = np.zeros(len(likelihood.endog))
         if likelihood.largest is not None:
             self.largest = likelihood.largest(likelihood.endog)
         super().__init__(
             self._own_losses,  # methods, not lambdas: results are pickled with their problem
             likelihood.start,
-            likelihood.n_obs,
+            len(likelihood.endog),
             kinds=likelihood.kinds,
-            gradients=None if likelihood.scores is None else self._own_gradients,
+            gradients=self._own_gradients if likelihood.scored else None,
             lower=likelihood.lower,
         )
 
@@ -89,12 +89,16 @@ class LikelihoodProblem(NumericalProblem):
         # Where the mean loss hardly bends, its curvature gives no unit.
         return found if form is None else np.minimum(found, form.longest_units)
 
+    @property
+    def designs(self) -> tuple[Array, ...]:
+        """Designs of the predictors."""
+        return self.likelihood.designs
+
     def _own_losses(self, theta: Array) -> Array:
-        return self.largest - self.likelihood.log_likelihood(theta)
+        return self.largest - self.likelihood.rows.log_likelihood(theta)
 
     def _own_gradients(self, theta: Array) -> Array:
-        assert self.likelihood.scores is not None
-        return -self.likelihood.scores(theta)
+        return -self.likelihood.rows.scores(theta)
 
     nested = True
 
@@ -152,37 +156,29 @@ class LikelihoodProblem(NumericalProblem):
     def take(self, rows: np.ndarray) -> Self:
         """Return the problem restricted to some rows."""
         some = None if self.likelihood.part is None else self.likelihood.part(rows)
-        if some is not None:
-            return type(self)(some)
-        part = super().take(rows)
-        part.likelihood = replace(self.likelihood, closed=None)
-        return part
-
-    def sample(self, setting: Setting) -> LawSample:
-        """Return the rows with what a fit was asked for."""
-        return LawSample(self, setting)
+        return super().take(rows) if some is None else type(self)(some)
 
     def consistent(self, solution: Solution, setting: Setting) -> LikelihoodEstimate:
         """Return the estimate of the first step, corrected where the distribution is known."""
-        found = with_infinite_losses(solution)
-        if self.likelihood.law is None:
-            return self._estimate(found, setting, None, solution.theta)
-        sample = self.sample(setting)
+        found, raw = with_infinite_losses(solution), solution.theta
+        if not self.likelihood.known:
+            return self._estimate(found, setting, None, raw)
+        sample = Sample(self, setting)
         if not 0 < solution.lambda_ < np.inf:
-            return self._estimate(found, setting, sample.at(solution.theta, 1.0), solution.theta)
-        order, raw = self._first_order(solution.lambda_, setting.eps_bar), solution.theta
+            return self._estimate(found, setting, LawRows(sample, raw, 1.0), raw)
+        order = self._first_order(solution.lambda_, setting.eps_bar)
         if order is not None:
-            rows, root = tilted_fit(sample.at(raw, order, anchor=raw))
+            rows, root = tilted_fit(LawRows(sample, raw, order, raw))
             if rows.flat.any():
                 # A raw parameter at the end of its range, such as a share of zeros, stays there.
-                other, found_root = tilted_fit(sample.at(self.start, order, anchor=raw))
+                other, found_root = tilted_fit(LawRows(sample, self.start, order, raw))
                 if found_root and other.tilted_likelihood > rows.tilted_likelihood:
                     rows, root = other, True
         else:
             highest = 1.0 / second_moment_ratio(setting.eps_bar)
-            rows, root = tilted_fit(sample.at(self.start, highest))
+            rows, root = tilted_fit(LawRows(sample, self.start, highest))
         found = replace(found, converged=solution.converged and root)
-        return self._estimate(found, setting, rows, solution.theta)
+        return self._estimate(found, setting, rows, raw)
 
     def _first_order(self, lambda_: float, eps_bar: float) -> float | None:
         """Return the order of a first step's weights; None where these tell nothing.
@@ -220,7 +216,7 @@ class LikelihoodProblem(NumericalProblem):
             **report | {"solution": with_infinite_losses(report["solution"])},
             params=theta,
             raw_params=first.raw_params,
-            rows=self.sample(setting).at(theta, 1.0),
+            rows=LawRows(Sample(self, setting), theta, 1.0),
             moves=found.moves.theta,
             known=found.moves.known,
         )
@@ -245,7 +241,7 @@ class LikelihoodProblem(NumericalProblem):
             **found.reported(first, params, self.losses(params)),
             params=params,
             raw_params=first.raw_params,
-            rows=self.sample(first.setting).at(params, 1.0),
+            rows=LawRows(Sample(self, first.setting), params, 1.0),
             moves=first.wnobs * design.to_params(found.moves.T).T,
             known=np.full(len(params), sized),
         )
@@ -253,12 +249,12 @@ class LikelihoodProblem(NumericalProblem):
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
         """Return an estimate under weights of groups, corrected if the distribution is known."""
         assert isinstance(estimate, LikelihoodEstimate)
-        if self.likelihood.law is None or not rates.any():
+        if not self.likelihood.known or not rates.any():
             return super().untilted(estimate, rates)
-        found, sample = estimate.solution, self.sample(estimate.setting)
-        rows, root = tilted_fit(sample.weighed(found.theta, rates))
+        found, sample = estimate.solution, Sample(self, estimate.setting)
+        rows, root = tilted_fit(LawRows.weighed(sample, found.theta, rates))
         found = replace(found, converged=found.converged and root)
-        plain = sample.at(rows.theta, 1.0)
+        plain = LawRows(sample, rows.theta, 1.0)
         told = self._estimate(found, estimate.setting, plain, estimate.raw_params)
         return Untilted(told, *rows.moves())
 
@@ -337,7 +333,7 @@ def rows_of_likelihood(
     likelihood: Likelihood, setting: Setting, groups: np.ndarray | None
 ) -> PredictorRows:
     """Return the rows of a likelihood as laws take them."""
-    n, form, designs = likelihood.n_obs, likelihood.closed, likelihood.designs
+    n, form, designs = len(likelihood.endog), likelihood.closed, likelihood.designs
     offsets = (np.zeros(n),) * len(designs) if form is None else form.offsets
     seen = Responses(likelihood.endog, np.ones(n), np.zeros(n))
     mass = np.array(setting.counts(n))
@@ -357,9 +353,9 @@ def laws_of_likelihood(likelihood: Likelihood, rows: PredictorRows, unit: Array)
     """
     form, y = likelihood.closed, likelihood.endog
     kernel = None if form is None else form.kernel
-    if isinstance(kernel, PoissonKernel):
-        mean = MeanFunction.between(Link.log(), *Poisson().mean_bounds(y))
-        return laws_of_family(Poisson(), mean, rows)
+    if isinstance(kernel, FamilyKernel):
+        mean = MeanFunction.between(kernel.mean.link, *kernel.family.mean_bounds(y))
+        return laws_of_family(kernel.family, mean, rows)
     moments = None
     if isinstance(kernel, CountKernel):
         moments = kernel.moments
@@ -373,7 +369,8 @@ def laws_of_likelihood(likelihood: Likelihood, rows: PredictorRows, unit: Array)
         return Laws(good, None, bad, likelihood.lower)
 
     def differenced(theta: Array) -> Array:
-        return differences(likelihood.log_likelihood, theta, unit).T
+        return differences(likelihood.rows.log_likelihood, theta, unit).T
 
-    whole = WholeRows(likelihood.log_likelihood, likelihood.scores or differenced)
+    scores = likelihood.rows.scores if likelihood.scored else differenced
+    whole = WholeRows(likelihood.rows.log_likelihood, scores)
     return Laws(whole, None, bad, likelihood.lower, divisible=False)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.special import betaincinv, digamma, expit, gammaln, log_expit, log_ndtr, xlogy
@@ -23,6 +22,9 @@ from rrmstats.laws.families import (
     FAINT,
     MORE,
     REACH,
+    Counts,
+    Link,
+    MeanFunction,
     count_nodes,
     log_negative_binomial,
     shape_slope,
@@ -57,22 +59,47 @@ class CountKernel(Kernel):
         return counts_worth_a_term(mean, variance, lambda y: self.log_density(y, *predictors))
 
 
-@dataclass(frozen=True)
-class PoissonKernel(CountKernel):
-    """Counts whose variance is their mean; the predictor is the logarithm of the mean."""
+@dataclass(frozen=True, eq=False)
+class FamilyKernel(CountKernel):
+    """Responses of a family of counts, given their linear predictor.
 
-    def log_density(self, y: Array, log_mean: Array) -> Array:
-        """Return the log-probabilities of counts."""
-        return y * log_mean - _exp(log_mean) - gammaln(y + 1.0)
+    Attributes
+    ----------
+    family : Counts
+    mean : MeanFunction
+    size : ndarray, shape (n,) or (1,)
+        Variance weights over the dispersion.
+    """
 
-    def slopes(self, y: Array, log_mean: Array) -> Array:
-        """Return their derivatives, shape (1, ...)."""
-        return np.asarray(y - _exp(log_mean))[None]
+    family: Counts
+    mean: MeanFunction
+    size: Array
 
-    def moments(self, log_mean: Array) -> tuple[Array, Array]:
-        """Return means and variances."""
-        mean = _exp(log_mean)
-        return mean, mean
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """Return the log-probabilities of responses, shape (..., n)."""
+        return self.family.log_density(y, self.mean.mean(eta), self.size)
+
+    def slopes(self, y: Array, eta: Array) -> Array:
+        """Return their slopes in the linear predictor, shape (1, ..., n)."""
+        mu, slope = self.mean.mean_and_slope(eta)
+        return (self.size * slope / self.family.variance(mu) * (y - mu))[None]
+
+    def nodes(self, *predictors: Array) -> tuple[Array, Array]:
+        """Return responses, and the logarithms of for how many counts each stands, (m, n)."""
+        mean = self.size * self.mean.mean(*predictors)
+        counts, width = count_nodes(*self.family.count_range(mean, self.size))
+        with np.errstate(divide="ignore"):  # nodes that a short range does not need
+            return counts.T / self.size, np.log(width).T
+
+    def moments(self, eta: Array) -> tuple[Array, Array]:
+        """Return means and variances of responses."""
+        mu = self.mean.mean(eta)
+        return mu, self.family.variance(mu) / self.size
+
+
+def log_mean_kernel(family: Counts) -> FamilyKernel:
+    """Return the counts of a family whose predictor is the logarithm of the mean."""
+    return FamilyKernel(family, MeanFunction(Link.log(), -FARTHEST_LOG, FARTHEST_LOG), np.ones(1))
 
 
 @dataclass(frozen=True)
@@ -82,36 +109,28 @@ class NegativeBinomialKernel(CountKernel):
     Attributes
     ----------
     power : float
-    alpha : float or None
-        Given where it is no predictor.
     """
 
     power: float
-    alpha: float | None = None
 
-    def _sizes(self, log_mean: Array, alpha: Array | None) -> tuple[Array, Array, Array]:
+    def _sizes(self, log_mean: Array, alpha: Array) -> tuple[Array, Array]:
         mean = _exp(log_mean)
-        given = np.asarray(self.alpha if alpha is None else alpha, dtype=float)
-        given = np.where(given > 0, given, np.nan)
-        return mean, mean ** (2.0 - self.power) / given, given
+        return mean, mean ** (2.0 - self.power) / np.where(alpha > 0, alpha, np.nan)
 
-    def log_density(self, y: Array, log_mean: Array, alpha: Array | None = None) -> Array:
+    def log_density(self, y: Array, log_mean: Array, alpha: Array) -> Array:
         """Return the log-probabilities of counts."""
-        mean, size, _ = self._sizes(log_mean, alpha)
-        return log_negative_binomial(y, mean, size)
+        return log_negative_binomial(y, *self._sizes(log_mean, alpha))
 
-    def slopes(self, y: Array, log_mean: Array, alpha: Array | None = None) -> Array:
-        """Return their derivatives, shape (1 or 2, ...)."""
-        mean, size, given = self._sizes(log_mean, alpha)
+    def slopes(self, y: Array, log_mean: Array, alpha: Array) -> Array:
+        """Return their derivatives, shape (2, ...)."""
+        mean, size = self._sizes(log_mean, alpha)
         by_size = shape_slope(y, mean, size)
         by_mean = y - (y + size) * mean / (size + mean) + (2.0 - self.power) * size * by_size
-        if alpha is None:
-            return np.asarray(by_mean)[None]
-        return np.stack(np.broadcast_arrays(by_mean, -size / given * by_size))
+        return np.stack(np.broadcast_arrays(by_mean, -size / alpha * by_size))
 
-    def moments(self, log_mean: Array, alpha: Array | None = None) -> tuple[Array, Array]:
+    def moments(self, log_mean: Array, alpha: Array) -> tuple[Array, Array]:
         """Return means and variances."""
-        mean, size, _ = self._sizes(log_mean, alpha)
+        mean, size = self._sizes(log_mean, alpha)
         return mean, mean + mean**2 / size
 
 
@@ -279,8 +298,30 @@ def _bounded(log_mean: Array) -> Array:
     return np.clip(log_mean, -FARTHEST_LOG, FARTHEST_LOG)
 
 
-class Law(Protocol):
-    """The distribution of the response of each row, given parameters."""
+class RowLikelihood:
+    """Log-likelihoods of rows as functions of theta, and the distribution of the responses."""
+
+    #: Responses, shape (n,).
+    endog: Array
+
+    def log_density(self, theta: Array, y: Array) -> Array:
+        """Return the log-likelihoods of responses, shape (m, n)."""
+        raise NotImplementedError
+
+    def log_likelihood(self, theta: Array) -> Array:
+        """Return the log-likelihoods of the rows, shape (n,)."""
+        return self.log_density(theta, self.endog)
+
+    def scores(self, theta: Array) -> Array:
+        """Return their gradients, shape (n, k)."""
+        raise NotImplementedError
+
+    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
+        """Return slopes of the log-likelihoods in the predictors, shape (q, m, n).
+
+        Units of theta serve for differences.
+        """
+        raise NotImplementedError
 
     def nodes(self, theta: Array) -> tuple[Array, Array]:
         """Return responses, and logarithms of what their densities count, (m, n) or (m, 1).
@@ -288,68 +329,61 @@ class Law(Protocol):
         The expectation of a function is its sum over these, times density and count, at theta and
         at parameters near it.
         """
-
-    def log_density(self, theta: Array, y: Array) -> Array:
-        """Return the log-likelihoods of responses, shape (m, n)."""
-
-    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
-        """Return slopes of the log-likelihoods in the predictors, shape (q, m, n).
-
-        Units of theta serve for differences.
-        """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Likelihood:
-    """A likelihood that is a sum over rows.
+    """A likelihood that is a sum over rows, and what else a fit needs to know of it.
 
     Attributes
     ----------
-    n_obs : int
+    rows : RowLikelihood
     start : ndarray, shape (k,)
         Parameters within the domain: the maximum of the likelihood.
-    log_likelihood : callable
-        Takes theta (k,) and returns the log-likelihoods of the rows (n,).
-    scores : callable or None
-        Takes theta and returns their gradients (n, k).
     largest : callable or None
         Takes responses, shape (..., n), and returns the largest log-likelihood that each could
         have; None where it is not known.
     lower : ndarray, shape (k,), or None
         Least values of the parameters.
-    endog : ndarray, shape (n,)
-        Responses as `largest` and `law` take them.
-    law : Law or None
-        Distribution of the responses, where it is known.
+    scored : bool
+        Whether the scores of the rows are known.
+    known : bool
+        Whether the distribution of the responses is known.
     classes : bool
         Whether the responses are labels, which may have probability one.
     kinds : tuple of ndarray
         Masks of rows, each of which weights must keep a part of.
-    closed : PredictorLikelihood or None
-        Its closed form, where it has one.
     part : callable or None
         Takes rows and returns the likelihood of these; None where only the whole can be evaluated.
     """
 
-    n_obs: int
+    rows: RowLikelihood
     start: Array
-    log_likelihood: Callable[[Array], Array]
-    scores: Callable[[Array], Array] | None = None
     largest: Callable[[Array], Array] | None = None
     lower: Array | None = None
-    endog: Array
-    law: Law | None = None
+    scored: bool = True
+    known: bool = True
     classes: bool = False
     kinds: tuple[np.ndarray, ...] = ()
-    closed: PredictorLikelihood | None = None
     part: Callable[[np.ndarray], Likelihood | None] | None = None
+
+    @property
+    def endog(self) -> Array:
+        """Responses, shape (n,)."""
+        return self.rows.endog
+
+    @property
+    def closed(self) -> PredictorLikelihood | None:
+        """Its closed form, where it has one."""
+        return self.rows if isinstance(self.rows, PredictorLikelihood) else None
 
     @property
     def designs(self) -> tuple[Array, ...]:
         """Designs of the predictors, which are the parameters where there is no closed form."""
         if self.closed is not None:
             return self.closed.designs
-        return (np.ones((self.n_obs, 1)),) * len(self.start)
+        return (np.ones((len(self.endog), 1)),) * len(self.start)
 
     @property
     def logistic(self) -> bool:
@@ -410,7 +444,7 @@ def probability_nodes() -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class PredictorLikelihood:
+class PredictorLikelihood(RowLikelihood):
     """Log-likelihoods of rows, given predictors that are linear in parts of the parameters.
 
     Attributes
@@ -457,10 +491,6 @@ class PredictorLikelihood:
         """Changes of the parameters that change a predictor by much whatever it is, shape (k,)."""
         size = np.sqrt(np.concatenate([(z**2).mean(axis=0) for z in self.designs]))
         return 10.0 / np.where(size > 0, size, 1.0)
-
-    def log_likelihood(self, theta: Array) -> Array:
-        """Return the log-likelihoods of the rows, shape (..., n)."""
-        return self.log_density(theta, self.endog)
 
     def log_density(self, theta: Array, y: Array) -> Array:
         """Return the log-likelihoods of responses that broadcast with the rows."""

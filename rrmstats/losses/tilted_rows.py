@@ -16,14 +16,14 @@ other parameters would give weights that resist less.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.optimize import brentq
 
-from rrmstats.core.block_array import aligned, row_map
+from rrmstats.core.block_array import aligned, row_map, row_sums
 from rrmstats.core.consistency import bad_share, scale_factor, share_factor
 from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.design import inverse_root
@@ -48,6 +48,9 @@ from rrmstats.laws.rows import (
 )
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.numerical import BEYOND, without_held
+
+if TYPE_CHECKING:
+    from rrmstats.losses.likelihood_laws import Likelihood
 
 # Eigenvalues of the observed bread, relative to the expected one, are kept between these.
 # Convention: within a factor of two.
@@ -85,7 +88,7 @@ class TiltedRows:
 
     Attributes
     ----------
-    sample : Sample or LawSample
+    sample : Sample
     theta : ndarray, shape (k,)
     order : float, or ndarray, shape (n,)
     anchor : ndarray, shape (k,), or None
@@ -214,11 +217,11 @@ def tilted_fit(rows: AnyRows) -> tuple[AnyRows, bool]:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows of a generalized linear model, with what a fit was asked for.
+    """Rows of a problem, with what a fit was asked for.
 
     Attributes
     ----------
-    problem : DevianceProblem
+    problem : DevianceProblem or LikelihoodProblem
     setting : Setting
     """
 
@@ -238,16 +241,17 @@ class Sample:
     @property
     def designs(self) -> tuple[Array, ...]:
         """The designs of the predictors."""
-        return (self.problem.exog,)
+        found: tuple[Array, ...] = self.problem.designs
+        return found
 
     def pull(self, target: PerPredictor) -> Array:
         """Return the sum of the designs' rows times a target for each predictor, shape (k,)."""
-        found: Array = self.problem.products([], list(target), [])[1][0]
+        found: Array = row_sums(partial(_pulled, len(target)), *target, *self.designs)
         return found
 
-    def at(self, theta: Array, dispersion: float, order: float) -> FamilyRows:
-        """Return the rows under weights of an order."""
-        return FamilyRows(self, theta, dispersion, order)
+
+def _pulled(q: int, *arrays: Array) -> Array:
+    return design_sums(arrays[q:], np.array(arrays[:q]))
 
 
 class FamilyRows(TiltedRows):
@@ -390,7 +394,7 @@ class FamilyRows(TiltedRows):
         """
         square = float(step @ self._products[0][2] @ step) / max(self._products[2][0], TINY)
         theta = self.theta + step / max(square**0.5, 1.0)
-        return self.sample.at(theta, self.dispersion, self.order)
+        return FamilyRows(self.sample, theta, self.dispersion, self.order)
 
     def log_growth(self, fitted: float) -> float:
         """Return the change of the log dispersion in one step of its fixed point.
@@ -409,7 +413,7 @@ class FamilyRows(TiltedRows):
         least = min(left * share_factor(per_row, self.order, fitted), 1.0)
         if growth >= 0:
             return growth
-        after = sample.at(self.theta, self.dispersion * float(np.exp(growth)), self.order)
+        after = FamilyRows(sample, self.theta, self.dispersion * float(np.exp(growth)), self.order)
         if after.mean_ratio >= least:
             return growth
         found = budget_dispersion(sample, self.theta, self.order, least, self.dispersion)
@@ -430,7 +434,7 @@ def budget_dispersion(
     """
 
     def gap(at: float) -> float:
-        ratio = sample.at(theta, float(np.exp(at)), order).mean_ratio
+        ratio = FamilyRows(sample, theta, float(np.exp(at)), order).mean_ratio
         return float(np.log(max(ratio, TINY) / good))
 
     at = float(np.log(start))
@@ -459,7 +463,8 @@ def dispersion_fit(
     dispersion, change = start, np.inf
     tol = max(100.0 * sample.setting.tol, FamilyRows.tol)
     for _ in range(sample.setting.maxiter):
-        growth = sample.at(theta, dispersion, order).log_growth(1.0 + dispersion / lambda_)
+        rows = FamilyRows(sample, theta, dispersion, order)
+        growth = rows.log_growth(1.0 + dispersion / lambda_)
         last, change = change, abs(growth)
         # Near the end steps are lengthened to about Newton's.
         length = order if change < min(0.05, last) else 1.0
@@ -467,57 +472,6 @@ def dispersion_fit(
         if change < tol:
             break
     return dispersion, change < SETTLED
-
-
-@dataclass(frozen=True, eq=False)
-class LawSample(Sample):
-    """Rows of a likelihood with a law, with what a fit was asked for.
-
-    Attributes
-    ----------
-    problem : LikelihoodProblem
-    setting : Setting
-    """
-
-    @property
-    def law(self) -> Any:
-        """The distribution of the responses."""
-        return self.problem.likelihood.law
-
-    @property
-    def designs(self) -> tuple[Array, ...]:
-        """The designs of the predictors."""
-        found: tuple[Array, ...] = self.problem.likelihood.designs
-        return found
-
-    def pull(self, target: PerPredictor) -> Array:
-        """Return the sum of the designs' rows times a target for each predictor, shape (k,)."""
-        return design_sums(self.designs, np.asarray(target))
-
-    def at(  # type: ignore[override]  # there is no dispersion
-        self, theta: Array, order: Any, anchor: Array | None = None
-    ) -> LawRows:
-        """Return the rows under weights of an order."""
-        return LawRows(self, theta, order, anchor, nodes=self.nodes(theta))
-
-    def weighed(self, raw: Array, rates: Array) -> LawRows:
-        """Return the rows under weights of groups, which are frequency weights already.
-
-        Parameters
-        ----------
-        raw : ndarray, shape (k,)
-            Parameters of least risk, at which the rows had their losses.
-        rates : ndarray, shape (n,)
-            The weight of a row is proportional to ``exp(-rates * losses)``.
-        """
-        return LawRows(self, raw, 1.0 + rates, raw, nodes=self.nodes(raw), counted=True)
-
-    def nodes(self, theta: Array) -> Nodes:
-        """Return the responses over which expectations are sums at theta and near it."""
-        with np.errstate(all="ignore"):
-            y, log_count = self.law.nodes(theta)
-            largest = self.problem.likelihood.largest or np.zeros_like
-            return Nodes(y, log_count, np.asarray(largest(y)) + 0.0 * y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -537,6 +491,14 @@ class Nodes:
     log_count: Array
     largest: Array
 
+    @classmethod
+    def of(cls, likelihood: Likelihood, theta: Array) -> Nodes:
+        """Return the responses over which expectations are sums at theta and near it."""
+        with np.errstate(all="ignore"):
+            y, log_count = likelihood.rows.nodes(theta)
+            largest = likelihood.largest or np.zeros_like
+            return cls(y, log_count, np.asarray(largest(y)) + 0.0 * y)
+
     def blocks(self, n: int) -> Iterator[Nodes]:
         """Yield parts of the responses whose arrays have about BLOCK_ENTRIES entries."""
         size = max(1, BLOCK_ENTRIES // n)
@@ -551,21 +513,45 @@ class LawRows(TiltedRows):
 
     Attributes
     ----------
-    sample : LawSample
+    sample : Sample
     theta, order, anchor
         See `TiltedRows`.
-    nodes : Nodes
-        Responses over which expectations are sums.
+    near : Nodes or None
+        Responses over which expectations are sums at parameters near these.
     counted : bool
         Whether the weights are frequency weights already.
     """
 
-    sample: LawSample
+    sample: Sample
     theta: Array
     order: Any
     anchor: Array | None = None
-    nodes: Nodes = field(kw_only=True)
+    near: Nodes | None = None
     counted: bool = False
+
+    @classmethod
+    def weighed(cls, sample: Sample, raw: Array, rates: Array) -> LawRows:
+        """Return the rows under weights of groups, which are frequency weights already.
+
+        Parameters
+        ----------
+        sample : Sample
+        raw : ndarray, shape (k,)
+            Parameters of least risk, at which the rows had their losses.
+        rates : ndarray, shape (n,)
+            The weight of a row is proportional to ``exp(-rates * losses)``.
+        """
+        return cls(sample, raw, 1.0 + rates, raw, counted=True)
+
+    @property
+    def _likelihood(self) -> Likelihood:
+        found: Likelihood = self.sample.problem.likelihood
+        return found
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """Responses over which expectations are sums."""
+        return self.near or Nodes.of(self._likelihood, self.theta)
 
     @property
     def tol(self) -> float:  # type: ignore[override]  # a value in others
@@ -581,8 +567,7 @@ class LawRows(TiltedRows):
             theta = np.maximum(self.theta + step, self.sample.problem.lower)
             # Responses of a quadrature stay over short steps.
             near = float(np.abs(step / self.sample.problem.unit).max()) < 0.05
-            nodes = self.nodes if near else self.sample.nodes(theta)
-            moved = replace(self, theta=theta, nodes=nodes)
+            moved = replace(self, theta=theta, near=self.nodes if near else None)
             if np.isfinite(moved.losses[used]).all() and np.isfinite(moved.bread).all():
                 return moved
             step = 0.5 * step
@@ -611,15 +596,14 @@ class LawRows(TiltedRows):
     @cached_property
     def slopes(self) -> Array:  # type: ignore[override]  # a value in others
         """Derivatives of the log-likelihoods in the predictors, zero where they have none."""
-        problem = self.sample.problem
+        rows = self._likelihood.rows
         with np.errstate(all="ignore"):
-            endog = problem.likelihood.endog
-            found = self.sample.law.slopes(self.theta, endog, problem.unit)
+            found = rows.slopes(self.theta, rows.endog, self.sample.problem.unit)
         return np.where(np.isfinite(found), found, 0.0)
 
     def _tilted(self, some: Nodes) -> Array:
         """Return the probabilities of responses times their weights, shape (m, n)."""
-        law = self.sample.law
+        law = self._likelihood.rows
         with np.errstate(all="ignore"):
             density = law.log_density(self.theta, some.y)
             weighing = density if self.anchor is None else law.log_density(self.anchor, some.y)
@@ -634,7 +618,7 @@ class LawRows(TiltedRows):
         mass = first = second = np.zeros(())
         for some in self.nodes.blocks(self.sample.problem.n_obs):
             tilted = self._tilted(some)
-            slopes = self.sample.law.slopes(self.theta, some.y, self.sample.problem.unit)
+            slopes = self._likelihood.rows.slopes(self.theta, some.y, self.sample.problem.unit)
             slopes = np.where((tilted > 0) & np.isfinite(slopes), slopes, 0.0)
             pulled = tilted * slopes
             mass = mass + tilted.sum(axis=0)
@@ -681,8 +665,9 @@ class LawRows(TiltedRows):
     @cached_property
     def observed_bread(self) -> Array:  # type: ignore[override]  # a value in others
         """Minus the derivative of the equation, shape (k, k)."""
-        at = inside(self.theta, self.sample.problem.unit, self.sample.problem.lower)
-        slope = -differences(lambda t: replace(self, theta=t).pull, at, self.sample.problem.unit)
+        problem, here = self.sample.problem, replace(self, near=self.nodes)
+        at = inside(self.theta, problem.unit, problem.lower)
+        slope = -differences(lambda theta: replace(here, theta=theta).pull, at, problem.unit)
         return 0.5 * (slope + slope.T)
 
     def anchored_influence(self, raw: Array, log_lambda: Array) -> Array:
@@ -705,7 +690,7 @@ class LawRows(TiltedRows):
 
         def pull(weighing: Array, log_lambda: float) -> Array:
             order = 1.0 + (self.order - 1.0) * float(np.exp(-log_lambda))
-            return replace(self, order=order, anchor=weighing).pull
+            return replace(self, order=order, anchor=weighing, near=self.nodes).pull
 
         by_anchor = differences(lambda at: pull(at, 0.0), self._weighing, self.sample.problem.unit)
         by_lambda = differences(
@@ -735,7 +720,7 @@ class LawRows(TiltedRows):
         least = self.losses - ROUNDING * (1.0 + np.abs(self.losses))
         for some in self.nodes.blocks(len(found)):
             with np.errstate(all="ignore"):
-                density = self.sample.law.log_density(self.theta, some.y)
+                density = self._likelihood.rows.log_density(self.theta, some.y)
                 far = ~(some.largest - density < least)
                 chance = np.exp(some.log_count + density)
             found += np.where(far & np.isfinite(chance), chance, 0.0).sum(axis=0)

@@ -160,7 +160,7 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
         """Why fits with different bounds cannot be compared; empty where they can."""
         likelihood = self._problem_aside(self.start).likelihood
         labels = likelihood.classes and not likelihood.logistic
-        if likelihood.law is not None and not labels:
+        if likelihood.known and not labels:
             return ""
         return (
             f"it needs a second step, which {self.kind} does not have; that takes the "

@@ -32,6 +32,8 @@ from statsmodels.othermod.betareg import BetaModel
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.tolerances import MAX_STEPS, ROUNDING
+from rrmstats.laws.families import NegativeBinomial as NegativeBinomialFamily
+from rrmstats.laws.families import Poisson as PoissonFamily
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood_laws import (
     BetaKernel,
@@ -39,13 +41,13 @@ from rrmstats.losses.likelihood_laws import (
     GeneralizedPoissonKernel,
     Kernel,
     LabelKernel,
-    Law,
     Likelihood,
     NegativeBinomialKernel,
-    PoissonKernel,
     PredictorLikelihood,
+    RowLikelihood,
     ZeroInflatedKernel,
     counts_worth_a_term,
+    log_mean_kernel,
     own_fit,
     probability_nodes,
 )
@@ -67,11 +69,11 @@ POWERS = {"nb2": 2.0, "nb1": 1.0, "geometric": 2.0}
 CLASSES = (MNLogit, OrderedModel)
 
 
-class ModelFunctions:
+class ModelFunctions(RowLikelihood):
     """The likelihood of a statsmodels model as functions of a flat vector.
 
     With the distribution of its responses: classes with the probabilities that it predicts, or
-    the frozen distributions of scipy that its `get_distribution` returns. See `Law`.
+    the frozen distributions of scipy that its `get_distribution` returns.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ class ModelFunctions:
             # A model of overdispersion that was not fitted yet takes its logarithm.
             model = copy.copy(model)
             model._transparams = False
-        self.model = model
+        self.model, self.endog = model, np.asarray(model.endog, dtype=float)
 
     def shaped(self, theta: Array) -> Array:
         """Return parameters in the shape that the model takes."""
@@ -100,6 +102,8 @@ class ModelFunctions:
 
     def scores(self, theta: Array) -> Array:
         """Return the scores of the rows, shape (n, k)."""
+        if isinstance(self.model, OrderedModel):
+            return ordered_scores(self.model, theta)
         with quiet():
             return np.asarray(self.model.score_obs(self.shaped(theta)), dtype=float)
 
@@ -237,20 +241,17 @@ def likelihood_of(model: Any, theta: Array, aside: Array, saturated: Array | Non
     """
     functions = ModelFunctions(model)
     closed = checked_form(functions)
-    endog = np.asarray(model.endog, dtype=float)
+    rows = functions if closed is None else closed
     given = None if saturated is None else partial(_repeated, saturated)
     return Likelihood(
-        n_obs=len(endog),
+        rows=rows,
         start=theta,
-        log_likelihood=functions.log_likelihood if closed is None else closed.log_likelihood,
-        scores=checked_scores(functions, theta) if closed is None else closed.scores,
         largest=given or largest_of(model, aside),
         lower=lower_bounds(model, len(theta)),
-        endog=endog,
-        law=checked_law(functions, theta) if closed is None else closed,
+        scored=closed is not None or has_scores(functions, theta),
+        known=closed is not None or has_law(functions, theta),
         classes=isinstance(model, (*CLASSES, BinaryModel)),
-        kinds=kinds_of(model, endog),
-        closed=closed,
+        kinds=kinds_of(model, rows.endog),
         part=partial(_part_likelihood, model, theta, aside, saturated),
     )
 
@@ -305,32 +306,27 @@ def checked_form(functions: ModelFunctions) -> PredictorLikelihood | None:
     return found if same else None
 
 
-def checked_scores(functions: ModelFunctions, theta: Array) -> Callable[[Array], Array] | None:
-    """Return the scores of a model where it has some and they are right."""
-    scores: Callable[[Array], Array] = functions.scores
-    if isinstance(functions.model, OrderedModel):
-        scores = partial(ordered_scores, functions.model)
+def has_scores(functions: ModelFunctions, theta: Array) -> bool:
+    """Tell whether a model has scores, and they are right."""
     unit = np.maximum(np.abs(theta), 0.1)
     at = theta + 1e-3 * unit
     try:
-        found = scores(at)
+        found = functions.scores(at)
     except MISSING:
-        return None
-    wanted = differences(functions.log_likelihood, at, unit).T
-    return scores if agree(found, wanted, 1e-3) else None
+        return False
+    return agree(found, differences(functions.log_likelihood, at, unit).T, 1e-3)
 
 
-def checked_law(functions: ModelFunctions, theta: Array) -> Law | None:
-    """Return the distribution of the responses, where the model has one for each row.
+def has_law(functions: ModelFunctions, theta: Array) -> bool:
+    """Tell whether a model has a distribution of the response of each row.
 
     It must give the responses of the data the likelihood that the model gives them.
     """
     try:
-        found = functions.log_density(theta, np.asarray(functions.model.endog, dtype=float)[None])
+        found = functions.log_density(theta, functions.endog[None])
     except MISSING:
-        return None
-    same = agree(found, functions.log_likelihood(theta)[None], 1e-6)
-    return functions if same else None
+        return False
+    return agree(found, functions.log_likelihood(theta)[None], 1e-6)
 
 
 def closed_form(model: Any) -> PredictorLikelihood | None:
@@ -411,9 +407,11 @@ def variance_power(main: Any) -> float:
 
 def _count_kernel(main: Any) -> CountKernel | None:
     if isinstance(main, Poisson):
-        return PoissonKernel()
+        return log_mean_kernel(PoissonFamily())
     if isinstance(main, (NegativeBinomial, NegativeBinomialP)):
-        return NegativeBinomialKernel(variance_power(main), None if has_alpha(main) else 1.0)
+        if not has_alpha(main):
+            return log_mean_kernel(NegativeBinomialFamily(1.0))
+        return NegativeBinomialKernel(variance_power(main))
     if isinstance(main, GeneralizedPoisson):
         return GeneralizedPoissonKernel(float(main.parameterization))
     return None
@@ -504,9 +502,10 @@ def highest(kernel: Kernel, y: Array, start: Array, *rest: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from rrmstats.losses.likelihood_laws import PoissonKernel
+    >>> from rrmstats.laws.families import Poisson
+    >>> from rrmstats.losses.likelihood_laws import log_mean_kernel
     >>> from rrmstats.models.likelihood_parts import highest
-    >>> np.exp(highest(PoissonKernel(), np.array([1.0, 2.0]), np.zeros(2))).round(6)
+    >>> np.exp(highest(log_mean_kernel(Poisson()), np.array([1.0, 2.0]), np.zeros(2))).round(6)
     array([0.367879, 0.270671])
     """
     at = start

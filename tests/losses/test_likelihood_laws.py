@@ -35,12 +35,12 @@ def test_counts_sum_a_poisson_law(mean):
 
 
 def test_counts_sum_a_law_with_a_long_tail():
-    law, kernel = nbinom(0.5, 0.01), NegativeBinomialKernel(2.0, 2.0)
-    log_mean = np.log(law.mean())
+    law, kernel = nbinom(0.5, 0.01), NegativeBinomialKernel(2.0)
+    at = np.log(law.mean()), np.array(2.0)
     counts, log_width = counts_worth_a_term(
-        np.array([law.mean()]), np.array([law.var()]), lambda y: kernel.log_density(y, log_mean)
+        np.array([law.mean()]), np.array([law.var()]), lambda y: kernel.log_density(y, *at)
     )
-    mass = np.exp(log_width + kernel.log_density(counts, log_mean))[:, 0]
+    mass = np.exp(log_width + kernel.log_density(counts, *at))[:, 0]
     assert_allclose(mass.sum(), 1.0, rtol=1e-5)
     assert_allclose(mass @ counts[:, 0], law.mean(), rtol=1e-5)
 

@@ -9,7 +9,7 @@ from rrmstats.core import Groups
 from rrmstats.core.grouped import GroupedProblem
 from rrmstats.core.setting import Setting
 from rrmstats.losses.likelihood import LikelihoodProblem
-from rrmstats.losses.tilted_rows import tilted_fit
+from rrmstats.losses.tilted_rows import LawRows, Sample, tilted_fit
 
 FAMILIES = {
     "poisson": (sm.families.Poisson(), lambda rng, mu: rng.poisson(mu)),
@@ -50,7 +50,8 @@ def test_counts_and_likelihoods_agree_and_move_with_lambda():
     setting = Setting(eps_bar=0.2, freq_weights=60 * rng.dirichlet(np.full(60, 5.0)))
 
     def fitted(likelihood, rates):
-        return tilted_fit(LikelihoodProblem(likelihood).sample(setting).weighed(raw, rates))
+        sample = Sample(LikelihoodProblem(likelihood), setting)
+        return tilted_fit(LawRows.weighed(sample, raw, rates))
 
     (one, root), (two, other) = fitted(counts, rates), fitted(known.likelihood, rates)
     assert root and other

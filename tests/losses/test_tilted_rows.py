@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from replication.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats import RRMGLM
 from rrmstats.core.setting import Setting
-from rrmstats.losses.tilted_rows import Sample, dispersion_fit, tilted_fit
+from rrmstats.losses.tilted_rows import FamilyRows, Sample, dispersion_fit, tilted_fit
 
 F, L = sm.families, sm.families.links
 FAMILIES = {
@@ -27,7 +27,7 @@ def sample_of(name, kind="clean", n=150, eps_bar=0.2, counts=None):
 
 
 def equation(sample, theta, dispersion, order):
-    rows = sample.at(theta, dispersion, order)
+    rows = FamilyRows(sample, theta, dispersion, order)
     return (sample.mass * rows.scores[0]) @ sample.problem.exog
 
 
@@ -43,7 +43,7 @@ def test_the_observed_bread_is_minus_the_derivative(name):
             for move in step * np.eye(4)
         ]
     ) / (2 * step)
-    found = sample.at(theta, dispersion, 1.8).observed_bread
+    found = FamilyRows(sample, theta, dispersion, 1.8).observed_bread
     assert_allclose(found, numeric.T, rtol=1e-4, atol=1e-4 * np.abs(numeric).max())
 
 
@@ -55,7 +55,7 @@ def test_the_true_parameters_solve_the_equation(name, order):
     problem = RRMGLM(endog, exog, 0.2, family=family).problem()
     sample = Sample(problem, Setting(eps_bar=0.2))
     dispersion = 0.25 if name == "gamma" else 1.0
-    rows = sample.at(np.array(RESPONSE_PARAMS[name]), dispersion, order)
+    rows = FamilyRows(sample, np.array(RESPONSE_PARAMS[name]), dispersion, order)
     terms = rows.scores[0][:, None] * problem.exog
     standard = terms.mean(axis=0) / (terms.std(axis=0) / 200)
     assert (np.abs(standard) < 4).all()
@@ -72,7 +72,7 @@ def test_small_counts_need_the_correction():
     exog, truth = np.c_[np.ones(20_000), rng.standard_normal(20_000)], np.array([-0.5, 0.5])
     endog = rng.poisson(np.exp(exog @ truth)).astype(float)
     sample = Sample(RRMGLM(endog, exog, 0.2, family=F.Poisson()).problem(), Setting(eps_bar=0.2))
-    rows = sample.at(truth, 1.0, 1.8)
+    rows = FamilyRows(sample, truth, 1.0, 1.8)
     for scores, consistent in (
         (rows.scores[0], True),
         (rows.scores[0] + rows.weights * rows.center[0], False),
@@ -86,7 +86,7 @@ def test_influence_functions_are_derivatives_in_the_rows_weights(name):
     sample = sample_of(name, "high")
     start = np.array(RESPONSE_PARAMS[name])
     dispersion = 0.25 if name == "gamma" else 1.0
-    rows, root = tilted_fit(sample.at(start, dispersion, 1.5))
+    rows, root = tilted_fit(FamilyRows(sample, start, dispersion, 1.5))
     assert root
     moved = sample.problem.exog @ np.linalg.inv(rows.observed_bread) * rows.scores[0][:, None]
     for row in (20, 40, 149):
@@ -95,7 +95,7 @@ def test_influence_functions_are_derivatives_in_the_rows_weights(name):
             counts = np.ones(150)
             counts[row] += by
             nudged = Sample(sample.problem, replace(sample.setting, freq_weights=counts))
-            ends.append(tilted_fit(nudged.at(rows.theta, dispersion, 1.5))[0].theta)
+            ends.append(tilted_fit(FamilyRows(nudged, rows.theta, dispersion, 1.5))[0].theta)
         assert_allclose((ends[0] - ends[1]) / 0.02, moved[row], rtol=1e-2, atol=1e-6)
     # those for standard errors are longer, as in HC3, by at most a few leverages
     ratio = np.linalg.norm(rows.influence, axis=1) / np.maximum(
@@ -113,5 +113,5 @@ def test_the_dispersion_of_good_rows(kind):
     found, settled = dispersion_fit(sample, np.array(RESPONSE_PARAMS["gamma"]), 1.7, 0.1, 0.2)
     assert settled
     assert_allclose(found, 0.25, rtol=0.1)
-    rows = sample.at(np.array(RESPONSE_PARAMS["gamma"]), found, 1.7)
+    rows = FamilyRows(sample, np.array(RESPONSE_PARAMS["gamma"]), found, 1.7)
     assert_allclose(1 - rows.mean_ratio, 0.0 if kind == "clean" else 0.1, atol=0.03)

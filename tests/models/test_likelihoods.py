@@ -50,7 +50,7 @@ def test_without_corruption_it_is_statsmodels_fit(name):
 
 def model_likelihood(name, params):
     found = rrmstats.robustify(model_of(name), eps_bar=0.0).problem().likelihood
-    return found.log_likelihood(params)
+    return found.rows.log_likelihood(params)
 
 
 @pytest.mark.slow
