@@ -147,8 +147,10 @@ class Probabilities(NamedTuple):
     z : ndarray, shape (c, n)
         The same before it is known, given that the row is of no kind before.
     rows : GoodRows
-    odds : list of ndarray, shape (1 or 2, n) each
-        What the log-odds of each kind of bad rows are linear in; see `Share`.
+    place : ndarray, shape (1 or 2, n)
+        What the log-odds to be bad are linear in; see `Share`.
+    odds : list of ndarray, shape (1 or 2, 1) each
+        Their parameters for each kind of bad rows.
     own : list of ndarray, shape (m, 1) each
         Parameters of the distribution of each kind.
     """
@@ -158,6 +160,7 @@ class Probabilities(NamedTuple):
     bad: Array
     z: Array
     rows: GoodRows
+    place: Array
     odds: list[Array]
     own: list[Array]
 
@@ -277,7 +280,8 @@ class Mixture:
         if rows is None:
             with np.errstate(all="ignore"):
                 rows = self.good.rows(seen, np.array(predictors[:q]), good)
-        log_odds = _log_odds(self._place(seen, rows), odds)
+        place = self._place(seen, rows)
+        log_odds = _log_odds(place, odds)
         left, parts = np.zeros(len(seen.endog)), []
         for law, each, one in zip(self.bad.laws, own, log_odds, strict=True):
             log_density = law.log_density(seen, rows, each)
@@ -286,17 +290,17 @@ class Mixture:
         parts.append(left + self.together.sums(rows.log_density))
         density = reduce(np.logaddexp, parts)
         found = np.exp(np.array(parts) - density)
-        return Probabilities(density, found[-1], found[:-1], expit(log_odds), rows, odds, own)
+        z = expit(log_odds)
+        return Probabilities(density, found[-1], found[:-1], z, rows, place, odds, own)
 
     def equations(self, seen: Responses, found: Probabilities) -> Array:
         """Return the equations of the parameters, shape (m, n)."""
         rows, off = found.rows, found.bad - found.z * found.left
-        place = self._place(seen, rows)
         every = [found.good * rows.own + rows.rest]
         for j, (law, odds, own) in enumerate(
             zip(self.bad.laws, found.odds, found.own, strict=True)
         ):
-            scores = off[j] * place[: len(odds)] - self._prior[: len(odds)] * odds
+            scores = off[j] * found.place[: len(odds)] - self._prior[: len(odds)] * odds
             if self.full and j == 0:
                 scores[0] = found.bad_share - self.eps_bar
             every += [scores, found.bad[j] * law.scores(seen, rows, own)]
@@ -328,25 +332,23 @@ class Mixture:
 
         The share of bad rows is at most `eps_bar`; the mixture knows whether because of that.
         """
-        rows, place = found.rows, self._place(seen, found.rows)
         good, odds, parts = self.parted(own)
-        new = [self.good.updated(good, mass * found.good, rows)]
+        new = [self.good.updated(good, mass * found.good, found.rows)]
         for j, law in enumerate(self.bad.laws):
-            new.append(self._updated_odds(j, odds[j], mass, place, found))
-            new.append(law.updated(parts[j], mass * found.bad[j], seen, rows))
-        return self._within(np.clip(np.concatenate(new), *self.bounds), mass, place)
+            new.append(self._updated_odds(j, odds[j], mass, found))
+            new.append(law.updated(parts[j], mass * found.bad[j], seen, found.rows))
+        return self._within(np.clip(np.concatenate(new), *self.bounds), mass, found.place)
 
-    def _updated_odds(
-        self, j: int, odds: Array, mass: Array, place: Array, found: Probabilities
-    ) -> Array:
+    def _updated_odds(self, j: int, odds: Array, mass: Array, found: Probabilities) -> Array:
         """Return the log-odds to be bad of a kind after a step of their logistic regression."""
         if len(odds) == 1:
             share = mass @ found.bad[j] / (mass @ found.left[j])
             return logit(np.clip([share], LEAST_SHARE, 1.0 - LEAST_SHARE))
 
-        limits, share, prior = np.array([FARTHEST, STEEPEST]), expit(odds @ place), self._prior
+        place, share, prior = found.place, found.z[j], self._prior
         pull = (place * (found.bad[j] - share) - prior * odds[:, None]) @ mass
         bend = (place**2 * (share * (1.0 - share)) + prior) @ mass
+        limits = np.array([FARTHEST, STEEPEST])
         return np.clip(odds + np.clip(pull / bend, -LONGEST, LONGEST), -limits, limits)
 
     def _within(self, own: Array, mass: Array, place: Array) -> tuple[Mixture, Array]:

@@ -97,6 +97,8 @@ def mean_function(link: Any, family: Family, endog: Array) -> MeanFunction:
             return MeanFunction(functions)
     elif isinstance(link, links.Log):
         functions = Link.log()
+    elif type(link) is links.Logit:  # other links of probabilities inherit from it
+        functions = Link.logit()
     return MeanFunction.between(functions, *family.mean_bounds(endog))
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 from statsmodels.genmod import families
+from statsmodels.genmod.families import links
 from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.tools.sm_exceptions import ModelWarning, PerfectSeparationWarning
 
@@ -16,7 +17,7 @@ from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem, is_logit
+from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem
 from rrmstats.models import checks
 from rrmstats.models.base import DesignedModel
 from rrmstats.models.families import (
@@ -166,7 +167,7 @@ class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults],
     def incomparable(self) -> str:
         """Why fits with different bounds cannot be compared; empty where they can."""
         family = self.family
-        if isinstance(family, families.Binomial) and not is_logit(family.link):
+        if isinstance(family, families.Binomial) and type(family.link) is not links.Logit:
             labels = (self.endog == 0) | (self.endog == 1)
             if labels.all() and (self.row_sizes == 1).all():
                 return (
@@ -214,7 +215,7 @@ class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults],
         offset = np.asarray(self._offset_exposure, float)
         if not offset.any():
             return np.asarray(self.endog, float)
-        if not isinstance(self.family.link, families.links.Log):
+        if not isinstance(self.family.link, links.Log):
             raise ValueError(
                 f"responses with an offset can be compared only under a log link, got "
                 f"{type(self.family.link).__name__}"

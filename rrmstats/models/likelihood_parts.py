@@ -107,21 +107,13 @@ class ModelFunctions(RowLikelihood):
         with quiet():
             return np.asarray(self.model.score_obs(self.shaped(theta)), dtype=float)
 
-    def chances(self, theta: Array) -> Array:
-        """Return the probabilities of the classes that the model predicts, shape (n, c)."""
-        return np.asarray(self.model.predict(self.shaped(theta)), dtype=float)
-
-    def frozen(self, theta: Array) -> Any:
-        """Return the distributions of all rows in one object."""
-        return self.model.get_distribution(self.shaped(theta))
-
     def log_density(self, theta: Array, y: Array) -> Array:
         """Return the log-densities or log-probabilities of responses, shape (m, n)."""
         with quiet():
             if isinstance(self.model, CLASSES):
-                chances = self.chances(theta)
+                chances = np.asarray(self.model.predict(self.shaped(theta)), dtype=float)
                 return np.log(chances[np.arange(len(chances)), np.asarray(y, dtype=int)])
-            law = self.frozen(theta)
+            law = self.model.get_distribution(self.shaped(theta))
             return np.asarray(law.logpmf(y) if is_discrete(law) else law.logpdf(y), dtype=float)
 
     def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
@@ -132,9 +124,9 @@ class ModelFunctions(RowLikelihood):
         """Return responses, and logarithms of what their densities count."""
         with quiet():
             if isinstance(self.model, CLASSES):
-                classes = np.arange(float(self.chances(theta).shape[1]))[:, None]
-                return classes, np.zeros_like(classes)
-            law, rows = self.frozen(theta), np.ones(len(self.model.endog))
+                n_classes = np.shape(self.model.predict(self.shaped(theta)))[1]
+                return np.arange(float(n_classes))[:, None], np.zeros((n_classes, 1))
+            law, rows = self.model.get_distribution(self.shaped(theta)), np.ones(len(self.endog))
             if is_discrete(law):
                 return counts_worth_a_term(law.mean() * rows, law.var() * rows, law.logpmf)
             at, weight = probability_nodes()
