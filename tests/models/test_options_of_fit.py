@@ -103,35 +103,28 @@ def test_the_number_of_starts_reaches_the_search(name, monkeypatch):
     assert drawn == []
 
 
-@pytest.mark.parametrize("name", ["logit"])
-def test_a_second_step_that_does_not_converge_warns(name):
-    """From its own end the first step needs no more iterations, the second does."""
-    model = MODELS[name]()
-    first = model.fit(steps=1)
-    start = first.raw_params if name == "logit" else first.params
-    options = {"start_params": start, "n_starts": 0, "maxiter": 1, "stability": False}
-    assert model.fit(**options, steps=1).converged
-    with pytest.warns(ConvergenceWarning, match="second step did not converge .* maxiter=1 "):
-        res = model.fit(**options)
+SECOND_STEPS = {
+    "subspace": ("pca", "rrmstats.losses.components.explained_plane", "settled"),
+    "scores": ("pca", "rrmstats.losses.covariance.explained_gaussian", "converged"),
+    "covariance": ("cov", "rrmstats.losses.covariance.explained_gaussian", "converged"),
+    "regression": ("ols", "rrmstats.losses.regression.explained_gaussian", "converged"),
+}
+
+
+@pytest.mark.parametrize("where", SECOND_STEPS)
+def test_a_second_step_that_does_not_converge_warns(where, monkeypatch):
+    model, name, flag = SECOND_STEPS[where]
+    module, attribute = name.rsplit(".", 1)
+    plain = getattr(__import__(module, fromlist=[attribute]), attribute)
+    monkeypatch.setattr(
+        name, lambda *args, **kwargs: replace(plain(*args, **kwargs), **{flag: False})
+    )
+    with pytest.warns(ConvergenceWarning, match="second step did not converge"):
+        res = MODELS[model]().fit()
     assert not res.converged
     assert res.first_step.converged
     assert "did not converge" in " ".join(str(res.summary()).split())
     assert "did not converge" not in " ".join(str(res.first_step.summary()).split())
-
-
-@pytest.mark.parametrize("where", ["subspace", "scores"])
-def test_components_warn_for_each_part_of_their_second_step(where, monkeypatch):
-    name, flag = {
-        "subspace": ("rrmstats.losses.components.explained_plane", "settled"),
-        "scores": ("rrmstats.losses.covariance.explained_gaussian", "converged"),
-    }[where]
-    module, attribute = name.rsplit(".", 1)
-    plain = getattr(__import__(module, fromlist=[attribute]), attribute)
-    monkeypatch.setattr(name, lambda *args: replace(plain(*args), **{flag: False}))
-    with pytest.warns(ConvergenceWarning, match="second step did not converge"):
-        res = MODELS["pca"]().fit()
-    assert not res.converged
-    assert res.first_step.converged
 
 
 @pytest.mark.parametrize("name", ["ols", "logit", "cov", "pca"])

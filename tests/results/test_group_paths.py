@@ -53,7 +53,7 @@ def test_bad_groups_leave(path):
 
 def test_pictures_name_groups(path):
     assert sorted(row_names(path)) == sorted("abcdefghijklmnop")
-    named = [name for group in leaving_groups(path) for name in path.weights.index[group.rows]]
+    named = [name for group in leaving_groups(path) for name in path.weights.index[group]]
     assert set(named) >= set(BAD)
     fig = path.plot()
     assert fig.axes[-1].get_title() == "Weights of the groups"

@@ -31,6 +31,7 @@ def data():
     return x, x @ [1.0, 1.0, -1.0] + rng.standard_normal(90), rng.integers(0, 4, 90)
 
 
+@pytest.mark.filterwarnings("ignore:Another explanation is about as good")
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_weights_count_rows(data, model):
     x, y, weights = data
