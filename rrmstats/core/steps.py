@@ -8,7 +8,7 @@ whether a larger one would change it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -188,53 +188,23 @@ def follows_another(first: Estimate, theta: Array) -> bool:
     return bool(end.risk > lowest.risk + SAME_END * (lowest.risk - lowest.losses.min()))
 
 
-class StepsBeyond:
-    """The second steps at the bounds of a path above that of a second step.
+def steps_beyond(own: Estimate) -> Iterator[tuple[float, Estimate]]:
+    """Return the bounds of a path above that of a second step, and the second steps there.
 
-    At the last bound, and beyond, it is that of the largest one, `own.robust`; there are no bounds
-    where `own` is that one. The candidates are those of `own` and of `own.robust`.
-
-    Attributes
-    ----------
-    bounds : list of float
+    They end where all larger bounds have the second step of the largest one, `own.robust`; there
+    are none where `own` is that one. The candidates are those of `own` and of `own.robust`.
     """
-
-    def __init__(self, own: Estimate) -> None:
-        self.own, self.bounds = own, list[float]()
-        self._known: dict[int, Estimate] = {}
-        if own.robust is None or own.first is None:
-            return
-        share = np.nan_to_num(own.robust.eps_hat, nan=own.largest)
-        place = int(np.floor(own.setting.eps_bar / GRID + 1e-9)) + 1
-        last = max(int(np.ceil((share - 1e-9) / GRID)), place)
-        self.bounds = [round(GRID * each, 9) for each in range(place, last + 1)]
-        self._known[len(self.bounds) - 1] = own.robust
-
-    def at(self, place: int) -> Estimate:
-        """Return the second step at a bound, given its place; before the first, `own`."""
-        own = self.own
-        if place < 0:
-            return own
-        if place not in self._known:
-            assert own.robust is not None and own.first is not None
-            found = replace(own.first.solution, elsewhere=own.robust.solution.minima())
-            setting = replace(own.setting, eps_bar=self.bounds[place])
-            first = replace(own.first, solution=found, setting=setting)
-            self._known[place] = own.problem.second_step(first)
-        return self._known[place]
-
-    def first(self, changed: Callable[[Estimate], bool], start: int = 0) -> int | None:
-        """Return the first place from `start` on whose second step has changed, by bisection.
-
-        Those at larger bounds have then changed too; None where the last has not.
-        """
-        low, high = start, len(self.bounds) - 1
-        if low > high or not changed(self.at(high)):
-            return None
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if changed(self.at(middle)) else (middle + 1, high)
-        return low
+    if own.robust is None or own.first is None:
+        return
+    found = replace(own.first.solution, elsewhere=own.robust.solution.minima())
+    share = np.nan_to_num(own.robust.eps_hat, nan=own.largest)
+    place = int(np.floor(own.setting.eps_bar / GRID + 1e-9)) + 1
+    while GRID * place < share - 1e-9:
+        bound = round(GRID * place, 9)
+        at = replace(own.first, solution=found, setting=replace(own.setting, eps_bar=bound))
+        yield bound, own.problem.second_step(at)
+        place += 1
+    yield round(GRID * place, 9), own.robust
 
 
 def seen_from(first: Estimate, second: Estimate) -> Estimate:

@@ -35,11 +35,11 @@ from rrmstats.core.setting import DEFAULT_SEED, MAXITER, TOL, Setting
 from rrmstats.core.steps import (
     GRID,
     MOST_ROWS,
-    StepsBeyond,
     compared_beyond,
     largest_bound,
     robust_estimate,
     second_step_of,
+    steps_beyond,
     take_steps,
 )
 from rrmstats.core.tolerances import ROUNDING
@@ -738,24 +738,16 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             why = "the data have too few rows for a larger eps_bar"
         if why:
             return Stability(eps_bar=eps_bar, why=why)
-        found, beyond = Stability(eps_bar=eps_bar, largest=own.largest), StepsBeyond(own)
-        place = beyond.first(lambda other: other.explanation != own.explanation)
-        if place is not None:
-            told = beyond.at(place).explanation
-            found = replace(found, explained_at=beyond.bounds[place], explanation=told)
-        last, start = own, 0
-        while True:
-            place = beyond.first(partial(disagrees, last), start)
-            if place is None:
-                return found
-            other, bound = beyond.at(place), beyond.bounds[place]
-            seen = compare(beyond.at(place - 1), other)
+        found = Stability(eps_bar=eps_bar, largest=own.largest)
+        last = own
+        for bound, other in steps_beyond(own):
+            if found.explained_at is None and other.explanation != own.explanation:
+                found = replace(found, explained_at=bound, explanation=other.explanation)
+            seen = compare(last, other)
             if not seen.agrees:
-                break
-            last, start = other, place + 1  # it has got there by steps that chance allows
-        if found.explained_at is not None and found.explained_at > bound:
-            found = replace(found, explained_at=None, explanation=None)
-        return replace(found, **self._differences(own, other, bound, seen))
+                return replace(found, **self._differences(own, other, bound, seen))
+            last = other
+        return found
 
     def _differences(
         self, own: Estimate, other: Estimate, bound: float, seen: Agreement
@@ -945,11 +937,6 @@ def grouped_step(step: ThetaStep | None, problem: EstimableProblem) -> ThetaStep
         return step
     refit, rows = step, problem.groups.rows
     return lambda weights, theta: refit(rows(weights), theta)
-
-
-def disagrees(estimate: Estimate, robust: Estimate) -> bool:
-    """Tell whether a fit with a larger eps_bar differs by more than chance."""
-    return not compare(estimate, robust).agrees
 
 
 def row_problem(problem: EstimableProblem) -> Any:

@@ -347,9 +347,9 @@ class Stability:
 
     Explanations are compared at the largest bound. Where the best one has no more bad rows than
     `eps_bar` allows, it is the fit, and the fit is the same at all bounds in between. Otherwise
-    the rows are explained anew at some of the bounds 0.02, 0.04, ... above `eps_bar`. Bisection
-    finds the first at which a term is further off than chance allows, in standard errors of the
-    fit there, from the fit at the bound before. These are the jumps of a path in two steps.
+    the rows are explained anew at 0.02, 0.04, ... above `eps_bar`, up to the first bound at which
+    a term is further off than chance allows, in standard errors of the fit there, from the fit
+    at the bound before. These are the jumps of a path in two steps.
 
     Attributes
     ----------

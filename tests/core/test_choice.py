@@ -19,7 +19,7 @@ from rrmstats.core.choice import MARGIN, chosen, rounded_up
 from rrmstats.core.comparison import compare
 from rrmstats.core.search import global_minima
 from rrmstats.core.setting import Setting
-from rrmstats.core.steps import StepsBeyond, largest_bound, robust_estimate, take_steps
+from rrmstats.core.steps import largest_bound, robust_estimate, steps_beyond, take_steps
 
 
 def choice_of(model, most=0.5):
@@ -93,27 +93,15 @@ def test_a_bound_that_is_too_small_has_one_of_its_own():
 
 def test_second_steps_beyond_a_bound_are_those_of_fits_there():
     own = take_steps(sample_problem(), Setting(eps_bar=0.04))
-    beyond = StepsBeyond(own)
-    bounds = beyond.bounds
+    found = list(steps_beyond(own))
+    bounds = [bound for bound, _ in found]
     assert_allclose(bounds, 0.06 + 0.02 * np.arange(len(bounds)))
     assert bounds[-2] < own.robust.eps_hat <= bounds[-1]
-    assert beyond.at(-1) is own
-    assert beyond.at(len(bounds) - 1) is own.robust
-    for place, bound in enumerate(bounds):
-        there = take_steps(own.problem, Setting(eps_bar=bound))
-        assert_allclose(beyond.at(place).params, there.params, rtol=1e-6)
-
-
-def test_the_bound_at_which_a_fit_changes_is_found_by_bisection():
-    beyond = StepsBeyond(take_steps(sample_problem(), Setting(eps_bar=0.04)))
-    last, asked = len(beyond.bounds) - 1, []
-    for where in range(last + 1):
-        asked.clear()
-        beyond.at = lambda place: asked.append(place) or place
-        assert beyond.first(lambda place, least=where: place >= least) == where
-        assert len(asked) <= 2 + np.log2(last + 1)
-    assert beyond.first(lambda place: False) is None
-    assert beyond.first(lambda place: True, start=last + 1) is None
+    assert found[-1][1] is own.robust
+    for bound, step in found:
+        assert_allclose(
+            step.params, take_steps(own.problem, Setting(eps_bar=bound)).params, rtol=1e-6
+        )
 
 
 def test_searches_are_few(monkeypatch):
