@@ -15,7 +15,7 @@ from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
 from rrmstats.core.explanations import Explanation, of_groups, without_comparison
-from rrmstats.core.problem import Problem
+from rrmstats.core.problem import KEPT_FRACTION, Problem
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
@@ -43,10 +43,6 @@ from rrmstats.losses.tilted_rows import (
     dispersion_fit,
     tilted_fit,
 )
-
-# Weight, relative to equal ones, from which a row with a mean at the boundary counts.
-# Convention: a tenth.
-HAS_WEIGHT = 0.1
 
 
 class GeneralizedProblem(DevianceProblem):
@@ -281,7 +277,7 @@ class GeneralizedProblem(DevianceProblem):
         """Tell whether rows with weight have means that only bounds keep from the edge."""
         edge = self.family.at_edge(rows.mu, *self.mean.bounds())
         most = float(np.max(np.where(edge, weights, 0.0)))
-        return most > HAS_WEIGHT * max(float(np.mean(weights)), np.finfo(float).tiny)
+        return most > KEPT_FRACTION * max(float(np.mean(weights)), np.finfo(float).tiny)
 
     def _plain_dispersion(self, solution: Solution, sample: Sample) -> float:
         """Return Pearson's estimate of the dispersion, for rows of equal weight.
