@@ -12,8 +12,8 @@ from rrmstats.core.blocks import Blocks
 from rrmstats.core.entropy import Array
 from rrmstats.core.tolerances import SUM_ROUNDING, TINY
 
-# Share of its rows that a kind, such as the labels of a class, keeps at least under the weights, and
-# of an equal weight from which a row counts as kept.
+# Share of its rows that a kind, such as the labels of a class, keeps at least under the weights,
+# and of an equal weight from which a row is kept.
 # Convention: a tenth, so that a rare class cannot be left out.
 KEPT_FRACTION = 0.1
 #: Refit under given weights (n,), from parameters (k,) near its minimum.
