@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
 from rrmstats.models.logistic import RRMLogit
-from rrmstats.sklearn.fitting import RobustFit, check_flag, counted_rows, split_constant
+from rrmstats.sklearn.fitting import LinearFit
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
+class RRMClassifier(LinearClassifierMixin, LinearFit, BaseEstimator):
     """Logistic regression of two classes when some labels may be wrong; `rrmstats.RRMLogit`.
 
     Parameters
@@ -96,7 +96,6 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
 
     alpha: float | None = None
     penalty: str | None = None
-    fit_intercept: bool = True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -130,74 +129,12 @@ class RRMClassifier(ClassifierMixin, RobustFit, BaseEstimator):
         >>> model.coef_.shape, model.classes_.tolist()
         ((1, 9), [0, 1])
         """
-        check_flag("fit_intercept", self.fit_intercept)
-        x, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
-        self.classes_, codes = two_classes(labels, rows.used)
-        model = RRMLogit(
-            rows.response(codes, y),
-            rows.design(self.fit_intercept),
-            self.eps_bar,
-            alpha=self.alpha,
-            penalty=self.penalty,
-            freq_weights=rows.counts,
-        )
-        results = self._fit_model(model, rows)
-        intercept, coef = split_constant(results.params, self.fit_intercept)
+        rows = self._counted(X, sample_weight, y)
+        self.classes_, codes = two_classes(rows.y, rows.used)
+        options = {"alpha": self.alpha, "penalty": self.penalty}
+        intercept, coef = self._fit_linear(RRMLogit, rows, codes, y, **options)
         self.intercept_, self.coef_ = np.array([intercept]), coef[None, :]
-        self.outliers_ = rows.spread(results.outliers())
         return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the log-odds of the second class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Positive where the second class is more likely.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> from rrmstats.sklearn import RRMClassifier
-        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
-        >>> model = RRMClassifier(eps_bar=0.02).fit(cancer.exog, cancer.endog)
-        >>> model.decision_function(cancer.exog[:3]) > 0
-        array([False,  True, False])
-        """
-        check_is_fitted(self)
-        x = validate_data(self, X, dtype=np.float64, reset=False)
-        return x @ self.coef_[0] + self.intercept_[0]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the more likely class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> from rrmstats.sklearn import RRMClassifier
-        >>> cancer = rrmstats.datasets.breast_cancer.load_pandas()
-        >>> model = RRMClassifier(eps_bar=0.02).fit(cancer.exog, cancer.endog)
-        >>> model.predict(cancer.exog[:3])
-        array([0, 1, 0])
-        """
-        odds = self.decision_function(X)
-        return self.classes_[(odds > 0).astype(int)]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of both classes.

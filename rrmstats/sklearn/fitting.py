@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
 from statsmodels.tools import sm_exceptions
 
 from rrmstats.core.entropy import Array
@@ -23,66 +23,28 @@ from rrmstats.models.checks import warn
 CONSTANT = "const"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CountedRows:
+class CountedRows(NamedTuple):
     """The rows that count: those of positive weight.
 
     Attributes
     ----------
-    x : ndarray, shape (m, d)
-        Their features.
+    x : ndarray, shape (n, d)
+        Features of all rows.
+    y : ndarray, shape (n,), or None
+        Their responses.
+    table : ndarray or DataFrame, shape (m, d)
+        Features of the rows that count, with labels where they have any.
     counts : ndarray, shape (m,), or None
         How often each counts; None for once.
     used : ndarray of bool, shape (n,)
         Which of all rows they are.
-    names : list of str or None
-        Names of the features.
-    index : pandas.Index or None
-        Labels of the rows.
     """
 
     x: Array
+    y: np.ndarray | None
+    table: Array | pd.DataFrame
     counts: Array | None
     used: np.ndarray
-    names: list[str] | None
-    index: pd.Index | None
-
-    @property
-    def total(self) -> float:
-        """Number of rows; the sum of their counts where they have any."""
-        return float(len(self.x) if self.counts is None else self.counts.sum())
-
-    def table(self) -> Array | pd.DataFrame:
-        """Return the features, shape (m, d), with their names where they have any."""
-        return self._named(self.x, self.names)
-
-    def design(self, constant: bool) -> Array | pd.DataFrame:
-        """Return the design of a regression, a constant first where one is asked for."""
-        if not constant:
-            return self.table()
-        names = None
-        if self.names is not None:
-            own = CONSTANT
-            while own in self.names:
-                own += "_"
-            names = [own, *self.names]
-        return self._named(np.column_stack([np.ones(len(self.x)), self.x]), names)
-
-    def response(self, y: Array, given: Any) -> Array | pd.Series:
-        """Return the response of these rows, shape (m,), labeled like the design.
-
-        Parameters
-        ----------
-        y : ndarray, shape (n,)
-            Response of all rows.
-        given : array_like, shape (n,)
-            The same as the user gave it, perhaps with a name.
-        """
-        values = np.asarray(y, dtype=float)[self.used]
-        if self.names is None:
-            return values
-        name = getattr(as_pandas(given), "name", None)
-        return pd.Series(values, index=self.index, name=name if isinstance(name, str) else None)
 
     def spread(self, values: npt.ArrayLike) -> np.ndarray:
         """Return values of these rows among all rows, zero or False in the others, shape (n,)."""
@@ -90,38 +52,6 @@ class CountedRows:
         full = np.zeros(len(self.used), own.dtype)
         full[self.used] = own
         return full
-
-    def _named(self, values: Array, names: list[str] | None) -> Array | pd.DataFrame:
-        if names is None:
-            return values
-        return pd.DataFrame(values, columns=names, index=self.index)
-
-
-def counted_rows(
-    x: Array, given: Any, names: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None
-) -> CountedRows:
-    """Return the rows that count.
-
-    Parameters
-    ----------
-    x : ndarray, shape (n, d)
-        Features of all rows.
-    given : array_like, shape (n, d)
-        The same as the user gave them, perhaps with labels.
-    names : sequence of str or None
-        Names of the features.
-    sample_weight : array_like, shape (n,), or None
-    """
-    weights = frequency_weights(sample_weight, x)
-    used = weights > 0
-    index = given.index[used] if isinstance(given, pd.DataFrame) else None
-    return CountedRows(
-        x[used],
-        None if sample_weight is None else weights[used],
-        used,
-        None if names is None else [str(name) for name in np.asarray(names)],
-        index,
-    )
 
 
 def frequency_weights(sample_weight: npt.ArrayLike | None, x: Array) -> Array:
@@ -151,6 +81,22 @@ class RobustFit:
     max_iter: int = MAXITER
     random_state: Any = None
 
+    def _counted(
+        self, X: Any, sample_weight: Any, y: Any = "no_validation", **checks: Any
+    ) -> CountedRows:
+        """Check the data as scikit-learn does, and return the rows that count."""
+        found = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
+        x, response = found if isinstance(found, tuple) else (found, None)
+        weights = frequency_weights(sample_weight, x)
+        used, names = weights > 0, getattr(self, "feature_names_in_", None)
+        table = x[used]
+        if names is not None:
+            labels = X.index[used] if isinstance(X, pd.DataFrame) else None
+            table = pd.DataFrame(table, labels, map(str, names))
+        return CountedRows(
+            x, response, table, None if sample_weight is None else weights[used], used
+        )
+
     def _fit_model(self, model: RRMModel[Any, Any], rows: CountedRows) -> Any:
         """Fit a model with the options of the estimator; return results, keep what all tell."""
         with warnings.catch_warnings(record=True) as found:
@@ -174,6 +120,47 @@ class RobustFit:
         )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearFit(RobustFit):
+    """What regression and classification share: features with a constant, and coefficients."""
+
+    fit_intercept: bool = True
+
+    def _fit_linear(
+        self, model: type[Any], rows: CountedRows, endog: Array, given: Any, **options: Any
+    ) -> tuple[float, Array]:
+        """Fit a linear model, and return the intercept, 0 where there is none, and the others.
+
+        Parameters
+        ----------
+        model : class of a model
+        rows : CountedRows
+        endog : ndarray, shape (n,)
+            Responses as numbers.
+        given : array_like, shape (n,)
+            The same as the user gave them, perhaps with a name.
+        **options
+            Passed on to the model.
+        """
+        check_flag("fit_intercept", self.fit_intercept)
+        exog, endog = rows.table, np.asarray(endog, dtype=float)[rows.used]
+        if isinstance(exog, pd.DataFrame):
+            name = getattr(as_pandas(given), "name", None)
+            endog = pd.Series(endog, exog.index, name=name if isinstance(name, str) else None)
+            if self.fit_intercept:
+                own = CONSTANT
+                while own in exog:
+                    own += "_"
+                exog.insert(0, own, 1.0)
+        elif self.fit_intercept:
+            exog = np.column_stack([np.ones(len(exog)), exog])
+        built = model(endog, exog, self.eps_bar, freq_weights=rows.counts, **options)
+        results = self._fit_model(built, rows)
+        self.outliers_ = rows.spread(results.outliers())
+        params = np.asarray(results.params, dtype=float)
+        return (float(params[0]), params[1:]) if self.fit_intercept else (0.0, params)
+
+
 def warn_again(found: Iterable[warnings.WarningMessage]) -> None:
     """Give the warnings of a fit in the words and classes of scikit-learn."""
     for warning in found:
@@ -194,9 +181,3 @@ def random_source(random_state: Any) -> int | np.random.Generator | None:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(np.iinfo(np.int32).max))
     return random_state
-
-
-def split_constant(params: Any, constant: bool) -> tuple[float, Array]:
-    """Return the intercept, 0 where there is none, and the coefficients of the features."""
-    values = np.asarray(params, dtype=float)
-    return (float(values[0]), values[1:]) if constant else (0.0, values)

@@ -14,8 +14,7 @@ from sklearn.base import (
     OutlierMixin,
     TransformerMixin,
 )
-from sklearn.covariance import EmpiricalCovariance, log_likelihood
-from sklearn.metrics import accuracy_score
+from sklearn.covariance import EllipticEnvelope, EmpiricalCovariance, log_likelihood
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rrmstats.core.entropy import Array
@@ -23,13 +22,7 @@ from rrmstats.core.frames import different_rows
 from rrmstats.losses.matrices import spanned
 from rrmstats.models.checks import EPS_BAR_MAX
 from rrmstats.models.multivariate import RRMPCA, RRMCov
-from rrmstats.sklearn.fitting import (
-    CountedRows,
-    RobustFit,
-    check_flag,
-    counted_rows,
-    frequency_weights,
-)
+from rrmstats.sklearn.fitting import CountedRows, RobustFit, check_flag, frequency_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -132,36 +125,35 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         >>> model.location_.round()
         array([2., 2., 2.])
         """
-        x = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
+        rows = self._counted(X, sample_weight)
         if too_few(rows, self.eps_bar):
-            return self._fit_classical(x, rows)
-        model = RRMCov(rows.table(), self.eps_bar, freq_weights=rows.counts)
+            return self._fit_classical(rows)
+        model = RRMCov(rows.table, self.eps_bar, freq_weights=rows.counts)
         results = self._fit_model(model, rows)
         self.location_ = np.asarray(results.mean)
         self._set_covariance(np.asarray(results.cov))
-        distances = results.mahalanobis(x)
+        distances = results.mahalanobis(rows.x)
         self.dist_, self.support_ = distances**2, distances <= results.cutoff()
         # The model knows more of its own rows than their distances.
         self.support_[rows.used] = ~np.asarray(results.outliers())
         return self
 
-    def _fit_classical(self, x: Array, rows: CountedRows) -> Self:
+    def _fit_classical(self, rows: CountedRows) -> Self:
         """Take the classical estimates, with a warning, from rows that are too few for others."""
+        used = rows.x[rows.used]
         warnings.warn(
-            f"X has {len(np.unique(rows.x, axis=0))} different rows for {x.shape[1]} features, "
+            f"X has {len(np.unique(used, axis=0))} different rows for {used.shape[1]} features, "
             f"too few for a robust covariance with eps_bar={self.eps_bar}; the classical one is "
             "used, which bad rows spoil. Give more rows or fewer features.",
             UserWarning,
             stacklevel=3,
         )
-        counts = np.ones(len(rows.x)) if rows.counts is None else rows.counts
+        counts = np.ones(len(used)) if rows.counts is None else rows.counts
         self.results_, self.eps_bar_, self.eps_hat_, self.n_iter_ = None, 0.0, 0.0, 1
         self.weights_ = rows.spread(counts / counts.sum())
-        self.location_ = np.average(rows.x, axis=0, weights=counts)
-        moved = rows.x - self.location_
-        self._set_covariance((counts * moved.T) @ moved / counts.sum())
-        self.dist_ = np.asarray(EmpiricalCovariance.mahalanobis(self, x))
+        self.location_ = np.average(used, axis=0, weights=counts)
+        self._set_covariance(np.atleast_2d(np.cov(used.T, bias=True, aweights=counts)))
+        self.dist_ = np.asarray(EmpiricalCovariance.mahalanobis(self, rows.x))
         self.support_ = rows.used.copy()
         return self
 
@@ -232,11 +224,16 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
         return float(log_likelihood((shares * moved.T) @ moved, self.get_precision()))
 
 
+def share_left(eps_bar: float | str, largest: float) -> float:
+    """Return the share of rows that a bound leaves; one to be chosen is at most `largest`."""
+    number = isinstance(eps_bar, int | float) and 0 <= eps_bar < 1
+    return 1.0 - (eps_bar if number else largest)
+
+
 def too_few(rows: CountedRows, eps_bar: float | str) -> bool:
     """Tell whether the different rows that `eps_bar` leaves are fewer than the parameters."""
-    share = eps_bar if isinstance(eps_bar, int | float) and 0 <= eps_bar < 1 else 0.0
-    needed = (rows.x.shape[1] + 1) / (1.0 - share)
-    return different_rows(rows.x, int(np.ceil(needed))) < needed
+    needed = (rows.x.shape[1] + 1) / share_left(eps_bar, 0.0)
+    return different_rows(rows.x[rows.used], int(np.ceil(needed))) < needed
 
 
 AUTO = "auto"
@@ -337,108 +334,11 @@ class RRMOutlierDetector(OutlierMixin, RRMCovariance):
         self.offset_ = lower_quantile(-self.dist_, counts, float(share))
         return self
 
-    def score_samples(self, X: Any) -> Array:
-        """Return squared Mahalanobis distances, negative: the lower, the more of an outlier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Scores.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> from rrmstats.sklearn import RRMOutlierDetector
-        >>> hbk = rrmstats.datasets.hbk.load_pandas()
-        >>> model = RRMOutlierDetector().fit(hbk.exog)
-        >>> scores = model.score_samples(hbk.exog)
-        >>> bool(scores[:14].max() < scores[14:].min())
-        True
-        """
-        return -self.mahalanobis(X)
-
-    def decision_function(self, X: Any) -> Array:
-        """Return scores less `offset_`: negative for outliers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Shifted scores.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> from rrmstats.sklearn import RRMOutlierDetector
-        >>> hbk = rrmstats.datasets.hbk.load_pandas()
-        >>> model = RRMOutlierDetector().fit(hbk.exog)
-        >>> int((model.decision_function(hbk.exog) < 0).sum())
-        14
-        """
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Tell outliers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            -1 for outliers, 1 for other rows.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> from rrmstats.sklearn import RRMOutlierDetector
-        >>> hbk = rrmstats.datasets.hbk.load_pandas()
-        >>> model = RRMOutlierDetector().fit(hbk.exog)
-        >>> model.predict(hbk.exog)[10:18]
-        array([-1, -1, -1, -1,  1,  1,  1,  1])
-        """
-        return np.where(self.decision_function(X) >= 0, 1, -1)
-
-    def score(  # type: ignore[override]  # of labels, as in scikit-learn
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-    ) -> float:
-        """Return the fraction of rows whose flags are right.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data.
-        y : array-like of shape (n_samples,)
-            -1 for outliers, 1 for other rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
-
-        Returns
-        -------
-        float
-            Accuracy.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> from rrmstats.sklearn import RRMOutlierDetector
-        >>> hbk = rrmstats.datasets.hbk.load_pandas()
-        >>> model = RRMOutlierDetector().fit(hbk.exog)
-        >>> model.score(hbk.exog, [-1] * 14 + [1] * 61)
-        1.0
-        """
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+    # Of distances, as scikit-learn has them: the lower a score, the more of an outlier.
+    score_samples = EllipticEnvelope.score_samples
+    decision_function = EllipticEnvelope.decision_function
+    predict = EllipticEnvelope.predict
+    score = EllipticEnvelope.score
 
 
 def check_contamination(contamination: Any) -> None:
@@ -594,22 +494,21 @@ class RRMDecomposition(
         (2, 3)
         """
         check_flag("whiten", self.whiten)
-        x = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
-        rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
+        rows = self._counted(X, sample_weight, ensure_min_features=2)
         asked = self.n_components
         if asked is None:
-            asked = most_components(rows, self.eps_bar)
-        model = RRMPCA(rows.table(), asked, self.eps_bar, freq_weights=rows.counts)
+            asked = most_components(rows.x[rows.used], self.eps_bar)
+        model = RRMPCA(rows.table, asked, self.eps_bar, freq_weights=rows.counts)
         results = self._fit_model(model, rows)
         self.mean_ = np.asarray(results.mean)
         self.components_ = np.asarray(results.loadings).T
         self.explained_variance_ = np.asarray(results.eigenvals)
         self.explained_variance_ratio_ = np.asarray(results.explained_variance_ratio)
         self.n_components_ = self._n_features_out = len(self.components_)
-        left_out = x.shape[1] - self.n_components_
+        left_out = rows.x.shape[1] - self.n_components_
         self.noise_variance_ = results.unexplained_variance / left_out
-        good = rows.total * (1 - self.eps_hat_)
-        self.singular_values_ = np.sqrt(self.explained_variance_ * good)
+        total = rows.used.sum() if rows.counts is None else rows.counts.sum()
+        self.singular_values_ = np.sqrt(self.explained_variance_ * total * (1 - self.eps_hat_))
         self.outliers_ = rows.spread(results.outliers())
         return self
 
@@ -790,18 +689,17 @@ class RRMDecomposition(
         return np.sqrt(self.explained_variance_)
 
 
-def most_components(rows: CountedRows, eps_bar: float | str) -> int:
-    """Return the largest number of components that rows allow, 1 at least.
+def most_components(x: Array, eps_bar: float | str) -> int:
+    """Return the largest number of components that rows, shape (m, d), allow, 1 at least.
 
     Parameters
     ----------
-    rows : CountedRows
+    x : ndarray, shape (m, d)
     eps_bar : float or "auto"
         The bound; what is none is left to the model to refuse.
     """
-    share = eps_bar if isinstance(eps_bar, int | float) and 0 <= eps_bar < 1 else EPS_BAR_MAX
-    d = rows.x.shape[1]
-    different = different_rows(rows.x, int(np.ceil((d + 1) / (1 - share))))
-    left = int((1 - share) * different * (1 + 1e-12))
-    dimensions = min(left - 1, spanned(rows.x, np.ones(len(rows.x)), True, d))
+    share, d = share_left(eps_bar, EPS_BAR_MAX), x.shape[1]
+    different = different_rows(x, int(np.ceil((d + 1) / share)))
+    left = int(share * different * (1 + 1e-12))
+    dimensions = min(left - 1, spanned(x, np.ones(len(x)), True, d))
     return max(dimensions - 1, 1)

@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import RegressorMixin
+from sklearn.linear_model._base import LinearModel
 
-from rrmstats.core.entropy import Array
 from rrmstats.models.checks import AUTO
 from rrmstats.models.linear import RRMOLS
-from rrmstats.sklearn.fitting import (
-    RobustFit,
-    check_flag,
-    counted_rows,
-    random_source,
-    split_constant,
-)
+from rrmstats.sklearn.fitting import LinearFit, random_source
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,7 +22,7 @@ PENALTIES = {"l2": 0.0, "l1": 1.0, "elasticnet": None}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
+class RRMRegressor(RegressorMixin, LinearFit, LinearModel):
     """Linear regression when some of the rows may be bad; `rrmstats.RRMOLS`.
 
     Parameters
@@ -101,7 +94,6 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
     (True, [True, True, True, True])
     """
 
-    fit_intercept: bool = True
     penalty: str | None = None
     alpha: float | str = AUTO
     l1_ratio: float = 0.5
@@ -132,21 +124,13 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
         >>> bool(RRMRegressor(eps_bar=0.2).fit(stars.exog, stars.endog).coef_[0] > 2)
         True
         """
-        check_flag("fit_intercept", self.fit_intercept)
         if self.penalty not in (None, *PENALTIES):
             raise ValueError(
                 f"penalty must be None, 'l2', 'l1' or 'elasticnet', got {self.penalty!r}"
             )
-        x, response = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
-        )
-        rows = counted_rows(x, X, getattr(self, "feature_names_in_", None), sample_weight)
-        endog, exog = rows.response(response, y), rows.design(self.fit_intercept)
-        model = RRMOLS(endog, exog, self.eps_bar, freq_weights=rows.counts)
-        results = self._fit_model(model, rows)
-        self.intercept_, self.coef_ = split_constant(results.params, self.fit_intercept)
-        self.scale_ = float(np.sqrt(results.scale))
-        self.outliers_ = rows.spread(results.outliers())
+        rows = self._counted(X, sample_weight, y, y_numeric=True)
+        self.intercept_, self.coef_ = self._fit_linear(RRMOLS, rows, rows.y, y)
+        self.scale_ = float(np.sqrt(self.results_.scale))
         return self
 
     def _fitted(self, model: Any) -> Any:
@@ -158,29 +142,3 @@ class RRMRegressor(RegressorMixin, RobustFit, BaseEstimator):
             L1_wt=self.l1_ratio if part is None else part,
             rng=random_source(self.random_state),
         )
-
-    def predict(self, X: Any) -> Array:
-        """Return predicted responses.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Responses of good rows.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> from rrmstats.sklearn import RRMRegressor
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas()
-        >>> model = RRMRegressor(eps_bar=0.2).fit(stars.exog, stars.endog)
-        >>> model.predict(stars.exog[:2]).round()
-        array([5., 5.])
-        """
-        check_is_fitted(self)
-        x = validate_data(self, X, dtype=np.float64, reset=False)
-        return x @ self.coef_ + self.intercept_
