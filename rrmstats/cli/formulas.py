@@ -102,22 +102,19 @@ def count_columns(node: Any, frame: pd.DataFrame) -> int:
         ...
     rrmstats.cli.errors.UsageError: --safe refuses the function 'x.to_csv'
     """
-    if node.type in ("ZERO", "ONE", "NUMBER"):
-        return 1
     if node.type == "PYTHON_EXPR":
         return columns_of_code(node.token.extra, frame)
+    if node.type in ("ZERO", "ONE", "NUMBER"):
+        return 1
     if node.type not in JOINED:
         raise refused(f"{short(node.type)} in a formula")
-    first, *others = node.args
-    left = count_columns(first, frame)
+    left, *right = [count_columns(part, frame) for part in node.args]
     if node.type == "**":
-        power = others[0].token.extra
+        power = node.args[1].token.extra
         if power not in map(str, range(1, MOST_POWER + 1)):
             raise refused(f"a power of terms but 1 to {MOST_POWER}")
-        right = int(power)
-    else:
-        right = sum(count_columns(other, frame) for other in others)
-    count = JOINED[node.type](left, right)
+        right = [int(power)]
+    count = JOINED[node.type](left, sum(right))
     if count > MOST_COLUMNS:
         raise refused(f"a formula of more than {MOST_COLUMNS} columns")
     return count
@@ -125,27 +122,24 @@ def count_columns(node: Any, frame: pd.DataFrame) -> int:
 
 def columns_of_code(code: str, frame: pd.DataFrame) -> int:
     """Return how many columns an expression makes: a column, C() of one, or arithmetic."""
-    node = parsed_code(code)
-    for part in ast.walk(node):
-        if isinstance(part, ast.Call):
-            check_call(part, frame)
-    function = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-    inner = node.args[0] if isinstance(node, ast.Call) and function in ("C", "I") else node
+    node, function = parsed_code(code), ""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            check_function(ast.unparse(call.func), frame)
+    inner = node
+    match node:
+        case ast.Call(func=ast.Name(id="C" | "I" as function), args=[inner], keywords=[]):
+            pass
     name = None if function == "I" else named_column(inner)
-    if name is None and function == "C":
-        raise refused(node)
     if name is None:
-        check_arithmetic(inner, code, frame)
+        check_arithmetic(node if function == "C" else inner, code, frame)
         return 1
     values = checked_column(name, frame)
     return 1 if is_number(values) and function != "C" else int(values.nunique())
 
 
-def check_call(node: ast.Call, frame: pd.DataFrame) -> None:
+def check_function(function: str, frame: pd.DataFrame) -> None:
     """Raise where the function that is called is not on the white list."""
-    function = ast.unparse(node.func)
-    if node.keywords or len(node.args) != 1:
-        raise refused(node)
     if function not in SPECIAL and function.removeprefix("np.") not in FUNCTIONS:
         raise refused(f"the function {short(function)}")
     hidden = function.partition(".")[0]
@@ -164,11 +158,11 @@ def checked_column(name: str, frame: pd.DataFrame) -> pd.Series:
 def check_arithmetic(node: ast.expr, code: str, frame: pd.DataFrame) -> None:
     """Raise where an expression is anything but arithmetic of numbers and numeric columns."""
     name = named_column(node)
+    parts: list[ast.expr] = []
     match node:
         case _ if name is not None:
             if not is_number(checked_column(name, frame)):
                 raise refused(f"{short(name)} within arithmetic: it is not numeric")
-            return
         case ast.Constant(value=int() | float()):  # 25 digits are enough for any float
             written = ast.get_source_segment(code, node) or "?"
             if len(written) > 25 or set(written) - set("0123456789.eE+-"):
@@ -179,18 +173,17 @@ def check_arithmetic(node: ast.expr, code: str, frame: pd.DataFrame) -> None:
             size = getattr(getattr(power, "operand", power), "value", None)
             if not isinstance(size, int | float) or size > MOST_POWER:
                 raise refused(power, f" as a power: use a number up to {MOST_POWER}")
-        case ast.Call() if ast.unparse(node.func) in SPECIAL:
-            raise refused(node, " within arithmetic")
-        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()) | ast.Call():
-            pass
-        case ast.UnaryOp(op=ast.UAdd() | ast.USub()):
-            pass
+            parts = [base, power]
+        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), left=left, right=right):
+            parts = [left, right]
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub(), operand=operand):
+            parts = [operand]
+        case ast.Call(args=[_], keywords=[]) if ast.unparse(node.func) not in SPECIAL:
+            parts = node.args
         case _:
             raise refused(node)
-    parts = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
     for part in parts:
-        if isinstance(part, ast.expr):
-            check_arithmetic(part, code, frame)
+        check_arithmetic(part, code, frame)
 
 
 def parsed_code(code: str) -> ast.expr:
