@@ -35,12 +35,6 @@ ROWWISE = {
     *(np.where, np.clip, np.round, np.nan_to_num),
     *(np.zeros_like, np.ones_like, np.full_like),
 }
-# Operators of truth values, which do not take the numbers that functions are tried on.
-LOGICAL = {
-    np.invert: np.logical_not,
-    np.bitwise_and: np.logical_and,
-    np.bitwise_or: np.logical_or,
-}
 # Subscripts of einsum with a result for each row, and those that sum over the rows.
 BY_ROW = {"ni,ni->n", "ni,ij,nj->n", "nd,nd->n", "...nd,...nd->...n"}
 
@@ -114,7 +108,7 @@ class BlockArray(NDArrayOperatorsMixin):
             return self._reduced(ufunc.reduce, axis)
         if method != "__call__" or kwargs.get("out") is not None:
             raise TypeError(f"numpy.{ufunc.__name__}.{method} needs rows in memory, not in blocks")
-        return row_map(LOGICAL.get(ufunc, ufunc), *inputs, **kwargs)
+        return row_map(ufunc, *inputs, **kwargs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
@@ -149,7 +143,7 @@ class BlockArray(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any) -> BlockArray:
         """Return the array with another type."""
-        return row_map(_astype, self, dtype)
+        return row_map(np.ndarray.astype, self, dtype)
 
     def remember(self, least: Any, most: Any) -> None:
         """Keep the smallest and largest entries over the rows that are known already."""
@@ -219,24 +213,11 @@ class BlockTransposed:
         return product(self.whole, np.asarray(other))
 
 
-REDUCTIONS = {
-    np.sum: "sum",
-    np.mean: "mean",
-    np.min: "min",
-    np.max: "max",
-    np.amin: "min",
-    np.amax: "max",
-    np.any: "any",
-    np.all: "all",
-}
+REDUCTIONS = {getattr(np, name): name for name in ("sum", "mean", "min", "max", "any", "all")}
 
 
 def _stacked(reduce: Callable[..., Any], parts: list[Any]) -> Any:
     return reduce(np.array(parts), axis=0)
-
-
-def _astype(values: Array, dtype: Any) -> Array:
-    return values.astype(dtype)
 
 
 def _crossed(left: Array, right: Array) -> Array:
@@ -396,7 +377,7 @@ def aligned(values: Any, blocks: Blocks | None) -> Any:
     """Return values of rows as an array in blocks, where there are blocks."""
     if blocks is None or isinstance(values, BlockArray):
         return values
-    return BlockArray(blocks, as_node(values, blocks), values.shape[1:])
+    return BlockArray(blocks, as_node(values, blocks), values.shape[1:], values.dtype)
 
 
 def as_node(value: Any, blocks: Blocks) -> Any:
@@ -423,44 +404,23 @@ def on_rows(thing: T, places: np.ndarray) -> T:
         Such as an estimate; arrays in blocks are looked for in its attributes, and in theirs.
     places : ndarray of int, shape (m,)
     """
-    arrays: dict[int, Any] = {}
-    _find(thing, arrays, set())
-    found = dict(zip(arrays, taken(places, *arrays.values()), strict=True)) if arrays else {}
-    return _copied(thing, found, {}, len(places))
+    return _on_rows(thing, places, {})
 
 
-def _attributes(thing: Any) -> dict[str, Any]:
-    """Return the attributes of an object of the package; none for others."""
-    if not type(thing).__module__.startswith("rrmstats.") or blocked(thing):
-        return {}
-    if is_dataclass(thing):
-        return {field.name: getattr(thing, field.name) for field in fields(thing)}
-    return dict(getattr(thing, "__dict__", {}))
-
-
-def _find(thing: Any, arrays: dict[int, Any], seen: set[int]) -> None:
+def _on_rows(thing: Any, places: np.ndarray, known: dict[int, Any]) -> Any:
+    if id(thing) in known:
+        return known[id(thing)]
     if blocked(thing):
-        arrays[id(thing)] = thing
-    if id(thing) in seen:
-        return
-    seen.add(id(thing))
-    for value in _attributes(thing).values():
-        _find(value, arrays, seen)
-
-
-def _copied(thing: Any, found: dict[int, Any], known: dict[int, Any], count: int) -> Any:
-    if id(thing) in found:
-        return found[id(thing)]
-    attributes = _attributes(thing)
-    if not attributes:
+        known[id(thing)] = rows = taken(places, thing)[0]
+        return rows
+    if not type(thing).__module__.startswith("rrmstats."):
         return thing
-    if id(thing) not in known:
-        known[id(thing)] = copied = copy(thing)
-        if hasattr(copied, "__dict__"):  # without what was computed for all rows
-            for name in set(vars(copied)) - set(attributes):
-                del vars(copied)[name]
-        for name, value in attributes.items():
-            object.__setattr__(copied, name, _copied(value, found, known, count))
-        if "n_obs" in attributes:
-            copied.n_obs = count
-    return known[id(thing)]
+    known[id(thing)] = copied = copy(thing)
+    values = dict(getattr(thing, "__dict__", {}))
+    if is_dataclass(thing):  # without what was computed for all rows
+        getattr(copied, "__dict__", {}).clear()
+        values = {each.name: getattr(thing, each.name) for each in fields(thing)}
+    for name, value in values.items():
+        some = len(places) if name == "n_obs" else _on_rows(value, places, known)
+        object.__setattr__(copied, name, some)
+    return copied

@@ -31,7 +31,7 @@ from rrmstats.core.problem import Problem, ThetaStep
 from rrmstats.core.rounds import in_rounds
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import minimize
-from rrmstats.core.setting import DEFAULT_SEED, MAXITER, TOL, Setting
+from rrmstats.core.setting import MAXITER, TOL, Setting
 from rrmstats.core.steps import (
     GRID,
     MOST_ROWS,
@@ -78,8 +78,6 @@ if TYPE_CHECKING:
 ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
-# Rows that pictures draw where rows lie in partitions.
-DRAWN_ROWS = 5_000
 #: Methods of statsmodels' models that would ignore `eps_bar`, and what to use instead.
 LIKELIHOOD = (
     "a likelihood counts bad rows like others; the losses are those of problem(), and "
@@ -848,9 +846,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         if self.partitioned_rows is None:
             raise ValueError("on_sample is for rows in partitions; these are in memory as a whole")
         n = len(self.partitioned_rows)
-        count = min(n, DRAWN_ROWS)
-        rows = np.sort(np.random.default_rng(DEFAULT_SEED).choice(n, count, replace=False))
-        return self._part(rows), _scaled_up(on_rows(estimate, rows), n / count)
+        rows = deciding_places(n)
+        return self._part(rows), _scaled_up(on_rows(estimate, rows), n / len(rows))
 
     def design_in_partitions(self, data: Any) -> PartitionedRows | None:
         """Return new data in partitions as rows of the design; None for data in memory."""

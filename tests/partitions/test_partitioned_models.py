@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 from samples import regression_frame
 
 import rrmstats
-from rrmstats.models.base import DRAWN_ROWS
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -167,9 +166,8 @@ def test_the_check_and_the_automatic_bound_see_a_sample(frame, parts):
 
 
 def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
-    monkeypatch.setattr("rrmstats.models.base.DRAWN_ROWS", 500)
-    assert DRAWN_ROWS > 500
     res = rrmstats.ols(FORMULA, parts, 0.2, persist=False).fit(steps=1)
+    monkeypatch.setattr("rrmstats.core.blocks.DECIDING_ROWS", 500)
     figure = res.plot_weights()
     assert "500 of 998 rows" in figure.get_supxlabel()
     text = res.report(tmp_path / "fit.html").read_text()
@@ -183,8 +181,8 @@ def test_pictures_draw_a_sample_and_say_so(parts, tmp_path, monkeypatch):
 
 
 def test_the_explanation_of_a_sample_is_drawn(parts, monkeypatch):
-    monkeypatch.setattr("rrmstats.models.base.DRAWN_ROWS", 500)
     res = rrmstats.ols(FORMULA, parts, 0.2, persist=False).fit(stability=False)
+    monkeypatch.setattr("rrmstats.core.blocks.DECIDING_ROWS", 500)
     ax = res.plot_explanation().axes[0]
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     flags = np.asarray(res.seen_rows.outliers())
