@@ -197,6 +197,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         given = {name: as_pandas(v) if name in rows else as_values(v) for name, v in given.items()}
         if any(is_dask(values) for values in given.values()):
             used = {name: values for name, values in given.items() if values is not None}
+            for name, values in used.items():
+                checks.check_kinds(name, getattr(values, "_meta", values))
             held, samples = array_rows(used, missing, persist)
             given = {name: samples.get(name) for name in given}
         given = {n: np.asarray(v) if isinstance(v, list | tuple) else v for n, v in given.items()}

@@ -107,15 +107,25 @@ def naming_columns(formula: str, data: Any) -> Iterator[None]:
         raise
 
 
-def check_numbers(name: str, values: Any) -> Any:
-    """Return data as numbers; raise where they hold text or nothing, naming the columns."""
-    advice = "convert them, or use a formula, which codes categories"
+def check_kinds(name: str, values: Any) -> None:
+    """Raise where data hold text, dates or other things that are not numbers."""
+    formula = "or use a formula, which codes categories"
     if isinstance(values, pd.DataFrame):
         bad = [str(c) for c, dtype in values.dtypes.items() if not _numeric(values[c], dtype)]
         if bad:
-            raise ValueError(f"{name} has non-numeric columns: {', '.join(bad)}; {advice}")
+            raise ValueError(
+                f"{name} has non-numeric columns: {', '.join(bad)}; convert them, {formula}"
+            )
     elif not _numeric(values, getattr(values, "dtype", None)):
-        raise ValueError(f"{name} must be numeric, got {np.asarray(values).dtype}; {advice}")
+        raise ValueError(
+            f"{name} must be numeric, got {np.asarray(values).dtype}; convert it, labels for "
+            f"example with (labels == 'yes').astype(float), {formula}"
+        )
+
+
+def check_numbers(name: str, values: Any) -> Any:
+    """Return data as numbers; raise where they hold text or nothing, naming the columns."""
+    check_kinds(name, values)
     if np.size(values) == 0:
         raise ValueError(f"{name} is empty: no rows, or none without missing values")
     other = (np.dtype("O"), np.dtype(bool))

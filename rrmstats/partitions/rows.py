@@ -492,7 +492,6 @@ def array_rows(
                 f"{name} must be a Dask collection like the others, got "
                 f"{type(values).__name__}; use dask.array.from_array or dask.dataframe.from_pandas"
             )
-        check_kinds(name, values)
     first = next(iter(given.values()))
     check_lengths(given)
     labels = hasattr(first, "divisions")
@@ -513,38 +512,10 @@ def array_rows(
     return held, samples
 
 
-def check_kinds(name: str, values: Any) -> None:
-    """Raise where a collection holds text, dates or other things that are not numbers."""
-    framed = hasattr(values, "columns") and values.ndim == 2
-    kinds = dict(values.dtypes) if framed else {name: values.dtype}
-    bad = [str(column) for column, dtype in kinds.items() if not _may_be_numbers(dtype)]
-    if bad and framed:
-        raise ValueError(
-            f"{name} has non-numeric columns: {', '.join(bad)}; convert them, or use a formula, "
-            "which codes categories"
-        )
-    if bad:
-        raise ValueError(
-            f"{name} must be numeric, got {kinds[name]}; convert it, labels for example with "
-            "(labels == 'yes').astype(float), or use a formula, which codes categories"
-        )
-
-
-def _may_be_numbers(dtype: Any) -> bool:
-    if isinstance(dtype, pd.CategoricalDtype):
-        return False
-    return pd.api.types.is_object_dtype(dtype) or (
-        pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
-    )
-
-
 def check_lengths(given: Mapping[str, Any]) -> None:
     """Raise where arrays whose chunks are known have different numbers of rows."""
-    known = {
-        name: int(sum(values.chunks[0]))
-        for name, values in given.items()
-        if hasattr(values, "chunks") and not np.isnan(values.chunks[0]).any()
-    }
+    sized = {name: values.shape[0] for name, values in given.items() if hasattr(values, "chunks")}
+    known = {name: int(count) for name, count in sized.items() if not np.isnan(count)}
     if len(set(known.values())) > 1:
         rows = ", ".join(f"{name} has {count}" for name, count in known.items())
         raise ValueError(f"the collections must have the same number of rows, but {rows}")
