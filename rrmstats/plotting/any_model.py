@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import logit
 
 from rrmstats.plotting import canvas
 from rrmstats.plotting.canvas import Style
-from rrmstats.plotting.catalog import SMALL, Array, Flags, Results, checked_picture
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from rrmstats.plotting.catalog import SMALL, Array, Axes, Figure, Flags, Results, checked_picture
 
 GOOD: Style = {"color": canvas.BLUE, "linewidth": 1.8}
 BAD: Style = {"color": canvas.VERMILLION, "linewidth": 1.8, "linestyle": "--"}

@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import product
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rrmstats.optional import require
-from rrmstats.plotting.catalog import Array, Flags, Results, Rows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from rrmstats.plotting.catalog import Array, Axes, Figure, Flags, Results, Rows
 
 Style = dict[str, Any]
 

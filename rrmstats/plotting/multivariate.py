@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.stats import chi2
 from statsmodels.stats.weightstats import DescrStatsW
 
 from rrmstats.plotting import canvas
 from rrmstats.plotting.canvas import Style
-from rrmstats.plotting.catalog import Array, Results, checked_picture
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from rrmstats.plotting.catalog import Array, Axes, Figure, Results, checked_picture
 
 # A scree plot shows at most so many classical components that have no robust counterpart, and a
 # biplot names at most so many arrows.
@@ -157,9 +154,8 @@ def distances_from(mean: Array, cov: Array, data: Array) -> Array:
     """Return Mahalanobis distances of the rows of data, shape (n,); `cov` may be singular."""
     unit = np.sqrt(np.diag(cov))
     unit = np.where(unit > 0, unit, 1.0)
-    u = (data - mean) / unit
     inverse = np.linalg.pinv(cov / np.outer(unit, unit), hermitian=True)
-    return np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", u, inverse, u), 0.0))
+    return cdist(data / unit, [mean / unit], "mahalanobis", VI=inverse)[:, 0]
 
 
 def ellipse(mean: Array, cov: Array, radius: float, count: int = 200) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,7 @@ from scipy.stats import chi2, norm
 
 from rrmstats.plotting import canvas
 from rrmstats.plotting.canvas import Style
-from rrmstats.plotting.catalog import Array, FittedPath, Flags, Rows, checked_picture
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from rrmstats.plotting.catalog import Array, Axes, Figure, FittedPath, Flags, Rows, checked_picture
 
 # Values of eps_bar that differ by less are equal.
 TINY = 1e-9

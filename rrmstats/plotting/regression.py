@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import statsmodels.api as sm
@@ -17,15 +17,13 @@ from rrmstats.plotting.canvas import Style
 from rrmstats.plotting.catalog import (
     SMALL,
     Array,
+    Axes,
+    Figure,
     Results,
     Rows,
     checked_picture,
     varying_columns,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Groups of similar probability.
 BINS = 10
@@ -187,31 +185,40 @@ def plot_fit(
     ('log_te', 'log_light')
     """
     checked_picture("plot_fit", results)
-    model = results.model
+    model, classical, bands = results.model, "least squares", []
     if hasattr(model, "axis"):
-        return plot_curve(results, ax, label)
-    column = predictor_column(model.exog, model.exog_names, exog_idx)
-    x, y, name = model.exog[:, column], model.endog, model.endog_names
-    classical = "least squares"
-    if is_generalized(results):
-        y, classical = model.rates, "maximum likelihood"
-        if not isinstance(name, str):
-            name = f"share of {name[0]}"
-        elif not np.array_equal(y, model.endog):
-            name = f"{name} at an offset of 0"
-    rows = np.repeat((np.asarray(results.weights) @ model.exog)[None], 200, axis=0)
-    rows[:, column] = np.linspace(x.min(), x.max(), len(rows))
-    predict = model.predict if is_generalized(results) else lambda params, rows: rows @ params
+        if model.axis is None:
+            raise ValueError("plot_fit needs a curve of one variable; use plot_diagnostics")
+        (xlabel, x), y, ylabel = model.axis, model.endog, model.endog_names
+        grid = np.linspace(x.min(), x.max(), 200)
+        rows = model.at_axis(grid)
+        frame = results.get_prediction(rows).summary_frame()
+        for ends, shade in (("mean_ci", 0.35), ("obs_ci", 0.12)):
+            bands.append((frame[f"{ends}_lower"], frame[f"{ends}_upper"], shade))
+        caption = "Bands: 95 % confidence of the curve, and prediction of good rows."
+    else:
+        column = predictor_column(model.exog, model.exog_names, exog_idx)
+        x, y, xlabel, ylabel = model.exog[:, column], model.endog, model.exog_names[column], ""
+        if is_generalized(results):
+            y, classical = model.rates, "maximum likelihood"
+            if not isinstance(model.endog_names, str):
+                ylabel = f"share of {model.endog_names[0]}"
+            elif not np.array_equal(y, model.endog):
+                ylabel = f"{model.endog_names} at an offset of 0"
+        ylabel, grid = ylabel or model.endog_names, np.linspace(x.min(), x.max(), 200)
+        rows = np.repeat((np.asarray(results.weights) @ model.exog)[None], len(grid), axis=0)
+        rows[:, column] = grid
+        alone = len(varying_columns(model.exog)) == 1
+        caption = "" if alone else "The lines have the other predictors at their weighted means."
     curves = [
-        (predict(np.asarray(results.params), rows), "robust", canvas.ROBUST),
-        (predict(classical_params(results), rows), classical, canvas.CLASSICAL),
+        (model.predict(np.asarray(results.params), rows), "robust", canvas.ROBUST),
+        (model.predict(classical_params(results), rows), classical, canvas.CLASSICAL),
     ]
-    alone = len(varying_columns(model.exog)) == 1
-    caption = "" if alone else "The lines have the other predictors at their weighted means."
-    words = (model.exog_names[column], name)
-    return draw_rows_and_curves(
-        results, ax, label, words, (x, y), rows[:, column], curves, caption
-    )
+    _, ax = canvas.one_axes(ax, SMALL)
+    for low, high, shade in bands:
+        ax.fill_between(grid, low, high, color=canvas.BLUE, alpha=shade, lw=0, zorder=1)
+    words = xlabel, ylabel
+    return draw_rows_and_curves(results, ax, label, words, (x, y), grid, curves, caption)
 
 
 def plot_partial_residuals(
@@ -317,28 +324,6 @@ def draw_term(
     y = resid + slope * results.model.exog[:, column]
     curves = [(slope * ends, "robust", canvas.ROBUST)]
     return draw_rows_and_curves(results, ax, label, names, (x, y), ends, curves)
-
-
-def plot_curve(results: Results, ax: Axes | None, label: int) -> Figure:
-    """Plot a nonlinear regression on one variable, with its bands, beside least squares."""
-    model = results.model
-    if model.axis is None:
-        raise ValueError("plot_fit needs a curve of one variable; use plot_diagnostics")
-    name, x = model.axis
-    _, ax = canvas.one_axes(ax, SMALL)
-    grid = np.linspace(x.min(), x.max(), 200)
-    rows = model.at_axis(grid)
-    band = results.get_prediction(rows).summary_frame()
-    for ends, shade in (("mean_ci", 0.35), ("obs_ci", 0.12)):
-        low, high = band[f"{ends}_lower"], band[f"{ends}_upper"]
-        ax.fill_between(grid, low, high, color=canvas.BLUE, alpha=shade, lw=0, zorder=1)
-    curves = [
-        (model.predict(np.asarray(results.params), rows), "robust", canvas.ROBUST),
-        (model.predict(classical_params(results), rows), "least squares", canvas.CLASSICAL),
-    ]
-    caption = "Bands: 95 % confidence of the curve, and prediction of good rows."
-    words = (name, model.endog_names)
-    return draw_rows_and_curves(results, ax, label, words, (x, model.endog), grid, curves, caption)
 
 
 def draw_rows_and_curves(

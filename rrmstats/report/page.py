@@ -11,23 +11,19 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rrmstats import plotting
 from rrmstats.files import check_target, write_whole
-from rrmstats.optional import require
+from rrmstats.optional import installed, require
 from rrmstats.plotting.canvas import LEVEL, large_weights_note, take_captions
-from rrmstats.plotting.catalog import Picture, Results, report_pictures
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from rrmstats.plotting.catalog import Figure, Picture, Results, report_pictures
 
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 # Arguments of the constructors that are data or are shown under a name of their own.
@@ -77,16 +73,8 @@ def provenance_pairs(model: Any) -> list[tuple[str, str]]:
         ("SHA-256 of the data", digest or "none: remove_data dropped the data"),
         ("rrmstats", import_module("rrmstats").__version__),
         ("Python", platform.python_version()),
-        *((name, installed_version(name)) for name in PACKAGES),
+        *((name, getattr(installed(name), "__version__", "not installed")) for name in PACKAGES),
     ]
-
-
-def installed_version(name: str) -> str:
-    """Return the version of a package, or a note that it is missing."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def data_hash(model: Any) -> str | None:

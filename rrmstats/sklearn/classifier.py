@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,6 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from rrmstats.core.entropy import Array
 from rrmstats.models.logistic import RRMLogit
 from rrmstats.sklearn.fitting import LinearFit
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -102,7 +99,7 @@ class RRMClassifier(LinearClassifierMixin, LinearFit, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> RRMClassifier:
         """Fit the regression.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,6 @@ from sklearn.linear_model._base import LinearModel
 from rrmstats.models.checks import AUTO
 from rrmstats.models.linear import RRMOLS
 from rrmstats.sklearn.fitting import LinearFit, random_source
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: Part of the absolute values in each penalty; None where it is given.
 PENALTIES = {"l2": 0.0, "l1": 1.0, "elasticnet": None}
@@ -98,7 +95,7 @@ class RRMRegressor(RegressorMixin, LinearFit, LinearModel):
     alpha: float | str = AUTO
     l1_ratio: float = 0.5
 
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> RRMRegressor:
         """Fit the regression.
 
         Parameters
