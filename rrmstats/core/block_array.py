@@ -119,10 +119,8 @@ class BlockArray(NDArrayOperatorsMixin):
             return row_map(function, *args)
         if function in REDUCTIONS:
             return getattr(args[0], REDUCTIONS[function])(*args[1:], **kwargs)
-        if function is np.shape:
-            return self.shape
-        if function is np.ndim:
-            return self.ndim
+        if function in (np.shape, np.ndim):
+            return getattr(self, function.__name__)
         if function is np.dot:
             return product(*args)
         raise TypeError(f"numpy.{function.__name__} needs rows in memory, not in blocks")

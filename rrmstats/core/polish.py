@@ -44,16 +44,8 @@ def polished(problem: SmoothProblem, budget: Budget, found: Any, hessian: Array 
     base = aligned(budget.uniform(problem.n_obs), problem.blocks)
     # Of an exact fit, and where the sample is all rows, there is nothing to polish.
     known = found.lambda_ == 0 or len(found.losses) == problem.n_obs
-    at = minimum_on_rows(
-        problem,
-        base,
-        found.theta,
-        found.lambda_,
-        origin,
-        float(budget.eps_bar),
-        hessian,
-        not known,
-    )
+    start = found.theta, found.lambda_, origin, float(budget.eps_bar)
+    at = minimum_on_rows(problem, base, *start, hessian, not known)
     divergence, risk = found.divergence, found.risk
     if not known:
         divergence, risk = max(at.divergence, 0.0), origin + at.mean
@@ -115,13 +107,8 @@ def minimum_on_rows(
         at = RowsMinimum(theta, lambda_, mass, divergence, mean, False)
         if not move:
             break
-        _, (own,), (drift,) = concentrated_slopes(
-            gradient[None],
-            (cross / mass - mean * gradient)[None],
-            (curvature / mass)[None],
-            np.array([variance]),
-            np.array([beta]),
-        )
+        slopes = gradient, cross / mass - mean * gradient, curvature / mass, variance, beta
+        _, (own,), (drift,) = concentrated_slopes(*(np.asarray(each)[None] for each in slopes))
         residual = gradient + drift * gap * lambda_ if tilted else gradient
         step = _newton_step(residual, own if hessian is None else hessian)
         size = np.sqrt(abs(float(residual @ step)) / max(mean, TINY))

@@ -74,8 +74,6 @@ class FormulaDesign:
     def predictors(self) -> FormulaDesign:
         """The same for the predictors alone."""
         found = copy(self)
-        for name in ("designs", "plain_columns"):
-            vars(found).pop(name, None)
         found.formula, found.learned = f"~{self.formula.split('~', 1)[1]}", self.learned[-1:]
         return found
 

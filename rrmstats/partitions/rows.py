@@ -157,10 +157,6 @@ def _rows_of(part: Any, places: np.ndarray) -> Any:
     return part.iloc[places] if isinstance(part, pd.DataFrame | pd.Series) else part[places]
 
 
-def _leaves_of(make: Callable[[Any], tuple[Leaves, np.ndarray]], part: Any) -> Leaves:
-    return make(part)[0]
-
-
 class PartitionedRows:
     """Rows in partitions, as a model holds them.
 
@@ -207,7 +203,7 @@ class PartitionedRows:
         if finite:
             bad = zip(*(found.bad for found in used), strict=True)
             check_finite(names, [sum(column) for column in bad])
-        leaves = [delayed_task(partial(_leaves_of, make), part) for part in parts]
+        leaves = [delayed_task(lambda part: make(part)[0], part) for part in parts]
         self.blocks = DaskBlocks(leaves, [s.length for s in scans])
         self.blocks.passes = 1
         self.divisions, self.sample = divisions, [found.sample for found in used]

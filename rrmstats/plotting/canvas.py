@@ -89,14 +89,12 @@ def one_axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Any, Any]:
 
 def lay_out(ax: Axes) -> None:
     """Lay out the figure of axes, so that sizes are known."""
-    figure: Any = ax.figure
-    figure.canvas.figure.draw_without_rendering()
+    ax.figure.canvas.figure.draw_without_rendering()
 
 
 def pixels_per_point(ax: Axes) -> float:
     """Return how many pixels a point has, of which an inch has 72."""
-    figure: Any = ax.figure
-    return float(figure.get_dpi()) / 72
+    return float(ax.figure.get_dpi()) / 72
 
 
 def weighed(results: Results) -> tuple[Results, str]:

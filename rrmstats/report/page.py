@@ -175,11 +175,9 @@ def flagged_text(results: Results) -> str:
     """Return all flagged rows as HTML; those that are many are folded."""
     if getattr(results, "weights", None) is None:
         return "<p>None: remove_data dropped the data.</p>"
-    total, by_probability = (
-        int(np.asarray(np.sum(results.outliers()))),
-        hasattr(results, "prob_bad"),
-    )
-    rule = ": more likely bad than good" if by_probability else f" at the level {LEVEL:.1%}"
+    total, rule = int(np.asarray(np.sum(results.outliers()))), f" at the level {LEVEL:.1%}"
+    if hasattr(results, "prob_bad"):
+        rule = ": more likely bad than good"
     if not total:
         return f"<p>None{rule}.</p>"
     notes = [f"{total:,} of {int(results.nobs):,} rows are flagged{rule}."]

@@ -30,8 +30,8 @@ class CountedRows(NamedTuple):
     ----------
     x : ndarray, shape (n, d)
         Features of all rows.
-    y : ndarray, shape (n,), or None
-        Their responses.
+    y : ndarray, shape (n,)
+        Their responses; None where there are none.
     table : ndarray or DataFrame, shape (m, d)
         Features of the rows that count, with labels where they have any.
     counts : ndarray, shape (m,), or None
@@ -41,7 +41,7 @@ class CountedRows(NamedTuple):
     """
 
     x: Array
-    y: np.ndarray | None
+    y: Any
     table: Array | pd.DataFrame
     counts: Array | None
     used: np.ndarray
@@ -92,7 +92,7 @@ class RobustFit:
         table = x[used]
         if names is not None:
             labels = X.index[used] if isinstance(X, pd.DataFrame) else None
-            table = pd.DataFrame(table, labels, map(str, names))
+            table = pd.DataFrame(table, labels, [str(name) for name in names])
         return CountedRows(
             x, response, table, None if sample_weight is None else weights[used], used
         )
@@ -127,7 +127,7 @@ class LinearFit(RobustFit):
     fit_intercept: bool = True
 
     def _fit_linear(
-        self, model: type[Any], rows: CountedRows, endog: Array, given: Any, **options: Any
+        self, model: type[Any], rows: CountedRows, endog: Any, given: Any, **options: Any
     ) -> tuple[float, Array]:
         """Fit a linear model, and return the intercept, 0 where there is none, and the others.
 
@@ -143,7 +143,8 @@ class LinearFit(RobustFit):
             Passed on to the model.
         """
         check_flag("fit_intercept", self.fit_intercept)
-        exog, endog = rows.table, np.asarray(endog, dtype=float)[rows.used]
+        exog: Any = rows.table
+        endog = np.asarray(endog, dtype=float)[rows.used]
         if isinstance(exog, pd.DataFrame):
             name = getattr(as_pandas(given), "name", None)
             endog = pd.Series(endog, exog.index, name=name if isinstance(name, str) else None)

@@ -226,8 +226,9 @@ class RRMCovariance(RobustFit, EmpiricalCovariance):
 
 def share_left(eps_bar: float | str, largest: float) -> float:
     """Return the share of rows that a bound leaves; one to be chosen is at most `largest`."""
-    number = isinstance(eps_bar, int | float) and 0 <= eps_bar < 1
-    return 1.0 - (eps_bar if number else largest)
+    if isinstance(eps_bar, int | float) and 0 <= eps_bar < 1:
+        return 1.0 - eps_bar
+    return 1.0 - largest
 
 
 def too_few(rows: CountedRows, eps_bar: float | str) -> bool:
