@@ -422,32 +422,37 @@ def _row_moves(
     return np.column_stack([design_rows(designs, here[:-1]), here[-1]])
 
 
-@dataclass(frozen=True, eq=False)
-class ExplainedResponses:
-    """The explanation that is reported.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedRows:
+    """The explanation of rows that is reported.
 
     Attributes
     ----------
-    fit : Fit
+    theta : ndarray, shape (k,)
+        Its parameters in the coordinates of the problem.
     converged : bool
+        Whether they solve its equations.
     explained : Explained
+    mass : ndarray, shape (n,)
+        How often each row counts.
     good : ndarray, shape (n,)
         Probability of each row to be good.
-    moves : Moves
+    eps_error : float
+        Standard error of the share of bad rows.
+    moves : ndarray, shape (n, k)
+        Influence functions of theta, which moves by their mean.
+    alternatives : tuple of ndarray, shape (2, k)
+        See `Estimate`.
     """
 
-    fit: Fit
+    theta: Array
     converged: bool
     explained: Explained
+    mass: Array
     good: Array
-    moves: Moves
-
-    @property
-    def eps_error(self) -> float:
-        """Standard error of the share of bad rows."""
-        rows = self.fit.rows
-        squares = rows.together.sums(self.moves.eps) ** 2
-        return float(np.sqrt(rows.together.decisions @ squares)) / rows.total
+    eps_error: float
+    moves: Array
+    alternatives: tuple[Array, ...] = ()
 
     def reported(self, first: Estimate, losses: Array, sound: bool = True) -> dict[str, Any]:
         """Return what estimates of all models have in common, by the names there.
@@ -461,18 +466,36 @@ class ExplainedResponses:
         sound : bool, optional
             Whether the parameters may be reported as a solution.
         """
-        kept, old = self.fit.rows.mass * self.good, first.solution
-        solution = old.continued(
-            self.fit.theta, losses, kept / kept.sum(), old.lambda_, first.setting
-        )
+        kept, old = self.mass * self.good, first.solution
+        solution = old.continued(self.theta, losses, kept / kept.sum(), old.lambda_, first.setting)
         return {
             "first": first,
             "setting": first.setting,
-            "solution": replace(solution, converged=sound and old.converged and self.converged),
+            "solution": replace(solution, converged=sound and self.converged),
             "explained": self.explained,
             "eps_hat": self.explained.chosen.eps,
             "eps_hat_se": self.eps_error,
+            "alternatives": self.alternatives,
+            "moves": self.moves,
         }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedResponses(ExplainedRows):
+    """The same of responses that have a density.
+
+    Attributes
+    ----------
+    fit : Fit
+    eps_moves : ndarray, shape (n,)
+        Influence functions of the share of bad rows.
+    known : ndarray, shape (k,)
+        Which parameters of theta no bound holds.
+    """
+
+    fit: Fit
+    eps_moves: Array
+    known: np.ndarray
 
 
 def explained_rows(
@@ -526,7 +549,19 @@ def explained_rows(
         eps=moved.share,
         theta=best.theta,
     )
-    return ExplainedResponses(best, sound, told.with_chosen(chosen), good, moved)
+    together = rows.together
+    return ExplainedResponses(
+        theta=best.theta,
+        converged=sound,
+        explained=told.with_chosen(chosen),
+        mass=rows.mass,
+        good=good,
+        eps_error=float(np.sqrt(together.decisions @ together.sums(moved.eps) ** 2)) / rows.total,
+        moves=moved.theta,
+        fit=best,
+        eps_moves=moved.eps,
+        known=moved.known,
+    )
 
 
 def of_all_rows(

@@ -11,20 +11,19 @@ from rrmstats.core.block_array import aligned
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import Explanation, of_groups, without_comparison
-from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.families import Binomial, Link, MeanFunction
+from rrmstats.laws.mixture import Laws
 from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import PredictorRows, Responses
-from rrmstats.losses.label_explanations import explained_labels
+from rrmstats.losses.explained import ExplainedEstimate, ExplainedProblem
+from rrmstats.losses.label_explanations import ExplainedLabels
 from rrmstats.losses.logistic import LogisticProblem, TiltedLabels, contamination
 
 
-class ClassificationProblem(LogisticProblem):
+class ClassificationProblem(LogisticProblem, ExplainedProblem):
     """Cross-entropy losses on a design of any rank and scale, and their estimates.
 
     Examples
@@ -39,9 +38,6 @@ class ClassificationProblem(LogisticProblem):
     >>> found.converged
     True
     """
-
-    nested = True
-    follows_first = False
 
     def __init__(
         self,
@@ -58,11 +54,12 @@ class ClassificationProblem(LogisticProblem):
         super().__init__(endog, self.design.exog, offset, alpha=alpha, ridge=ridge)
         self.columns = exog
         self.plain = LogisticProblem(endog, self.exog, offset)
+        self.plain.columns = exog
 
-    def shares_coordinates(self, other: Problem) -> bool:
-        """Tell whether the second step of the problem of some of the rows serves all of them."""
-        assert isinstance(other, ClassificationProblem)
-        return self.design.back is None and other.design.back is None
+    @property
+    def labels(self) -> LogisticProblem:
+        """The labels without penalties, which play no part in the second step."""
+        return self.plain
 
     def consistent(self, solution: Solution, setting: Setting) -> ClassificationEstimate:
         """Return the estimate of the first step, its coefficients corrected."""
@@ -110,49 +107,31 @@ class ClassificationProblem(LogisticProblem):
         known = {"raw_params": params, "identified": theta is not None, **found}
         return ClassificationEstimate(problem=self, params=params, theta=used, **known)
 
-    def second_step(self, first: Estimate) -> ClassificationEstimate:
-        """Return the estimate of the best explanation of the labels; see `explained_labels`.
+    def law_rows(self, first: ClassificationEstimate) -> PredictorRows:
+        """Return the rows as laws take them."""
+        one, zero = np.ones(self.n_obs), np.zeros(self.n_obs)
+        seen, mass = Responses(self.endog, one, zero), np.array(first.setting.counts(self.n_obs))
+        offset = zero if self.offset is None else self.offset
+        return PredictorRows(mass, first.wnobs, seen, (self.exog,), (offset,), self.row_groups)
 
-        Penalties of the problem play no part in it.
-        """
-        if not isinstance(first, ClassificationEstimate):
-            raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
-        if first.setting.eps_bar == 0:
-            nothing = of_groups(np.zeros(self.n_obs), self.row_groups)
-            return replace(first, first=first, explained=without_comparison(nothing, 0.0))
-        if self.row_groups is not None:
-            return self._of_groups(first)
-        found = explained_labels(self.plain, self.design, self.columns, first)
-        theta = found.fit.theta
-        return self._estimate(
-            theta,
-            **found.reported(first, theta, self.plain.losses(theta)),
-            identified=not found.separated,
-            row_influence=found.moves,
-            shift=found.shift,
-        )
-
-    def _of_groups(self, first: ClassificationEstimate) -> ClassificationEstimate:
-        """Return the second step of labels that are good or bad by whole groups."""
-        setting, one, zero = first.setting, np.ones(self.n_obs), np.zeros(self.n_obs)
-        rows = PredictorRows(
-            np.array(setting.counts(self.n_obs)),
-            setting.wnobs(self.n_obs),
-            Responses(self.endog, one, zero),
-            (self.exog,),
-            (zero if self.offset is None else self.offset,),
-            self.row_groups,
-        )
+    def laws(self, rows: PredictorRows) -> Laws:
+        """Return what labels that are good or bad by whole groups may look like."""
         mean = MeanFunction.between(Link.logit(), *Binomial().mean_bounds(self.endog))
-        starts = [self.plain.weighted_fit(setting.spread(self.n_obs)), first.theta]
-        laws = laws_of_family(Binomial(), mean, rows)
-        found = explained_rows(rows, laws, starts, setting.eps_bar)
-        theta = found.fit.theta
+        return laws_of_family(Binomial(), mean, rows)
+
+    def candidates(self, first: ClassificationEstimate) -> list[Array]:
+        """Return parameters to start from, those of maximum likelihood first."""
+        return [self.plain.weighted_fit(first.setting.spread(self.n_obs)), first.theta]
+
+    def explained_by(self, first: ClassificationEstimate, found: Any) -> ClassificationEstimate:
+        """Return the estimate of the explanation that was found."""
+        theta, labels = found.theta, isinstance(found, ExplainedLabels)
+        sound = labels or first.solution.converged
         return self._estimate(
             theta,
-            **found.reported(first, self.plain.losses(theta)),
-            identified=not self.plain.separated(theta),
-            row_influence=found.moves.theta / rows.total,
+            **found.reported(first, self.plain.losses(theta), sound),
+            identified=not (found.separated if labels else self.plain.separated(theta)),
+            shift=found.shift if labels else None,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -172,28 +151,22 @@ class ClassificationProblem(LogisticProblem):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ClassificationEstimate(Estimate):
+class ClassificationEstimate(ExplainedEstimate):
     """The estimate of a logistic regression.
 
     Attributes
     ----------
     theta : ndarray, shape (k,)
         `params` in the coordinates of the problem.
-    identified : bool
-        Whether the size of the coefficients is identified, and not only their direction.
     separated : bool
         Whether the fit was stopped because a hyperplane separates the rows with weight.
-    row_influence : ndarray, shape (n, k), or None
-        Influence functions of `theta` in a second step, whose sum it moves by; None in the first.
     shift : ndarray, shape (k,), or None
         How far the prior moved `theta`.
     """
 
     problem: ClassificationProblem
     theta: Array
-    identified: bool = True
     separated: bool = False
-    row_influence: Array | None = None
     shift: Array | None = None
 
     def visible_contamination(self) -> tuple[float, float]:
@@ -203,14 +176,9 @@ class ClassificationEstimate(Estimate):
         if not self.identified:
             return np.nan, np.nan
         gamma = 1.0 / (self.solution.lambda_ - 1.0)  # zero where lambda is infinite
-        moves = self._first_step() / self.wnobs
+        moves = self.first_moves() / self.wnobs
         counts = aligned(self.setting.counts(self.problem.n_obs), self.problem.blocks)
         return contamination(self.problem, gamma, self.theta, moves, counts)
-
-    def params_of(self, explanation: Explanation) -> Array | None:
-        """Return the parameters under an explanation that was compared; None if not known."""
-        theta = explanation.theta
-        return None if theta is None else self.problem.design.to_params(theta)
 
     def departures(self, other: Estimate) -> Array:
         """Return how far off another estimate is in standard errors, shape (k,).
@@ -220,14 +188,7 @@ class ClassificationEstimate(Estimate):
         both = self.identified and isinstance(other, ClassificationEstimate) and other.identified
         return super().departures(other) if both else np.full(len(self.params), np.nan)
 
-    def influence(self) -> Array:
-        """Return the influence functions of the coefficients, shape (n, k)."""
-        moves = self.row_influence
-        influence = self._first_step() if moves is None else self.wnobs * moves
-        back = self.problem.design.back
-        return influence if back is None else influence @ back.T
-
-    def _first_step(self) -> Array:
+    def first_moves(self) -> Array:
         """Return the influence functions of the first step.
 
         The consistent coefficients move with the data, and with theta and lambda, by which the

@@ -14,23 +14,23 @@ from rrmstats.core.conventions import FAR
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import Explanation, of_groups, without_comparison
-from rrmstats.core.problem import KEPT_FRACTION, Problem
+from rrmstats.core.problem import KEPT_FRACTION
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
-from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.families import (
     Binomial,
     Counts,
     Gaussian,
     Link,
 )
+from rrmstats.laws.mixture import Laws
 from rrmstats.laws.responses import laws_of_family
 from rrmstats.laws.rows import PredictorRows, Responses
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.losses.label_explanations import explained_labels
+from rrmstats.losses.explained import ExplainedEstimate, ExplainedProblem
+from rrmstats.losses.label_explanations import ExplainedLabels
 from rrmstats.losses.likelihood import LikelihoodProblem
 from rrmstats.losses.likelihood_laws import FamilyKernel, Likelihood, PredictorLikelihood
 from rrmstats.losses.logistic import LogisticProblem
@@ -45,7 +45,7 @@ from rrmstats.losses.tilted_rows import (
 )
 
 
-class GeneralizedProblem(DevianceProblem):
+class GeneralizedProblem(DevianceProblem, ExplainedProblem):
     """Half the unit deviances on a design of any rank and scale, and their estimates.
 
     Examples
@@ -67,17 +67,17 @@ class GeneralizedProblem(DevianceProblem):
         super().__init__(endog, self.design.exog, *args, **options)
         self.columns = exog
 
-    nested = True
-
     @property
-    def follows_first(self) -> bool:  # type: ignore[override]  # a value in others
-        """Whether the second step starts from the first: that of labels does not."""
-        return not self._is_labels
-
-    def shares_coordinates(self, other: Problem) -> bool:
-        """Tell whether the second step of the problem of some of the rows serves all of them."""
-        assert isinstance(other, GeneralizedProblem)
-        return self.design.back is None and other.design.back is None
+    def labels(self) -> LogisticProblem | None:
+        """The rows where they are single labels, 0 or 1, whose log-odds are linear."""
+        if not (isinstance(self.family, Binomial) and self.mean.link == Link.logit()):
+            return None
+        labels = (self.endog == 0) | (self.endog == 1)
+        if not (labels & (self.var_weights == 1)).all():
+            return None
+        plain = LogisticProblem(self.endog, self.exog, self.offset)
+        plain.columns = self.columns
+        return plain
 
     def consistent(self, solution: Solution, setting: Setting) -> GeneralizedEstimate:
         """Return the estimate of the first step, its parameters and dispersion corrected."""
@@ -105,34 +105,30 @@ class GeneralizedProblem(DevianceProblem):
         sound = solution.converged and root and settled
         return self._first(replace(solution, converged=sound), rows)
 
-    def second_step(self, first: Estimate) -> GeneralizedEstimate:
+    def second_step(self, first: Estimate) -> Estimate:
         """Return the estimate of the best explanation of the rows, from the first step."""
-        if not isinstance(first, GeneralizedEstimate):
-            raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
-        if first.exact or first.setting.eps_bar == 0:
-            bad = 1.0 * (first.solution.weights == 0)
-            told = without_comparison(of_groups(bad, self.row_groups), first.eps_hat)
-            return replace(first, first=first, explained=told)
-        if self._is_regression:
+        assert isinstance(first, GeneralizedEstimate)
+        if self._is_regression and first.setting.eps_bar > 0 and not first.exact:
             return self._of_regression(first)
-        if self._is_labels and self.row_groups is None:
-            return self._of_labels(first)
-        rows = self.law_rows(first)
-        laws = laws_of_family(self.family, self.mean, rows)
-        if first.decided is None:
-            candidates, sample = self._candidates(first), None
-        else:
-            candidates, sample = [], first.decided.explained
-        found = explained_rows(rows, laws, candidates, first.setting.eps_bar, sample)
+        return super().second_step(first)
+
+    def laws(self, rows: PredictorRows) -> Laws:
+        """Return what rows may look like."""
+        return laws_of_family(self.family, self.mean, rows)
+
+    def explained_by(self, first: GeneralizedEstimate, found: Any) -> GeneralizedEstimate:
+        """Return the estimate of the explanation that was found."""
+        labels = isinstance(found, ExplainedLabels)
         dispersion = float(found.fit.others[0]) if self.family.dispersed else 1.0
-        ended = FamilyRows(Sample(self, first.setting), found.fit.theta, dispersion, 1.0)
-        boundary = self.at_boundary(ended, found.good)
+        ended = FamilyRows(Sample(self, first.setting), found.theta, dispersion, 1.0)
+        boundary = not labels and self.at_boundary(ended, found.good)
+        sound = labels or (first.solution.converged and not boundary)
         return self._estimate(
             ended,
             first.raw_params,
             boundary=boundary,
-            moves=found.moves.theta,
-            **found.reported(first, self.losses(ended.theta), not boundary),
+            identified=not (labels and found.separated),
+            **found.reported(first, self.losses(ended.theta), sound),
         )
 
     def _estimate(self, rows: FamilyRows, raw: Array, **found: Any) -> GeneralizedEstimate:
@@ -146,7 +142,7 @@ class GeneralizedProblem(DevianceProblem):
             **found,
         )
 
-    def _candidates(self, first: GeneralizedEstimate) -> list[Array]:
+    def candidates(self, first: GeneralizedEstimate) -> list[Array]:
         """Return parameters to start from: of maximum likelihood, and the ends of the search."""
         most_likely = self.weighted_fit(first.setting.spread(self.n_obs))
         return [most_likely, first.rows.theta, *first.solution.other_minima()]
@@ -197,27 +193,6 @@ class GeneralizedProblem(DevianceProblem):
         spread = second.setting.spread(self.n_obs)
         log_units = np.log(self.var_weights) - np.log(second.loss_unit)
         return 0.5 * second.wnobs * float(spread @ log_units)
-
-    @property
-    def _is_labels(self) -> bool:
-        """Whether responses are single labels, 0 or 1, whose log-odds are linear."""
-        if not (isinstance(self.family, Binomial) and self.mean.link == Link.logit()):
-            return False
-        labels = (self.endog == 0) | (self.endog == 1)
-        return bool((labels & (self.var_weights == 1)).all())
-
-    def _of_labels(self, first: GeneralizedEstimate) -> GeneralizedEstimate:
-        """Return the second step of logistic regression, so that one model has one answer."""
-        plain = LogisticProblem(self.endog, self.exog, self.offset)
-        found = explained_labels(plain, self.design, self.columns, first)
-        theta = found.fit.theta
-        return self._estimate(
-            FamilyRows(Sample(self, first.setting), theta, 1.0, 1.0),
-            first.raw_params,
-            identified=not found.separated,
-            moves=first.wnobs * found.moves,
-            **found.reported(first, theta, self.losses(theta)),
-        )
 
     def law_rows(self, first: Estimate) -> PredictorRows:
         """Return the rows as laws take them."""
@@ -323,7 +298,7 @@ class FamilyLaw(PredictorLikelihood):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GeneralizedEstimate(Estimate):
+class GeneralizedEstimate(ExplainedEstimate):
     """The estimate of a generalized linear model.
 
     Attributes
@@ -332,12 +307,6 @@ class GeneralizedEstimate(Estimate):
         The rows at `params` and the dispersion, in the coordinates of the problem.
     boundary : bool
         Whether rows with weight have means at the boundary, where no parameters are finite.
-    exact : bool
-        Whether the rows with weight have no dispersion at all.
-    identified : bool
-        Whether the size of the coefficients of labels is identified, and not only their direction.
-    moves : ndarray, shape (n, k), or None
-        Influence functions of a second step, in the coordinates of the problem.
     inference_freedom : float
         Degrees of freedom of t tests.
     """
@@ -345,9 +314,6 @@ class GeneralizedEstimate(Estimate):
     problem: GeneralizedProblem
     rows: FamilyRows
     boundary: bool = False
-    exact: bool = False
-    identified: bool = True
-    moves: Array | None = None
     inference_freedom: float = np.inf
 
     @property
@@ -355,18 +321,10 @@ class GeneralizedEstimate(Estimate):
         """Consistent dispersion; one where the family has none, zero at an exact fit."""
         return 0.0 if self.exact else self.rows.dispersion
 
-    def params_of(self, explanation: Explanation) -> Array | None:
-        """Return the parameters under an explanation that was compared; None if not known."""
-        theta = explanation.theta
-        return None if theta is None else self.problem.design.to_params(theta)
-
-    def influence(self) -> Array:
-        """Return the influence functions of the parameters, shape (n, k)."""
-        moves = self.wnobs * self.rows.influence if self.moves is None else self.moves
-        if self.exact:
-            moves = np.zeros_like(moves)
-        back = self.problem.design.back
-        return moves if back is None else moves @ back.T
+    def first_moves(self) -> Array:
+        """Return the influence functions of a first step, in the coordinates of the problem."""
+        moves = self.wnobs * self.rows.influence
+        return np.zeros_like(moves) if self.exact else moves
 
     def covariance(self, dependence: Dependence | None = None) -> Array:
         """Return the covariance of `params`; NaN where only their direction is identified."""

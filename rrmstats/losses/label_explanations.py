@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import chdtri, expit
@@ -17,6 +16,7 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, Explanation, Good, best_of_each
 from rrmstats.core.frames import clipped_spread, median_under
+from rrmstats.laws.explain import ExplainedRows
 from rrmstats.laws.labels import (
     BOTH_ENDS,
     BY_CLASS,
@@ -71,71 +71,23 @@ class LabelExplanation(Explanation):
     bound: float
 
 
-@dataclass(frozen=True, eq=False)
-class ExplainedLabels:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedLabels(ExplainedRows):
     """The explanation of labels that is reported, fitted to all rows.
 
     Attributes
     ----------
-    problem : LogisticProblem
-    fit : LabelFit
-    explained : Explained
-    alternatives : tuple of ndarray, shape (2, k)
-        Differences of the parameters under explanations that are nearly as good, and the variance
-        that they add, in the units of the data; see `alternatives_of`.
-    moves : ndarray, shape (n, k)
-        Influence functions of the coefficients, which move by their sum.
-    share_moves : ndarray, shape (n,)
-        Those of the share of flipped labels.
+    separated : bool
+        Whether a hyperplane separates the labels that are not called flipped.
     shift : ndarray, shape (k,)
         How far the prior moved the coefficients.
     """
 
-    problem: LogisticProblem
-    fit: LabelFit
-    explained: Explained
-    alternatives: tuple[Array, ...]
-    moves: Array
-    share_moves: Array
+    separated: bool
     shift: Array
 
-    @property
-    def separated(self) -> bool:
-        """Whether a hyperplane separates the labels that are not called flipped."""
-        return separable(self.problem, self.explained.chosen.prob_bad <= FLAGGED)
 
-    def reported(self, first: Estimate, theta: Array, losses: Array) -> dict[str, Any]:
-        """Return what estimates of all models of labels have in common, by the names there.
-
-        Parameters
-        ----------
-        first : Estimate
-            That of the first step.
-        theta : ndarray, shape (k,)
-            Coefficients in the coordinates of its problem.
-        losses : ndarray, shape (n,)
-            Losses of its problem at these.
-        """
-        setting, chosen = first.setting, self.explained.chosen
-        kept = (1.0 - chosen.prob_bad) * setting.spread(len(losses))
-        solution = first.solution.continued(
-            theta, losses, kept / kept.sum(), first.solution.lambda_, setting
-        )
-        error = float(np.sqrt(self.fit.law.counts @ self.share_moves**2)) if chosen.eps else 0.0
-        return {
-            "first": first,
-            "setting": setting,
-            "solution": replace(solution, converged=self.fit.converged),
-            "explained": self.explained,
-            "eps_hat": chosen.eps,
-            "eps_hat_se": error,
-            "alternatives": self.alternatives,
-        }
-
-
-def explained_labels(
-    plain: LogisticProblem, design: Design, columns: Array, first: Estimate
-) -> ExplainedLabels:
+def explained_labels(plain: LogisticProblem, design: Design, first: Estimate) -> ExplainedLabels:
     """Return the best explanation of labels, in memory or in blocks.
 
     It is that without a bound, where this has no more flipped labels than the bound of the fit. Of
@@ -144,10 +96,9 @@ def explained_labels(
     Parameters
     ----------
     plain : LogisticProblem
-        The labels and the design in the coordinates of the problem.
+        The labels and the design in the coordinates of the problem, its `columns` in the units of
+        the data.
     design : Design
-    columns : ndarray or BlockArray, shape (n, k)
-        The design in the units of the data.
     first : Estimate
         That of the first step. All rows have the explanation of a sample, its `decided`.
     """
@@ -161,7 +112,7 @@ def explained_labels(
         NO_FLIPS,
         setting.maxiter,
         0.0 if plain.offset is None else plain.offset,
-        columns,
+        plain.columns,
     )
 
     def decide() -> tuple[Explained, tuple[Array, ...]]:
@@ -187,9 +138,20 @@ def explained_labels(
     law = replace(law, units=chosen.units, flips=chosen.flips, eps_bar=chosen.bound)
     fit = law.polished(chosen.z)
     # On all rows the share may exceed a bound that it keeps on a sample.
-    share = min(fit.eps, setting.eps_bar)
-    told = told.with_chosen(replace(chosen, eps=share, prob_bad=fit.prob_bad()))
-    return ExplainedLabels(plain, fit, told, alternatives, *fit.influence())
+    share, bad = min(fit.eps, setting.eps_bar), fit.prob_bad()
+    moves, share_moves, shift = fit.influence()
+    return ExplainedLabels(
+        theta=fit.theta,
+        converged=fit.converged,
+        explained=told.with_chosen(replace(chosen, eps=share, prob_bad=bad)),
+        mass=law.counts,
+        good=1.0 - bad,
+        eps_error=float(np.sqrt(law.counts @ share_moves**2)) if share else 0.0,
+        moves=law.total * moves,
+        alternatives=alternatives,
+        separated=separable(plain, bad <= FLAGGED),
+        shift=shift,
+    )
 
 
 def all_fits(plain: FlippedLabels) -> list[tuple[LabelFit, LabelExplanation]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from rrmstats.core.consistency import second_moment_ratio
 from rrmstats.core.design import Design
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate, Untilted
-from rrmstats.core.explanations import Bad, Explanation, of_groups, without_comparison
+from rrmstats.core.explanations import Bad, Explanation
+from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence
 from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
-from rrmstats.laws.explain import explained_rows
 from rrmstats.laws.families import MeanFunction
 from rrmstats.laws.mixture import BadRows, Laws
 from rrmstats.laws.responses import (
@@ -30,8 +30,9 @@ from rrmstats.laws.responses import (
     unpredicted,
 )
 from rrmstats.laws.rows import PredictorRows, Responses, design_gram
+from rrmstats.losses.explained import ExplainedEstimate, ExplainedProblem
 from rrmstats.losses.finite_differences import differences, inside
-from rrmstats.losses.label_explanations import explained_labels
+from rrmstats.losses.label_explanations import ExplainedLabels
 from rrmstats.losses.likelihood_laws import (
     CountKernel,
     FamilyKernel,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 LEAST_LAMBDA = 1.05
 
 
-class LikelihoodProblem(NumericalProblem):
+class LikelihoodProblem(ExplainedProblem, NumericalProblem):
     """Minus log-likelihoods, above those that each row could have at most.
 
     Rows whose likelihoods have different largest values can only be compared once these are
@@ -100,12 +101,24 @@ class LikelihoodProblem(NumericalProblem):
     def _own_gradients(self, theta: Array) -> Array:
         return -self.likelihood.rows.scores(theta)
 
-    nested = True
+    @cached_property
+    def design(self) -> Design:  # type: ignore[override]  # of labels; others need none
+        """Coordinates of labels."""
+        return Design(self.designs[0])
 
     @property
-    def follows_first(self) -> bool:  # type: ignore[override]  # a value in others
-        """Whether the second step starts from the first: that of labels does not."""
-        return not self.likelihood.logistic
+    def labels(self) -> LogisticProblem | None:
+        """The rows as labels of a logistic regression; None where they are something else."""
+        form = self.likelihood.closed
+        if form is None or not self.likelihood.logistic:
+            return None
+        plain = LogisticProblem(self.likelihood.endog, self.design.exog, form.offsets[0])
+        plain.columns = self.designs[0]
+        return plain
+
+    def shares_coordinates(self, other: Problem) -> bool:
+        """Tell that all rows are decided upon: units of parameters are those of all."""
+        return False
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
@@ -190,60 +203,61 @@ class LikelihoodProblem(NumericalProblem):
             return 1.0 + 1.0 / lambda_ if lambda_ > LEAST_LAMBDA else None
         return min(1.0 + 1.0 / lambda_, 1.0 / second_moment_ratio(eps_bar))
 
-    def second_step(self, first: Estimate) -> LikelihoodEstimate:
-        """Return the estimate of the best explanation of the rows, from the first step."""
-        if not isinstance(first, LikelihoodEstimate):
-            raise TypeError(f"the first step must be of {type(self).__name__}, got {type(first)}")
-        if first.rows is None:
-            return first  # the distribution of the responses is not known
-        grouped = self.row_groups is not None
-        if self.likelihood.classes and (grouped or not self.likelihood.logistic):
-            return first  # no single label is improbable enough to tell a wrong one from chance
-        setting = first.setting
-        if setting.eps_bar == 0:
-            told = without_comparison(of_groups(np.zeros(self.n_obs), self.row_groups), 0.0)
-            return replace(first, first=first, explained=told)
-        if self.likelihood.logistic:
-            return self._of_labels(first)
-        rows = rows_of_likelihood(self.likelihood, setting, self.row_groups)
-        laws = laws_of_likelihood(self.likelihood, rows, self.unit)
-        starts = [self.start, first.params, *first.solution.other_minima()]
-        found = explained_rows(rows, laws, starts, setting.eps_bar)
-        theta = found.fit.theta
-        report = found.reported(first, self.losses(theta))
+    def second_step(self, first: Estimate) -> Estimate:
+        """Return the estimate of the best explanation of the rows, from the first step.
+
+        The first step where the distribution of the responses is not known, or where no single
+        label is improbable enough to tell a wrong one from chance.
+        """
+        assert isinstance(first, LikelihoodEstimate)
+        told = self.labels is not None and self.row_groups is None
+        if first.rows is None or (self.likelihood.classes and not told):
+            return first
+        return super().second_step(first)
+
+    def law_rows(self, first: Estimate) -> PredictorRows:
+        """Return the rows as laws take them."""
+        n, form, setting = self.n_obs, self.likelihood.closed, first.setting
+        offsets = (np.zeros(n),) * len(self.designs) if form is None else form.offsets
+        seen = Responses(self.likelihood.endog, np.ones(n), np.zeros(n))
+        mass = np.array(setting.counts(n))
+        return PredictorRows(mass, first.wnobs, seen, self.designs, offsets, self.row_groups)
+
+    def laws(self, rows: PredictorRows) -> Laws:
+        """Return what rows may look like."""
+        return laws_of_likelihood(self.likelihood, rows, self.unit)
+
+    def candidates(self, first: LikelihoodEstimate) -> list[Array]:
+        """Return parameters to start from, those of maximum likelihood first."""
+        return [self.start, first.params, *first.solution.other_minima()]
+
+    def explained_by(self, first: LikelihoodEstimate, found: Any) -> LikelihoodEstimate:
+        """Return the estimate of the explanation that was found."""
+        if isinstance(found, ExplainedLabels):
+            to_params, told = self.design.to_params, found.explained
+            listed = tuple(
+                replace(each, theta=to_params(each.theta))
+                for each in told.explanations
+                if each.theta is not None
+            )
+            found = replace(
+                found,
+                theta=to_params(found.theta),
+                explained=replace(told, explanations=listed),
+                moves=to_params(found.moves.T).T,
+            )
+            sound, sized = True, first.solution.lambda_ > LEAST_LAMBDA or not found.separated
+            known = np.full(self.n_params, sized)
+        else:
+            sound, known = first.solution.converged, found.known
+        report = found.reported(first, self.losses(found.theta), sound)
         return LikelihoodEstimate(
             problem=self,
             **report | {"solution": with_infinite_losses(report["solution"])},
-            params=theta,
+            params=found.theta,
             raw_params=first.raw_params,
-            rows=LawRows(Sample(self, setting), theta, 1.0),
-            moves=found.moves.theta,
-            known=found.moves.known,
-        )
-
-    def _of_labels(self, first: LikelihoodEstimate) -> LikelihoodEstimate:
-        """Return the second step of logistic regression, so that one model has one answer."""
-        assert self.likelihood.closed is not None
-        (exog,), (offset,) = self.likelihood.closed.designs, self.likelihood.closed.offsets
-        design = Design(exog)
-        plain = LogisticProblem(self.likelihood.endog, design.exog, offset)
-        found = explained_labels(plain, design, exog, first)
-        params, told = design.to_params(found.fit.theta), found.explained
-        listed = tuple(
-            replace(each, theta=design.to_params(each.theta))
-            for each in told.explanations
-            if each.theta is not None
-        )
-        found = replace(found, explained=replace(told, explanations=listed))
-        sized = first.solution.lambda_ > LEAST_LAMBDA or not found.separated
-        return LikelihoodEstimate(
-            problem=self,
-            **found.reported(first, params, self.losses(params)),
-            params=params,
-            raw_params=first.raw_params,
-            rows=LawRows(Sample(self, first.setting), params, 1.0),
-            moves=first.wnobs * design.to_params(found.moves.T).T,
-            known=np.full(len(params), sized),
+            rows=LawRows(Sample(self, first.setting), found.theta, 1.0),
+            known=known,
         )
 
     def untilted(self, estimate: Estimate, rates: Array) -> Untilted:
@@ -276,7 +290,7 @@ class LikelihoodProblem(NumericalProblem):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LikelihoodEstimate(Estimate):
+class LikelihoodEstimate(ExplainedEstimate):
     """The estimate of a likelihood.
 
     Attributes
@@ -285,14 +299,11 @@ class LikelihoodEstimate(Estimate):
         The rows at `params`; None where the distribution of the responses is not known.
     known : ndarray, shape (k,)
         Which parameters the rows tell something about and no bound holds.
-    moves : ndarray, shape (n, k), or None
-        Influence functions of a second step.
     """
 
     problem: LikelihoodProblem
     rows: LawRows | None
     known: np.ndarray
-    moves: Array | None = None
 
     @property
     def saturated(self) -> bool:
@@ -305,14 +316,13 @@ class LikelihoodEstimate(Estimate):
 
     def influence(self) -> Array:
         """Return the influence functions of the parameters, shape (n, k); NaN if not `known`."""
-        return np.where(self.known, self._moves(), np.nan)
+        moves = self.first_moves() if self.moves is None else self.moves
+        return np.where(self.known, moves, np.nan)
 
-    def _moves(self) -> Array:
+    def first_moves(self) -> Array:
         """Return the influence functions of all parameters, whatever those not known have."""
-        if self.moves is not None:
-            return self.moves
         if self.rows is None or self.rows.order == 1.0:
-            return super().influence()
+            return super().first_moves()
         if self.rows.anchor is None:
             return self.wnobs * self.rows.influence
         found = (self.first or self).solution
@@ -327,17 +337,6 @@ class LikelihoodEstimate(Estimate):
     def tail(self) -> Array | None:
         """Return the probability of a loss as large as each row's, (n,); None if unknown."""
         return None if self.rows is None else self.rows.tail()
-
-
-def rows_of_likelihood(
-    likelihood: Likelihood, setting: Setting, groups: np.ndarray | None
-) -> PredictorRows:
-    """Return the rows of a likelihood as laws take them."""
-    n, form, designs = len(likelihood.endog), likelihood.closed, likelihood.designs
-    offsets = (np.zeros(n),) * len(designs) if form is None else form.offsets
-    seen = Responses(likelihood.endog, np.ones(n), np.zeros(n))
-    mass = np.array(setting.counts(n))
-    return PredictorRows(mass, setting.wnobs(n), seen, designs, offsets, groups)
 
 
 def laws_of_likelihood(likelihood: Likelihood, rows: PredictorRows, unit: Array) -> Laws:
