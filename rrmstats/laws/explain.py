@@ -263,41 +263,34 @@ def _functions(
     return equations, information, found.rows
 
 
-def _totals(designs: tuple[Array, ...], equations: Array, columns: Array) -> Array:
+def _totals(rows: PredictorRows, equations: Array, columns: Array) -> Array:
     """Return sums over rows of the equations, times their designs, and times columns (n, c)."""
-    parts = zip(designs, equations[:-1], strict=True)
-    by_params = [design.T @ (one[:, None] * columns) for design, one in parts]
-    return np.vstack([*by_params, equations[-1:] @ columns])
+    parts = zip(rows.designs, equations, strict=False)
+    by_design = [design.T @ (one[:, None] * columns) for design, one in parts]
+    return np.vstack([*by_design, equations[len(by_design) :] @ columns])
 
 
-def _pulls(
-    mixture: Mixture,
-    mass: Array,
-    seen: Responses,
-    predictors: Sequence[Array],
-    designs: tuple[Array, ...],
-) -> Array:
+def _pulls(mixture: Mixture, rows: PredictorRows, params: Array) -> Array:
     """Return the sums of the equations and of the shares, shape (k + m + 1,)."""
-    return _totals(designs, _functions(mixture, seen, predictors)[0], mass[:, None])[:, 0]
+    equations = _functions(mixture, rows.seen, rows.predictors(params))[0]
+    return _totals(rows, equations, rows.mass[:, None])[:, 0]
 
 
-def _sums(
-    mixture: Mixture,
-    mass: Array,
-    seen: Responses,
-    predictors: Sequence[Array],
-    designs: tuple[Array, ...],
-) -> tuple[Array, Array, Array]:
+def _sums(mixture: Mixture, rows: PredictorRows, params: Array) -> tuple[Array, Array, Array]:
     """Return the same sums, the information on theta, and the derivatives of the sums."""
-    here, information, rows = _functions(mixture, seen, predictors)
-    q, once = len(information), mass[:, None]
+    predictors, seen = rows.predictors(params), rows.seen
+    here, information, good = _functions(mixture, seen, predictors)
+    q, once = len(rows.designs), rows.mass[:, None]
     n_good = q + len(mixture.good.bounds[0])  # bad rows change with their parameters alone
     slopes = []
-    for j, (predictor, design) in enumerate(zip(predictors, designs, strict=True)):
+    for j, predictor in enumerate(predictors):
         size = 1e-5 * np.maximum(np.abs(predictor), 1.0 if j < q else SMALL)
         # Each row by itself, or where rows have a part in the equations of others each column.
-        along: list[tuple[Array, Any, Array]] = [(size, size, once * design)]
+        along: list[tuple[Array, Any, Array]] = [
+            (size, size, once * rows.designs[j] if j < q else once)
+        ]
         if mixture.together.groups is not None and j < q:
+            design = rows.designs[j]
             units = size.max() / np.maximum(np.abs(design).max(axis=0), TINY)
             along = [
                 (unit * column, unit, once) for unit, column in zip(units, design.T, strict=True)
@@ -306,10 +299,10 @@ def _sums(
             ends = []
             for moved in (predictor + length, predictor - length):
                 at = [*predictors[:j], moved, *predictors[j + 1 :]]
-                ends.append(_functions(mixture, seen, at, rows if j >= n_good else None)[0])
-            slopes.append(_totals(designs, np.subtract(*ends) / (2.0 * unit), columns))
-    sums = _totals(designs, here, once)[:, 0]
-    return sums, design_gram(designs[:q], mass * information), np.hstack(slopes)
+                ends.append(_functions(mixture, seen, at, good if j >= n_good else None)[0])
+            slopes.append(_totals(rows, np.subtract(*ends) / (2.0 * unit), columns))
+    sums = _totals(rows, here, once)[:, 0]
+    return sums, design_gram(rows.designs, rows.mass * information), np.hstack(slopes)
 
 
 class Stack(NamedTuple):
@@ -407,19 +400,12 @@ def moves(fit: Fit) -> Moves:
     return Moves(rows.total * (found @ by_theta.T), eps, now.free[:k], share)
 
 
-def _row_moves(
-    mixture: Mixture,
-    inverse: Array,
-    seen: Responses,
-    predictors: Sequence[Array],
-    designs: tuple[Array, ...],
-) -> Array:
+def _row_moves(mixture: Mixture, inverse: Array, rows: PredictorRows, params: Array) -> Array:
     """Return the functions of rows, those of theta with the factors of HC3, (n, k + m + 1)."""
-    here, weights, _ = _functions(mixture, seen, predictors)
-    q = len(weights)
-    leverage = design_leverage(designs[:q], inverse, weights)
+    here, weights, _ = _functions(mixture, rows.seen, rows.predictors(params))
+    q, leverage = len(weights), design_leverage(rows.designs, inverse, weights)
     here[:q] /= 1.0 - np.clip(leverage, 0.0, MOST_LEVERAGE)
-    return np.column_stack([design_rows(designs, here[:-1]), here[-1]])
+    return np.column_stack([design_rows(rows.designs, here[:q]), here[q:].T])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -614,8 +600,8 @@ def _without_zeros(rows: PredictorRows, laws: Laws, candidates: Sequence[Array])
     return [fit.theta]
 
 
-def _good(mixture: Mixture, seen: Responses, predictors: Sequence[Array], _: Any) -> Array:
-    return mixture.probabilities(seen, predictors).good
+def _good(mixture: Mixture, rows: PredictorRows, params: Array) -> Array:
+    return mixture.probabilities(rows.seen, rows.predictors(params)).good
 
 
 def fits_of(

@@ -5,7 +5,7 @@ Parameters beyond those of the designs are predictors too, the same for all rows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
@@ -88,8 +88,7 @@ class PredictorRows:
 
     def part(self, places: np.ndarray) -> PredictorRows:
         """Return some of the rows, in memory and each by itself."""
-        mass, *rest = taken(places, *self._arrays)
-        return PredictorRows(mass, float(mass.sum()), *_split(len(self.designs), rest))
+        return _rows(len(self.designs), *taken(places, *self._arrays))
 
     def take(self, places: np.ndarray) -> PredictorRows:
         """Return some of the rows, in memory and each by itself, which stand for all."""
@@ -103,52 +102,38 @@ class PredictorRows:
 
     def predictors(self, params: Array) -> list[Array]:
         """Return the predictors of rows in memory, shape (n,) each, and other parameters, (1,)."""
-        return _predictors(params, self.designs, self.offsets)
+        *parts, others = parameter_parts(params, self.designs)
+        three = zip(self.designs, parts, self.offsets, strict=True)
+        return [*(design @ part + offset for design, part, offset in three), *others[:, None]]
 
     def map(
         self, kernel: Callable[..., Array], params: Array, tail: tuple[int, ...] = ()
     ) -> Array:
-        """Return a function of each row's responses, predictors and designs, (n, *tail)."""
-        made, arrays = partial(_mapped, kernel, params, len(self.designs)), self._arrays[1:]
+        """Return what a kernel gives for each row, shape (n, *tail).
+
+        It takes rows in memory, or a part of them, and parameters.
+        """
+        made = partial(_on_rows, kernel, params, len(self.designs))
         if self.in_blocks or self.groups is not None:
-            found: Array = row_map(made, *arrays, tail=tail)
+            found: Array = row_map(made, *self._arrays, tail=tail)
             return found
-        return np.concatenate([made(*part) for part in portions(arrays)])
+        return np.concatenate([made(*part) for part in portions(self._arrays)])
 
     def sums(self, kernel: Callable[..., Any], params: Array) -> Any:
-        """Return sums over rows: those of a kernel of mass, responses, predictors, designs."""
-        made = partial(_summed, kernel, params, len(self.designs))
+        """Return the sums of what a kernel gives for parts of the rows."""
+        made = partial(_on_rows, kernel, params, len(self.designs))
         return row_sums(made, *self._arrays) if self.groups is None else made(*self._arrays)
 
 
-def _predictors(
-    params: Array, designs: tuple[Array, ...], offsets: tuple[Array, ...]
-) -> list[Array]:
-    """Return the predictors, and parameters beyond those of the designs, shape (1,) each."""
-    *parts, others = parameter_parts(params, designs)
-    found = [
-        design @ part + offset
-        for design, part, offset in zip(designs, parts, offsets, strict=True)
-    ]
-    return [*found, *others[:, None]]
-
-
-def _split(q: int, arrays: Sequence[Array]) -> tuple[Responses, Any, Any]:
-    """Return the responses, designs and offsets that arrays of rows have in this order."""
+def _rows(q: int, mass: Array, *arrays: Array) -> PredictorRows:
+    """Return rows of so many designs from the arrays that `PredictorRows` has, in its order."""
     first = len(Responses._fields)
-    end = first + q
-    return Responses(*arrays[:first]), tuple(arrays[first:end]), tuple(arrays[end:])
+    seen, designs = Responses(*arrays[:first]), arrays[first : first + q]
+    return PredictorRows(mass, float(mass.sum()), seen, designs, arrays[first + q :])
 
 
-def _mapped(kernel: Callable[..., Array], params: Array, q: int, *arrays: Array) -> Array:
-    seen, designs, offsets = _split(q, arrays)
-    predictors = _predictors(params, designs, offsets)
-    ones = np.ones((len(seen.endog), 1))
-    return kernel(seen, predictors, (*designs, *(ones,) * (len(predictors) - q)))
-
-
-def _summed(kernel: Callable[..., Any], params: Array, q: int, mass: Array, *arrays: Array) -> Any:
-    return _mapped(partial(kernel, mass), params, q, *arrays)
+def _on_rows(kernel: Callable[..., Any], params: Array, q: int, *arrays: Array) -> Any:
+    return kernel(_rows(q, *arrays), params)
 
 
 def parameter_parts(params: Array, designs: tuple[Array, ...]) -> list[Array]:
