@@ -234,8 +234,8 @@ class GeneralizedProblem(DevianceProblem, ExplainedProblem):
             dispersion = untilted_variance(dispersion, weights, 0.5 * rates * self.var_weights)
         theta, converged, moves = estimate.solution.theta, True, None
         if isinstance(self.family, Counts):
-            law = self.counts_law(self.family, dispersion)
-            whole = Sample(LikelihoodProblem(law.likelihood(theta)), estimate.setting)
+            counts = LikelihoodProblem(self.counts_likelihood(theta, dispersion))
+            whole = Sample(counts, estimate.setting)
             rows, converged = tilted_fit(LawRows.weighed(whole, theta, dispersion * rates))
             back = np.eye(self.n_params) if self.design.back is None else self.design.back
             theta, moves = rows.theta, tuple(part @ back.T for part in rows.moves())
@@ -243,10 +243,12 @@ class GeneralizedProblem(DevianceProblem, ExplainedProblem):
         told = self._first(found, FamilyRows(sample, theta, dispersion, 1.0))
         return Untilted(told, told.influence()) if moves is None else Untilted(told, *moves)
 
-    def counts_law(self, family: Counts, dispersion: float) -> FamilyLaw:
-        """Return the distribution of the responses, those of a family of counts."""
-        kernel = FamilyKernel(family, self.mean, self.var_weights / dispersion)
-        return FamilyLaw(kernel, self.endog, (self.exog,), (self.offset,))
+    def counts_likelihood(self, theta: Array, dispersion: float) -> Likelihood:
+        """Return the likelihood of a family of counts, to start from theta."""
+        assert isinstance(self.family, Counts)
+        kernel = FamilyKernel(self.family, self.mean, self.var_weights / dispersion)
+        rows = PredictorLikelihood(kernel, self.endog, (self.exog,), (self.offset,))
+        return Likelihood(rows=rows, start=theta, largest=kernel.largest)
 
     def at_boundary(self, rows: FamilyRows, weights: Array) -> bool:
         """Tell whether rows with weight have means that only bounds keep from the edge."""
@@ -279,22 +281,6 @@ class GeneralizedProblem(DevianceProblem, ExplainedProblem):
             eps_hat_se=error,
             boundary=boundary,
         )
-
-
-class FamilyLaw(PredictorLikelihood):
-    """The distribution of the responses of a family of counts."""
-
-    kernel: FamilyKernel
-
-    def likelihood(self, theta: Array) -> Likelihood:
-        """Return the likelihood, whose losses are half the deviances, to start from theta."""
-        kernel, (eta,) = self.kernel, self.predictors(theta)
-
-        def largest(y: Array) -> Array:
-            deviance = kernel.size * kernel.family.deviance(y, kernel.mean.mean(eta))
-            return self.log_density(theta, y) + 0.5 * deviance
-
-        return Likelihood(rows=self, start=theta, largest=largest)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

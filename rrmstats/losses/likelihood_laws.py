@@ -84,6 +84,10 @@ class FamilyKernel(CountKernel):
         mu, slope = self.mean.mean_and_slope(eta)
         return (self.size * slope / self.family.variance(mu) * (y - mu))[None]
 
+    def largest(self, y: Array) -> Array:
+        """Return the largest log-probabilities that responses could have, shape (..., n)."""
+        return self.family.log_density(y, y, self.size)
+
     def nodes(self, *predictors: Array) -> tuple[Array, Array]:
         """Return responses, and the logarithms of for how many counts each stands, (m, n)."""
         mean = self.size * self.mean.mean(*predictors)
@@ -303,33 +307,21 @@ class RowLikelihood:
 
     #: Responses, shape (n,).
     endog: Array
-
-    def log_density(self, theta: Array, y: Array) -> Array:
-        """Return the log-likelihoods of responses, shape (m, n)."""
-        raise NotImplementedError
+    #: Function of theta and responses that returns the log-likelihoods of these, shape (m, n).
+    log_density: Callable[[Array, Array], Array]
+    #: Function of theta that returns the gradients of the log-likelihoods of the rows, (n, k).
+    scores: Callable[[Array], Array]
+    #: Function of theta, responses and units of theta, which serve for differences, that returns
+    #: slopes of the log-likelihoods in the predictors, shape (q, m, n).
+    slopes: Callable[[Array, Array, Array], Array]
+    #: Function of theta that returns responses, and logarithms of what their densities count,
+    #: shape (m, n) or (m, 1). The expectation of a function is its sum over these, times density
+    #: and count, at theta and at parameters near it.
+    nodes: Callable[[Array], tuple[Array, Array]]
 
     def log_likelihood(self, theta: Array) -> Array:
         """Return the log-likelihoods of the rows, shape (n,)."""
         return self.log_density(theta, self.endog)
-
-    def scores(self, theta: Array) -> Array:
-        """Return their gradients, shape (n, k)."""
-        raise NotImplementedError
-
-    def slopes(self, theta: Array, y: Array, unit: Array) -> Array:
-        """Return slopes of the log-likelihoods in the predictors, shape (q, m, n).
-
-        Units of theta serve for differences.
-        """
-        raise NotImplementedError
-
-    def nodes(self, theta: Array) -> tuple[Array, Array]:
-        """Return responses, and logarithms of what their densities count, (m, n) or (m, 1).
-
-        The expectation of a function is its sum over these, times density and count, at theta and
-        at parameters near it.
-        """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

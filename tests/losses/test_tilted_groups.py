@@ -45,7 +45,7 @@ def test_counts_and_likelihoods_agree_and_move_with_lambda():
     raw, rates = np.array([0.9, 0.6]), rng.uniform(0.1, 0.5, 60)
     problem = rrmstats.RRMPoisson(endog, exog, 0.2).problem()
     assert problem.design.back is None  # the coordinates are the parameters
-    counts = problem.counts_law(problem.family, 1.0).likelihood(raw)
+    counts = problem.counts_likelihood(raw, 1.0)
     known = rrmstats.robustify(sm.Poisson(endog, exog), 0.2).problem()
     setting = Setting(eps_bar=0.2, freq_weights=60 * rng.dirichlet(np.full(60, 5.0)))
 
