@@ -91,6 +91,13 @@ def second_differences(function: Callable[[Array], float], theta: Array, unit: A
     return found
 
 
+def bends(function: Callable[[Array], Array], theta: Array, steps: Array) -> Array:
+    """Return second differences of a function of a vector over steps (k,), shape (k, ...)."""
+    with np.errstate(all="ignore"):
+        ends = [function(theta + move) + function(theta - move) for move in np.diag(steps)]
+        return np.array(ends) - 2.0 * np.asarray(function(theta))
+
+
 def parameter_units(curvature: Callable[[Array, Array], Array], theta: Array) -> Array:
     """Return a unit of each parameter: the change that bends the mean loss by about one.
 
@@ -135,24 +142,18 @@ def has_kinks(losses: Callable[[Array], Array], theta: Array, unit: Array, weigh
     ...     lambda t: (y - t[0]) ** 2, lambda t: np.abs(y - t[0]))]
     [False, True]
     """
-
-    def second(j: int, length: float) -> Array:
-        move = np.zeros_like(theta)
-        move[j] = length * unit[j]
-        with np.errstate(all="ignore"):
-            ends = np.asarray(losses(theta + move)) + np.asarray(losses(theta - move))
-            found = ends - 2.0 * here
-        return np.where(np.isfinite(found), found, 0.0)
-
+    # A single kink a third of a step away looks smooth to one pair of lengths, not to two.
+    steps = [0.5**i * KINK_STEP * unit for i in range(3)]
+    found = [4.0**i * _finite(bends(losses, theta, step)) for i, step in enumerate(steps)]
+    off, bent = 0.0, 0.0
+    for whole, half in pairwise(found):
+        off += float((np.abs(whole - half) @ weights).sum())
+        bent += float(((np.abs(whole) + np.abs(half)) @ weights).sum())
     with np.errstate(all="ignore"):
-        here = np.asarray(losses(theta), dtype=float)
-    size = float(weights @ np.where(np.isfinite(here), np.abs(here), 0.0))
-    off = bent = 0.0
-    for j in range(len(theta)):
-        # A single kink a third of a step away looks smooth to one pair of lengths, not to two.
-        found = [4.0**i * second(j, 0.5**i * KINK_STEP) for i in range(3)]
-        for whole, half in pairwise(found):
-            off += float(weights @ np.abs(whole - half))
-            bent += float(weights @ (np.abs(whole) + np.abs(half)))
+        size = float(weights @ np.abs(_finite(np.asarray(losses(theta), dtype=float))))
     # Second differences that are not those of a smooth function are a fifth of all.
     return bent <= SUM_ROUNDING * size or off > 0.2 * bent
+
+
+def _finite(values: Array) -> Array:
+    return np.where(np.isfinite(values), values, 0.0)

@@ -148,7 +148,7 @@ class LikelihoodProblem(ExplainedProblem, NumericalProblem):
         if form is None:
             return super().improved(weights, theta)
         parts = [
-            batch_fits(form, self.largest, weights[b], theta[b], self.lower, IMPROVING_STEPS)
+            batch_fits(form, weights[b], theta[b], self.lower, IMPROVING_STEPS)
             for b in batch_slices(len(theta), self.n_obs, self.n_params)
         ]
         return np.concatenate(parts)
@@ -159,7 +159,6 @@ class LikelihoodProblem(ExplainedProblem, NumericalProblem):
             return super().subset_fits(subsets)
         return batch_fits(
             self.likelihood.closed.subsets(subsets),
-            self.largest[subsets],
             np.full(subsets.shape, 1.0 / subsets.shape[1]),
             np.tile(self.start, (len(subsets), 1)),
             self.lower,

@@ -508,22 +508,16 @@ class PredictorLikelihood(RowLikelihood):
 
 
 def batch_fits(
-    form: PredictorLikelihood,
-    largest: Array,
-    weights: Array,
-    theta: Array,
-    lower: Array,
-    steps: int,
+    form: PredictorLikelihood, weights: Array, theta: Array, lower: Array, steps: int
 ) -> Array:
-    """Return parameters of lower weighted loss, after a few steps, shape (b, k).
+    """Return parameters of larger weighted log-likelihood, after a few steps, shape (b, k).
 
     The outer products of the scores serve for Hessians.
 
     Parameters
     ----------
     form : PredictorLikelihood
-    largest : ndarray, shape (n,) or (b, n)
-        Largest log-likelihoods of the rows.
+        Of rows (n,), or of a batch of subsets (b, n).
     weights : ndarray, shape (b, n)
     theta : ndarray, shape (b, k)
         Where to start.
@@ -533,17 +527,14 @@ def batch_fits(
         Number of steps at most.
     """
 
-    def of(places: np.ndarray) -> tuple[PredictorLikelihood, Array]:
-        if largest.ndim == 1:
-            return form, largest
-        return form.subsets(places), largest[places]
+    def of(places: np.ndarray) -> PredictorLikelihood:
+        return form if form.endog.ndim == 1 else form.subsets(places)
 
     def losses(at: Array, places: np.ndarray) -> Array:
-        some, most = of(places)
-        return defined_losses(most - some.log_likelihood(at))
+        return defined_losses(-of(places).log_likelihood(at))
 
     def slopes(at: Array, places: np.ndarray) -> tuple[Array, Array]:
-        scores = of(places)[0].scores(at)
+        scores = of(places).scores(at)
         scores[~np.isfinite(scores)] = 0.0
         pulled = weights[places, :, None] * scores
         return -pulled.sum(axis=-2), np.swapaxes(pulled, -1, -2) @ scores
@@ -553,9 +544,8 @@ def batch_fits(
 
 def own_fit(form: PredictorLikelihood, start: Array, lower: Array) -> Array:
     """Return the parameters of largest likelihood near a start, shape (k,)."""
-    n = form.endog.shape[-1]
-    weights = np.full((1, n), 1.0 / n)
-    return batch_fits(form, np.zeros(n), weights, start[None], lower, MAX_STEPS)[0]
+    weights = np.full((1, len(form.endog)), 1.0 / len(form.endog))
+    return batch_fits(form, weights, start[None], lower, MAX_STEPS)[0]
 
 
 def batch_slices(n_fits: int, n_obs: int, n_params: int) -> list[slice]:

@@ -20,6 +20,7 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.starts import affordable_starts
 from rrmstats.losses.finite_differences import (
+    bends,
     differences,
     has_kinks,
     inside,
@@ -232,14 +233,7 @@ class NumericalProblem(FunctionLoss, EstimableProblem):
         step = 1e-3 * unit
         theta = np.maximum(theta, self.lower + step)
         weights = np.full(self.n_obs, 1.0 / self.n_obs)
-        here = self.value(theta, weights)
-        bend = np.empty_like(theta)
-        for j in range(len(theta)):
-            move = np.zeros_like(theta)
-            move[j] = step[j]
-            ends = self.value(theta + move, weights) + self.value(theta - move, weights)
-            bend[j] = (ends - 2 * here) / step[j] ** 2
-        return bend
+        return bends(lambda t: np.asarray(self.value(t, weights)), theta, step) / step**2
 
     def gradients(self, theta: Array) -> Array:
         """Return the gradient of each loss, shape (n, k); zero where it is not defined."""
