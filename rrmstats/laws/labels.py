@@ -16,18 +16,19 @@ prior between 0 and their bound.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
 
-from rrmstats.core.block_array import blocked, row_map, row_sums, taken
+from rrmstats.core.block_array import taken
 from rrmstats.core.blocks import sample_places
 from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.entropy import Array
 from rrmstats.core.newton import damped_newton, damped_root
 from rrmstats.core.tolerances import MAX_STEPS, ROUNDING, SUM_ROUNDING, TINY
+from rrmstats.laws.rows import PredictorRows
 
 #: Scale of the Cauchy prior of a slope whose predictor has standard deviation one: the default of
 #: Gelman, Jakulin, Pittau and Su (2008), which is 2.5 for a standard deviation of one half.
@@ -93,22 +94,21 @@ class LabelRows(NamedTuple):
     second: Array
 
 
-def label_rows(
-    endog: Array, exog: Array, offset: Array | float, z: Array, flips: Flips, fixed: bool
-) -> LabelRows:
+def label_rows(rows: PredictorRows, z: Array, flips: Flips, fixed: bool) -> LabelRows:
     """Return functions of rows at coefficients and rates, shape (k + d,).
 
     With `fixed`, derivatives take the flips not to move with the coefficients.
     """
-    k, ones, signs = exog.shape[1], endog == 1, 2.0 * endog - 1.0
-    own = signs * (exog @ z[:k] + offset)  # log-odds of the class that a label has
+    (eta, *_), endog, of_flips = rows.predictors(z), rows.seen.endog, z[rows.n_params :]
+    ones, signs = endog == 1, 2.0 * endog - 1.0
+    own = signs * eta  # log-odds of the class that a label has
     own_slope = np.zeros((1 + flips.n_rates, len(endog)))
     own_slope[0] = signs
     if not flips.n_rates:
         right = _product((own, own_slope))
         return LabelRows(np.zeros_like(own), *(part[None] for part in right))
     # Log-odds of a flip of a label's own class, and of the other, and how they move.
-    rates = np.where(flips.chain.any(axis=1), flips.chain @ z[k:], -np.inf)
+    rates = np.where(flips.chain.any(axis=1), flips.chain @ of_flips, -np.inf)
     steep, drift = flips.steepness * own, 0.0 if fixed else flips.steepness
     slopes = np.column_stack([[drift, -drift], flips.chain])[:, :, None]
     of_own, of_other = np.where(ones, *rates) + steep, np.where(ones, *rates[::-1]) - steep
@@ -231,7 +231,7 @@ class LabelFit:
     def influence(self) -> tuple[Array, Array, Array]:
         """Return influence functions of coefficients and of the share, and the prior's shift.
 
-        An estimate moves by the sum of its influence functions over the rows. Flips move in them
+        An estimate moves by the mean of its influence functions over the observations. Flips move in them
         as in `variance`, and residuals have HC3's factors.
 
         Returns
@@ -245,18 +245,16 @@ class LabelFit:
         """
         law, k = self.law, self.law.n_coef
         to_share = self.variance @ self.fixed.share_slopes.sum(axis=0)
-        to_both = np.column_stack([self.variance[:, :k], to_share])
-        rows = law.endog, law.exog, law.offset
-        moved = row_map(
-            _influence, *rows, self.z, law.flips, self.variance, to_both, self.eps, law.total
+        to_both = law.total * np.column_stack([self.variance[:, :k], to_share])
+        moved = law.rows.map(
+            partial(_influence, law.flips, self.variance, to_both), self.z, (k + 1,)
         )
         pull = log_priors(law.units @ self.theta)[1] @ law.units
-        return moved[:, :k], moved[:, k], self.variance[:k, :k] @ pull
+        return moved[:, :k], moved[:, k] - self.eps, self.variance[:k, :k] @ pull
 
     def prob_bad(self) -> Array:
         """Return the probability of each row that its label was flipped, shape (n,)."""
-        law = self.law
-        return row_map(_prob_bad, law.endog, law.exog, law.offset, self.z, law.flips)
+        return self.law.rows.map(partial(_prob_bad, self.law.flips), self.z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,11 +263,8 @@ class FlippedLabels:
 
     Attributes
     ----------
-    endog : ndarray or BlockArray, shape (n,)
-        Labels, 0 or 1.
-    exog : ndarray or BlockArray, shape (n, k)
-    counts : ndarray or BlockArray, shape (n,)
-        How often each row counts.
+    rows : PredictorRows
+        Labels, 0 or 1, and their design.
     units : ndarray, shape (m, k)
         Takes coefficients to those of predictors in units of their spread, which have priors.
     eps_bar : float
@@ -277,8 +272,6 @@ class FlippedLabels:
     flips : Flips
     steps : int
         Newton steps that a fit may take.
-    offset : ndarray or BlockArray, shape (n,), or float
-        Added to the linear predictor.
     columns : ndarray or BlockArray, shape (n, k), optional
         The design in the units of the data.
 
@@ -286,44 +279,39 @@ class FlippedLabels:
     --------
     >>> import numpy as np
     >>> from rrmstats.laws.labels import NO_FLIPS, FlippedLabels
-    >>> labels, one = np.array([0.0, 1, 1, 1]), np.ones((4, 1))
-    >>> law = FlippedLabels(labels, one, np.ones(4), np.zeros((1, 1)), 0.1, NO_FLIPS)
+    >>> from rrmstats.laws.rows import PredictorRows
+    >>> rows = PredictorRows.plain(np.ones(4), 4.0, np.array([0.0, 1, 1, 1]), (np.ones((4, 1)),))
+    >>> law = FlippedLabels(rows, np.zeros((1, 1)), 0.1, NO_FLIPS)
     >>> bool(np.isclose(law.fit(np.zeros(1)).theta[0], np.log(3)))
     True
     """
 
-    endog: Array
-    exog: Array
-    counts: Array
+    rows: PredictorRows
     units: Array
     eps_bar: float
     flips: Flips
     steps: int = 1000
-    offset: Array | float = 0.0
     columns: Any = None
 
     @property
     def n_coef(self) -> int:
         """Number of coefficients."""
-        return int(self.exog.shape[1])
+        return self.rows.n_params
 
-    @cached_property
+    @property
     def total(self) -> float:
         """Number of observations that the rows stand for."""
-        return float(self.counts.sum())
+        return self.rows.total
 
     def take(self, places: np.ndarray) -> FlippedLabels:
         """Return some of the rows, in memory."""
-        offset = self.offset + 0.0 * self.endog
-        endog, exog, counts, columns, offset = taken(
-            places, self.endog, self.exog, self.counts, self.columns, offset
-        )
-        return replace(self, endog=endog, exog=exog, counts=counts, columns=columns, offset=offset)
+        (columns,) = taken(places, self.columns)
+        return replace(self, rows=self.rows.part(places), columns=columns)
 
     def thinned(self, most: int) -> FlippedLabels:
         """Return rows in memory, evenly spaced where there are more than `most`."""
-        n = len(self.exog)
-        if not blocked(self.exog) and n <= most:
+        n = len(self.rows.mass)
+        if not self.rows.in_blocks and n <= most:
             return self
         drawn = sample_places(n)
         count = min(len(drawn), most)
@@ -335,9 +323,8 @@ class FlippedLabels:
         With `fixed` its derivatives take the flips not to move with the coefficients.
         """
         k = self.n_coef
-        sums, gradients, hessians, wrong, labels = row_sums(
-            _sums, self.endog, self.exog, self.counts, self.offset, z, self.flips, fixed
-        )
+        kernel = partial(_sums, self.flips, fixed)
+        sums, gradients, hessians, wrong, labels = self.rows.sums(kernel, z)
         log_prior, pull, bend = log_priors(self.units @ z[:k])
         gradients[0, :k] += pull @ self.units
         hessians[0, :k, :k] += self.units.T @ (bend[:, None] * self.units)
@@ -405,55 +392,37 @@ def log_priors(slopes: Array) -> tuple[Array, Array, Array]:
     return -np.log(size / PRIOR_SCALE**2).sum(axis=-1), first, second
 
 
-def _sums(
-    endog: Array,
-    exog: Array,
-    counts: Array,
-    offset: Array | float,
-    z: Array,
-    flips: Flips,
-    fixed: bool,
-) -> tuple[Array, ...]:
+def _sums(flips: Flips, fixed: bool, rows: PredictorRows, z: Array) -> tuple[Array, ...]:
     """Return sums of the functions of `label_rows` and their derivatives in z.
 
     Shapes (1 + d,), (1 + d, k + d) and (1 + d, k + d, k + d); further the labels of each class
     that were flipped, (2,), and all of them, (2,).
     """
-    at, weighted = label_rows(endog, exog, offset, z, flips, fixed), counts[:, None] * exog
+    at, (exog,), counts = label_rows(rows, z, flips, fixed), rows.designs, rows.mass
+    weighted, ones = counts[:, None] * exog, rows.seen.endog == 1
     gradients = [at.first[:, 0] @ weighted, at.first[:, 1:] @ counts]
     coupled = at.second[:, 1:, 0] @ weighted
     hessians = [
         [weighted.T @ (at.second[:, 0, 0, :, None] * exog), np.swapaxes(coupled, -1, -2)],
         [coupled, at.second[:, 1:, 1:] @ counts],
     ]
-    classes = counts * np.array([endog == 0, endog == 1])
-    rows = [np.concatenate(row, axis=-1) for row in hessians]
-    both = np.concatenate(gradients, axis=-1), np.concatenate(rows, axis=-2)
+    classes = counts * np.array([~ones, ones])
+    both = np.concatenate(gradients, axis=-1), np.block(hessians)
     return at.value @ counts, *both, classes @ at.bad, classes.sum(axis=1)
 
 
-def _prob_bad(endog: Array, exog: Array, offset: Array | float, z: Array, flips: Flips) -> Array:
-    return label_rows(endog, exog, offset, z, flips, True).bad
+def _prob_bad(flips: Flips, rows: PredictorRows, z: Array) -> Array:
+    return label_rows(rows, z, flips, True).bad
 
 
-def _influence(
-    endog: Array,
-    exog: Array,
-    offset: Array | float,
-    z: Array,
-    flips: Flips,
-    bread: Array,
-    moves: Array,
-    eps: float,
-    total: float,
-) -> Array:
-    """Return influence functions of coefficients and of the share of flips, shape (n, k + 1)."""
-    at = label_rows(endog, exog, offset, z, flips, True)
+def _influence(flips: Flips, bread: Array, moves: Array, rows: PredictorRows, z: Array) -> Array:
+    """Return influence functions of coefficients, and of the number of flips, (n, k + 1)."""
+    at = label_rows(rows, z, flips, True)
     first, log_density = at.first[0], at.value[0]
-    scores = np.column_stack([first[0][:, None] * exog, first[1:].T])
-    information = np.einsum("ni,ij,nj->n", scores, bread, scores)
+    scores = np.column_stack([first[0][:, None] * rows.designs[0], first[1:].T])
+    information = np.einsum("ni,ni->n", scores @ bread, scores)
     other = np.maximum(-np.expm1(log_density), TINY)
     leverage = np.minimum(information * np.exp(log_density) / other, MOST_LEVERAGE)
     moved = (scores / (1.0 - leverage)[:, None]) @ moves
-    moved[:, -1] += (at.value[1:].sum(axis=0) - eps) / total
+    moved[:, -1] += at.value[1:].sum(axis=0)
     return moved

@@ -72,6 +72,21 @@ class PredictorRows:
     offsets: tuple[Array, ...]
     groups: np.ndarray | None = None
 
+    @classmethod
+    def plain(
+        cls,
+        mass: Array,
+        total: float,
+        endog: Array,
+        designs: tuple[Array, ...],
+        offset: Array | None = None,
+        groups: np.ndarray | None = None,
+    ) -> PredictorRows:
+        """Return rows of size one, none of them far; an offset is that of the first predictor."""
+        zero = 0.0 * endog
+        offsets = (zero if offset is None else offset, *(zero,) * (len(designs) - 1))
+        return cls(mass, total, Responses(endog, zero + 1.0, zero), designs, offsets, groups)
+
     @cached_property
     def together(self) -> Together:
         """Which rows are good or bad together."""

@@ -17,7 +17,7 @@ from rrmstats.core.setting import Setting
 from rrmstats.laws.families import Binomial, Link, MeanFunction
 from rrmstats.laws.mixture import Laws
 from rrmstats.laws.responses import laws_of_family
-from rrmstats.laws.rows import PredictorRows, Responses
+from rrmstats.laws.rows import PredictorRows
 from rrmstats.losses.explained import ExplainedEstimate, ExplainedProblem
 from rrmstats.losses.label_explanations import ExplainedLabels
 from rrmstats.losses.logistic import LogisticProblem, TiltedLabels, contamination
@@ -109,10 +109,10 @@ class ClassificationProblem(LogisticProblem, ExplainedProblem):
 
     def law_rows(self, first: ClassificationEstimate) -> PredictorRows:
         """Return the rows as laws take them."""
-        one, zero = np.ones(self.n_obs), np.zeros(self.n_obs)
-        seen, mass = Responses(self.endog, one, zero), np.array(first.setting.counts(self.n_obs))
-        offset = zero if self.offset is None else self.offset
-        return PredictorRows(mass, first.wnobs, seen, (self.exog,), (offset,), self.row_groups)
+        mass = aligned(first.setting.counts(self.n_obs), self.blocks)
+        return PredictorRows.plain(
+            mass, first.wnobs, self.endog, (self.exog,), self.offset, self.row_groups
+        )
 
     def laws(self, rows: PredictorRows) -> Laws:
         """Return what labels that are good or bad by whole groups may look like."""

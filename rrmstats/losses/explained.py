@@ -55,9 +55,9 @@ class ExplainedProblem(EstimableProblem):
             bad = of_groups(float(first.exact) * (first.solution.weights == 0), self.row_groups)
             told = without_comparison(bad, first.eps_hat if first.exact else 0.0)
             return replace(first, first=first, explained=told)
-        if labels is not None and self.row_groups is None:
-            return self.explained_by(first, explained_labels(labels, self.design, first))
         rows = self.law_rows(first)
+        if labels is not None and self.row_groups is None:
+            return self.explained_by(first, explained_labels(labels, self.design, rows, first))
         starts = self.candidates(first) if known is None else ()
         sample = None if known is None else known.explained
         return self.explained_by(

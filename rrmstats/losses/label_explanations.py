@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import chdtri, expit
 
-from rrmstats.core.block_array import aligned
 from rrmstats.core.blocks import DECIDING_ROWS, decided_once
 from rrmstats.core.conventions import VERY_STRONG
 from rrmstats.core.design import Design
@@ -28,6 +27,7 @@ from rrmstats.laws.labels import (
     Flips,
     LabelFit,
 )
+from rrmstats.laws.rows import PredictorRows
 from rrmstats.losses.logistic import LogisticProblem, separable
 
 # Rows on which flips are sought; what is found is then fitted to the rows that decide, and the
@@ -87,7 +87,9 @@ class ExplainedLabels(ExplainedRows):
     shift: Array
 
 
-def explained_labels(plain: LogisticProblem, design: Design, first: Estimate) -> ExplainedLabels:
+def explained_labels(
+    plain: LogisticProblem, design: Design, rows: PredictorRows, first: Estimate
+) -> ExplainedLabels:
     """Return the best explanation of labels, in memory or in blocks.
 
     It is that without a bound, where this has no more flipped labels than the bound of the fit. Of
@@ -99,21 +101,14 @@ def explained_labels(plain: LogisticProblem, design: Design, first: Estimate) ->
         The labels and the design in the coordinates of the problem, its `columns` in the units of
         the data.
     design : Design
+    rows : PredictorRows
+        The labels, the columns of their design in any coordinates.
     first : Estimate
         That of the first step. All rows have the explanation of a sample, its `decided`.
     """
     setting, back = first.setting, design.to_params(np.eye(plain.n_params))
-    law = FlippedLabels(
-        plain.endog,
-        plain.exog,
-        aligned(setting.counts(plain.n_obs), plain.blocks),
-        back,
-        setting.eps_bar,
-        NO_FLIPS,
-        setting.maxiter,
-        0.0 if plain.offset is None else plain.offset,
-        plain.columns,
-    )
+    rows = replace(rows, designs=(plain.exog,))
+    law = FlippedLabels(rows, back, setting.eps_bar, NO_FLIPS, setting.maxiter, plain.columns)
 
     def decide() -> tuple[Explained, tuple[Array, ...]]:
         sample = first.decided
@@ -122,7 +117,7 @@ def explained_labels(plain: LogisticProblem, design: Design, first: Estimate) ->
             scaled = (each * [[part**0.5], [part]] for each in sample.alternatives)
             return sample.explained, tuple(scaled)
         some = law.thinned(DECIDING_ROWS)
-        some = replace(some, units=clipped_spread(some.columns, some.counts)[:, None] * back)
+        some = replace(some, units=clipped_spread(some.columns, some.rows.mass)[:, None] * back)
         for bound in (0.5, setting.eps_bar):  # with more flips classes have changed places
             fits = all_fits(replace(some, eps_bar=bound))
             if fits[0][1].eps <= setting.eps_bar:
@@ -144,10 +139,10 @@ def explained_labels(plain: LogisticProblem, design: Design, first: Estimate) ->
         theta=fit.theta,
         converged=fit.converged,
         explained=told.with_chosen(replace(chosen, eps=share, prob_bad=bad)),
-        mass=law.counts,
+        mass=rows.mass,
         good=1.0 - bad,
-        eps_error=float(np.sqrt(law.counts @ share_moves**2)) if share else 0.0,
-        moves=law.total * moves,
+        eps_error=float(np.sqrt(rows.mass @ share_moves**2)) / law.total if share else 0.0,
+        moves=moves,
         alternatives=alternatives,
         separated=separable(plain, bad <= FLAGGED),
         shift=shift,
@@ -167,7 +162,7 @@ def all_fits(plain: FlippedLabels) -> list[tuple[LabelFit, LabelExplanation]]:
     """
     none = plain.fit(np.zeros(plain.n_coef))
     priced = [(none, Bad.NONE, 0.0)]
-    ones = plain.counts @ plain.endog
+    ones = plain.rows.mass @ plain.rows.seen.endog
     if min(ones, plain.total - ones) > plain.n_coef:
         few = plain.thinned(TRIAL_ROWS)
         for fit in sought_flips(few, none.theta):
@@ -260,11 +255,12 @@ def sought_flips(few: FlippedLabels, theta: Array) -> list[LabelFit]:
     theta : ndarray, shape (k,)
         Coefficients to start from. Fits to the rows with the most central predictors are others.
     """
-    spread, starts = clipped_spread(few.columns, few.counts), [theta]
+    mass, starts = few.rows.mass, [theta]
+    spread = clipped_spread(few.columns, mass)
     rows = few.columns[:, spread > 0] / spread[spread > 0]
-    distance = np.sum((rows - median_under(rows, few.counts)) ** 2, axis=1)
+    distance = np.sum((rows - median_under(rows, mass)) ** 2, axis=1)
     for share in (0.25, 0.5, 0.75):  # of the rows
-        last = nearest_rows(distance, few.counts, share)[-1]
+        last = nearest_rows(distance, mass, share)[-1]
         part = few.take(np.flatnonzero(distance <= distance[last]))
         starts.append(part.fit(np.zeros(few.n_coef), steps=3).z)
 
@@ -306,12 +302,12 @@ def start_rates(law: FlippedLabels, theta: Array, share: float) -> Array:
 
     They flip those at the ends where flips are steep, and others at random.
     """
-    eta, flips = law.exog @ theta + law.offset, law.flips
+    eta, flips = law.rows.predictors(theta)[0], law.flips
     if flips.steepness:
         depth = np.abs(eta) if flips.ways == BOTH_ENDS else eta if flips.ways == ONES else -eta
-        order = nearest_rows(-depth, law.counts, share)
+        order = nearest_rows(-depth, law.rows.mass, share)
         return np.r_[theta, -flips.steepness * depth[order[-1]]]
-    ones = float(law.counts @ expit(eta)) / law.total
+    ones = float(law.rows.mass @ expit(eta)) / law.total
     reached = np.array([ones, 1.0 - ones]) @ flips.chain
     rates = np.minimum(share / (len(reached) * np.maximum(reached, share)), 0.5)
     return np.r_[theta, np.log(rates / (1.0 - rates))]

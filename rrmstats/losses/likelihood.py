@@ -29,7 +29,7 @@ from rrmstats.laws.responses import (
     other_lines,
     unpredicted,
 )
-from rrmstats.laws.rows import PredictorRows, Responses, design_gram
+from rrmstats.laws.rows import PredictorRows, design_gram
 from rrmstats.losses.explained import ExplainedEstimate, ExplainedProblem
 from rrmstats.losses.finite_differences import differences, inside
 from rrmstats.losses.label_explanations import ExplainedLabels
@@ -216,11 +216,11 @@ class LikelihoodProblem(ExplainedProblem, NumericalProblem):
 
     def law_rows(self, first: Estimate) -> PredictorRows:
         """Return the rows as laws take them."""
-        n, form, setting = self.n_obs, self.likelihood.closed, first.setting
-        offsets = (np.zeros(n),) * len(self.designs) if form is None else form.offsets
-        seen = Responses(self.likelihood.endog, np.ones(n), np.zeros(n))
-        mass = np.array(setting.counts(n))
-        return PredictorRows(mass, first.wnobs, seen, self.designs, offsets, self.row_groups)
+        form, mass = self.likelihood.closed, np.array(first.setting.counts(self.n_obs))
+        rows = PredictorRows.plain(
+            mass, first.wnobs, self.likelihood.endog, self.designs, groups=self.row_groups
+        )
+        return rows if form is None else replace(rows, offsets=form.offsets)
 
     def laws(self, rows: PredictorRows) -> Laws:
         """Return what rows may look like."""

@@ -9,7 +9,6 @@ import rrmstats
 from replication.samples import RESPONSE_PARAMS, dirty_responses
 from rrmstats import RRMGLM
 from rrmstats.laws.explain import explained_rows, moves, rooted
-from rrmstats.laws.responses import laws_of_family
 
 FAMILIES = {
     "poisson": sm.families.Poisson(),

@@ -10,6 +10,7 @@ from replication.samples import extreme_flips, logistic_labels, separated_strip
 from rrmstats import RRMGLM, RRMLogit, robustify
 from rrmstats.datasets import breast_cancer
 from rrmstats.laws.labels import BY_CLASS, FlippedLabels
+from rrmstats.laws.rows import PredictorRows
 from rrmstats.losses import label_explanations
 
 TRUTH = np.array([0.0, 1.0, -0.5])
@@ -218,9 +219,8 @@ def test_intervals_without_flips_reach_as_far_as_those_with_flips_by_class():
     res = RRMLogit(endog, exog, 0.1).fit(stability=False)
     assert res.explanation.name == "none"
     assert_allclose(res.bse, sm.Logit(endog, exog).fit(disp=0).bse, rtol=0.1)
-    law = FlippedLabels(
-        endog, exog, np.ones(500), np.diag(np.r_[0, exog[:, 1:].std(axis=0)]), 0.1, BY_CLASS
-    )
+    rows = PredictorRows.plain(np.ones(500), 500.0, endog, (exog,))
+    law = FlippedLabels(rows, np.diag(np.r_[0, exog[:, 1:].std(axis=0)]), 0.1, BY_CLASS)
     noise = law.fit(np.r_[res.params, -3, -3])
     far = np.abs(noise.theta) + 1.96 * np.sqrt(np.diag(noise.variance)[:3])
     assert_allclose(np.abs(res.conf_int())[1:].max(axis=1), far[1:], rtol=0.05)
