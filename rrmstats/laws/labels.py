@@ -231,8 +231,8 @@ class LabelFit:
     def influence(self) -> tuple[Array, Array, Array]:
         """Return influence functions of coefficients and of the share, and the prior's shift.
 
-        An estimate moves by the mean of its influence functions over the observations. Flips move in them
-        as in `variance`, and residuals have HC3's factors.
+        An estimate moves by the mean of its influence functions over the observations. Flips move
+        in them as in `variance`, and residuals have HC3's factors.
 
         Returns
         -------
@@ -246,9 +246,8 @@ class LabelFit:
         law, k = self.law, self.law.n_coef
         to_share = self.variance @ self.fixed.share_slopes.sum(axis=0)
         to_both = law.total * np.column_stack([self.variance[:, :k], to_share])
-        moved = law.rows.map(
-            partial(_influence, law.flips, self.variance, to_both), self.z, (k + 1,)
-        )
+        kernel = partial(_influence, law.flips, self.variance, to_both)
+        moved = law.rows.map(kernel, self.z, (k + 1,))
         pull = log_priors(law.units @ self.theta)[1] @ law.units
         return moved[:, :k], moved[:, k] - self.eps, self.variance[:k, :k] @ pull
 

@@ -196,12 +196,10 @@ class GeneralizedProblem(DevianceProblem, ExplainedProblem):
 
     def law_rows(self, first: Estimate) -> PredictorRows:
         """Return the rows as laws take them."""
-        setting = first.setting
-        mass = aligned(setting.counts(self.n_obs), self.blocks)
-        far = self.far(first.solution.weights)
-        seen = Responses(self.endog, self.var_weights, far)
-        total = setting.wnobs(self.n_obs)
-        return PredictorRows(mass, total, seen, (self.exog,), (self.offset,), self.row_groups)
+        mass = aligned(first.setting.counts(self.n_obs), self.blocks)
+        far = self.far(first.solution.weights) if self.family.dispersed else 0.0 * self.endog
+        seen, designs = Responses(self.endog, self.var_weights, far), (self.exog,)
+        return PredictorRows(mass, first.wnobs, seen, designs, (self.offset,), self.row_groups)
 
     def far(self, weights: Array) -> Array:
         """Tell which rows are far in X from those with weight, as one in 1 / FAR is, (n,).
