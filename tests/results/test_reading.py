@@ -32,8 +32,8 @@ SEARCHES = [
     "rrmstats.losses.regression.explained_gaussian",
     "rrmstats.losses.covariance.explained_gaussian",
     "rrmstats.losses.components.explained_plane",
-    "rrmstats.losses.classification.explained_labels",
-    "rrmstats.losses.generalized.explained_labels",
+    "rrmstats.losses.explained.explained_labels",
+    "rrmstats.losses.explained.explained_rows",
     "rrmstats.core.search.minimize",
 ]
 # They write, remove, rebuild or fit at other bounds, and read nothing.
