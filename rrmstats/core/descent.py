@@ -280,13 +280,8 @@ class Descent:
         As Newton's safeguard it need not refit to the end, and stops where the risk does.
         """
         here = self.points[rows]
-        step = self.problem.theta_step
-        if accelerate:
-            theta = self.problem.improved(here.weights, here.theta)
-        elif step is None:
-            theta = self.problem.weighted_fit(here.weights, here.theta)
-        else:
-            theta = np.array([step(w, t) for w, t in zip(here.weights, here.theta, strict=True)])
+        refit = self.problem.improved if accelerate else self.problem.weighted_fit
+        theta = refit(here.weights, here.theta)
         trial = evaluate(self.problem, theta, self.budget.of(rows), here.lambda_)
         lower = (trial.risk <= here.risk) & (trial.risk < np.inf)
         self._take(rows, lower, trial, "algorithm 1")

@@ -16,8 +16,6 @@ from rrmstats.core.tolerances import SUM_ROUNDING, TINY
 # and of an equal weight from which a row is kept.
 # Convention: a tenth, so that a rare class cannot be left out.
 KEPT_FRACTION = 0.1
-#: Refit under given weights (n,), from parameters (k,) near its minimum.
-ThetaStep = Callable[[Array, Array], Array]
 
 
 class Problem:
@@ -50,8 +48,6 @@ class Problem:
     n_params: int
     #: A risk at which a descent ends, since none is smaller.
     least_risk: float = -np.inf
-    #: Refit of Algorithm 1 under weights (n,), from parameters (k,); None for `weighted_fit`.
-    theta_step: ThetaStep | None = None
 
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""

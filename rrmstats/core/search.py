@@ -357,10 +357,7 @@ def check_size(problem: Problem, budget: Budget) -> None:
 
 def _first_theta(problem: Problem, setting: Setting, start_theta: ArrayLike | None) -> Array:
     if start_theta is None:
-        spread = setting.spread(problem.n_obs)
-        if setting.accelerate or problem.theta_step is None:
-            return problem.weighted_fit(spread)
-        return problem.theta_step(spread, np.zeros(problem.n_params))
+        return problem.weighted_fit(setting.spread(problem.n_obs))
     theta = np.asarray(start_theta, dtype=float)
     if theta.ndim != 1 or not np.isfinite(theta).all():
         raise ValueError("start_theta must be a vector of finite numbers")

@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from patsy import EvalEnvironment
 from statsmodels.tools.sm_exceptions import (
     ConvergenceWarning,
     SingularMatrixWarning,
 )
 
-from rrmstats.core.block_array import on_rows, taken
+from rrmstats.core.block_array import blocked, on_rows, taken
 from rrmstats.core.blocks import deciding_places
 from rrmstats.core.choice import STEP, Choice, chosen
 from rrmstats.core.comparison import Agreement, compare
@@ -27,7 +28,7 @@ from rrmstats.core.entropy import Array, check_eps_bar
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.grouped import GroupedProblem, Groups
 from rrmstats.core.path import solution_path
-from rrmstats.core.problem import Problem, ThetaStep
+from rrmstats.core.problem import Problem
 from rrmstats.core.rounds import in_rounds
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import minimize
@@ -47,16 +48,16 @@ from rrmstats.interchange import as_pandas, as_values, is_dask, is_dask_frame, r
 from rrmstats.losses.covariance import CovarianceProblem
 from rrmstats.models import checks
 from rrmstats.models.bootstrap import Bootstrap
-from rrmstats.models.partitioned import (
-    BESIDE_FRAME,
-    SampledData,
-    check_partitioned,
-    held_formula,
-)
 from rrmstats.models.removal import RobustRemoval
 from rrmstats.optional import with_progress
 from rrmstats.partitions.formulas import FormulaDesign
-from rrmstats.partitions.rows import PartitionedRows, array_rows, predictor_rows
+from rrmstats.partitions.rows import (
+    BESIDE,
+    PartitionedRows,
+    array_rows,
+    formula_rows,
+    predictor_rows,
+)
 from rrmstats.results.base import RRMResults, labeled_results, without
 from rrmstats.results.explanations import AT_LARGEST, Stability, UnstableWarning, at_bound
 from rrmstats.results.inference import (
@@ -69,6 +70,7 @@ from rrmstats.results.inference import (
     label_array,
     row_dependence,
 )
+from rrmstats.results.labels import labeled
 from rrmstats.results.path_results import RRMPath
 from rrmstats.results.removal import FewRows
 
@@ -78,6 +80,8 @@ if TYPE_CHECKING:
 ProblemT = TypeVar("ProblemT", bound=EstimableProblem)
 ResultsT = TypeVar("ResultsT", bound=RRMResults)
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+# Arguments of models with one value per row that may be given beside a frame.
+BESIDE_FRAME = ("freq_weights", "offset", "exposure", "var_weights")
 #: Methods of statsmodels' models that would ignore `eps_bar`, and what to use instead.
 LIKELIHOOD = (
     "a likelihood counts bad rows like others; the losses are those of problem(), and "
@@ -133,64 +137,84 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     group_labels: pd.Index | None = None
     #: The rows in partitions; None where they are in memory.
     partitioned_rows: PartitionedRows | None = None
+    #: Why fits with different bounds cannot be compared; empty where they can.
+    incomparable: str = ""
+    #: What is added to the linear predictors of the rows of the fit.
+    fitted_offset: Array | float = 0.0
     #: The formula, as partitions and new rows of several variables evaluate it.
     _formula_design: FormulaDesign | None = None
     _cov_types: tuple[str, ...] = COV_TYPES
-    #: Parts of a likelihood that the model of the same name has in statsmodels.
-    _also_refused: ClassVar[tuple[str, ...]] = ()
+    #: Methods that a model does not have, besides `REFUSED`, and what to use instead.
+    _refusals: ClassVar[dict[str, str]] = {}
     _results_class: type[RRMResults]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name, reason in REFUSED.items():
-            owner = next((kind for kind in cls.__mro__ if name in vars(kind)), None)
-            named = name in cls._also_refused
-            if named or (owner is not None and owner.__module__.startswith("statsmodels")):
+        for name, reason in {**REFUSED, **cls._refusals}.items():
+            owner = next((kind for kind in cls.__mro__ if name in vars(kind)), object)
+            if name in cls._refusals or owner.__module__.startswith("statsmodels"):
                 setattr(cls, name, _refusal(name, reason))
 
     def _set_options(
-        self,
-        eps_bar: Any,
-        freq_weights: Any,
-        eps_bar_max: Any = checks.EPS_BAR_MAX,
-        groups: Any = None,
+        self, eps_bar: Any, eps_bar_max: Any, groups: Any = None, **rows: Any
     ) -> None:
-        """Keep `eps_bar`, and frequency weights and groups of the rows that statsmodels kept."""
-        self.eps_bar, self.eps_bar_max = (
-            checks.checked_bound(eps_bar),
-            checks.checked_most(eps_bar_max),
-        )
-        if freq_weights is None:
+        """Keep the bounds and groups, and check what statsmodels kept of arrays of the rows."""
+        self.eps_bar = checks.checked_bound(eps_bar)
+        self.eps_bar_max = checks.checked_most(eps_bar_max)
+        if rows.get("freq_weights") is None:
             self.freq_weights = None
         else:
             self.freq_weights = np.asarray(self.freq_weights, np.float64)
-            checks.check_finite("freq_weights", self.freq_weights)
             self._data_attr.append("freq_weights")
         keys = [key for key in self._init_keys if key not in ("weights", "freq_weights")]
-        self._init_keys = [*keys, "eps_bar", "eps_bar_max", "freq_weights"]
-        self._check_orders(freq_weights=freq_weights, groups=groups)
-        self._init_keys.append("groups")
+        self._init_keys = [*keys, "eps_bar", "eps_bar_max", "freq_weights", "groups"]
+        labels = getattr(self.data, "row_labels", None)
+        for name, values in {**rows, "groups": groups}.items():
+            check_order(name, values, labels, self._dropped)
+            if values is not None and name != "groups":
+                checks.check_finite(name, np.asarray(getattr(self, name), float))
         if groups is not None:
-            self.groups = label_array(groups, len(self.endog), dropped=self._dropped)
+            self.groups = label_array(groups, len(self.endog), None, self._dropped)
             group_numbers(self.groups)
             self._number_groups()
 
     def _checked(
-        self, eps_bar: Any, missing: str, persist: bool | str, kwargs: dict[str, Any], **given: Any
-    ) -> tuple[PartitionedRows | None, dict[str, Any]]:
-        """Return the rows in partitions, if there are any, and what was given or samples of it.
+        self,
+        eps_bar: Any,
+        given: dict[str, Any],
+        *,
+        eps_bar_max: float = checks.EPS_BAR_MAX,
+        freq_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        missing: str = "none",
+        persist: bool | str = "auto",
+        **kwargs: Any,
+    ) -> tuple[PartitionedRows | None, dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Return what the options that all models have make of the arrays of a model.
 
         Parameters
         ----------
-        eps_bar, missing, persist
-            As the constructor takes them.
-        kwargs : dict
-            Other keywords, which only statsmodels' formulas may pass.
-        **given
+        eps_bar, eps_bar_max, freq_weights, groups, missing, persist
+            As the constructors take them.
+        given : dict
             Arrays of the model by name; those besides `endog` and `exog` have one number per row.
+        **kwargs
+            Other keywords, which only statsmodels' formulas may pass.
+
+        Returns
+        -------
+        held : PartitionedRows or None
+            The rows in partitions, if there are any.
+        rows : dict
+            The arrays, with frequency weights, or samples of them.
+        passed : dict
+            What statsmodels' constructor takes besides.
+        kept : dict
+            What `_set_options` takes besides the rows.
         """
         checks.checked_bound(eps_bar)
         checks.check_kwargs(type(self).__name__, kwargs)
+        given = {**given, "freq_weights": freq_weights}
         if "exog" in given and given["exog"] is None:
             raise ValueError("exog is required; for an intercept alone use a column of ones")
         rows, held = ("endog", "exog"), None
@@ -202,30 +226,29 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             held, samples = array_rows(used, missing, persist)
             given = {name: samples.get(name) for name in given}
         given = {n: np.asarray(v) if isinstance(v, list | tuple) else v for n, v in given.items()}
-        if "exog" in given:
-            given["exog"] = checks.check_numbers("exog", given["exog"])
         dropped = kwargs.get("missing_idx")
         nobs = (np.shape(given["endog"] if dropped is None else dropped) or (1,))[0]
-        beside = {
-            name: checks.per_row(name, v, nobs) for name, v in given.items() if name not in rows
-        }
-        return held, {**given, **beside}
-
-    def _check_orders(self, **given: Any) -> None:
-        """Raise where a Series with one entry per row has the rows in another order."""
-        labels = getattr(getattr(self, "data", None), "row_labels", None)
         for name, values in given.items():
-            check_order(name, values, labels, self._dropped)
+            if name == "exog":
+                given[name] = checks.check_numbers(name, values)
+            elif name != "endog":
+                given[name] = checks.per_row(name, values, nobs)
+        kept = {"eps_bar": eps_bar, "eps_bar_max": eps_bar_max, "groups": groups}
+        return held, given, {"missing": missing, **kwargs}, kept
+
+    @property
+    def exog_names(self) -> list[str]:
+        """Names of the parameters."""
+        return list(self.data.param_names or ())
 
     def __repr__(self) -> str:
-        formula = getattr(self, "formula", None)
-        parts = [] if formula is None else [str(formula)]
+        groups = [] if self.group_labels is None else [f"{len(self.group_labels)} groups"]
         rows = self.nobs if hasattr(self, "nobs") else len(self.endog)
-        parts.append(f"{rows:.0f} observations")
-        if self.group_labels is not None:
-            parts.append(f"{len(self.group_labels)} groups")
+        told = [f"{rows:.0f} observations", *groups, *self._traits()]
         bound = repr(checks.AUTO) if self.eps_bar == checks.AUTO else f"{self.eps_bar:g}"
-        return f"<{type(self).__name__}: {', '.join([*parts, *self._traits()])}, eps_bar={bound}>"
+        if hasattr(self, "formula"):
+            told.insert(0, str(self.formula))
+        return f"<{type(self).__name__}: {', '.join(told)}, eps_bar={bound}>"
 
     def _traits(self) -> list[str]:
         """Return what tells the model from others, for its description."""
@@ -291,17 +314,15 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         kwargs = {name: as_values(value) for name, value in kwargs.items()} | {"missing": missing}
         beside = [name for name in (*BESIDE_FRAME, "groups") if kwargs.get(name) is not None]
         kwargs |= {name: checks.named_column(name, kwargs[name], data) for name in beside}
-        if is_dask_frame(data):
-            check_partitioned(subset, kwargs)
-            with checks.naming_columns(formula, data):
-                held, design, data = held_formula(formula, data, names, drop_cols, kwargs)
-        checks.check_frame(data)
-        if isinstance(data, pd.DataFrame):
-            data = readable_frame(data, formula)
-        if subset is not None:
-            data = pd.DataFrame(data)
-            kwargs |= {name: checks.of_subset(kwargs[name], data, subset) for name in beside}
         with checks.naming_columns(formula, data):
+            if is_dask_frame(data):
+                held, design, data = held_formula(formula, data, names, drop_cols, subset, kwargs)
+            checks.check_frame(data)
+            if isinstance(data, pd.DataFrame):
+                data = readable_frame(data, formula)
+            if subset is not None:
+                data = pd.DataFrame(data)
+                kwargs |= {name: checks.of_subset(kwargs[name], data, subset) for name in beside}
             model = cls._from_design(
                 formula, data, subset, drop_cols, eps_bar=eps_bar, eval_env=names, **kwargs
             )
@@ -325,11 +346,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
 
     def _start_theta(self, problem: ProblemT, start_params: ArrayLike) -> Array:
         """Return parameters that a user gave in the coordinates of the problem."""
-        return np.asarray(start_params, dtype=float)
-
-    def _theta_step(self, problem: ProblemT) -> ThetaStep | None:
-        """Return statsmodels' weighted fit as the step of Algorithm 1, where it has one."""
-        return None
+        return checks.checked_start(start_params, self.exog_names)
 
     @without(scale="it is estimated from the good rows; see scale of the results")
     def fit(
@@ -376,8 +393,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             Iterations that a descent may take.
         accelerate : bool, optional
             False takes only the steps of the paper's Algorithm 1;
-            ``fit(n_starts=0, accelerate=False)`` is that algorithm step for step, with
-            statsmodels' weighted fit in each.
+            ``fit(n_starts=0, accelerate=False)`` is that algorithm step for step.
         cov_type : {"sandwich", "cluster", "HAC", "bootstrap"}, optional
             How standard errors are found: "sandwich" by default, "cluster" by the groups of a
             model that has `groups`. `RRMOLS` also has "nonrobust", for noise that does not change
@@ -432,8 +448,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         def run() -> tuple[Estimate, ResultsT]:
             problem = model._search_problem()
             rows: ProblemT = row_problem(problem)
-            if not accelerate and not self.in_partitions:
-                problem.theta_step = grouped_step(model._theta_step(rows), problem)
             start = None if start_params is None else model._start_theta(rows, start_params)
             estimate = take_steps(problem, setting, start, steps, known, stability, decided)
             return estimate, model.results_of(estimate, inference.resampled(estimate))
@@ -592,10 +606,10 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         return Inference(cov_type, cov_kwds, use_t, dependence, bootstrap=resample)
 
     @property
-    def _dropped(self) -> np.ndarray | None:
-        """Positions of the rows that statsmodels dropped; None where it dropped none."""
-        found = getattr(getattr(self, "data", None), "missing_row_idx", None)
-        return None if found is None else np.asarray(found, dtype=int)
+    def _dropped(self) -> np.ndarray:
+        """Positions of the rows that statsmodels dropped."""
+        found = getattr(self.data, "missing_row_idx", None)
+        return np.array([] if found is None else found, dtype=int)
 
     def _warn(self, estimate: Estimate) -> None:
         """Warn where a step did not converge."""
@@ -683,11 +697,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         model.choice = choice
         return model, robust
 
-    @property
-    def incomparable(self) -> str:
-        """Why fits with different bounds cannot be compared; empty where they can."""
-        return ""
-
     def _robust_fit(self, setting: Setting) -> Estimate:
         """Return the second step at the largest bound, on a sample of many rows.
 
@@ -755,10 +764,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """Return how a fit at a larger bound differs, as `Stability` tells it."""
         plain = Inference("sandwich", {}, None)
         part, rows = self._sampled()
-        before, after = (
-            part.results_of(own, plain),
-            part.with_eps_bar(bound).results_of(other, plain),
-        )
+        before = part.results_of(own, plain)
+        after = part.with_eps_bar(bound).results_of(other, plain)
         flags, other_flags = (each._weighed._flagged(None) for each in (before, after))
         names: Any = part.group_labels if part.weighs_groups else before._labels_at(rows)
         return {
@@ -791,6 +798,12 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """The groups that have the weights; None where rows have, as groups of one row each."""
         groups = self.row_groups
         return None if groups is None or groups.count == len(self.endog) else groups
+
+    @property
+    def row_counts(self) -> Array:
+        """How often each row counts, shape (n,)."""
+        counts = self.freq_weights
+        return np.broadcast_to(1.0, (len(self.endog),)) if counts is None else counts
 
     @property
     def weighs_groups(self) -> bool:
@@ -863,11 +876,6 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         """Return the means of rows of the design in partitions."""
         return rows @ params
 
-    @property
-    def fitted_offset(self) -> Array | float:
-        """What is added to the linear predictors of the rows of the fit."""
-        return 0.0
-
 
 class DesignedModel(RRMModel[ProblemT, ResultsT]):
     """A model whose rows have predictors."""
@@ -875,7 +883,7 @@ class DesignedModel(RRMModel[ProblemT, ResultsT]):
     exog: Array
 
     def _start_theta(self, problem: Any, start_params: ArrayLike) -> Array:
-        params = checks.checked_start(start_params, self.data.param_names)
+        params = super()._start_theta(problem, start_params)
         unit = getattr(problem, "endog_unit", 1.0)  # that of the response, where it has one
         return np.asarray(problem.design.from_params(params / unit))
 
@@ -895,8 +903,7 @@ class DesignedModel(RRMModel[ProblemT, ResultsT]):
         2.0
         """
         self.refuse_partitions("leverages", "fit a sample of the rows")
-        counts = np.ones(len(self.exog)) if self.freq_weights is None else self.freq_weights
-        return hat_values(self._predictors(), counts)
+        return hat_values(self._predictors(), self.row_counts)
 
     def design_distances(self) -> Array | None:
         """Return robust distances of the rows of the predictors from their middle.
@@ -930,14 +937,6 @@ class DesignedModel(RRMModel[ProblemT, ResultsT]):
         return np.sqrt(problem.distances(found.theta) / order)
 
 
-def grouped_step(step: ThetaStep | None, problem: EstimableProblem) -> ThetaStep | None:
-    """Return a refit under weights of rows as one under weights of groups, where these count."""
-    if step is None or not isinstance(problem, GroupedProblem):
-        return step
-    refit, rows = step, problem.groups.rows
-    return lambda weights, theta: refit(rows(weights), theta)
-
-
 def row_problem(problem: EstimableProblem) -> Any:
     """Return the problem of the rows, in whose coordinates parameters are."""
     return problem.problem if isinstance(problem, GroupedProblem) else problem
@@ -950,13 +949,12 @@ def _scaled_up(estimate: Estimate, factor: float) -> Estimate:
     return replace(estimate, solution=replace(estimate.solution, weights=weights), first=first)
 
 
-def _refusal(name: str, reason: str) -> Callable[..., NoReturn]:
-    def method(self: Any, *args: object, **kwargs: object) -> NoReturn:
-        raise NotImplementedError(f"{type(self).__name__} has no {name}(): {reason}")
+def _refusal(name: str, reason: str) -> Any:
+    def method(cls: type, /, *args: object, **kwargs: object) -> NoReturn:
+        raise NotImplementedError(f"{cls.__name__} has no {name}(): {reason}")
 
-    method.__name__ = name
-    method.__doc__ = f"Refuse: {reason}."
-    return method
+    method.__name__, method.__doc__ = name, f"Refuse: {reason}."
+    return classmethod(method)
 
 
 def warn_of_bound(problem: Problem, setting: Setting, automatic: bool) -> None:
@@ -982,11 +980,16 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def same_signature(source: Callable[..., Any]) -> Callable[[MethodT], MethodT]:
-    """Let `help` show the arguments of what a function passes its own on to."""
+def same_signature(source: Callable[..., Any], *without: str) -> Callable[[MethodT], MethodT]:
+    """Let `help` show the arguments of what a function passes its own on to, but for some."""
 
     def shown(function: MethodT) -> MethodT:
-        function.__signature__ = signature(source)  # type: ignore[attr-defined]  # what help reads
+        passed = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        named = [p for p in signature(function).parameters.values() if p.kind not in passed]
+        hidden = {*without, *(parameter.name for parameter in named)}
+        named += [p for name, p in signature(source).parameters.items() if name not in hidden]
+        named.sort(key=lambda parameter: parameter.kind)
+        function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # what help reads
         return function
 
     return shown
@@ -1026,3 +1029,72 @@ def warn_once(model: Any, estimates: Sequence[Estimate]) -> None:
     for (category, message), values in found.items():
         where = ", ".join(f"{value:g}" for value in values)
         checks.warn(f"at eps_bar = {where}: {message}", category)
+
+
+def held_formula(
+    formula: str, data: Any, names: EvalEnvironment, drop_cols: Any, subset: Any, kwargs: Any
+) -> tuple[PartitionedRows, FormulaDesign, pd.DataFrame]:
+    """Return the rows of a formula in partitions, and a sample; `kwargs` become the sample's.
+
+    Parameters
+    ----------
+    formula : str
+    data : dask DataFrame
+    names : patsy.EvalEnvironment
+        Where functions of the formula are looked up.
+    drop_cols : sequence of str, optional
+    subset : None
+        Anything else is refused.
+    kwargs : dict
+        Keywords of the model; arrays given beside the frame are replaced by those of the sample.
+    """
+    if subset is not None:
+        raise ValueError("subset needs rows in memory; filter the Dask frame, data[condition]")
+    if kwargs.get("groups") is not None:
+        raise NotImplementedError(
+            "groups needs rows in memory; for clustered data in partitions use row weights"
+        )
+    beside = {name: kwargs[name] for name in BESIDE_FRAME if kwargs.get(name) is not None}
+    for name, values in beside.items():
+        if not is_dask(values):
+            raise TypeError(
+                f"{name} must be a Dask Series like the columns of the data, got "
+                f"{type(values).__name__}"
+            )
+    missing = "drop" if kwargs.get("missing", "drop") == "drop" else "raise"
+    persist = kwargs.pop("persist", "auto")
+    given = (formula, data, names, beside, drop_cols or (), missing, persist)
+    held, sample, made = formula_rows(*given)
+    kwargs.update({name: sample[BESIDE + name] for name in beside})
+    return held, made, sample
+
+
+class SampledData:
+    """What statsmodels knows of a sample, with the labels of other rows.
+
+    Parameters
+    ----------
+    sample : statsmodels ModelData
+    row_labels : pandas.Index, PartitionedRows or None
+    """
+
+    def __init__(self, sample: Any, row_labels: Any) -> None:
+        vars(self).update(_sample=sample, row_labels=row_labels)
+
+    def __copy__(self) -> SampledData:
+        return type(self)(copy(self._sample), self.row_labels)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._sample, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_sample":
+            raise AttributeError(name)
+        return getattr(self._sample, name)
+
+    def wrap_output(self, values: Any, how: str = "columns", names: Any = None) -> Any:
+        """Return values with labels: those of rows in partitions as Dask collections."""
+        in_memory = not isinstance(self.row_labels, PartitionedRows)
+        if blocked(values) or (how == "rows" and in_memory):
+            return labeled(values, self.row_labels)
+        return self._sample.wrap_output(values, how, names)

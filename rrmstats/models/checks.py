@@ -24,8 +24,6 @@ from rrmstats.core.entropy import Array, check_eps_bar
 
 # What statsmodels' formula interface passes on to the constructor.
 FORMULA_KEYS = {"missing_idx", "formula", "design_info", "model_spec"}
-# What statsmodels' constructors take, and what plays no part here.
-NO_PART = {"check_rank"}
 BY_KEYWORD = {
     "offset": "; subtract an offset from the response",
     "exposure": "; counts have an exposure, see poisson() and glm()",
@@ -77,8 +75,7 @@ def check_kwargs(name: str, kwargs: dict[str, Any]) -> None:
             "variance, as statsmodels' WLS has them, use wls() or var_weights= of glm(). The "
             "weights of the results are those that the fit finds"
         )
-    for option in NO_PART & set(kwargs):
-        del kwargs[option]
+    kwargs.pop("check_rank", None)  # what statsmodels' constructors take plays no part here
     unknown = sorted(set(kwargs) - FORMULA_KEYS)
     if unknown:
         advice = next((BY_KEYWORD[each] for each in unknown if each in BY_KEYWORD), "")
@@ -128,10 +125,9 @@ def check_numbers(name: str, values: Any) -> Any:
     check_kinds(name, values)
     if np.size(values) == 0:
         raise ValueError(f"{name} is empty: no rows, or none without missing values")
-    other = (np.dtype("O"), np.dtype(bool))
-    if isinstance(values, pd.DataFrame):
-        return values.astype(float) if values.dtypes.isin(other).any() else values
-    return values.astype(float) if getattr(values, "dtype", None) in other else values
+    kinds = getattr(values, "dtypes", [getattr(values, "dtype", None)])
+    other = {np.dtype("O"), np.dtype(bool)} & {*np.atleast_1d(kinds)}
+    return values.astype(float) if other else values
 
 
 def _numeric(values: Any, dtype: Any) -> bool:

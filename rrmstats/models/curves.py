@@ -6,7 +6,7 @@ import inspect
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -80,7 +80,10 @@ class RRMNLS(DesignedModel[CurveProblem, RRMNLSResults]):
     k_constant = 0
     _cov_types = ("sandwich", "nonrobust", "cluster", "HAC", "bootstrap")
     _results_class = RRMNLSResults
-    _row_arrays = ("endog", "exog", "sigma", "freq_weights", "groups")
+    _row_arrays = (*RRMModel._row_arrays, "sigma")
+    _refusals: ClassVar[dict[str, str]] = {
+        "from_formula": "use rrmstats.nls('y ~ a * exp(-b * x)', data, p0={...})"
+    }
 
     def __init__(
         self,
@@ -107,52 +110,31 @@ class RRMNLS(DesignedModel[CurveProblem, RRMNLSResults]):
         self.p0 = checked_start(p0, names, self.bounds)
         self.function = expression(function, names) if isinstance(function, str) else function
         self.jac, self.sigma = jac, checked_sigma(sigma, len(self.endog))
-        check_predictions(self._predicted_at(self.p0), len(self.endog), self.p0)
+        check_predictions(self.predict(self.p0), len(self.endog), self.p0)
         counts = per_row("freq_weights", as_values(freq_weights), len(self.endog))
         self.freq_weights = counts
         name = getattr(endog, "name", None)
-        rows = pd.Series(self.endog, index=labels, name="y" if name is None else name)
+        rows = pd.Series(self.endog, index=labels, name="y" if name is None else str(name))
         self.data = handle_data(rows, None)
         self.data.param_names = list(names)
         self._init_keys, self._data_attr = [], ["endog", "x", "sigma"]
-        self._set_options(eps_bar, counts, eps_bar_max)
+        self._set_options(eps_bar, eps_bar_max, freq_weights=counts)
 
     @property
     def endog_names(self) -> str:
         """Name of the response."""
         return str(self.data.ynames)
 
-    @property
-    def exog_names(self) -> list[str]:
-        """Names of the parameters."""
-        return list(self.data.param_names)
-
-    @classmethod
-    def from_formula(cls, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: `rrmstats.nls` takes formulas of curves."""
-        raise NotImplementedError("use rrmstats.nls('y ~ a * exp(-b * x)', data, p0={...})")
-
     def problem(self) -> CurveProblem:
         """Return the squared residuals of the curve, in units of `sigma`."""
-        unit = 1.0 if self.sigma is None else self.sigma
-
-        def slopes(params: Array) -> Array:
-            assert self.jac is not None
-            found = np.asarray(self.jac(self.x, *params), dtype=float)
-            if found.shape != (len(self.endog), len(params)):
-                raise ValueError(
-                    f"jac must return shape {(len(self.endog), len(params))}, one row per row of "
-                    f"the data, got {found.shape}"
-                )
-            return found / np.reshape(unit, (-1, 1))
-
-        batch = batched(self._predicted_at, self.p0, len(self.endog))
+        unit = np.ones(1) if self.sigma is None else self.sigma
+        batch = batched(self.predict, self.p0, len(self.endog))
         return CurveProblem(
             self.endog / unit,
             lambda params: batch(params) / unit,
             starts_within(self.p0, self.bounds),
             self.bounds,
-            None if self.jac is None else slopes,
+            None if self.jac is None else lambda params: self.slopes(params) / unit[:, None],
         )
 
     @property
@@ -193,8 +175,7 @@ class RRMNLS(DesignedModel[CurveProblem, RRMNLSResults]):
         >>> model.classical_params().round(3)
         array([0.367])
         """
-        counts = np.ones(len(self.endog)) if self.freq_weights is None else self.freq_weights
-        return self.problem().weighted_fit(counts / counts.sum())
+        return self.problem().weighted_fit(self.row_counts / self.row_counts.sum())
 
     def predict(self, params: ArrayLike, x: Any = None) -> Array:
         """Return predictions at parameters (k,), for the rows of the data or for others.
@@ -221,22 +202,24 @@ class RRMNLS(DesignedModel[CurveProblem, RRMNLSResults]):
         >>> model.slopes(np.array([2.0])).round(6).ravel()
         array([0., 1., 4., 9.])
         """
-        if self.jac is not None:
-            return np.asarray(self.jac(self.x if x is None else x, *params), dtype=float)
-        batch = batched(lambda at: self.predict(at, x), params, len(self.predict(params, x)))
-        there = np.zeros(len(self.predict(params, x)))
-        return CurveProblem(there, batch, params[None], self.bounds).jacobian(params)
-
-    def _predicted_at(self, params: Array) -> Array:
-        """Return predictions of the rows at parameters (k,), or at a batch (k, b, 1)."""
-        return np.asarray(self.function(self.x, *params), dtype=float)
+        n = len(self.endog) if x is None else len(self.predict(params, x))
+        if self.jac is None:
+            batch = batched(lambda at: self.predict(at, x), params, n)
+            return CurveProblem(np.zeros(n), batch, params[None], self.bounds).jacobian(params)
+        found = np.asarray(self.jac(self.x if x is None else x, *params), dtype=float)
+        if found.shape != (n, len(params)):
+            raise ValueError(
+                f"jac must return shape {(n, len(params))}, one row per row of the data, got "
+                f"{found.shape}"
+            )
+        return found
 
     def _part(self, rows: np.ndarray) -> Self:
         """Return the model of some rows."""
         part = super()._part(rows)
         part.x = rows_of(self.x, rows, len(self.endog))
-        whole = np.broadcast_to(self._predicted_at(self.p0), self.endog.shape)
-        found = np.broadcast_to(part._predicted_at(self.p0), rows.shape)
+        whole = np.broadcast_to(self.predict(self.p0), self.endog.shape)
+        found = np.broadcast_to(part.predict(self.p0), rows.shape)
         if not np.allclose(found, whole[rows], equal_nan=True):
             raise NotImplementedError(
                 "the function predicts otherwise where it is given some of the rows, which "
@@ -245,13 +228,7 @@ class RRMNLS(DesignedModel[CurveProblem, RRMNLSResults]):
         return part
 
     def _start_theta(self, problem: CurveProblem, start_params: ArrayLike) -> Array:
-        params = np.asarray(start_params, dtype=float)
-        if params.shape != self.p0.shape:
-            raise ValueError(
-                f"start_params must be {len(self.p0)} numbers, one per parameter, got shape "
-                f"{params.shape}"
-            )
-        return params
+        return RRMModel._start_theta(self, problem, start_params)  # the curve has no design
 
     def _wrapped(
         self, estimate: Estimate, inference: Inference, first_step: RRMNLSResults | None
@@ -321,21 +298,20 @@ def nls(
                 f"p0 must name the parameters of the formula {formula!r}, such as "
                 f"p0={{'a': 1, 'b': 2}}, got {p0!r}"
             )
-        function: Any = expression(right, list(p0), EvalEnvironment.capture(1))
-        used = frame[[name for name in frame if mentions(formula, name)]]
-        kept = used.notna().all(axis=1)
-        values = expression(left, [], EvalEnvironment.capture(1))(frame.loc[kept])
+        names = EvalEnvironment.capture(1)
+        function: Any = expression(right, list(p0), names)
+        kept = frame[[name for name in frame if mentions(formula, name)]].notna().all(axis=1)
+        values = expression(left, [], names)(frame.loc[kept])
         sigma = None if sigma is None else np.asarray(as_values(sigma))[kept]
         frame = frame.loc[kept, [name for name in frame if mentions(right, name)]]
         given = pd.Series(np.asarray(values, float), index=frame.index, name=left)
+    elif endog is None:
+        raise ValueError("endog must name the response where the formula is a function")
     else:
-        if endog is None:
-            raise ValueError("endog must name the response where the formula is a function")
         function = formula
         given = frame[endog] if isinstance(endog, str) else pd.Series(np.asarray(endog))
-    model = RRMNLS(
-        function, frame, given, eps_bar, p0=p0, bounds=bounds, sigma=sigma, jac=jac, **kwargs
-    )
+    options: Any = {"p0": p0, "bounds": bounds, "sigma": sigma, "jac": jac, **kwargs}
+    model = RRMNLS(function, frame, given, eps_bar, **options)
     if isinstance(formula, str):
         model.formula = formula
     return model
@@ -475,7 +451,9 @@ def checked_bounds(bounds: Any, names: Sequence[str]) -> tuple[Array, Array]:
         if unknown:
             raise ValueError(f"bounds has {unknown[0]!r}, but the parameters are {list(names)}")
         bounds = zip(*(bounds.get(name, (None, None)) for name in names), strict=True)
-    given = [np.array(end, float) for end in ends_of((None, None) if bounds is None else bounds)]
+    elif hasattr(bounds, "lb"):  # scipy's Bounds
+        bounds = bounds.lb, bounds.ub
+    given = [np.array(end, float) for end in ((None, None) if bounds is None else bounds)]
     lower, upper = (  # None is NaN by now
         np.broadcast_to(np.where(np.isnan(end), default, end), (len(names),))
         for end, default in zip(given, (-np.inf, np.inf), strict=True)
@@ -487,11 +465,6 @@ def checked_bounds(bounds: Any, names: Sequence[str]) -> tuple[Array, Array]:
             "must be smaller"
         )
     return lower, upper
-
-
-def ends_of(bounds: Any) -> tuple[Any, Any]:
-    """Return the two ends of bounds: a pair, or scipy's `Bounds`."""
-    return (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else tuple(bounds)
 
 
 def checked_sigma(sigma: ArrayLike | None, n: int) -> Array | None:

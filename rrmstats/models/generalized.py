@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from inspect import signature
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,19 +17,24 @@ from statsmodels.tools.sm_exceptions import ModelWarning, PerfectSeparationWarni
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
+from rrmstats.laws.families import (
+    Binomial,
+    Counts,
+    DispersedPoisson,
+    Family,
+    Gamma,
+    Gaussian,
+    InverseGaussian,
+    Link,
+    MeanFunction,
+    NegativeBinomial,
+    Poisson,
+    Tweedie,
+)
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem
 from rrmstats.models import checks
-from rrmstats.models.base import DesignedModel
-from rrmstats.models.families import (
-    check_columns,
-    check_family,
-    check_link,
-    check_responses,
-    loss_family,
-    mean_function,
-    warn_of_fractions,
-)
+from rrmstats.models.base import LIKELIHOOD, DesignedModel, RRMModel, same_signature
 from rrmstats.models.regularized import RegularizedModel
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.generalized import RRMGLMResults
@@ -91,45 +97,35 @@ class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults],
     """
 
     exog: Array
-    _row_arrays = (
-        *("endog", "exog", "freq_weights", "groups"),
-        *("var_weights", "n_trials", "_offset_exposure"),
-    )
+    _row_arrays = (*RRMModel._row_arrays, "var_weights", "n_trials", "_offset_exposure")
     _results_class = RRMGLMResults
 
+    @same_signature(RRMModel._checked, "given")
     def __init__(
         self,
         endog: ArrayLike,
         exog: ArrayLike | None = None,
         eps_bar: float | str = "auto",
         *,
-        eps_bar_max: float = checks.EPS_BAR_MAX,
         family: Any = None,
         offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
-        freq_weights: ArrayLike | None = None,
         var_weights: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        missing: str = "none",
-        persist: bool | str = "auto",
-        **kwargs: Any,
+        **options: Any,
     ) -> None:
-        trials = {"n_trials": kwargs.pop("n_trials")} if "n_trials" in kwargs else {}
+        trials = {"n_trials": options.pop("n_trials")} if "n_trials" in options else {}
         family = check_family(family)
-        given = {"endog": endog, "exog": exog, "freq_weights": freq_weights, "offset": offset}
+        given = {"endog": endog, "exog": exog, "offset": offset}
         given |= {"exposure": exposure, "var_weights": var_weights}
-        held, rows = self._checked(eps_bar, missing, persist, kwargs, **given)
-        values: Any = checks.check_numbers("endog", rows.pop("endog"))
-        if not isinstance(family, families.Binomial):
-            checks.check_column("endog", values)
+        held, rows, passed, kept = self._checked(eps_bar, given, **options)
+        rows["endog"] = checks.check_numbers("endog", rows["endog"])
+        if isinstance(family, families.Binomial):
+            check_columns(rows["endog"])
         else:
-            check_columns(values)
+            checks.check_column("endog", rows["endog"])
         with checks.readable_errors():
-            super().__init__(values, family=family, missing=missing, **rows, **trials, **kwargs)
-        self._set_options(eps_bar, rows.pop("freq_weights"), eps_bar_max, groups)
-        self._check_orders(**{key: rows[key] for key in ("offset", "exposure", "var_weights")})
-        for key in ("endog", *(key for key, value in rows.items() if value is not None)):
-            checks.check_finite(key, np.asarray(getattr(self, key), float))
+            super().__init__(family=family, **rows, **trials, **passed)
+        self._set_options(**kept, **rows)
         name, losses = type(family).__name__, loss_family(family)
         check_responses(name, losses, self.endog)
         check_link(self.family.link, losses, self.endog, self.row_sizes)
@@ -147,34 +143,31 @@ class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults],
         trials = ones if endog.ndim == 1 else endog.sum(axis=1)
         arrays["endog"] = endog if endog.ndim == 1 else endog[:, 0] / trials
         check_responses(type(self.family).__name__, loss_family(self.family), arrays["endog"])
-        return {
-            "var_weights": ones,
-            "n_trials": trials,
-            "_offset_exposure": offset * ones,
-            **arrays,
-        }
+        arrays |= {"n_trials": trials, "_offset_exposure": offset * ones}
+        return {"var_weights": ones, **arrays}
 
     def predicted(self, params: Array, rows: Array, offset: Array | float) -> Array:
         """Return the means of rows of the design in partitions."""
         return row_map(self.family.link.inverse, rows @ params + offset, tail=())
 
     @property
-    def fitted_offset(self) -> Array | float:
+    def fitted_offset(self) -> Array | float:  # type: ignore[override]  # likewise
         """What is added to the linear predictors of the rows of the fit."""
         return self._offset_exposure
 
     @property
-    def incomparable(self) -> str:
+    def incomparable(self) -> str:  # type: ignore[override]  # found when it is asked for
         """Why fits with different bounds cannot be compared; empty where they can."""
         family = self.family
-        if isinstance(family, families.Binomial) and type(family.link) is not links.Logit:
-            labels = (self.endog == 0) | (self.endog == 1)
-            if labels.all() and (self.row_sizes == 1).all():
-                return (
-                    "no single label of 0 or 1 is improbable enough to tell a wrong one from "
-                    "chance; the logit link has a second step for labels"
-                )
-        return ""
+        if not isinstance(family, families.Binomial) or type(family.link) is links.Logit:
+            return ""
+        labels = (self.endog == 0) | (self.endog == 1)
+        if not (labels.all() and (self.row_sizes == 1).all()):
+            return ""
+        return (
+            "no single label of 0 or 1 is improbable enough to tell a wrong one from chance; the "
+            "logit link has a second step for labels"
+        )
 
     def problem(self) -> GeneralizedProblem:
         """Return half the unit deviances."""
@@ -184,15 +177,10 @@ class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults],
         return self._problem_of(DevianceProblem)
 
     def _around(self, exog: Any, eta: Array | float = 0.0) -> RRMGLM:
-        options: dict[str, Any] = {
-            "eps_bar_max": self.eps_bar_max,
-            "freq_weights": self.freq_weights,
-        }
-        options |= {
-            "offset": self._offset_exposure + eta + np.zeros(len(self.endog)),
-            "var_weights": self.row_sizes,
-        }
-        return RRMGLM(self.endog, exog, self.eps_bar, family=self.family, **options)
+        options: Any = {name: getattr(self, name) for name in ("eps_bar_max", "freq_weights")}
+        options["offset"] = self._offset_exposure + eta + np.zeros(len(self.endog))
+        options |= {"var_weights": self.row_sizes, "family": self.family}
+        return RRMGLM(self.endog, exog, self.eps_bar, **options)
 
     def _problem_of(self, kind: type[ProblemT]) -> ProblemT:
         """Return the losses of the rows as a problem of some kind."""
@@ -267,11 +255,9 @@ class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults],
 
     def _warn(self, estimate: Estimate) -> None:
         if isinstance(estimate, GeneralizedEstimate) and estimate.boundary:
-            remedy = (
-                "logit bounds them"
-                if isinstance(self.family, families.Binomial)
-                else "drop the predictors that single such rows out"
-            )
+            binomial = isinstance(self.family, families.Binomial)
+            remedy = "drop the predictors that single such rows out"
+            remedy = "logit bounds them" if binomial else remedy
             checks.warn(
                 "predictors separate some rows with weight whose responses are all at the edge of "
                 "what the family allows, so that no finite parameters are best; these were "
@@ -325,8 +311,9 @@ class RRMPoisson(RRMGLM):
     array([1. , 0.5])
     """
 
-    _also_refused = ("loglikeobs",)
+    _refusals: ClassVar[dict[str, str]] = {"loglikeobs": LIKELIHOOD}
 
+    @same_signature(RRMGLM.__init__, "family")
     def __init__(
         self,
         endog: ArrayLike,
@@ -340,9 +327,167 @@ class RRMPoisson(RRMGLM):
         self._init_keys = [key for key in self._init_keys if key != "family"]
 
 
-# What `help` shows: the arguments of `RRMGLM` without the family.
-RRMPoisson.__init__.__signature__ = signature(RRMGLM.__init__).replace(  # type: ignore[attr-defined]
-    parameters=[
-        each for each in signature(RRMGLM.__init__).parameters.values() if each.name != "family"
-    ]
-)
+def _tweedie(family: Any) -> Family:
+    power = float(family.var_power)
+    if power in (0, 1, 2, 3):
+        return (Gaussian, DispersedPoisson, Gamma, InverseGaussian)[int(power)]()
+    if 1 < power < 2:
+        return Tweedie(power)
+    raise ValueError(
+        f"Tweedie needs var_power from 1 to 2, or 0 or 3, got {power:g}: no other has a "
+        "distribution that expectations can be taken over"
+    )
+
+
+def _negative_binomial(family: Any) -> Family:
+    alpha = float(family.alpha)
+    if not alpha > 0:
+        raise ValueError(f"NegativeBinomial needs alpha > 0, got {alpha:g}; 0 is Poisson")
+    return NegativeBinomial(alpha)
+
+
+#: The families offered, by those of statsmodels.
+FAMILIES: dict[type, Callable[[Any], Family]] = {
+    families.Gaussian: lambda _: Gaussian(),
+    families.Binomial: lambda _: Binomial(),
+    families.Poisson: lambda _: Poisson(),
+    families.Gamma: lambda _: Gamma(),
+    families.InverseGaussian: lambda _: InverseGaussian(),
+    families.NegativeBinomial: _negative_binomial,
+    families.Tweedie: _tweedie,
+}
+
+
+def check_family(family: Any) -> Any:
+    """Return a copy of a family of statsmodels, Gaussian where none is given.
+
+    A copy, because statsmodels keeps the numbers of trials on it.
+    """
+    if family is None:
+        return families.Gaussian()
+    offered = ", ".join(kind.__name__ for kind in FAMILIES)
+    if isinstance(family, type):
+        raise TypeError(
+            f"family must be an instance, such as sm.families.Poisson(), got the class "
+            f"{family.__name__}"
+        )
+    if type(family) not in FAMILIES:
+        raise TypeError(f"family must be one of statsmodels' {offered}, got {family!r}")
+    return copy.copy(family)
+
+
+def loss_family(family: Any) -> Family:
+    """Return the deviance and distribution of a family of statsmodels."""
+    return FAMILIES[type(family)](family)
+
+
+def mean_function(link: Any, family: Family, endog: Array) -> MeanFunction:
+    """Return the inverse of a link of statsmodels within the domain of a family."""
+    functions = Link(link.__call__, link.inverse, link.inverse_deriv, link.inverse_deriv2)
+    if isinstance(link, links.Power) and link.power == 1:
+        functions = Link.identity()
+        if not family.positive:
+            return MeanFunction(functions)
+    elif isinstance(link, links.Log):
+        functions = Link.log()
+    elif type(link) is links.Logit:  # other links of probabilities inherit from it
+        functions = Link.logit()
+    return MeanFunction.between(functions, *family.mean_bounds(endog))
+
+
+def check_responses(name: str, family: Family, endog: Array) -> None:
+    """Raise where a deviance is not defined for some responses."""
+    if not family.positive:
+        return
+    if isinstance(family, Binomial):
+        _check_shares(endog)
+        return
+    bad, what, advice = endog < 0, "must not be negative", ""
+    if not family.zeros:
+        bad, what = endog <= 0, "must be positive"
+        advice = ", or use a Tweedie family, which has zeros"
+    if bad.any():
+        raise ValueError(
+            f"endog {what} for the {name} family, got {int(bad.sum())} such rows, the smallest "
+            f"{endog.min():g}; fix or drop these rows{advice}"
+        )
+    if not endog.max() > 0:
+        raise ValueError(f"endog is all zeros; {name} needs some positive responses")
+
+
+def check_columns(endog: Any) -> None:
+    """Raise where counts of successes and failures are not counts."""
+    if np.ndim(endog) < 2 or np.shape(endog)[1] == 1:
+        return
+    names = [str(name) for name in getattr(endog, "columns", ())]
+    if all(name.endswith("]") for name in names) and len(names) == 2:
+        label = names[0].partition("[")[0]
+        raise ValueError(
+            f"{label} is not numeric: the formula makes the columns {' and '.join(names)}, and "
+            f"the first would be the successes; give 0 and 1, such as I(({label} == ...) * 1)"
+        )
+    values = np.asarray(endog, dtype=float)
+    if values.shape[1] != 2:
+        raise ValueError(
+            f"endog must have one column, or two with successes and failures, got "
+            f"{values.shape[1]}"
+        )
+    bad = (values < 0).any(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"endog has negative counts in {int(bad.sum())} rows, such as {values[bad][0]}; the "
+            "columns are successes and failures, trials less successes, and no row can have more "
+            "successes than trials"
+        )
+    empty = values.sum(axis=1) == 0
+    if empty.any():
+        raise ValueError(
+            f"endog has {int(empty.sum())} rows without successes and failures; drop them"
+        )
+
+
+def warn_of_fractions(name: str, family: Family, endog: Array, sizes: Array) -> None:
+    """Warn where responses are not counts, whose distribution corrects the parameters."""
+    if not isinstance(family, Counts) or family.dispersed:
+        return
+    counts = endog * sizes
+    broken = np.abs(counts - np.round(counts)) > 1e-6 * np.maximum(counts, 1.0)  # by rounding
+    if not broken.any():
+        return
+    advice = (
+        "give counts with exposure= in place of rates, or use Tweedie(var_power=1), which is "
+        "quasi-Poisson and has a dispersion"
+    )
+    if isinstance(family, Binomial):
+        advice = "give shares with their numbers of trials as var_weights="
+    checks.warn(
+        f"{int(broken.sum())} responses are not whole numbers, such as {counts[broken][0]:g}; the "
+        f"correction and the flags take them for {name} counts, and may be off; {advice}"
+    )
+
+
+def check_link(link: Any, family: Family, endog: Array, sizes: Array) -> None:
+    """Raise where a link has no value at means near the responses."""
+    with np.errstate(all="ignore"):
+        forward = mean_function(link, family, endog).link.forward
+        bad = ~np.isfinite(forward(family.near_means(endog, sizes)))
+    if bad.any():
+        raise ValueError(
+            f"the {type(link).__name__} link is not defined for means near {int(bad.sum())} of "
+            f"the responses, such as {endog[bad][0]:g}; use another link"
+        )
+
+
+def _check_shares(endog: Array) -> None:
+    """Raise where binomial responses are not shares of successes."""
+    bad = (endog < 0) | (endog > 1)
+    if bad.any():
+        raise ValueError(
+            f"endog must be 0 and 1 or shares in [0, 1] for the Binomial family, got "
+            f"{int(bad.sum())} rows outside, from {endog.min():g} to {endog.max():g}; give counts "
+            "as two columns, successes and failures"
+        )
+    if endog.min() == endog.max() and endog.min() in (0.0, 1.0):
+        raise ValueError(
+            f"endog has one outcome only, all {endog.min():g}: a binomial model needs both"
+        )

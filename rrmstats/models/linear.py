@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
@@ -16,15 +15,14 @@ from statsmodels.regression.linear_model import WLS
 from rrmstats.core.blocks import deciding_places
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.problem import ThetaStep
-from rrmstats.interchange import as_pandas, is_dask
+from rrmstats.interchange import as_pandas, is_dask, used_columns
 from rrmstats.laws.families import Gaussian, Link, MeanFunction
 from rrmstats.losses.absorbed import AbsorbedProblem, AbsorbedTangent, Factors
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.regression import RegressionProblem
 from rrmstats.models import checks
 from rrmstats.models.absorbed import DASK, AbsorbedFactors, numbered
-from rrmstats.models.base import DesignedModel, RRMModel
+from rrmstats.models.base import DesignedModel, RRMModel, same_signature
 from rrmstats.models.regularized import RegularizedModel
 from rrmstats.results.absorbed import RRMAbsorbedResults
 from rrmstats.results.inference import Inference
@@ -90,47 +88,37 @@ class RRMOLS(RegularizedModel, DesignedModel[RegressionProblem, RRMOLSResults], 
     #: A problem of some of the rows, less medians of all.
     _of_sample: RegressionProblem | None = None
 
+    @same_signature(RRMModel._checked, "given")
     def __init__(
         self,
         endog: ArrayLike,
         exog: ArrayLike | None = None,
         eps_bar: float | str = "auto",
         *,
-        eps_bar_max: float = checks.EPS_BAR_MAX,
-        freq_weights: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
         absorb: ArrayLike | None = None,
-        missing: str = "none",
         hasconst: bool | None = None,
-        persist: bool | str = "auto",
-        **kwargs: Any,
+        **options: Any,
     ) -> None:
-        held, given = self._checked(
-            eps_bar, missing, persist, kwargs, endog=endog, exog=exog, freq_weights=freq_weights
-        )
-        exog, freq_weights = given["exog"], given["freq_weights"]
-        values: Any = checks.check_numbers("endog", given["endog"])
-        checks.check_column("endog", values)
+        given = {"endog": endog, "exog": exog}
+        held, rows, passed, kept = self._checked(eps_bar, given, **options)
+        rows["endog"] = checks.check_numbers("endog", rows["endog"])
+        checks.check_column("endog", rows["endog"])
         if absorb is not None:
-            self.absorbed = AbsorbedFactors.of(absorb, len(values), held is not None)
-            if self.absorbed.n_dropped and "missing_idx" in kwargs:
+            self.absorbed = AbsorbedFactors.of(absorb, len(rows["endog"]), held is not None)
+            if self.absorbed.n_dropped and "missing_idx" in passed:
                 raise ValueError(
                     f"absorb: {self.absorbed.n_dropped} rows are alone in a level; use "
                     "rrmstats.feols, which drops them, or drop them first"
                 )
-            values, exog, freq_weights, groups = self.absorbed.rows(
-                values, exog, freq_weights, groups
-            )
-        counts: dict[str, Any] = {"weights": 1.0}
-        if freq_weights is not None:
-            counts = {"weights": freq_weights, "freq_weights": freq_weights}
-        self._weighted = freq_weights is not None
+            *arrays, kept["groups"] = self.absorbed.rows(*rows.values(), kept["groups"])
+            rows = dict(zip(rows, arrays, strict=True))
+        self._weighted = rows["freq_weights"] is not None
+        rows = {name: values for name, values in rows.items() if values is not None}
+        counts = rows.get("freq_weights", 1.0)
         with checks.readable_errors():
-            super().__init__(values, exog, missing=missing, hasconst=hasconst, **counts, **kwargs)
+            super().__init__(hasconst=hasconst, weights=counts, **rows, **passed)
         self.__dict__.pop("pinv_wexog", None)  # statsmodels sets None, which hides the property
-        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
-        checks.check_finite("endog", self.endog)
-        checks.check_finite("exog", self.exog)
+        self._set_options(**kept, **rows)
         self._hold(held)
         if self.absorbed is not None:
             self.absorb_codes = self.absorbed.codes
@@ -200,25 +188,12 @@ class RRMOLS(RegularizedModel, DesignedModel[RegressionProblem, RRMOLSResults], 
             model.endog, model.exog = found.problem.within[:, 0], found.problem.within[:, 1:]
         return RRMModel._wrapped(model, estimate, inference, first_step)
 
-    def _theta_step(self, problem: RegressionProblem) -> ThetaStep | None:
-        if self.absorb_codes is not None:
-            return None
-
-        def refit(weights: Array, theta: Array) -> Array:
-            params = WLS(self.endog, self.exog, weights=weights).fit().params
-            return problem.from_params(np.asarray(params))
-
-        return refit
-
     def _deviances(self) -> DevianceProblem:
         mean = MeanFunction(Link.identity())
         return DevianceProblem(self.endog, self.exog, family=Gaussian(), mean=mean)
 
     def _around(self, exog: Any, eta: Array | float = 0.0) -> RRMOLS:
-        options: dict[str, Any] = {
-            "eps_bar_max": self.eps_bar_max,
-            "freq_weights": self.freq_weights,
-        }
+        options: Any = {name: getattr(self, name) for name in ("eps_bar_max", "freq_weights")}
         return RRMOLS(self.endog - eta, exog, self.eps_bar, **options)
 
     @cached_property
@@ -285,17 +260,16 @@ def feols(
     linear, terms = bar_formula(fml)
     if is_dask(data):
         raise NotImplementedError(DASK)
-    frame = pd.DataFrame(as_pandas(data))
+    frame: Any = pd.DataFrame(as_pandas(data))
     parts = {term: [name.strip() for name in term.split("^")] for term in terms}
     factors = [name for names in parts.values() for name in names]
     for name in factors:
         checks.named_column("the factor", name, frame)
-    words = {*re.findall(r"\w+", linear), *factors}
-    used = [name for name in frame if name in words or f'"{name}"' in linear]
+    used = used_columns(linear, list(frame)) + factors
     whole = frame[used].notna().all(axis=1).to_numpy()
     if not whole.any():
         raise ValueError(
-            f"no rows are left: each has a missing value in {', '.join(map(str, used))}"
+            f"no rows are left: each has a missing value in {', '.join(dict.fromkeys(used))}"
         )
     found = frame.loc[whole]
     labels = pd.DataFrame(
@@ -307,18 +281,10 @@ def feols(
     absorbed = AbsorbedFactors.of(labels, len(labels))
     kept = whole.copy()
     kept[whole] = absorbed.kept
-    model = RRMOLS.from_formula(
-        linear,
-        frame,
-        eps_bar,
-        None if kept.all() else kept,
-        ["Intercept"],
-        eval_env=checks.names_of_caller(0, 1),
-        absorb=labels[absorbed.kept],
-        freq_weights=freq_weights,
-        groups=groups,
-        eps_bar_max=eps_bar_max,
-    )
+    given: Any = {"absorb": labels[absorbed.kept], "freq_weights": freq_weights, "groups": groups}
+    given |= {"eps_bar_max": eps_bar_max, "eval_env": checks.names_of_caller(0, 1)}
+    subset = None if kept.all() else kept
+    model = RRMOLS.from_formula(linear, frame, eps_bar, subset, ["Intercept"], **given)
     model.absorbed = absorbed
     if vcov is None and groups is None:
         vcov = {"CRV1": terms[0]} if "^" not in terms[0] else "hetero"
@@ -343,16 +309,14 @@ def errors_of(vcov: str | Mapping[str, str] | None) -> dict[str, Any]:
     if vcov is None:
         return {}
     if isinstance(vcov, Mapping) and list(vcov) == ["CRV1"]:
-        clusters = [name.strip() for name in vcov["CRV1"].split("+")]
+        clusters: Any = [name.strip() for name in vcov["CRV1"].split("+")]
         if len(clusters) <= 2:
-            return {
-                "cov_type": "cluster",
-                "cov_kwds": {"groups": clusters if len(clusters) == 2 else clusters[0]},
-            }
+            groups = clusters if len(clusters) == 2 else clusters[0]
+            return {"cov_type": "cluster", "cov_kwds": {"groups": groups}}
     names = {"iid": "nonrobust", "hetero": "sandwich", "HC1": "sandwich"}
-    if not isinstance(vcov, str) or vcov not in names:
-        raise ValueError(
-            "vcov must be 'iid', 'hetero', {'CRV1': 'firm'} or {'CRV1': 'firm + year'}, got "
-            f"{vcov!r}"
-        )
-    return {"cov_type": names[vcov]}
+    if isinstance(vcov, str) and vcov in names:
+        return {"cov_type": names[vcov]}
+    raise ValueError(
+        "vcov must be 'iid', 'hetero', {'CRV1': 'firm'} or {'CRV1': 'firm + year'}, got "
+        f"{vcov!r}"
+    )

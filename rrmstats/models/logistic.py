@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from statsmodels.discrete.discrete_model import Logit
-from statsmodels.genmod.families import Binomial
-from statsmodels.genmod.generalized_linear_model import GLM
-from statsmodels.tools.sm_exceptions import (
-    ConvergenceWarning,
-    DomainWarning,
-    PerfectSeparationError,
-    PerfectSeparationWarning,
-)
+from statsmodels.tools.sm_exceptions import ConvergenceWarning, PerfectSeparationWarning
 
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.core.frames import clipped_spread
-from rrmstats.core.problem import ThetaStep
 from rrmstats.laws.families import Binomial as BinomialFamily
 from rrmstats.laws.families import Link, MeanFunction
 from rrmstats.losses.classification import ClassificationProblem
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.models import checks
-from rrmstats.models.base import DesignedModel, RRMModel
-from rrmstats.models.classes import as_labels, check_classes
+from rrmstats.models.base import DesignedModel, RRMModel, same_signature
 from rrmstats.models.regularized import RegularizedModel
 from rrmstats.partitions.rows import PartitionedRows
 from rrmstats.results.logistic import RRMLogitResults
 
+BINOMIAL = "use rrmstats.glm(..., family=sm.families.Binomial())"
 # Weight of the term that keeps the losses bounded, and of the ridge.
 DEFAULT_ALPHA = {None: 1e-5, "l2": 1e-3}
 
@@ -97,49 +89,30 @@ class RRMLogit(RegularizedModel, DesignedModel[ClassificationProblem, RRMLogitRe
     _row_arrays = (*RRMModel._row_arrays, "offset")
     _results_class = RRMLogitResults
 
+    @same_signature(RRMModel._checked, "given")
     def __init__(
         self,
         endog: ArrayLike,
         exog: ArrayLike | None = None,
         eps_bar: float | str = "auto",
         *,
-        eps_bar_max: float = checks.EPS_BAR_MAX,
         alpha: float | None = None,
         penalty: str | None = None,
         level: object = None,
         offset: ArrayLike | None = None,
-        freq_weights: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        missing: str = "none",
-        persist: bool | str = "auto",
-        **kwargs: Any,
+        **options: Any,
     ) -> None:
-        held, rows = self._checked(
-            eps_bar,
-            missing,
-            persist,
-            kwargs,
-            endog=endog,
-            exog=exog,
-            freq_weights=freq_weights,
-            offset=offset,
-        )
-        freq_weights = rows["freq_weights"]
+        given = {"endog": endog, "exog": exog, "offset": offset}
+        held, rows, passed, kept = self._checked(eps_bar, given, **options)
         if penalty not in (None, "l2"):
             raise ValueError(f"penalty must be None or 'l2', got {penalty!r}")
         if alpha is not None and not 0 <= alpha < np.inf:
             raise ValueError(f"alpha must be a finite number, not negative, got {alpha!r}")
-        labels = as_labels(rows["endog"], level)
-        by_row = {name: rows[name] for name in ("exog", "offset")}
-        if freq_weights is not None:
-            by_row["freq_weights"] = freq_weights
+        rows["endog"] = as_labels(rows["endog"], level)
+        rows = {name: values for name, values in rows.items() if values is not None}
         with checks.readable_errors():
-            super().__init__(labels, check_rank=False, missing=missing, **by_row, **kwargs)
-        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
-        self._check_orders(offset=rows["offset"])
-        checks.check_finite("endog", self.endog)
-        checks.check_finite("exog", self.exog)
-        checks.check_finite("offset", np.asarray(self.fitted_offset, float))
+            super().__init__(check_rank=False, **rows, **passed)
+        self._set_options(**kept, **rows)
         check_classes(self.endog, self.freq_weights)
         self.penalty, self._given_alpha = penalty, alpha
         self._init_keys.extend(["alpha", "penalty"])
@@ -162,7 +135,7 @@ class RRMLogit(RegularizedModel, DesignedModel[ClassificationProblem, RRMLogitRe
         return expit(rows @ params + offset)
 
     @property
-    def fitted_offset(self) -> Array | float:
+    def fitted_offset(self) -> Array | float:  # type: ignore[override]  # likewise
         """What is added to the linear predictors of the rows of the fit."""
         return getattr(self, "offset", 0.0)
 
@@ -188,41 +161,10 @@ class RRMLogit(RegularizedModel, DesignedModel[ClassificationProblem, RRMLogitRe
         return DevianceProblem(endog, self.exog, offset, family=family, mean=mean)
 
     def _around(self, exog: Any, eta: Array | float = 0.0) -> RRMLogit:
-        return RRMLogit(
-            self.endog,
-            exog,
-            self.eps_bar,
-            eps_bar_max=self.eps_bar_max,
-            alpha=self._given_alpha,
-            freq_weights=self.freq_weights,
-            offset=self.fitted_offset + eta + np.zeros(len(self.endog)),
-        )
-
-    def _theta_step(self, problem: ClassificationProblem) -> ThetaStep | None:
-        if problem.bounded:
-            return None  # statsmodels' weighted fit has no penalties
-
-        def refit(weights: Array, theta: Array) -> Array:
-            used = weights > 0
-            model = GLM(
-                self.endog[used],
-                self.exog[used],
-                family=Binomial(),
-                var_weights=weights[used] / weights[used].mean(),
-                offset=None if problem.offset is None else problem.offset[used],
-            )
-            start = problem.design.to_params(theta)
-            with warnings.catch_warnings():
-                # The model says whether the data are separated; the fit need not.
-                warnings.simplefilter("ignore", PerfectSeparationWarning)
-                warnings.simplefilter("ignore", DomainWarning)
-                try:
-                    fit = model.fit(start_params=start, tol=1e-14, tol_criterion="params")
-                except PerfectSeparationError:
-                    return theta
-            return problem.design.from_params(np.asarray(fit.params))
-
-        return refit
+        options: Any = {name: getattr(self, name) for name in ("eps_bar_max", "freq_weights")}
+        offset = self.fitted_offset + eta + np.zeros(len(self.endog))
+        options |= {"alpha": self._given_alpha, "offset": offset}
+        return RRMLogit(self.endog, exog, self.eps_bar, **options)
 
     def _warn(self, estimate: Estimate) -> None:
         first = estimate.first or estimate
@@ -241,3 +183,80 @@ class RRMLogit(RegularizedModel, DesignedModel[ClassificationProblem, RRMLogitRe
             )
         else:
             super()._warn(estimate)
+
+
+def as_labels(endog: Any, level: Any) -> Any:
+    """Return labels as zeros and ones, keeping missing values and the index."""
+    check_no_counts(endog)
+    if isinstance(endog, pd.DataFrame) and (endog.shape[1] > 1 or _is_dummy(endog, level)):
+        return _dummy_column(endog, level)
+    if isinstance(endog, pd.DataFrame):
+        endog = endog.iloc[:, 0]
+    series = endog if isinstance(endog, pd.Series) else pd.Series(np.asarray(endog).squeeze())
+    if series.empty:
+        raise ValueError("endog is empty: no rows, or none without missing values")
+    if pd.api.types.is_numeric_dtype(series.dtype) and level is None:
+        values = series.astype(float)
+        check_binary(values.dropna().to_numpy())
+    else:
+        _check_level(level, pd.unique(series.dropna()).tolist())
+        values = (series == level).astype(float).where(series.notna())
+    return values if isinstance(endog, pd.Series) else values.to_numpy()
+
+
+def check_no_counts(endog: Any) -> None:
+    """Raise where a response has two columns of counts, not dummies of the levels of a label."""
+    names = [str(name) for name in getattr(endog, "columns", ())]
+    if np.ndim(endog) < 2 or np.shape(endog)[1] < 2 or any(name.endswith("]") for name in names):
+        return
+    shown = f" ({', '.join(names)})" if names else ""
+    raise ValueError(
+        f"endog must be one column of labels, got {np.shape(endog)[1]}{shown}; for counts of "
+        f"successes and failures {BINOMIAL}"
+    )
+
+
+def _is_dummy(endog: pd.DataFrame, level: Any) -> bool:
+    """Tell whether one column is a formula's dummy of the only level that there is."""
+    return level is not None and str(endog.columns[0]).endswith("]")
+
+
+def _dummy_column(endog: pd.DataFrame, level: Any) -> pd.Series:
+    """Return the column of the level that counts as 1, out of a formula's dummy columns."""
+    levels = [str(name).rsplit("[", 1)[-1].removesuffix("]") for name in endog.columns]
+    if level is None and sorted(levels) == ["False", "True"]:
+        level = "True"
+    _check_level(None if level is None else str(level), levels)
+    return endog.iloc[:, levels.index(str(level))]
+
+
+def _check_level(level: Any, levels: list[Any]) -> None:
+    if len(levels) > 2:
+        raise ValueError(f"endog must have two levels, got {len(levels)}: {levels[:5]}")
+    if level is None:
+        raise ValueError(
+            f"endog has the levels {levels}; name the one that counts as 1, for example "
+            f"level={levels[-1]!r}"
+        )
+    if level not in levels:
+        raise ValueError(f"level={level!r} is not among the levels of endog: {levels}")
+
+
+def check_binary(labels: Array) -> None:
+    """Raise where labels are not zeros and ones."""
+    if np.isin(labels, (0.0, 1.0)).all():
+        return
+    found = np.unique(labels)
+    advice = "for two other levels name the one that counts as 1 with level="
+    if len(found) > 2 and found[0] >= 0:
+        advice = f"for {'shares of successes' if found[-1] <= 1 else 'counts'} {BINOMIAL}"
+    raise ValueError(f"endog must be 0 and 1, got {found[:5]}; {advice}")
+
+
+def check_classes(labels: Array, freq_weights: Array | None) -> None:
+    """Raise where labels are all the same."""
+    counted = labels if freq_weights is None else labels[freq_weights > 0]
+    if len(np.unique(counted)) == 1:
+        raise ValueError(
+            f"endog has one class only, all {counted[0]:g}: a logistic regression needs both"
+        )

@@ -31,35 +31,20 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
     """A model of the joint distribution of several variables; `endog` holds them as columns."""
 
     formula: str
-    #: What to use in place of predictions.
-    _no_predictions: ClassVar[str]
 
-    def __init__(
-        self,
-        data: ArrayLike,
-        eps_bar: float | str = "auto",
-        *,
-        eps_bar_max: float = checks.EPS_BAR_MAX,
-        freq_weights: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        missing: str = "none",
-        persist: bool | str = "auto",
-        **kwargs: Any,
-    ) -> None:
-        held, rows = self._checked(
-            eps_bar, missing, persist, kwargs, endog=data, freq_weights=freq_weights
-        )
-        freq_weights = rows["freq_weights"]
-        values: Any = checks.check_numbers("data", rows["endog"])
+    @same_signature(RRMModel._checked, "given")
+    def __init__(self, data: ArrayLike, eps_bar: float | str = "auto", **options: Any) -> None:
+        held, rows, passed, kept = self._checked(eps_bar, {"endog": data}, **options)
+        values: Any = checks.check_numbers("data", rows.pop("endog"))
         if np.ndim(values) == 1:
             series = isinstance(values, pd.Series)
             values = values.to_frame() if series else np.asarray(values)[:, None]
-        counts = {} if freq_weights is None else {"freq_weights": freq_weights}
+        rows = {name: counts for name, counts in rows.items() if counts is not None}
         with checks.readable_errors():
-            super().__init__(values, None, missing=missing, **counts, **kwargs)
+            super().__init__(values, None, **rows, **passed)
         if self.endog.ndim == 1:
             self.endog = self.endog[:, None]
-        self._set_options(eps_bar, freq_weights, eps_bar_max, groups)
+        self._set_options(**kept, **rows)
         checks.check_finite("data", self.endog)
         self.nobs = float(len(self.endog))
         self._hold(held)
@@ -103,28 +88,8 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
         bare = FormulaDesign(design.formula, design.rows, {}, design.drop_cols, design.missing)
         return {**vars(self), "_formula_design": bare}
 
-    def predict(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: there is no response to predict."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no response to predict; {self._no_predictions}"
-        )
-
-    @property
-    def row_counts(self) -> Array:
-        """How often each row counts, shape (n,)."""
-        counts = self.freq_weights
-        return np.broadcast_to(1.0, (len(self.endog),)) if counts is None else counts
-
     def _traits(self) -> list[str]:
         return [counted(len(self.variables), "variable")]
-
-    def _new_partitions(self, new: Any) -> tuple[Any, Any]:
-        """Return new observations in partitions, and their labels."""
-        if is_dask_frame(new) and self._formula_design is None:
-            new = new[self.variables]
-        held = self.design_in_partitions(new)
-        assert held is not None
-        return held.arrays["exog"], held
 
     @property
     def variables(self) -> list[str]:
@@ -150,7 +115,11 @@ class RRMMultivariate(RRMModel[ProblemT, ResultsT], LikelihoodModel):
         ((2, 3), [0, 1])
         """
         if is_dask(new):
-            return self._new_partitions(new)
+            rows: Any = new
+            if is_dask_frame(rows) and self._formula_design is None:
+                rows = rows[self.variables]
+            held: Any = self.design_in_partitions(rows)
+            return held.arrays["exog"], held
         new = as_pandas(new)
         if isinstance(new, pd.DataFrame):
             if self._formula_design is not None:
@@ -208,7 +177,12 @@ class RRMCov(RRMMultivariate[CovarianceProblem, RRMCovResults]):
     """
 
     _results_class = RRMCovResults
-    _no_predictions = "results have mahalanobis(new) for distances of new rows, mean and cov"
+    _refusals: ClassVar[dict[str, str]] = {
+        "predict": (
+            "there is no response to predict; results have mahalanobis(new) for distances of new "
+            "rows, mean and cov"
+        )
+    }
 
     def _param_names(self) -> list[str]:
         """Return the names of the means and of the upper triangle of the covariance."""
@@ -273,33 +247,25 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
     """
 
     _results_class = RRMPCAResults
-    _no_predictions = "results have transform(new) for scores of new rows, and reconstruct()"
+    _refusals: ClassVar[dict[str, str]] = {
+        "predict": (
+            "there is no response to predict; results have transform(new) for scores of new rows, "
+            "and reconstruct()"
+        )
+    }
 
+    @same_signature(RRMMultivariate.__init__)
     def __init__(
         self,
         data: ArrayLike,
         n_components: float = 1,
         eps_bar: float | str = "auto",
         *,
-        eps_bar_max: float = checks.EPS_BAR_MAX,
         demean: bool = True,
         standardize: bool = False,
-        freq_weights: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        missing: str = "none",
-        persist: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            data,
-            eps_bar,
-            eps_bar_max=eps_bar_max,
-            freq_weights=freq_weights,
-            groups=groups,
-            missing=missing,
-            persist=persist,
-            **kwargs,
-        )
+        super().__init__(data, eps_bar, **kwargs)
         d = self.endog.shape[1]
         if d < 2:
             raise ValueError("principal components need two or more variables, got one")
@@ -316,10 +282,9 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
             self.data.param_names = component_names(int(n_components))
 
     def _traits(self) -> list[str]:
+        asked = f"components for {self.n_components:.0%} of the variance"
         if self.n_components >= 1:
             asked = counted(int(self.n_components), "component")
-        else:
-            asked = f"components for {self.n_components:.0%} of the variance"
         return [*super()._traits(), asked]
 
     def column_unit(self) -> Array:
@@ -348,9 +313,8 @@ class RRMPCA(RRMMultivariate[ComponentsProblem, RRMPCAResults]):
         used, q = self.row_counts, int(self.n_components)
         if self.freq_weights is not None:  # one number for all rows stays one in blocks
             used = np.sign(used)
-        if used.sum() < q + self.demean:
-            return  # which is told where rows are counted
-        found = spanned(self.endog, used, self.demean, q)
+        few = used.sum() < q + self.demean  # which is told where rows are counted
+        found = q if few else spanned(self.endog, used, self.demean, q)
         if found >= q:
             return
         rows = "the rows" if self.freq_weights is None else "the rows of positive frequency weight"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,10 @@ from statsmodels.base.data import handle_data
 
 from rrmstats.core.entropy import Array, check_eps_bar, entropy_weights
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.setting import Setting
 from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.losses.numerical import FunctionLoss, NumericalProblem, RoughEstimate
 from rrmstats.models.base import RRMModel, same_signature
-from rrmstats.models.checks import AUTO, checked_start, per_row, warn
+from rrmstats.models.checks import AUTO, EPS_BAR_MAX, per_row, warn
 from rrmstats.results.labels import Labeled, labeled
 from rrmstats.results.own_loss import RRMCustomResults
 
@@ -74,8 +73,16 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
     """
 
     _results_class = RRMCustomResults
+    _refusals: ClassVar[dict[str, str]] = {
+        "from_formula": "a loss of your own takes no formula; use rrmstats.custom",
+        "predict": "a loss of your own has no predictions; use params",
+    }
     #: The loss has no design.
     exog = None
+    #: Name of what is minimized.
+    endog_names = "loss"
+    #: Why fits with different bounds cannot be compared.
+    incomparable = "it needs a second step, which a loss of your own does not have"
 
     def __init__(
         self,
@@ -100,7 +107,11 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         for name, given in (("losses", losses), ("gradients", gradients), ("hessian", hessian)):
             if not (callable(given) or (given is None and name != "losses")):
                 raise TypeError(f"{name} must be a function of theta, got {type(given).__name__}")
-        self.start = _vector("theta0", theta0)
+        self.start = np.array(theta0, dtype=float)
+        if self.start.ndim != 1 or not self.start.size or not np.isfinite(self.start).all():
+            raise ValueError(
+                f"theta0 must be a vector of finite numbers, got shape {self.start.shape}"
+            )
         at_start = losses(self.start.copy())
         check_in_memory(losses=at_start, freq_weights=freq_weights, groups=groups)
         at_start = as_pandas(at_start)
@@ -116,7 +127,7 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
         self._functions = (losses, gradients, hessian, weighted_fit)
         self.smooth, self.endog = bool(smooth), values
         self._init_keys, self._data_attr = [], ["endog"]
-        self.freq_weights = per_row("freq_weights", as_values(freq_weights), len(values))
+        counts = per_row("freq_weights", as_values(freq_weights), len(values))
         if groups is not None and not smooth:
             raise NotImplementedError(
                 "groups= needs losses with two derivatives; smooth ones that are close, such as "
@@ -124,23 +135,9 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
             )
         named = labels is not None or names is not None or isinstance(theta0, pd.Series)
         self.data = handle_data(pd.Series(values, index=labels) if named else values, None)
-        self._set_options(eps_bar, self.freq_weights, groups=groups)
+        self.freq_weights = counts
+        self._set_options(eps_bar, EPS_BAR_MAX, groups, freq_weights=counts)
         self.data.param_names = _names(names, theta0, len(self.start))
-
-    @property
-    def endog_names(self) -> str:
-        """Name of what is minimized."""
-        return "loss"
-
-    @property
-    def exog_names(self) -> list[str]:
-        """Names of the parameters."""
-        return list(self.data.param_names)
-
-    @property
-    def incomparable(self) -> str:
-        """Why fits with different bounds cannot be compared; empty where they can."""
-        return "it needs a second step, which a loss of your own does not have"
 
     def problem(self) -> NumericalProblem:
         """Return the losses, with what is missing found numerically."""
@@ -172,28 +169,12 @@ class RRMCustom(RRMModel[NumericalProblem, RRMCustomResults]):
                 UserWarning,
             )
 
-    def _start_theta(self, problem: NumericalProblem, start_params: ArrayLike) -> Array:
-        return checked_start(start_params, self.exog_names)
-
     def _part(self, rows: np.ndarray) -> Self:
         """Return the model in which the other rows do not count: losses are those of all rows."""
         part = copy(self)
-        counts = np.ones(len(self.endog)) if self.freq_weights is None else self.freq_weights
         part.freq_weights = np.zeros(len(self.endog))
-        part.freq_weights[rows] = counts[rows]
+        part.freq_weights[rows] = self.row_counts[rows]
         return part
-
-    def _with_choice(self, setting: Setting) -> tuple[Self, None]:
-        return self, None
-
-    @classmethod
-    def from_formula(cls, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: a function of theta has no formula."""
-        raise NotImplementedError("a loss of your own takes no formula; use rrmstats.custom")
-
-    def predict(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: losses tell nothing about responses."""
-        raise NotImplementedError("a loss of your own has no predictions; use params")
 
 
 @same_signature(RRMCustom)
@@ -267,20 +248,11 @@ def check_losses(values: Array, n: int | None, theta: Array) -> None:
         )
 
 
-def _vector(name: str, values: ArrayLike) -> Array:
-    """Return a vector of finite numbers."""
-    found = np.array(values, dtype=float)
-    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
-        raise ValueError(f"{name} must be a vector of finite numbers, got shape {found.shape}")
-    return found
-
-
 def _names(names: Sequence[str] | None, theta0: Any, k: int) -> list[str]:
     """Return the names of the parameters: those given, of a Series, or numbers."""
     if names is None:
-        if isinstance(theta0, pd.Series):
-            return [str(name) for name in theta0.index]
-        return [f"theta_{i}" for i in range(k)]
+        named = isinstance(theta0, pd.Series)
+        names = theta0.index if named else [f"theta_{i}" for i in range(k)]
     if len(names) != k:
         raise ValueError(f"names must be {k}, one per parameter, got {len(names)}")
     return [str(name) for name in names]

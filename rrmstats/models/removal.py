@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from itertools import accumulate, combinations
+from functools import partial
+from itertools import accumulate, chain, combinations
 from math import comb
 from typing import Any, NamedTuple
 
@@ -216,17 +217,13 @@ class Removal(ABC):
         removed, confirmed, smallest = self.run()
         after = self.fits.get(frozenset(removed)) or self.whole
         rows, labels = np.array(removed, int), self.model.data.row_labels
+        table = {"position": rows, "change": self.whole.moves[rows]}
         known = [(len(out), *fit.fitted) for out, fit in self.fits.items() if fit is not None]
         refits = pd.DataFrame(known, columns=["n_removed", *FittedTerm._fields])
+        asked = {name: getattr(self, name) for name in ("term", "what", "alpha", "nobs")}
         return FewRows(
-            term=self.term,
-            what=self.what,
-            alpha=self.alpha,
-            rows=pd.DataFrame(
-                {"position": rows, "change": self.whole.moves[rows]},
-                index=rows if labels is None else labels[rows],
-            ),
-            nobs=self.nobs,
+            **asked,
+            rows=pd.DataFrame(table, index=rows if labels is None else labels[rows]),
             before=self.whole.fitted,
             after=after.fitted,
             confirmed=confirmed,
@@ -250,11 +247,13 @@ class Removal(ABC):
         critical = None if self.what == "sign" else fit.critical
         return most_influential(fit.moves, fit.fitted.estimate, fit.fitted.bse, critical)
 
-    def gap(self, fit: TermFit) -> float:
+    def gap(self, fit: TermFit | None) -> float:
         """Return how far a fit is from changing the conclusion, which it does below 0.
 
         A significant term loses its significance also where it gains that of the other sign.
         """
+        if fit is None:
+            return np.inf
         found, before = fit.fitted, self.whole.fitted
         if self.what == "sign":
             return found.estimate * before.estimate
@@ -262,13 +261,16 @@ class Removal(ABC):
             return found.estimate * np.sign(before.estimate) - fit.critical * found.bse
         return fit.critical * found.bse - abs(found.estimate)
 
-    def changed(self, removed: Iterable[int]) -> bool:
-        """Tell whether the fit without some rows changes the conclusion."""
+    def fit(self, removed: Iterable[int]) -> TermFit | None:
+        """Return the fit without some rows, made once; None where the others have none."""
         rows = frozenset(removed)
         if rows not in self.fits:
             self.fits[rows] = self.without(rows)
-        fit = self.fits[rows]
-        return fit is not None and self.gap(fit) < 0
+        return self.fits[rows]
+
+    def changed(self, removed: Iterable[int]) -> bool:
+        """Tell whether the fit without some rows changes the conclusion."""
+        return self.gap(self.fit(removed)) < 0
 
     def left(self) -> int:
         """Return how many refits may still be made."""
@@ -290,8 +292,7 @@ class Removal(ABC):
             wanted = min(max(wanted, failed // 10), max(self.nobs // 10, 1))
             rows = ranking.rows[: min(wanted, self.nobs // 2 - failed)]
             more = [*removed, *rows.tolist()]
-            self.changed(more)
-            last = self.fits[frozenset(more)]
+            last = self.fit(more)
             if len(rows) == 0 or last is None:
                 break
             removed, fit = more, last
@@ -301,7 +302,7 @@ class Removal(ABC):
         """Return as many of the first rows as it takes, by interpolation."""
         enough = len(removed)
         while enough - failed > 1 and self.left() > 0:
-            ends = (self.fits[frozenset(removed[:end])] or self.whole for end in (failed, enough))
+            ends = (self.fit(removed[:end]) or self.whole for end in (failed, enough))
             before, after = (self.gap(fit) for fit in ends)
             middle = failed + round((enough - failed) * before / (before - after))
             middle = min(max(middle, failed + 1), enough - 1)
@@ -315,31 +316,25 @@ class Removal(ABC):
         """Return fewer rows where removing them one by one, with refits, takes fewer."""
         rows: list[int] = []
         fit: TermFit | None = self.whole
-        if len(removed) > self.left():
-            return removed
-        while len(rows) < len(removed) - 1 and fit is not None:
-            best = self.ranking(fit).rows
-            if len(best) == 0:
-                break
-            rows = [*rows, int(best[0])]
-            if self.changed(rows):
+        more = len(removed) - 1 if len(removed) <= self.left() else 0
+        while len(rows) < more and fit is not None and len(self.ranking(fit).rows):
+            rows = [*rows, int(self.ranking(fit).rows[0])]
+            fit = self.fit(rows)
+            if self.gap(fit) < 0:
                 return rows
-            fit = self.fits[frozenset(rows)]
         return removed
 
     def compared(self, removed: list[int], size: int) -> tuple[list[int], bool, bool]:
         """Return the smallest of all sets below a size where these are few enough to be tried."""
         found = self.changed(removed)
-        sets = accumulate(comb(self.nobs, smaller) for smaller in range(1, size))
-        if any(count > self.left() for count in sets):
+        sizes = range(1, size)
+        if any(n > self.left() for n in accumulate(comb(self.nobs, small) for small in sizes)):
             return removed, found, False
         helpful = self.ranking(self.whole).rows.tolist()
-        others = np.setdiff1d(np.arange(self.nobs), helpful).tolist()
-        for smaller in range(1, size):
-            for rows in combinations([*helpful, *others], smaller):
-                if self.changed(rows):
-                    return list(rows), True, True
-        return removed, found, True
+        rows = [*helpful, *np.setdiff1d(np.arange(self.nobs), helpful).tolist()]
+        sets = chain.from_iterable(combinations(rows, small) for small in sizes)
+        smaller = next((some for some in sets if self.changed(some)), None)
+        return (removed, found, True) if smaller is None else (list(smaller), True, True)
 
 
 class RobustRemoval(Removal):
@@ -371,6 +366,19 @@ class RobustRemoval(Removal):
         return -influence * (1 / len(influence) if estimate.base is None else estimate.base)
 
 
+def rebuilt(model: Any, rows: np.ndarray) -> Any:
+    """Return a statsmodels model of some of its rows."""
+    part = partial(of_rows, rows=rows, n=len(model.endog))
+    options = {name: part(value) for name, value in model._get_init_kwds().items()}
+    return type(model)(part(model.endog), part(model.exog), **options)
+
+
+def of_rows(value: Any, rows: np.ndarray, n: int) -> Any:
+    """Return the part of some rows, of a value that has one entry for each of n."""
+    by_row = np.ndim(value) > 0 and len(value) == n
+    return np.asarray(value)[rows] if by_row else value
+
+
 # Options of standard errors that statsmodels' `fit` takes back from `cov_kwds` of results.
 COV_OPTIONS = ("groups", "maxlags", "use_correction", "time", "kernel", "weights_func")
 
@@ -394,21 +402,16 @@ class ClassicalRemoval(Removal):
 
     def refit(self, keep: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return the results of the rows at some positions, and the positions of its rows."""
-
-        def taken(value: Any) -> Any:
-            by_row = np.ndim(value) > 0 and len(value) == self.nobs
-            return np.asarray(value)[keep] if by_row else value
-
-        model, old = self.model, self.results
-        options = {key: taken(value) for key, value in model._get_init_kwds().items()}
-        part = type(model)(taken(model.endog), taken(model.exog), **options)
-        how = {key: taken(value) for key, value in getattr(old, "cov_kwds", {}).items()}
-        how = {key: value for key, value in how.items() if key in COV_OPTIONS}
+        old = self.results
+        given = {
+            key: each for key, each in getattr(old, "cov_kwds", {}).items() if key in COV_OPTIONS
+        }
+        how = {key: of_rows(each, keep, self.nobs) for key, each in given.items()}
         asked = {"cov_type": old.cov_type, "cov_kwds": how, "use_t": old.use_t}
         if not self.linear:
             asked |= {"start_params": np.asarray(old.params)}
-            asked |= {} if hasattr(model, "family") else {"disp": 0}
-        found = part.fit(**asked)
+            asked |= {} if hasattr(self.model, "family") else {"disp": 0}
+        found = rebuilt(self.model, keep).fit(**asked)
         return getattr(found, "_results", found), keep
 
     def moves(self, results: Any) -> Array:

@@ -64,12 +64,6 @@ class RRMAbsorbedResults(RRMOLSResults):
         found: Array = self.model.absorbed_problem.data
         return found
 
-    def _explained_share(self, endog: Array) -> float:
-        weights = np.asarray(self.weights)
-        spread = float(weights @ (endog - weights @ endog) ** 2)
-        left = float(weights @ np.asarray(self.resid) ** 2)
-        return 1 - left / spread if spread > 0 else 0.0
-
     @property
     def rsquared(self) -> float:
         """Share of the variance of the good responses that predictors and effects explain."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from types import MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,37 +14,41 @@ from patsy import DesignInfo
 from scipy.stats import t
 from statsmodels.base.model import LikelihoodModelResults, LikelihoodResultsWrapper
 from statsmodels.base.wrapper import populate_wrapper
+from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
 from statsmodels.stats.contrast import ContrastResults
+from statsmodels.tools import eval_measures
 
 from rrmstats import plotting
-from rrmstats.core.block_array import row_map
+from rrmstats.core.block_array import row_map, smallest, taken
 from rrmstats.core.choice import Choice
+from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.conventions import CLOSE
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.core.explanations import Explanation
+from rrmstats.core.explanations import FLAGGED, Explanation
 from rrmstats.core.grouped import GroupedEstimate
 from rrmstats.core.sandwich import relative_weights, wald_pvalue
 from rrmstats.interchange import as_pandas, as_values, is_dask
 from rrmstats.report import write_report
 from rrmstats.results import explanations as texts
-from rrmstats.results.grouping import GroupView, Units
+from rrmstats.results import summary as tables
 from rrmstats.results.inference import (
     Inference,
     ReachingContrast,
     Replicates,
+    checked_level,
     contrast_alternatives,
     nested_restriction,
     reaching,
     test_freedom,
 )
-from rrmstats.results.labels import labeled
-from rrmstats.results.summary import Summaries, Table, bad_rows_text
-from rrmstats.results.table_column import TableColumn
+from rrmstats.results.labels import Labeled, labeled
+from rrmstats.results.summary import LIKELY, Table, bad_rows_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from typing_extensions import Self
 
     from rrmstats.results.path_results import RRMPath
     from rrmstats.results.removal import FewRows
@@ -105,6 +109,7 @@ REASONS = {
     ),
     "no_influence": "see weight_table() for the weights and distances of the rows",
 }
+CRITERIA = ("aic", "bic", "aicc", "hqic")
 #: Attributes that statsmodels' code reads itself, so that only users are refused them.
 HIDDEN = {
     "normalized_cov_params": "it takes the weights as known and the scale as one; use cov_params()"
@@ -145,18 +150,252 @@ def without(**reasons: str) -> Callable[[MethodT], MethodT]:
     return decorate
 
 
-#: Arguments of statsmodels' predictions of means, and what to use instead.
-NO_AVERAGES = dict.fromkeys(
-    ("average", "agg_weights"), "average predict(), or use get_margeff() for effects"
-)
-
-
 def sample_text(results: Any) -> str:
     """Return what a picture of a sample says of it."""
     return f"a random sample of {results.seen_rows.nobs:,.0f} of {results.nobs:,.0f} rows"
 
 
-class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
+class Units:
+    """Order, flags and tables of rows that have a weight each, or of groups in their place."""
+
+    model: Any
+    nobs: float
+    weights: Array
+    losses: Array
+    relative_weights: Any
+
+    def order_by_weight(self, count: int | None = None) -> np.ndarray:
+        """Return the positions of the rows, the smallest weight first, ties by larger loss.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many; None for all.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> sorted(res.order_by_weight(4).tolist())
+        [10, 19, 29, 33]
+        """
+        if count is None:
+            self.model.refuse_partitions("the order of all rows", "ask for some of them")
+            count = int(self.nobs)
+        return smallest(count, self.relative_weights, -self.losses)
+
+    @property
+    def row_names(self) -> list[str]:
+        """Labels of the rows, or their positions where they have none."""
+        self.model.refuse_partitions("row_names", "use the index of the data")
+        return [str(name) for name in self._labels_at(np.arange(int(self.nobs)))]
+
+    @property
+    def _labels(self) -> Any:
+        """Labels of all rows, those of rows in partitions; None where they have none."""
+        return self.model.data.row_labels
+
+    def _labels_at(self, places: np.ndarray) -> Any:
+        """Return the labels of some rows, or their positions where they have none."""
+        labels = self._labels
+        if labels is None or isinstance(labels, pd.Index):
+            return places if labels is None else labels[places]
+        return labels.labels_at(places)
+
+    def _distances(self) -> Array:
+        """Return standardized residuals or distances of the rows, shape (n,)."""
+        raise NotImplementedError
+
+    def _flags(self, level: float) -> np.ndarray:
+        """Tell which rows lie beyond a level, shape (n,)."""
+        raise NotImplementedError
+
+    def _flagged(self, level: float | None) -> np.ndarray:
+        """Tell which rows are bad, or lie beyond a level where one is given, shape (n,)."""
+        prob_bad = vars(self).get("prob_bad")
+        if level is None and prob_bad is not None:
+            return np.greater(prob_bad, FLAGGED)
+        return self._flags(checked_level(level))
+
+    def outliers(self, level: float | None = None) -> Labeled:
+        """Tell which rows are outliers.
+
+        Parameters
+        ----------
+        level : float, optional
+            Fraction of clean rows that are not flagged, in (0, 1): of clean Gaussian data about
+            ``1 - level`` are flagged by chance, of clean labels at most that. By default the
+            flags of a second step are the rows that are more likely bad than good, ``prob_bad >
+            0.5``; those of a first step have the level 0.975.
+
+        Returns
+        -------
+        ndarray or Series of bool, shape (n,)
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> bool(res.outliers()[[10, 19, 29, 33]].all())
+        True
+        """
+        return labeled(self._flagged(level), self._labels)
+
+    def weight_table(self, k: int | None = 10, level: float | None = None) -> pd.DataFrame:
+        """Return the rows of smallest weight.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many; None for all.
+        level : float, optional
+            Level of the flag; see `outliers`.
+
+        Returns
+        -------
+        DataFrame
+            Loss, weight in units of equal ones, standardized residual or distance, in two steps
+            the probability to be bad, and flag, by the index of the data; the smallest weights
+            first.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> sorted(res.weight_table(4).index)
+        [10, 19, 29, 33]
+        """
+        return self._rows_at(self.order_by_weight(k), level)
+
+    def suspicious_table(self, k: int = 10) -> pd.DataFrame:
+        """Return the rows most likely bad, or in one step those of smallest weight.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many at most.
+
+        Returns
+        -------
+        DataFrame
+            As `weight_table` has it, the most likely bad rows first; those with a probability
+            below 1 % are left out.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> table = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit().suspicious_table()
+        >>> bool(table["prob_bad"].is_monotonic_decreasing), {10, 19, 29, 33} <= set(table.index)
+        (True, True)
+        """
+        prob_bad = vars(self).get("prob_bad")
+        if prob_bad is None:
+            return self.weight_table(k)
+        places = smallest(k, -prob_bad, -self.losses)
+        return self._rows_at(places[np.asarray(taken(places, prob_bad)[0]) >= LIKELY], None)
+
+    def outlier_table(self, k: int | None = None, level: float | None = None) -> pd.DataFrame:
+        """Return the flagged rows.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many at most; None for all.
+        level : float, optional
+            Level of the flag; see `outliers`.
+
+        Returns
+        -------
+        DataFrame
+            As `weight_table` has it, the smallest weights first.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> len(res.outlier_table()) == int(res.outliers().sum())
+        True
+        """
+        flags = self._flagged(level)
+        count = int(flags.sum())
+        count = count if k is None else min(count, k)
+        return self._rows_at(
+            smallest(count, 1.0 - flags, self.relative_weights, -self.losses), level
+        )
+
+    def _rows_at(self, places: np.ndarray, level: float | None) -> pd.DataFrame:
+        """Return loss, weight, distance, probability to be bad and flag of some rows."""
+        columns = {
+            "loss": self.losses,
+            "relative_weight": self.relative_weights,
+            "distance": self._distances(),
+            "prob_bad": vars(self).get("prob_bad"),
+            "outlier": self._flagged(level),
+        }
+        known = {name: values for name, values in columns.items() if values is not None}
+        values = taken(places, *known.values())
+        return Table(dict(zip(known, values, strict=True)), index=self._labels_at(places))
+
+
+class GroupView(Units):
+    """Groups in the place of rows, as pictures and tables read them.
+
+    Attributes
+    ----------
+    model : RRMModel
+    nobs : float
+        Number of groups.
+    weights, relative_weights, losses, distances : ndarray, shape (g,)
+    row_names : list of str
+        Labels of the groups.
+    prob_bad : ndarray, shape (g,), or None
+        Probability of each group to be bad; None in one step.
+    """
+
+    def __init__(self, results: RRMResults) -> None:
+        self.model, self._results = results.model, results
+        groups = self.model.row_groups
+        base = groups.sizes / groups.sizes.sum()
+        self.nobs, self.codes = float(groups.count), groups.codes
+        self.weights = np.zeros(groups.count)
+        np.add.at(self.weights, groups.codes, np.asarray(results.weights))
+        self.relative_weights = relative_weights(self.weights, base)
+        self.losses = groups.means(np.asarray(results.losses))
+        self.prob_bad = results._unit_prob_bad
+
+    @property
+    def _labels(self) -> Any:
+        return self.model.group_labels.rename("group")
+
+    @property
+    def distances(self) -> Array:
+        """Mean losses as standard normal scores, shape (g,)."""
+        return self._distances()
+
+    def _distances(self) -> Array:
+        estimate = self._results._estimate
+        if isinstance(estimate, GroupedEstimate):
+            return estimate.scores
+        return np.asarray(self._results._distances())
+
+    def _flags(self, level: float) -> np.ndarray:
+        estimate = self._results._estimate
+        if isinstance(estimate, GroupedEstimate):
+            return estimate.flags(level)
+        return self._results._flags(level)
+
+    def _rows_at(self, places: np.ndarray, level: float | None) -> pd.DataFrame:
+        table = super()._rows_at(places, level)
+        table.insert(0, "rows", np.bincount(self.codes)[places])
+        return table
+
+
+class RRMResults(Units, LikelihoodModelResults):
     """Results of a fit by robust risk minimization.
 
     Attributes
@@ -223,6 +462,8 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     _default_use_t: ClassVar[bool] = False
     _distance_name: ClassVar[str] = "distance"
     _title: ClassVar[str] = "Robust Risk Minimization Results"
+    #: Dimension of the rows, whose noise is about Gaussian in the first step; None if not known.
+    _dimension: int | None = None
     #: Whether the parameters are those of a design, whose columns may depend on each other.
     _has_design: ClassVar[bool] = False
     #: Attributes that are those of the estimate.
@@ -231,7 +472,7 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     _row_attrs: ClassVar[tuple[str, ...]] = ("weights", "relative_weights", "losses", "prob_bad")
     _column_attrs: ClassVar[tuple[str, ...]] = ("raw_params",)
 
-    first_step: RRMResults | None
+    first_step: Self | None
     #: The class of results with the labels of the data.
     _wrapper: ClassVar[type[RRMResultsWrapper]]
     #: Whether `remove_data` has dropped the data.
@@ -239,6 +480,9 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for name in cls._meaningless:
+            if hasattr(cls, name) and name not in HIDDEN:  # `__getattr__` says why
+                setattr(cls, name, property(_refused))
         cls._wrapper = wrapper_of(cls)
 
     def __init__(
@@ -246,7 +490,7 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
         model: Any,
         estimate: Estimate,
         inference: Inference,
-        first_step: RRMResults | None = None,
+        first_step: Self | None = None,
     ) -> None:
         super().__init__(model, estimate.params, normalized_cov_params=None)
         self._estimate, self._inference = estimate, inference
@@ -308,11 +552,6 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
             f"{'converged' if self.converged else 'NOT CONVERGED'}; call summary()>"
         )
 
-    @property
-    def llf(self) -> float:
-        """Refuse statsmodels' likelihood, which counts bad rows like others."""
-        return float(self.__getattr__("llf"))
-
     def _repr_html_(self) -> str:
         return str(self.summary().as_html())
 
@@ -346,8 +585,13 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
 
     @property
     def n_kish_clean(self) -> float | None:
-        """Kish's effective sample size that clean data would have; None where it is not known."""
-        return None
+        """Kish's effective sample size that clean data would have in the first step, nearly.
+
+        None where it is not known.
+        """
+        if self._dimension is None:
+            return None
+        return self.wnobs * kish_fraction(self.eps_bar, self._dimension * self._rows_per_group)
 
     @property
     def trace(self) -> pd.DataFrame:
@@ -486,11 +730,9 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     def _fit_options(self) -> dict[str, Any]:
         """What `fit` was asked for."""
         search, errors = self._estimate.setting, self._inference
-        return {
-            "steps": self.steps,
-            **{name: getattr(search, name) for name in ("n_starts", "rng", "tol", "maxiter")},
-            **{name: getattr(errors, name) for name in ("cov_type", "cov_kwds", "use_t")},
-        }
+        asked = {name: getattr(search, name) for name in ("n_starts", "rng", "tol", "maxiter")}
+        asked |= {name: getattr(errors, name) for name in ("cov_type", "cov_kwds", "use_t")}
+        return {"steps": self.steps, **asked}
 
     def remove_data(self) -> None:
         """Drop the arrays as long as the data, after what needs them has been computed.
@@ -527,13 +769,139 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
 
     def _rank_notes(self) -> list[str]:
         """Return what to know of a design whose columns depend on each other."""
-        rank, columns = getattr(self, "rank", None), len(self.params)
-        if rank in (None, columns):
-            return []
-        return [
+        columns = len(self.params)
+        rank = getattr(self, "rank", columns)
+        note = (
             f"The design has rank {rank} but {columns} columns: these are the parameters of "
             "smallest norm."
-        ]
+        )
+        return [] if rank == columns else [note]
+
+    def summary(
+        self,
+        yname: str | None = None,
+        xname: list[str] | None = None,
+        title: str | None = None,
+        alpha: float = 0.05,
+        slim: bool = False,
+    ) -> Summary:
+        """Return the fit as statsmodels' tables.
+
+        Parameters
+        ----------
+        yname : str, optional
+            Name of the dependent variable.
+        xname : list of str, optional
+            Names of the parameters.
+        title : str, optional
+            Title of the tables.
+        alpha : float, optional
+            One minus the level of the intervals.
+        slim : bool, optional
+            Leave out what is about the search, and the table of small weights.
+
+        Returns
+        -------
+        statsmodels.iolib.summary.Summary
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> text = res.summary(title="Stars", slim=True).as_text()
+        >>> "Stars" in text, "Smallest weights" in text
+        (True, False)
+        """
+        table = Summary()
+        left, right = tables.top_entries(self)
+        if slim:
+            left, right = (
+                [entry for entry in part if entry[0] in tables.SLIM] for part in (left, right)
+            )
+        table.add_table_2cols(
+            self, title=title or self._title, gleft=left, gright=right, yname=yname
+        )
+        self._add_params(table, yname, xname, alpha)
+        if self.weights is not None and not slim:  # remove_data drops them
+            table.tables += tables.suspicious(self)
+        return tables.finished(table, self._notes())
+
+    def summary2(
+        self, title: str | None = None, alpha: float = 0.05, float_format: str = "%.4f"
+    ) -> summary2.Summary:
+        """Return the fit as statsmodels' second kind of tables.
+
+        Parameters
+        ----------
+        title : str, optional
+            Title of the tables.
+        alpha : float, optional
+            One minus the level of the intervals.
+        float_format : str, optional
+            Format of the numbers.
+
+        Returns
+        -------
+        statsmodels.iolib.summary2.Summary
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> "eps_bar" in res.summary2().as_text()
+        True
+        """
+        table, (left, right) = summary2.Summary(), tables.top_entries(self)
+        known = {
+            "Dep. Variable:": self.model.endog_names,
+            "Model:": type(self.model).__name__,
+            "No. Observations:": f"{self.nobs:.0f}",
+        }
+        entries = {name: value[0] if value else known.get(name) for name, value in left + right}
+        table.add_dict({name: value for name, value in entries.items() if value is not None})
+        frame = summary2.summary_params(self, alpha=alpha, use_t=self.use_t)
+        table.add_df(frame, float_format=float_format)
+        for note in self._notes():
+            table.add_text(note)
+        table.add_title(title or self._title)
+        return table
+
+    @property
+    def __maketables_coef_table__(self) -> pd.DataFrame:
+        values = {"b": self.params, "se": self.bse, "t": self.tvalues, "p": self.pvalues}
+        values["ci95l"], values["ci95u"] = np.transpose(self.conf_int())
+        return pd.DataFrame(values, index=list(self.model.data.param_names))
+
+    def __maketables_stat__(self, key: str) -> Any:
+        match key:
+            case "N":
+                return int(self.nobs)
+            case "bad_rows":
+                return bad_rows_text(self)
+            case "explanation":
+                return None if self.explanation is None else str(self.explanation)
+            case "se_type":
+                return self.cov_type
+        found = {"r2": "rsquared", "adj_r2": "rsquared_adj", "ll": "llf"}.get(key, key)
+        return getattr(self, found, None)
+
+    @property
+    def __maketables_depvar__(self) -> str:
+        return str(self.model.endog_names)
+
+    @property
+    def __maketables_vcov_info__(self) -> dict[str, str]:
+        return {"se_type": self.cov_type}
+
+    @property
+    def __maketables_stat_labels__(self) -> dict[str, str]:
+        return tables.COLUMN_LABELS
+
+    @property
+    def __maketables_default_stat_keys__(self) -> list[str]:
+        return list(tables.COLUMN_LABELS)
 
     def _summary_subject(self) -> tuple[str, list[str] | None]:
         return ("Dep. Variable:", None)
@@ -563,18 +931,25 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
             )
         return notes + self._search_notes()
 
+    def _price(self, known: str, dim: int = 1) -> list[str]:
+        """Return what one step costs on clean data, where a second one would win it back."""
+        if self.steps == 2 or self.eps_bar == 0 or self.model.incomparable:
+            return []
+        # Rows of a group are its dimensions.
+        rows = gaussian_efficiency(self.eps_bar, dim * self._rows_per_group)
+        return [
+            f"The price of eps_bar={self.eps_bar:g}: on clean {known} {rows:.0%} of the rows. "
+            f"{SECOND_STEP}"
+        ]
+
     def _story_notes(self) -> list[str]:
         """Return how the second step explains the rows, and a rival that does so as well."""
         if self.steps == 1 or self.explanation is None:
             return []
         if self.eps_bar == 0:
             return [self.explanation.sentence]
-        given = (
-            (texts.UNSEEN_FLIPS if len(self._alternatives) else CONDITIONAL)
-            if self._has_errors
-            else ""
-        )
-        notes = [f"{self.explanation.sentence} {given}".strip()]
+        given = texts.UNSEEN_FLIPS if self._alternatives else CONDITIONAL
+        notes = [f"{self.explanation.sentence} {given if self._has_errors else ''}".strip()]
         if texts.at_bound(self.eps_hat, self.eps_bar):
             notes.append(texts.AT_BOUND if self.model.choice is None else texts.AT_LARGEST)
         return [*notes, self._rival_note] if self._rival_note else notes
@@ -674,13 +1049,10 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
             )
         found = self.wald_test(restriction, scalar=True)
         test = found.distribution  # "F" or "chi2"
-        columns = {
-            "df_resid": [other.df_resid, self.df_resid],
-            "df_diff": [0.0, float(len(restriction))],
-            test: [np.nan, float(found.statistic)],
-            f"Pr(>{test})": [np.nan, float(found.pvalue)],
-        }
-        found.table = pd.DataFrame(columns)
+        names = ["df_resid", "df_diff", test, f"Pr(>{test})"]
+        small = [other.df_resid, 0.0, np.nan, np.nan]
+        large = [self.df_resid, len(restriction), float(found.statistic), float(found.pvalue)]
+        found.table = pd.DataFrame([small, large], columns=names)
         return found
 
     @property
@@ -793,10 +1165,9 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
     @cached_property
     def _bad_of_all(self) -> tuple[float, float] | None:
         """How many observations, or groups, are more likely bad than good, and of how many."""
-        explained = self._explained
-        if explained is None:
+        probabilities, counts = self._unit_prob_bad, self._unit_counts
+        if probabilities is None:
             return None
-        probabilities, counts = explained.chosen.prob_bad, self._unit_counts
         total = len(probabilities) if counts is None else float(np.sum(counts))
         return texts.count_bad(probabilities, counts), total
 
@@ -973,14 +1344,15 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
         """Return sentences on the groups, where there are any."""
         if self.model.groups is None:
             return []
-        count, two = len(self.model.group_labels), self.steps == 2 and self.explanation is not None
-        named = ""
+        count, named = len(self.model.group_labels), ""
+        two = self.steps == 2 and self.explanation is not None
+        how, found = "has one weight, which its rows share", "Far out"
+        if two:
+            how, found = "is good or bad as a whole", "Bad"
         if self.weights is not None and self.eps_bar > 0:
             flags = self.outlier_groups(None if two else 0.999)
-            names = [str(label) for label in flags.index[flags]]
-            found = "Bad" if two else "Far out"
+            names = flags.index[flags].tolist()
             named = f" {found}: {texts.listed(names)}." if names else f" None is {found.lower()}."
-        how = "is good or bad as a whole" if two else "has one weight, which its rows share"
         notes = [
             f"Each of {count} groups {how}; eps_bar bounds the share of rows in bad groups.{named}"
         ]
@@ -1058,6 +1430,10 @@ class RRMResults(Units, Summaries, TableColumn, LikelihoodModelResults):
         return found
 
 
+def _refused(results: RRMResults) -> NoReturn:
+    raise AttributeError
+
+
 class RRMResultsWrapper(LikelihoodResultsWrapper):
     """Attach the labels of the data to the arrays of the results."""
 
@@ -1132,6 +1508,114 @@ def wrapper_of(kind: type[RRMResults]) -> type[RRMResultsWrapper]:
     wrapper = type(f"{kind.__name__}Wrapper", (RRMResultsWrapper,), members)
     populate_wrapper(wrapper, kind)
     return wrapper
+
+
+class LikelihoodResults(RRMResults):
+    """Results of models whose second step has a likelihood of all rows, good and bad.
+
+    Where `eps_bar` is 0, all numbers are statsmodels'.
+    """
+
+    rank: int
+    _has_design = True
+    _meaningless: ClassVar[dict[str, str]] = {}
+    #: Rows above which explanations are compared on a sample.
+    _decided_rows: float = np.inf
+
+    @property
+    def df_model(self) -> float:
+        """Rank of the design less its constant."""
+        return float(self.rank - self.model.k_constant)
+
+    @property
+    def _classical_llf(self) -> float:
+        """Log-likelihood of the rows under their weights, times their number."""
+        raise NotImplementedError
+
+    @cached_property
+    def _log_likelihood(self) -> float:
+        """Log-likelihood of all rows; NaN where it is not known."""
+        if self.eps_bar == 0:
+            return self._classical_llf
+        explained = self._estimate.explained
+        if self.steps == 1 or explained is None or self.nobs > self._decided_rows:
+            return np.nan
+        return explained.chosen.log_likelihood
+
+    @cached_property
+    def _extra_params(self) -> int:
+        """Number of parameters of the explanation besides those of good rows."""
+        explained = self._estimate.explained
+        return 0 if explained is None else explained.chosen.n_params
+
+    @property
+    def _why_no_likelihood(self) -> str:
+        """What to do where there is no likelihood."""
+        if self.steps == 1:
+            return (
+                "needs a model of the bad rows, which the first step does not have; use "
+                "fit(steps=2), or test terms with compare() or wald_test()"
+            )
+        if self.nobs > self._decided_rows:
+            return (
+                f"is not known: explanations of more than {self._decided_rows:,.0f} rows are "
+                "compared on a sample; test terms with compare() or wald_test()"
+            )
+        return "is not known at an exact fit; see risk and losses"
+
+    @property
+    def llf(self) -> float:
+        """Log-likelihood of all rows under the fitted model of good and bad ones, in two steps.
+
+        With ``eps_bar=0`` it is statsmodels'. With other bounds it is that of `explanation`:
+        compare it only with fits to the same rows.
+        """
+        if np.isnan(self._log_likelihood):
+            raise AttributeError("llf")  # `__getattr__` of the results says why
+        return self._log_likelihood
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion of `llf`; see `info_criteria`."""
+        return self.info_criteria("aic")
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion of `llf`; see `info_criteria`.
+
+        The `bic` of `explanations`, which chooses among them, also integrates over coefficients.
+        """
+        return self.info_criteria("bic")
+
+    def info_criteria(self, crit: str, scale: Any = None, dk_params: float = 0) -> float:
+        """Return an information criterion of the fitted model of good and bad rows.
+
+        Parameters
+        ----------
+        crit : {"aic", "bic", "aicc", "hqic"}
+        scale : optional
+            Accepted as in statsmodels, and not used.
+        dk_params : float, optional
+            What to add to the number of parameters: coefficients, and those of the explanation
+            such as the share of bad rows. As in statsmodels, the scale does not count.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> line = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> mean = rrmstats.ols("log_light ~ 1", stars, eps_bar=0.2).fit()
+        >>> line.info_criteria("aic") < mean.info_criteria("aic")
+        True
+        """
+        if crit not in CRITERIA:
+            raise ValueError(f"crit must be one of {', '.join(CRITERIA)}, got {crit!r}")
+        count = self.rank + self._extra_params + dk_params
+        return float(getattr(eval_measures, crit)(self.llf, self.wnobs, count))
 
 
 def standardized(resid: Array, variance: float | Array) -> Array:

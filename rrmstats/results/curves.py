@@ -61,21 +61,15 @@ class RRMNLSResults(RRMOLSResults):
 
         Of rows by their weights; at eps_bar = 0 one less the ratio of the sums of squares.
         """
-        weights, endog = np.asarray(self.weights), self.model.endog
-        spread = float(weights @ (endog - weights @ endog) ** 2)
-        left = float(weights @ np.asarray(self.resid) ** 2)
-        return 1 - left / spread if spread > 0 else 0.0
+        return self._explained_share(self.model.endog)
 
     def _notes(self) -> list[str]:
-        problem = self._estimate.problem
+        problem, notes = self._estimate.problem, super()._notes()
         assert isinstance(problem, CurveTangent)
-        names = [
-            name for name, fixed in zip(self.model.exog_names, problem.held, strict=True) if fixed
-        ]
-        if not names:
-            return super()._notes()
-        said = f"{', '.join(names)}: at a bound, so that there is no standard error."
-        return [*super()._notes(), said]
+        names = np.array(self.model.exog_names)[problem.held]
+        if len(names):
+            notes.append(f"{', '.join(names)}: at a bound, so that there is no standard error.")
+        return notes
 
     def predict(self, exog: Any = None, transform: bool = True) -> Any:
         """Return predictions for other `x`, or for the rows of the fit.
@@ -95,21 +89,15 @@ class RRMNLSResults(RRMOLSResults):
         >>> res.predict(np.array([0.0, 1.0])).round(2)
         array([1.  , 0.37])
         """
-        found = self.model.predict(self.params, exog)
-        return labeled(found, self._index_of(exog))
+        return labeled(self.model.predict(self.params, exog), self._index_of(exog))
 
     def _index_of(self, exog: Any) -> pd.Index | None:
         if exog is None:
-            labels: pd.Index | None = self.model.data.row_labels
-            return labels
+            return self.model.data.row_labels
         return exog.index if isinstance(exog, pd.DataFrame | pd.Series) else None
 
     def get_prediction(
-        self,
-        exog: Any = None,
-        transform: bool = True,
-        *,
-        row_labels: Sequence[Any] | None = None,
+        self, exog: Any = None, transform: bool = True, *, row_labels: Sequence[Any] | None = None
     ) -> PredictionResults:
         """Predict with confidence and prediction intervals, by the delta method.
 

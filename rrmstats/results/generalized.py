@@ -7,29 +7,18 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from statsmodels.genmod.families import Binomial, Gaussian
 from statsmodels.genmod.generalized_linear_model import GLM
 
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
-from rrmstats.core.consistency import kish_fraction
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas
 from rrmstats.losses.generalized import GeneralizedEstimate
-from rrmstats.results.base import (
-    drawn,
-    refused,
-    standardized,
-)
-from rrmstats.results.explanations import (
-    AT_BOUND,
-    BY_FAMILY,
-    Wording,
-    separated_note,
-)
-from rrmstats.results.likelihood import price_of_one_step
+from rrmstats.results.base import drawn, refused, standardized
+from rrmstats.results.explanations import AT_BOUND, BY_FAMILY, Wording, separated_note
+from rrmstats.results.labels import NewRows
 from rrmstats.results.means import LinkFunctions, MeanResults
 
 # Share of eps_bar from which the estimated share of bad rows counts as all of it.
@@ -64,12 +53,12 @@ class RRMGLMResults(MeanResults):
     """
 
     _estimate: GeneralizedEstimate
-    first_step: RRMGLMResults | None
     _estimate_attrs = ("scale",)
     _distance_name = "deviance residual"
     scale: float
     _title = "Robust Risk Minimization: Generalized Linear Model"
     _corrected = True
+    _dimension = 1
     _row_attrs = (
         *MeanResults._row_attrs,
         *("fittedvalues", "mu", "resid_deviance", "resid_scaled", "resid_quantile"),
@@ -91,10 +80,8 @@ class RRMGLMResults(MeanResults):
 
     def _by_family(self, name: str, mu: Array, scale: float) -> Array:
         """Return what a method of the family tells of each row at means and a dispersion, (n,)."""
-        model, options = self.model, {"family": self.family, "name": name, "scale": scale}
-        rows = model.endog, mu, model.var_weights, model.n_trials
-        found: Array = row_map(_of_family, *rows, tail=(), **options)
-        return found
+        rows = self.model.endog, mu, self.model.var_weights, self.model.n_trials
+        return row_map(_of_family, *rows, tail=(), family=self.family, name=name, scale=scale)
 
     def _weighted_llf(self, mu: Array, mass: Array, scale: float) -> float:
         """Return the log-likelihood of rows that count as often as a mass (n,) says."""
@@ -151,12 +138,7 @@ class RRMGLMResults(MeanResults):
             return 1 - own / null
         return float(1 - np.exp(2 * (null - own) / self.wnobs))
 
-    def get_distribution(
-        self,
-        exog: pd.DataFrame | ArrayLike | None = None,
-        transform: bool = True,
-        **given: Any,
-    ) -> Any:
+    def get_distribution(self, exog: NewRows = None, transform: bool = True, **given: Any) -> Any:
         """Return the distributions of good responses, as scipy's frozen distributions.
 
         Parameters
@@ -183,7 +165,7 @@ class RRMGLMResults(MeanResults):
     def predict_prob(
         self,
         n: ArrayLike | None = None,
-        exog: pd.DataFrame | ArrayLike | None = None,
+        exog: NewRows = None,
         exposure: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         transform: bool = True,
@@ -224,11 +206,6 @@ class RRMGLMResults(MeanResults):
         return np.asarray(law.pmf(np.asarray(counts)[:, None])).T
 
     bic_llf = MeanResults.bic
-
-    @property
-    def n_kish_clean(self) -> float:
-        """Kish's effective sample size that clean data would have in the first step, nearly."""
-        return self.wnobs * kish_fraction(self.eps_bar, self._rows_per_group)
 
     @property
     def fittedvalues(self) -> Array:
@@ -329,21 +306,14 @@ class RRMGLMResults(MeanResults):
                 "good ones vary more than the family says. Try a larger eps_bar, or a family with "
                 "a dispersion or a larger one."
             )
-        notes += price_of_one_step(self)
+        notes += self._price("data the variances are about those of")
         if not self._has_errors:
             notes.append(separated_note(self._bad_of_all, self.eps_bar))
         return notes + self._rank_notes()
 
 
-def _of_family(
-    endog: Array,
-    mu: Array,
-    var_weights: Array,
-    trials: Array,
-    family: Any,
-    name: str,
-    scale: float,
-) -> Array:
+def _of_family(*rows: Array, family: Any, name: str, scale: float) -> Array:
+    endog, mu, var_weights, trials = rows
     if isinstance(family, Binomial):  # it keeps the numbers of trials
         family = copy.copy(family)
         family.n = trials

@@ -243,9 +243,7 @@ def row_dependence(
     return Dependence(maxlags=int(lags))
 
 
-def label_array(
-    groups: Any, n: int, index: pd.Index | None = None, dropped: np.ndarray | None = None
-) -> np.ndarray:
+def label_array(groups: Any, n: int, index: Any = None, dropped: Any = ()) -> np.ndarray:
     """Return the labels of groups, one for each of n rows, as an array.
 
     Labels of rows that a model has not are left out: those of rows with missing values, and of a
@@ -258,9 +256,9 @@ def label_array(
         )
     if isinstance(groups, pd.Series) and index is not None and len(groups) != n:
         groups = groups.loc[index]
-    if dropped is not None and np.ndim(groups) == 1 and len(groups) == n + len(dropped):
-        groups = np.delete(np.asarray(as_values(groups)), dropped)
     labels = np.asarray(as_values(groups))
+    if len(dropped) and labels.shape == (n + len(dropped),):
+        labels = np.delete(labels, dropped)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -369,19 +367,15 @@ def skewness(influence: Array) -> Array:
     return np.divide(cube, square**1.5, out=np.zeros_like(cube), where=square > 0)
 
 
-def check_order(
-    name: str, values: Any, labels: pd.Index | None, dropped: np.ndarray | None = None
-) -> None:
+def check_order(name: str, values: Any, labels: pd.Index | None, dropped: Any = ()) -> None:
     """Raise where a Series has the labels of the rows, but in another order.
 
     `labels` are those of the rows that are left; `dropped` the positions of those that are not.
     """
-    if not isinstance(values, pd.Series) or labels is None:
+    given = isinstance(values, pd.Series) and labels is not None
+    if not given or len(values) != len(labels) + len(dropped):
         return
-    gone = np.array([], dtype=int) if dropped is None else dropped
-    if len(values) != len(labels) + len(gone):
-        return
-    left = values.index.delete(gone)
+    left = values.index.delete(np.asarray(dropped, dtype=int))
     if not left.equals(labels) and labels.isin(values.index).all():
         raise ValueError(
             f"{name} has the labels of the data in another order; reindex it like the data"

@@ -26,8 +26,12 @@ class WeightedInfluence:
     exog: Array
     scale: float
 
-    def _keep(self, results: Any, weights: Array) -> None:
-        """Keep results and the weights of their rows in the weighted fit, shape (n,)."""
+    def _keep(self, results: Any, weights: Array, influence: Array, corrected: bool) -> None:
+        """Keep results, the weights of their rows in the weighted fit, and influence functions.
+
+        Those may be corrected: those of fits without the row.
+        """
+        self._influence, self._corrected = influence, corrected
         self._counts = results.model.freq_weights
         self._weights = weights if self._counts is None else weights * self._counts
         self.nobs, self.exog = results.wnobs, np.asarray(results.model.exog, float)
@@ -45,17 +49,46 @@ class WeightedInfluence:
     def _gram(self) -> Array:
         return self.exog.T @ (self._weights[:, None] * self.exog)
 
-    def _scaled(self, change: Array, variance: Array | float) -> Array:
-        """Return changes of the parameters in units of their standard errors, shape (n, k)."""
-        inverse = np.diag(np.linalg.pinv(self._gram, hermitian=True))
-        errors = np.sqrt(np.multiply.outer(variance, inverse))
-        return np.divide(change, errors, out=np.zeros_like(change), where=errors > 0)
+    @cached_property
+    def d_params(self) -> Array:
+        """Change of the parameters that a row makes, shape (n, k)."""
+        moves = self._influence / self.nobs
+        return moves if self._corrected else moves / (1 - self.hat_matrix_diag)[:, None]
 
-    def _cooks(self, change: Array) -> tuple[Array, Array]:
-        """Return Cook's distances of changes of the parameters, and their p-values under F."""
-        distance = np.einsum("ni,ij,nj->n", change, self._gram, change)
+    @property
+    def _variance(self) -> Array | float:
+        """Variance of the noise without each row, shape (n,), or of all rows."""
+        return self.scale
+
+    @cached_property
+    def dfbetas(self) -> Array:
+        """Change of the parameters in units of their standard errors, shape (n, k)."""
+        inverse = np.diag(np.linalg.pinv(self._gram, hermitian=True))
+        errors = np.sqrt(np.multiply.outer(self._variance, inverse))
+        return np.divide(
+            self.d_params, errors, out=np.zeros_like(self._influence), where=errors > 0
+        )
+
+    @cached_property
+    def cooks_distance(self) -> tuple[Array, Array]:
+        """Cook's distance and its p-value under F, shapes (n,)."""
+        distance = np.einsum("ni,ij,nj->n", self.d_params, self._gram, self.d_params)
         scaled = standardized(np.sqrt(distance), self.scale) ** 2 / self.results.rank
         return scaled, np.asarray(f.sf(scaled, self.results.rank, self._df_resid))
+
+    def summary_frame(self) -> pd.DataFrame:
+        """Return the measures as a data frame with statsmodels' columns, and the weights.
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
+        >>> res.get_influence().summary_frame()["cooks_d"].max() > 0
+        np.True_
+        """
+        found: pd.DataFrame = super().summary_frame()  # type: ignore[misc]  # statsmodels'
+        return found.assign(weight=np.asarray(self.results.weights))
 
 
 class MeanInfluence(WeightedInfluence, GLMInfluence):
@@ -84,45 +117,15 @@ class MeanInfluence(WeightedInfluence, GLMInfluence):
 
     def __init__(self, results: Any, influence: Array, corrected: bool) -> None:
         self.results, self.k_vars, self.scale = results, len(results.params), results.scale
-        self._keep(results, np.asarray(results.working_weights))
+        self._keep(results, np.asarray(results.working_weights), influence, corrected)
         self.endog, self.cov_params = results.model.endog, np.asarray(results.cov_params())
         self.resid = np.asarray(results.resid_pearson) / np.sqrt(self.scale)
-        self._influence, self._corrected = influence, corrected
-
-    @cached_property
-    def d_params(self) -> Array:
-        """Change of the parameters that a row makes, shape (n, k)."""
-        moves = self._influence / self.nobs
-        return moves if self._corrected else moves / (1 - self.hat_matrix_diag)[:, None]
-
-    @cached_property
-    def dfbetas(self) -> Array:
-        """Change of the parameters in units of their standard errors, shape (n, k)."""
-        return self._scaled(self.d_params, self.scale)
-
-    @cached_property
-    def cooks_distance(self) -> tuple[Array, Array]:
-        """Cook's distance and its p-value under F, shapes (n,)."""
-        return self._cooks(self.d_params)
 
     @property
     def d_fittedvalues_scaled(self) -> Array:
         """Change of the fitted value that a row makes, internally studentized, shape (n,)."""
         free = 1 - self.hat_matrix_diag
         return np.asarray(self.resid_studentized * np.sqrt(self.hat_matrix_diag / free))
-
-    def summary_frame(self) -> pd.DataFrame:
-        """Return the measures as a data frame with statsmodels' columns, and the weights.
-
-        Examples
-        --------
-        >>> import pandas as pd, rrmstats
-        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
-        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
-        >>> res.get_influence().summary_frame().shape
-        (10, 7)
-        """
-        return super().summary_frame().assign(weight=np.asarray(self.results.weights))
 
 
 class RRMInfluence(WeightedInfluence, OLSInfluence):
@@ -158,7 +161,7 @@ class RRMInfluence(WeightedInfluence, OLSInfluence):
 
     def __init__(self, results: Any) -> None:
         OLSInfluence.__init__(self, results)
-        self._keep(results, results.relative_weights)
+        self._keep(results, results.relative_weights, results.deletion_influence(), False)
         self.resid = np.asarray(results.resid)
 
     @cached_property
@@ -174,11 +177,14 @@ class RRMInfluence(WeightedInfluence, OLSInfluence):
         scaled = self.resid / np.sqrt(1 - self.hat_matrix_diag)
         return standardized(scaled, self.scale if sigma is None else sigma**2)
 
-    @cached_property
+    @property
+    def _variance(self) -> Array:
+        return self.sigma2_not_obsi
+
+    @property
     def dfbeta(self) -> Array:
         """Change of the parameters that a row makes, shape (n, k)."""
-        influence = self.results.deletion_influence() / self.nobs
-        return influence / (1 - self.hat_matrix_diag[:, None])
+        return self.d_params
 
     @property
     def params_not_obsi(self) -> Array:
@@ -186,29 +192,6 @@ class RRMInfluence(WeightedInfluence, OLSInfluence):
         return np.asarray(self.results.params) - self.dfbeta
 
     @cached_property
-    def dfbetas(self) -> Array:
-        """Change of the parameters in units of their standard errors, shape (n, k)."""
-        return self._scaled(self.dfbeta, self.sigma2_not_obsi)
-
-    @cached_property
-    def cooks_distance(self) -> tuple[Array, Array]:
-        """Cook's distance and its p-value under F, shapes (n,)."""
-        return self._cooks(self.dfbeta)
-
-    @cached_property
     def cov_ratio(self) -> Array:
         """Determinant of the covariance without each row relative to that with it, shape (n,)."""
         return (self.sigma2_not_obsi / self.scale) ** self.k_vars / (1 - self.hat_matrix_diag)
-
-    def summary_frame(self) -> pd.DataFrame:
-        """Return the measures as a data frame with statsmodels' columns, and the weights.
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> res.get_influence().summary_frame()["cooks_d"].max() > 0
-        np.True_
-        """
-        return super().summary_frame().assign(weight=np.asarray(self.results.weights))

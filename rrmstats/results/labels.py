@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.entropy import Array
 
+#: Rows to predict; those of the fit where none are given.
+NewRows = pd.DataFrame | ArrayLike | None
 #: Values by row, variable or term: a Series where the data had labels.
 Labeled = np.ndarray | pd.Series
 #: A table of values: a DataFrame where the data had labels.

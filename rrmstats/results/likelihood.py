@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-from numpy.typing import ArrayLike
 from statsmodels.base.model import LikelihoodModelResults
 from statsmodels.discrete.count_model import GenericZeroInflated
 from statsmodels.discrete.discrete_margins import DiscreteMargins
@@ -19,13 +17,12 @@ from statsmodels.discrete.discrete_model import (
 )
 from statsmodels.othermod.betareg import BetaModel
 
-from rrmstats.core.consistency import gaussian_efficiency
 from rrmstats.core.entropy import Array
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood import LikelihoodEstimate
-from rrmstats.results.base import SECOND_STEP, RRMResults, refused
+from rrmstats.results.base import RRMResults, refused
 from rrmstats.results.explanations import BY_FAMILY, Wording
-from rrmstats.results.inference import Inference
+from rrmstats.results.labels import NewRows
 from rrmstats.results.means import MeanPrediction
 from rrmstats.results.own_loss import loss_cutoff, loss_distances
 
@@ -74,21 +71,14 @@ class RRMLikelihoodResults(RRMResults):
     """
 
     _estimate: LikelihoodEstimate
-    first_step: RRMLikelihoodResults | None
     _meaningless: ClassVar[dict[str, str]] = refused(
         likelihood="llf llnull aic bic info_criteria prsquared llr",
         optimizer="mle_retvals mle_settings fit_history",
         no_influence="get_influence",
     )
 
-    def __init__(
-        self,
-        model: Any,
-        estimate: LikelihoodEstimate,
-        inference: Inference,
-        first_step: RRMLikelihoodResults | None = None,
-    ) -> None:
-        super().__init__(model, estimate, inference, first_step)
+    def __init__(self, model: Any, estimate: LikelihoodEstimate, *args: Any) -> None:
+        super().__init__(model, estimate, *args)
         self.corrected, self.saturated = estimate.rows is not None, estimate.saturated
         self._known = estimate.known
 
@@ -102,10 +92,7 @@ class RRMLikelihoodResults(RRMResults):
         return np.asarray(self.model.predict(np.asarray(self.params)))
 
     def get_prediction(
-        self,
-        exog: pd.DataFrame | ArrayLike | None = None,
-        transform: bool = True,
-        **kwargs: Any,
+        self, exog: NewRows = None, transform: bool = True, **kwargs: Any
     ) -> MeanPrediction:
         """Predict with confidence intervals, by the delta method.
 
@@ -229,25 +216,9 @@ class RRMLikelihoodResults(RRMResults):
             notes.append(NOT_KNOWN.format(", ".join(self.unknown)))
         if self.eps_bar == 0:
             return notes
-        if not self.saturated:
-            notes.append(NO_SATURATED)
-        if not self.corrected:
-            notes.append(NOT_CORRECTED)
-        else:
-            notes += price_of_one_step(self)
-        return notes
-
-
-def price_of_one_step(results: RRMResults) -> list[str]:
-    """Return what one step costs on clean data, where a second one would win it back."""
-    if results.steps == 2 or results.eps_bar == 0 or results.model.incomparable:
-        return []
-    # Rows of a group are its dimensions.
-    efficiency = gaussian_efficiency(results.eps_bar, results._rows_per_group)
-    return [
-        f"The price of eps_bar={results.eps_bar:g}: on clean data the variances are about "
-        f"those of {efficiency:.0%} of the rows. {SECOND_STEP}"
-    ]
+        notes += [] if self.saturated else [NO_SATURATED]
+        price = self._price("data the variances are about those of")
+        return notes + (price if self.corrected else [NOT_CORRECTED])
 
 
 class FittedModel(LikelihoodModelResults):

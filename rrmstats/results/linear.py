@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy.stats import t
 from statsmodels.regression._prediction import PredictionResults
 from statsmodels.stats.contrast import ContrastResults
@@ -17,7 +16,6 @@ from statsmodels.stats.multitest import multipletests
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked
 from rrmstats.core.blocks import DECIDING_ROWS
-from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.conventions import FAR
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
@@ -25,17 +23,17 @@ from rrmstats.core.explanations import FLAGGED
 from rrmstats.losses.gaussian_rows import regression_densities
 from rrmstats.losses.regression import ExplainedRegression, RegressionEstimate
 from rrmstats.results.base import (
-    SECOND_STEP,
+    LikelihoodResults,
     RRMResults,
     drawn,
     refused,
     standardized,
     without,
 )
-from rrmstats.results.criteria import LikelihoodResults
 from rrmstats.results.explanations import ONE_SIDE, ExplainedDistances, Wording
 from rrmstats.results.inference import LEVEL
 from rrmstats.results.influence import RRMInfluence
+from rrmstats.results.labels import NewRows
 
 
 class RRMOLSResults(LikelihoodResults):
@@ -63,7 +61,6 @@ class RRMOLSResults(LikelihoodResults):
     """
 
     _estimate: RegressionEstimate
-    first_step: RRMOLSResults | None
     _decided_rows = DECIDING_ROWS
     _estimate_attrs = ("scale", "curvature_pvalue", "inference_freedom")
     scale: float
@@ -71,6 +68,7 @@ class RRMOLSResults(LikelihoodResults):
     inference_freedom: float
     _title = "Robust Risk Minimization: Linear Regression"
     _default_use_t = True
+    _dimension = 1
     _row_attrs = (*RRMResults._row_attrs, "wresid", "resid_pearson", "resid_scaled", "sresid")
     _meaningless: ClassVar[dict[str, str]] = refused(
         f_test="compare_f_test compare_lm_test",
@@ -115,11 +113,6 @@ class RRMOLSResults(LikelihoodResults):
         """
         return self._estimate.deletion_influence()
 
-    @property
-    def n_kish_clean(self) -> float:
-        """Kish's effective sample size that clean Gaussian data would have in the first step."""
-        return self.wnobs * kish_fraction(self.eps_bar, self._rows_per_group)
-
     @cached_property
     def _log_likelihood(self) -> float:
         """Log-likelihood of all rows in the units of the data; NaN where it is not known."""
@@ -143,6 +136,13 @@ class RRMOLSResults(LikelihoodResults):
         explained = float(weights @ (fitted - center) ** 2)
         noise = self.scale * max(1 - self.rank / (self.wnobs * (1 - self.eps_hat)), 0.0)
         return explained / (explained + noise) if explained + noise > 0 else 0.0
+
+    def _explained_share(self, endog: Array) -> float:
+        """Return which share of the variance of responses the fit explains, rows by weight."""
+        weights = np.asarray(self.weights)
+        spread = float(weights @ (endog - weights @ endog) ** 2)
+        left = float(weights @ np.asarray(self.resid) ** 2)
+        return 1 - left / spread if spread > 0 else 0.0
 
     @property
     def rsquared_adj(self) -> float:
@@ -292,7 +292,7 @@ class RRMOLSResults(LikelihoodResults):
     @without(weights="prediction intervals are those of rows that count once; see wls()")
     def get_prediction(
         self,
-        exog: pd.DataFrame | ArrayLike | None = None,
+        exog: NewRows = None,
         transform: bool = True,
         *,
         row_labels: Sequence[Any] | None = None,
@@ -365,13 +365,7 @@ class RRMOLSResults(LikelihoodResults):
         return self.inference_freedom
 
     def _notes(self) -> list[str]:
-        notes = super()._notes()
-        if self.steps == 1 and self.eps_bar > 0:
-            notes.append(
-                f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data the variances "
-                f"are those of {gaussian_efficiency(self.eps_bar, self._rows_per_group):.0%} of "
-                f"the rows. {SECOND_STEP}"
-            )
+        notes = [*super()._notes(), *self._price("Gaussian data the variances are those of")]
         if self.curvature_pvalue < FAR:
             notes.append(
                 "The good rows are curved: squares of the predictors explain their residuals "

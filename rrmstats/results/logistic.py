@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import entr, expit
 from scipy.stats import bernoulli
@@ -19,6 +18,7 @@ from rrmstats.core.sandwich import wald_pvalue
 from rrmstats.losses.classification import ClassificationEstimate
 from rrmstats.results.base import drawn, refused
 from rrmstats.results.explanations import LABELS, Wording, separated_note
+from rrmstats.results.labels import NewRows
 from rrmstats.results.means import LinkFunctions, MeanResults
 
 PRIORS = (
@@ -61,7 +61,6 @@ class RRMLogitResults(MeanResults):
     """
 
     _estimate: ClassificationEstimate
-    first_step: RRMLogitResults | None
     _columns = ("predicted", "se", "ci_lower", "ci_upper")
     _corrected = False
     _freedom = np.inf
@@ -173,10 +172,7 @@ class RRMLogitResults(MeanResults):
         return expit, _slope
 
     def get_distribution(
-        self,
-        exog: pd.DataFrame | ArrayLike | None = None,
-        transform: bool = True,
-        offset: ArrayLike | None = None,
+        self, exog: NewRows = None, transform: bool = True, offset: ArrayLike | None = None
     ) -> rv_discrete_frozen:
         """Return the distribution of the labels, as scipy's frozen Bernoulli distribution.
 

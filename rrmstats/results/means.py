@@ -16,12 +16,13 @@ from rrmstats.core.block_array import blocked, row_map
 from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values, is_dask
-from rrmstats.results.base import NO_AVERAGES, RRMResults, drawn, without
-from rrmstats.results.criteria import LikelihoodResults
+from rrmstats.results.base import LikelihoodResults, RRMResults, drawn, without
 from rrmstats.results.inference import check_order
 from rrmstats.results.influence import MeanInfluence
-from rrmstats.results.labels import prediction_frame, side_by_side
+from rrmstats.results.labels import NewRows, prediction_frame, side_by_side
 
+#: What to use in place of averages of predictions.
+PREDICT = "average predict(), or use get_margeff() for effects"
 #: Names of means, standard errors and ends of intervals in a data frame.
 COLUMNS = ("mean", "mean_se", "mean_ci_lower", "mean_ci_upper")
 #: The mean as a function of the linear predictor, and its derivative.
@@ -170,11 +171,7 @@ class MeanResults(LikelihoodResults):
         return self.df_resid if self.use_t else np.inf
 
     def predict(
-        self,
-        exog: pd.DataFrame | ArrayLike | None = None,
-        transform: bool = True,
-        *args: Any,
-        **kwargs: Any,
+        self, exog: NewRows = None, transform: bool = True, *args: Any, **kwargs: Any
     ) -> Any:
         """Predict means; see statsmodels' `GLM.predict` and `Logit.predict`.
 
@@ -218,10 +215,10 @@ class MeanResults(LikelihoodResults):
                     f"{np.shape(values)}"
                 )
 
-    @without(**NO_AVERAGES)
+    @without(average=PREDICT, agg_weights=PREDICT)
     def get_prediction(
         self,
-        exog: pd.DataFrame | ArrayLike | None = None,
+        exog: NewRows = None,
         transform: bool = True,
         *,
         which: str = "mean",
@@ -265,14 +262,11 @@ class MeanResults(LikelihoodResults):
         linear = self.model.predict(np.asarray(self.params), asked, which="linear", **beside)
         linear = linear if blocked(linear) else np.asarray(linear)
         spread = np.sqrt(np.einsum("ni,ij,nj->n", rows, self.cov_params_default, rows))
-        functions: LinkFunctions = (np.positive, np.ones_like)
-        if which == "mean":
-            functions = self._link()
+        same: LinkFunctions = (np.positive, np.ones_like)
+        functions = self._link() if which == "mean" else same
         return MeanPrediction(linear, spread, *functions, self._freedom, labels, self._columns)
 
-    def get_margeff(
-        self, at: str = "overall", method: str = "dydx", **kwargs: Any
-    ) -> DiscreteMargins:
+    def get_margeff(self, at: str = "overall", method: str = "dydx", **kwargs: Any) -> Any:
         """Return marginal effects; see statsmodels' `get_margeff`.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from statsmodels.iolib.summary import Summary
 
 from rrmstats import plotting
 from rrmstats.core.block_array import row_map
-from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad
 from rrmstats.core.frames import MAD_UNIT
@@ -28,7 +27,7 @@ from rrmstats.losses.covariance import (
     scatter_densities,
 )
 from rrmstats.losses.matrices import lengths, weighted_median
-from rrmstats.results.base import SECOND_STEP, RRMResults, drawn
+from rrmstats.results.base import RRMResults, drawn
 from rrmstats.results.explanations import VARIABLES, ExplainedDistances, Wording
 from rrmstats.results.labels import Labeled, LabeledTable, labeled, labeled_table
 from rrmstats.results.summary import number_table
@@ -39,21 +38,16 @@ WALD = "use wald_test() with restrictions on the parameters"
 class MultivariateResults(RRMResults):
     """Results whose parameters are about variables rather than predictors."""
 
+    _meaningless: ClassVar[dict[str, str]] = {
+        **RRMResults._meaningless,
+        "wald_test_terms": f"there are no predictors to test; {WALD}",
+        "t_test_pairwise": f"there are no terms to compare; {WALD}",
+        "compare": f"models of several variables are not nested; {WALD}",
+    }
+
     def predict(self, *args: object, **kwargs: object) -> Any:
         """Refuse, as the model does: there is no response to predict."""
         return self.model.predict()
-
-    def wald_test_terms(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: variables are not terms."""
-        raise NotImplementedError(f"there are no predictors to test; {WALD}")
-
-    def t_test_pairwise(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: variables are not terms."""
-        raise NotImplementedError(f"there are no terms to compare; {WALD}")
-
-    def compare(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: models of other variables are not nested."""
-        raise NotImplementedError(f"models of several variables are not nested; {WALD}")
 
     @property
     def _wording(self) -> Wording:
@@ -66,20 +60,8 @@ class MultivariateResults(RRMResults):
         names = self.model.variables if columns is None else columns
         return labeled_table(values, self.model.variable_index, names)
 
-    def _by_row(self, values: Array, columns: list[str] | None = None) -> Any:
-        """Return values of rows with their labels, those of several columns as a table."""
-        index = self.model.data.row_labels
-        return labeled(values, index) if columns is None else labeled_table(values, index, columns)
-
-    def _price(self, dim: int, known: str) -> list[str]:
-        """Return the note on what the first step costs, of losses with a Gaussian part."""
-        if self.steps == 2 or self.eps_bar == 0:
-            return []
-        rows = gaussian_efficiency(self.eps_bar, dim * self._rows_per_group)
-        return [
-            f"The price of eps_bar={self.eps_bar:g}: on clean Gaussian data {known} {rows:.0%} of "
-            f"the rows. {SECOND_STEP}"
-        ]
+    def _by_row(self, values: Array, columns: list[str]) -> LabeledTable:
+        return labeled_table(values, self.model.data.row_labels, columns)
 
     def _summary_subject(self) -> tuple[str, list[str] | None]:
         return ("Variables:", [str(len(self.model.variables))])
@@ -116,13 +98,11 @@ class RRMCovResults(MultivariateResults):
     """
 
     _estimate: CovarianceEstimate
-    first_step: RRMCovResults | None
     _title = "Robust Risk Minimization: Mean and Covariance"
-    _column_attrs = RRMResults._column_attrs
 
     def __init__(self, model: Any, estimate: CovarianceEstimate, *args: Any) -> None:
         super().__init__(model, estimate, *args)
-        self.mean = self._by_variable(estimate.mean)
+        self.mean, self._dimension = self._by_variable(estimate.mean), len(estimate.mean)
         self.cov = self._variable_table(estimate.cov)
         self.raw_cov = self._variable_table(estimate.cov / estimate.order)
         self._tied = estimate.tied
@@ -235,11 +215,6 @@ class RRMCovResults(MultivariateResults):
         """
         return float(np.sqrt(self._estimate.cutoff(level)))
 
-    @property
-    def n_kish_clean(self) -> float:
-        """Kish's effective sample size that clean Gaussian data would have in the first step."""
-        return self.wnobs * kish_fraction(self.eps_bar, len(self.mean) * self._rows_per_group)
-
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
     ) -> None:
@@ -251,8 +226,8 @@ class RRMCovResults(MultivariateResults):
         table.tables.append(number_table(values, names, columns))
 
     def _notes(self) -> list[str]:
-        notes = super()._notes()
-        notes += self._price(len(self.mean), "the variances of the mean are those of")
+        known = "Gaussian data the variances of the mean are those of"
+        notes = [*super()._notes(), *self._price(known, len(self.mean))]
         if self._tied is not None:
             names = np.array(self.model.variables)[self._tied]
             notes.append(
@@ -309,8 +284,8 @@ class RRMPCAResults(MultivariateResults):
     """
 
     _estimate: ComponentsEstimate
-    first_step: RRMPCAResults | None
     _title = "Robust Risk Minimization: Principal Components"
+    _row_attrs = (*RRMResults._row_attrs, "score_distance", "orthogonal_distance")
 
     def __init__(self, model: Any, estimate: ComponentsEstimate, *args: Any) -> None:
         super().__init__(model, estimate, *args)
@@ -384,19 +359,13 @@ class RRMPCAResults(MultivariateResults):
         return np.asarray(self.mean) + self.column_unit * (scores @ loadings.T)
 
     @property
-    def score_distance(self) -> Labeled:
+    def score_distance(self) -> Array:
         """Distances from the center within the subspace, in standard deviations, shape (n,)."""
-        return self._by_row(self._score_lengths())
-
-    def _score_lengths(self) -> Array:
         return lengths(self._scores(self.model.endog) / np.sqrt(self.params))
 
     @property
-    def orthogonal_distance(self) -> Labeled:
+    def orthogonal_distance(self) -> Array:
         """Distances from the subspace, shape (n,)."""
-        return self._by_row(self._orthogonal())
-
-    def _orthogonal(self) -> Array:
         return lengths((self.model.endog - self._projected()) / self.column_unit)
 
     def score_cutoff(self, level: float = 0.975) -> float:
@@ -430,7 +399,7 @@ class RRMPCAResults(MultivariateResults):
         known = self._estimate.orthogonal_cutoff(level)
         if known is not None:
             return float(np.sqrt(known))
-        power = self._orthogonal() ** (2 / 3)
+        power = self.orthogonal_distance ** (2 / 3)
         counts = self.model.row_counts
         middle = weighted_median(power, counts)
         spread = MAD_UNIT * weighted_median(np.abs(power - middle), counts)
@@ -438,8 +407,8 @@ class RRMPCAResults(MultivariateResults):
 
     def _distances(self) -> Array:
         """Return the larger of the two distances of each row, in units of its cut-off."""
-        off = row_map(ratios, self._orthogonal(), self.orthogonal_cutoff(), tail=())
-        return np.maximum(self._score_lengths() / self.score_cutoff(), off)
+        off = row_map(ratios, self.orthogonal_distance, self.orthogonal_cutoff(), tail=())
+        return np.maximum(self.score_distance / self.score_cutoff(), off)
 
     def explained_distances(self) -> ExplainedDistances:
         """Return distances off the subspace, as `plot_explanation` shows them; see `RRMResults`.
@@ -460,16 +429,16 @@ class RRMPCAResults(MultivariateResults):
         off = plane.told.chosen.bad is not Bad.NONE
         if not off and inner.rows is not None:
             densities = partial(scatter_densities, inner.rows)
-            return ExplainedDistances(self._score_lengths(), "score distance", densities)
+            return ExplainedDistances(self.score_distance, "score distance", densities)
         if len(plane.rows.data) != self.nobs:  # a sample of the rows
-            return ExplainedDistances(self._orthogonal(), "orthogonal distance")
+            return ExplainedDistances(self.orthogonal_distance, "orthogonal distance")
         name = "distance off the subspace, standardized"
         return ExplainedDistances(plane_distances(plane), name, partial(plane_densities, plane))
 
     def _flags(self, level: float) -> np.ndarray:
         each = np.sqrt(level)  # a clean row must pass both
-        far = self._score_lengths() > self.score_cutoff(each)
-        return far | (self._orthogonal() > self.orthogonal_cutoff(each))
+        far = self.score_distance > self.score_cutoff(each)
+        return far | (self.orthogonal_distance > self.orthogonal_cutoff(each))
 
     def _add_params(
         self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
@@ -480,8 +449,8 @@ class RRMPCAResults(MultivariateResults):
         table.tables.append(number_table(values, rows, self._components))
 
     def _notes(self) -> list[str]:
-        codim, notes = len(self.model.variables) - len(self.params), super()._notes()
-        notes += self._price(codim, "the subspace is as well known as from")
+        codim, known = len(self.loadings) - len(self.params), "Gaussian data the subspace is as "
+        notes = [*super()._notes(), *self._price(f"{known}well known as from", codim)]
         if self._n_within:
             notes.append(
                 f"Of the bad rows {self._n_within} lie near the subspace, but far out within it. "

@@ -11,7 +11,6 @@ from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
 from rrmstats.losses.numerical import RoughEstimate
 from rrmstats.results.base import RRMResults, refused
-from rrmstats.results.inference import Inference
 
 NO_ERRORS = (
     "The losses are not smooth, so that there are no standard errors by the sandwich; "
@@ -44,21 +43,14 @@ class RRMCustomResults(RRMResults):
     (True, 10)
     """
 
-    first_step: RRMCustomResults | None
     _title = "Robust Risk Minimization: Loss of Your Own"
     _meaningless: ClassVar[dict[str, str]] = {
         **refused(likelihood="llf aic bic info_criteria"),
         "fittedvalues": "losses tell nothing about responses; see params and losses",
     }
 
-    def __init__(
-        self,
-        model: Any,
-        estimate: Estimate,
-        inference: Inference,
-        first_step: RRMCustomResults | None = None,
-    ) -> None:
-        super().__init__(model, estimate, inference, first_step)
+    def __init__(self, model: Any, estimate: Estimate, *args: Any) -> None:
+        super().__init__(model, estimate, *args)
         self.smooth = not isinstance(estimate, RoughEstimate)
 
     def _distances(self) -> Array:

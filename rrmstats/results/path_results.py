@@ -23,25 +23,25 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.core.explanations import Good
 from rrmstats.core.steps import second_steps
 from rrmstats.report import write_path_report
-from rrmstats.results.base import ONE_STEP
+from rrmstats.results.base import ONE_STEP, Units
 from rrmstats.results.explanations import listed
-from rrmstats.results.grouping import Units
 from rrmstats.results.inference import Inference
 
 
-def term_table(names: list[str], estimates: Array, errors: Array, bounds: Array) -> pd.DataFrame:
-    """Return estimates with their names, standard errors and the ends of intervals (k, 2)."""
+def term_table(names: list[str], estimates: Array, errors: Array, ends: Array) -> pd.DataFrame:
+    """Return estimates with their names, standard errors and the ends of intervals (2, k)."""
+    low, high = ends
     columns = {"term": names, "estimate": estimates, "std_err": errors}
-    return pd.DataFrame({**columns, "lower": bounds[:, 0], "upper": bounds[:, 1]})
+    return pd.DataFrame({**columns, "lower": low, "upper": high})
 
 
 def params_table(results: Any) -> pd.DataFrame:
     """Return the parameters of results with 95 % intervals."""
     names, params = list(results.model.data.param_names), np.asarray(results.params, dtype=float)
     if getattr(results, "singular", False):  # a covariance without standard errors
-        return term_table(names, params, params * np.nan, np.full((len(names), 2), np.nan))
-    errors = np.asarray(results.bse, dtype=float)
-    return term_table(names, params, errors, np.asarray(results.conf_int(0.05), dtype=float))
+        return term_table(names, params, params * np.nan, params * np.full((2, 1), np.nan))
+    errors, ends = (np.asarray(each, float) for each in (results.bse, results.conf_int(0.05)))
+    return term_table(names, params, errors, ends.T)
 
 
 def loadings_table(results: Any, axes: Array) -> pd.DataFrame:
@@ -50,7 +50,7 @@ def loadings_table(results: Any, axes: Array) -> pd.DataFrame:
     components = results.model.data.param_names
     names = [f"loading[{v}, {c}]" for v in results.model.variables for c in components]
     margin = norm.ppf(0.975) * errors
-    return term_table(names, estimates, errors, np.c_[estimates - margin, estimates + margin])
+    return term_table(names, estimates, errors, np.array([estimates - margin, estimates + margin]))
 
 
 def change_sentences(frame: pd.DataFrame) -> list[str]:
@@ -72,34 +72,23 @@ def change_sentences(frame: pd.DataFrame) -> list[str]:
 def _changes(term: str, table: pd.DataFrame) -> list[str]:
     grid, positive = table["eps_bar"].to_numpy(), table["estimate"].to_numpy() > 0
     significant = np.asarray((table["lower"] > 0) | (table["upper"] < 0))
+
+    def word(states: np.ndarray, run: tuple[int, int], words: tuple[str, str]) -> str:
+        """Return the word for a state that holds, or for one that does not, in most of a run."""
+        return words[0] if np.mean(states[slice(*run)]) > 0.5 else words[1]
+
     found = [
-        f"{term} {'becomes significant' if _most(significant, run) else 'loses significance'} "
-        f"from eps_bar = {grid[run[0]]:g} on"
+        f"{term} {word(significant, run, ('becomes significant', 'loses significance'))} from "
+        f"eps_bar = {grid[run[0]]:g} on"
         for run in steady_runs(significant)[1:]
     ]
-    words = {True: "positive", False: "negative"}
+    sign = ("positive", "negative")
     return found + [
-        f"{term} changes sign from eps_bar = {grid[run[0]]:g} on: "
-        f"{words[_most(positive, last)]} before, {words[_most(positive, run)]} after"
+        f"{term} changes sign from eps_bar = {grid[run[0]]:g} on: {word(positive, last, sign)} "
+        f"before, {word(positive, run, sign)} after"
         for last, run in pairwise(steady_runs(positive))
         if significant[last[0] : run[1]].any()
     ]
-
-
-def _most(states: np.ndarray, run: tuple[int, int]) -> bool:
-    """Return the state that a run has; single ones may differ from it."""
-    return bool(np.mean(states[run[0] : run[1]]) > 0.5)
-
-
-def make_path_summary(path: RRMPath) -> Summary:
-    """Return the tables of `RRMPath.summary`."""
-    summary = Summary()
-    summary.tables.append(_top(path))
-    summary.tables.append(_fits(path))
-    if len(path.jumps):
-        summary.tables.append(_jumps(path))
-    summary.add_extra_txt([f"[{i}] {note}" for i, note in enumerate(_notes(path), 1)])
-    return summary
 
 
 def _top(path: RRMPath) -> SimpleTable:
@@ -236,7 +225,10 @@ class RRMPath:
         >>> "Fits by eps_bar" in path.summary().as_text()
         True
         """
-        return make_path_summary(self)
+        summary = Summary()
+        summary.tables = [_top(self), _fits(self), *([_jumps(self)] if len(self.jumps) else [])]
+        summary.add_extra_txt([f"[{i}] {note}" for i, note in enumerate(_notes(self), 1)])
+        return summary
 
     def _result(self, i: int) -> Any:
         if i not in self._built:
@@ -370,12 +362,10 @@ class RRMPath:
     @cached_property
     def _explanations(self) -> list[str | None]:
         """The name of the explanation at each bound; None where there is none."""
-        found = [each.explanation for each in self.results]
-        if self.steps == 1 or not any(found):
-            return [None] * len(self)
-        # Where no row may be bad, some models compare nothing.
-        plain = [Good.PLAIN.value if eps_bar == 0 else None for eps_bar in self.eps_bars]
-        return [each.name if each else other for each, other in zip(found, plain, strict=True)]
+        found = [each and each.name for each in (each.explanation for each in self.results)]
+        if self.steps == 2 and any(found) and self.eps_bars[0] == 0:
+            found[0] = found[0] or Good.PLAIN.value  # some models compare nothing there
+        return found
 
     @cached_property
     def prob_bad(self) -> pd.DataFrame:
@@ -460,15 +450,12 @@ class RRMPath:
             if seen.agrees:
                 continue
             names = self._result(i).term_names
-            found.append(
-                (
-                    *(self.eps_bars[i - 1], self.eps_bars[i], seen.pvalue),
-                    bool(self.switched[i]),
-                    tuple(names[j] for j in seen.moved),
-                    tuple(labels[self._leaving(i - 1, i)]),
-                    tuple(labels[self._leaving(i, i - 1)]),
-                )
+            moved = tuple(names[j] for j in seen.moved)
+            leave, back = (
+                tuple(labels[self._leaving(*ends)]) for ends in ((i - 1, i), (i, i - 1))
             )
+            here = (*self.eps_bars[i - 1 : i + 1], seen.pvalue, bool(self.switched[i]))
+            found.append((*here, moved, leave, back))
         names = ["eps_bar_from", "eps_bar_to", "pvalue", "switched", "terms"]
         names += [f"{self.unit}s", f"{self.unit}s_back"]
         return pd.DataFrame(found, columns=names)

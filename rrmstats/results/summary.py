@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from statsmodels.iolib import summary2
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
@@ -29,6 +28,8 @@ SLIM = (
     *("Choice of eps_bar:", "eps_bar:", "Bad rows:", "Bad groups:", "Risk:"),
     *("Effective size (entropy):", "Explanation:", "Stable up to eps_bar:"),
 )
+#: Rows that ``maketables.ETable`` adds below the parameters.
+COLUMN_LABELS = {"N": "Observations", "bad_rows": "Bad rows", "explanation": "Explanation"}
 # Rows and columns of a table, the rows also of what a notebook shows in LaTeX.
 TABLE_ROWS, TABLE_COLUMNS = 30, 8
 
@@ -41,18 +42,18 @@ class Table(pd.DataFrame):
         return Table
 
     def _repr_latex_(self) -> str:
-        shown = self.head(TABLE_ROWS)
-        cells = [[_cell(value) for value in row] for row in shown.itertuples(index=False)]
-        stubs = [str(label) for label in shown.index]
-        if len(self) > TABLE_ROWS:
-            cells.append(["..."] * self.shape[1])
-            stubs.append(f"(+{len(self) - TABLE_ROWS} more)")
-        table = SimpleTable(cells, [str(name) for name in self.columns], stubs)
+        cells, stubs = cut(self.to_numpy(dtype=object), [str(label) for label in self.index])
+        shown = [[f"{v:.5g}" if isinstance(v, float) else str(v) for v in row] for row in cells]
+        table = SimpleTable(shown, [str(name) for name in self.columns], stubs)
         return str(table.as_latex_tabular())
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+def cut(cells: Any, stubs: list[str]) -> tuple[list[list[Any]], list[str]]:
+    """Return the first rows of a table with their names, and a count of what is left out."""
+    rows, more = [list(row) for row in cells[:TABLE_ROWS]], len(stubs) - TABLE_ROWS
+    if more <= 0:
+        return rows, stubs
+    return [*rows, ["..."] * len(rows[0])], [*stubs[:TABLE_ROWS], f"(+{more} more)"]
 
 
 def number_table(values: Array, rows: list[str], columns: list[str]) -> SimpleTable:
@@ -63,13 +64,10 @@ def number_table(values: Array, rows: list[str], columns: list[str]) -> SimpleTa
     """
     shown = [*columns[:TABLE_COLUMNS]]
     cells = [[f"{value:.4g}" for value in row[:TABLE_COLUMNS]] for row in np.atleast_2d(values)]
-    cells, stubs = cells[:TABLE_ROWS], rows[:TABLE_ROWS]
     if len(columns) > TABLE_COLUMNS:
         shown.append(f"(+{len(columns) - TABLE_COLUMNS} more)")
         cells = [[*row, "..."] for row in cells]
-    if len(rows) > TABLE_ROWS:
-        stubs = [*stubs, f"(+{len(rows) - TABLE_ROWS} more)"]
-        cells.append(["..."] * len(shown))
+    cells, stubs = cut(cells, rows)
     missing = max(0, 3 - len(shown))
     cells = [[*[""] * missing, *row] for row in cells]
     return SimpleTable(cells, [*[""] * missing, *shown], stubs, txt_fmt=fmt_base)
@@ -133,11 +131,15 @@ def text_width(table: SimpleTable) -> int:
     return max(len(line) for line in table.as_text().split("\n"))
 
 
-def widen(table: SimpleTable, by: int) -> None:
-    """Make a table wider by so many characters, by a wider first column."""
-    widths = list(table.get_colwidths("txt"))
-    widths[0] += by
-    table.output_formats["txt"]["colwidths"] = widths
+def finished(summary: Summary, notes: list[str]) -> Summary:
+    """Return a summary with its tables as wide as the widest, and with notes below."""
+    width = max(map(text_width, summary.tables))
+    for table in summary.tables:  # by a wider first column
+        first, *others = table.get_colwidths("txt")
+        widened = [first + width - text_width(table), *others]
+        table.output_formats["txt"]["colwidths"] = widened
+    summary.add_extra_txt([numbered(i, note, width) for i, note in enumerate(notes, 1)])
+    return summary
 
 
 def numbered(number: int, note: str, width: int) -> str:
@@ -170,117 +172,10 @@ def suspicious(results: RRMResults) -> list[SimpleTable]:
         head += f" ({most} of {bad:,.10g})" if bad > most else ""
     cells = [
         [form.format(value), f"{weight:.4f}", f"{distance:.3g}"]
-        for value, weight, distance in zip(
-            rows[first], rows["relative_weight"], rows["distance"], strict=True
-        )
+        for value, weight, distance in rows[[first, "relative_weight", "distance"]].to_numpy()
     ]
     labels = [str(label) for label in rows.index]
     table = SimpleTable(cells, [first, "weight * n", "distance"], labels, txt_fmt=fmt_base)
     corner = table[0][0]  # over the names, which SimpleTable leaves empty
     corner.data, corner.datatype = head, "stub"
     return [table]
-
-
-class Summaries:
-    """Summaries of results, as statsmodels' tables."""
-
-    def summary(
-        self: Any,
-        yname: str | None = None,
-        xname: list[str] | None = None,
-        title: str | None = None,
-        alpha: float = 0.05,
-        slim: bool = False,
-    ) -> Summary:
-        """Return the fit as statsmodels' tables.
-
-        Parameters
-        ----------
-        yname : str, optional
-            Name of the dependent variable.
-        xname : list of str, optional
-            Names of the parameters.
-        title : str, optional
-            Title of the tables.
-        alpha : float, optional
-            One minus the level of the intervals.
-        slim : bool, optional
-            Leave out what is about the search, and the table of small weights.
-
-        Returns
-        -------
-        statsmodels.iolib.summary.Summary
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> text = res.summary(title="Stars", slim=True).as_text()
-        >>> "Stars" in text, "Smallest weights" in text
-        (True, False)
-        """
-        table = Summary()
-        left, right = top_entries(self)
-        if slim:
-            left, right = ([entry for entry in part if entry[0] in SLIM] for part in (left, right))
-        table.add_table_2cols(
-            self, title=title or self._title, gleft=left, gright=right, yname=yname
-        )
-        self._add_params(table, yname, xname, alpha)
-        if self.weights is not None and not slim:  # remove_data drops them
-            table.tables += suspicious(self)
-        widths = [text_width(each) for each in table.tables]
-        width = max(widths)
-        for each, own in zip(table.tables, widths, strict=True):
-            widen(each, width - own)
-        notes = enumerate(self._notes(), 1)
-        table.add_extra_txt([numbered(i, note, width) for i, note in notes])
-        return table
-
-    def summary2(
-        self: Any, title: str | None = None, alpha: float = 0.05, float_format: str = "%.4f"
-    ) -> summary2.Summary:
-        """Return the fit as statsmodels' second kind of tables.
-
-        Parameters
-        ----------
-        title : str, optional
-            Title of the tables.
-        alpha : float, optional
-            One minus the level of the intervals.
-        float_format : str, optional
-            Format of the numbers.
-
-        Returns
-        -------
-        statsmodels.iolib.summary2.Summary
-
-        Examples
-        --------
-        >>> import rrmstats
-        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
-        >>> res = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2).fit()
-        >>> "eps_bar" in res.summary2().as_text()
-        True
-        """
-        table = summary2.Summary()
-        known = {
-            "Dep. Variable:": self.model.endog_names,
-            "Model:": type(self.model).__name__,
-            "No. Observations:": f"{self.nobs:.0f}",
-        }
-        left, right = top_entries(self)
-        table.add_dict(
-            {
-                name: value[0] if value else known[name]
-                for name, value in (*left, *right)
-                if value or name in known
-            }
-        )
-        frame = summary2.summary_params(self, alpha=alpha, use_t=self.use_t)
-        table.add_df(frame, float_format=float_format)
-        for note in self._notes():
-            table.add_text(note)
-        table.add_title(title or self._title)
-        return table

@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
 from rrmstats.losses.deviance import DevianceProblem
-from rrmstats.models.families import loss_family, mean_function
+from rrmstats.models.generalized import loss_family, mean_function
 
 F, L = sm.families, sm.families.links
 CASES = [

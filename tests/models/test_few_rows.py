@@ -185,7 +185,7 @@ def test_a_curve_of_many_rows_is_fitted_whatever_its_x(kind):
         return a * one + b * two
 
     part = rrmstats.RRMNLS(plane, given, y, 0.1)._part(np.arange(5, 15))
-    np.testing.assert_allclose(part._predicted_at(np.array([2.0, 1.0])), y[5:15])
+    np.testing.assert_allclose(part.predict(np.array([2.0, 1.0])), y[5:15])
 
 
 def test_a_function_of_all_rows_together_is_refused():

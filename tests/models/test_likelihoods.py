@@ -14,7 +14,7 @@ import rrmstats
 from rrmstats import RRMLogit
 from rrmstats.losses.likelihood_laws import GeneralizedPoissonKernel, NegativeBinomialKernel
 from rrmstats.losses.numerical import bounded_fits
-from rrmstats.models.likelihood_parts import highest
+from rrmstats.models.likelihood import highest
 
 from .likelihood_models import BAD, LABELS, MODELS, WITHOUT_LAW, NormalModel, sample
 
