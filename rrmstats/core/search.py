@@ -120,14 +120,7 @@ class Solution:
         unit : float, optional
             In which risks are compared; by default the least risk.
         """
-        least = SAME_END * (self.risk if unit is None else unit)
-        places: list[int] = []
-        for i in np.argsort(self.final_risks, kind="stable"):
-            risks = [self.risk, *self.final_risks[places]]
-            if np.isfinite(self.final_risks[i]) and all(
-                abs(self.final_risks[i] - risk) > least for risk in risks
-            ):
-                places.append(int(i))
+        places = self._different(self.risk if unit is None else unit)
         ends = self.ends[places[:MOST_ENDS]]
         return ends if self.elsewhere is None else np.vstack([ends, self.elsewhere])
 
@@ -137,9 +130,21 @@ class Solution:
 
     def rivals(self) -> Array:
         """Return the minimum and those that may be lower on more rows, shape (m, k)."""
-        gap, excess = self.final_risks - self.risk, self.risk - self.losses.min()
-        near = (gap > SAME_END * excess) & (gap <= COMPARE_MARGIN * excess)
-        return np.vstack([self.theta, self.ends[near]])
+        excess = self.risk - self.losses.min()
+        places = self._different(excess)
+        near = self.final_risks[places] - self.risk <= COMPARE_MARGIN * excess
+        return np.vstack([self.theta, self.ends[places][near]])
+
+    def _different(self, unit: float) -> list[int]:
+        """Return the places of the ends at different risks than the least, the lowest first."""
+        places: list[int] = []
+        for i in np.argsort(self.final_risks, kind="stable"):
+            risks = [self.risk, *self.final_risks[places]]
+            if np.isfinite(self.final_risks[i]) and all(
+                abs(self.final_risks[i] - risk) > SAME_END * unit for risk in risks
+            ):
+                places.append(int(i))
+        return places
 
     def continued(
         self,

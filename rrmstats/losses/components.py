@@ -288,9 +288,15 @@ class SubspaceProblem(MomentProblem):
 
     def losses(self, theta: Array) -> Array:
         """Return squared distances, zero where rounding alone could produce them."""
-        point, basis = self.split(theta)
-        losses = row_map(squared_distances, self.data, point=point, basis=basis, tail=())
+        off, offset = self._off(theta)
+        losses = row_map(squared_distances, self.data, off=off, offset=offset, tail=())
         return np.where(losses <= self._noise, 0.0, losses)
+
+    def _off(self, theta: Array) -> tuple[Array, Array]:
+        """Return a basis off the subspace (..., d, d - q), and the point in it (..., 1, d - q)."""
+        point, basis = self.split(theta)
+        off = complement(basis)
+        return off, point[..., None, :] @ off
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
@@ -298,39 +304,48 @@ class SubspaceProblem(MomentProblem):
         vectors = np.linalg.eigh(weighted_scatter(self.data, weights, point))[1]
         return self.join(point, vectors[..., ::-1][..., : self.q])
 
-    def frame(self, theta: Array) -> tuple[Array, Array, Array]:
-        """Return scores (n, q), coordinates off the subspace (n, d - q), and their basis."""
+    def off(self, theta: Array) -> Array:
+        """Return the coordinates of the rows off the subspace, shape (n, d - q)."""
+        off, offset = self._off(theta)
+        return self.data @ off - offset[0]
+
+    def _frame(self, theta: Array) -> Array:
+        """Return what takes rows, and a one, to coordinates (n, c) and those off, (n, d - q).
+
+        The coordinates are those on the basis and, if the point moves, the one: shifts are turns
+        towards it. Shape (d + 1, c + d - q).
+        """
         point, basis = self.split(theta)
-        off = complement(basis)
-        centered = self.data - point
-        return centered @ basis, centered @ off, off
+        on = np.eye(self.dim + 1)[:, self.dim :] * self.demean
+        lifted = np.vstack([np.eye(self.dim), -point])
+        return np.hstack([lifted @ basis, on[:, : int(self.demean)], lifted @ complement(basis)])
 
     def gradients(self, theta: Array) -> Array:
         """Return the gradient of each loss in the local coordinates, shape (n, k)."""
-        x, y, _ = self.frame(theta)
-        return row_map(turning_gradients, x, y, demean=self.demean)
+        frame, codim = self._frame(theta), self.dim - self.q
+        return row_map(turning_gradients, self.data, frame=frame, codim=codim)
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
-        x, y, _ = self.frame(theta)
-        inside, outside = x.T @ (weights[:, None] * x), y.T @ (weights[:, None] * y)
-        turn = 2.0 * (np.kron(np.eye(len(outside)), inside) - np.kron(outside, np.eye(self.q)))
-        if not self.demean:
-            return turn
-        shift = np.eye(len(outside))
-        cross = 2.0 * np.kron(shift, (weights @ x)[:, None])
-        return np.block([[turn, cross], [cross.T, 2.0 * weights.sum() * shift]])
+        frame = self._frame(theta)
+        return self._curvature(row_sums(partial(frame_moments, frame=frame), self.data, weights))
+
+    def _curvature(self, moments: Array) -> Array:
+        """Return the Hessian that weighted second moments of coordinates and those off make."""
+        codim = self.dim - self.q
+        moving = np.diag(np.arange(len(moments) - codim) < self.q)
+        turn = np.kron(np.eye(codim), moments[:-codim, :-codim])
+        return 2.0 * (turn - np.kron(moments[-codim:, -codim:], moving))
 
     def tilted_sums(
         self, theta: Array, losses: Array, weights: Array, beta: Array
     ) -> tuple[Array, Array, Array]:
-        """Return the sums that Newton's method needs, those of many rows part by part."""
-        if self.n_obs <= CHUNK:
-            return super().tilted_sums(theta, losses, weights, beta)
+        """Return the sums over rows that Newton's method needs, at a batch of parameters."""
         parts = []
         for at, ell, w, b in zip(theta, losses, weights, beta, strict=True):
-            kernel = partial(tilted_part, self.with_rows, at, b)
-            parts.append(added([kernel(*part) for part in portions((ell, w, self.data))]))
+            kernel = partial(turned_sums, frame=self._frame(at), codim=self.dim - self.q)
+            gradient, cross, outer, moments = row_sums(kernel, self.data, ell, w)
+            parts.append((gradient, cross, self._curvature(moments) - b * outer))
         gradient, cross, curvature = (np.array(part) for part in zip(*parts, strict=True))
         return gradient, cross, curvature
 
@@ -356,11 +371,10 @@ class SubspaceProblem(MomentProblem):
         """Return the parameters a step away in local coordinates, shape (..., d + d * q)."""
         point, basis = self.split(theta)
         off = complement(basis)
-        codim = self.dim - self.q
-        turn = step[..., : codim * self.q].reshape(*step.shape[:-1], codim, self.q)
-        if self.demean:
-            point = point + (off @ step[..., codim * self.q :, None])[..., 0]
-        return self.join(point, np.linalg.qr(basis + off @ turn)[0])
+        step = off @ step.reshape(*step.shape[:-1], self.dim - self.q, self.q + self.demean)
+        point = point + step[..., self.q :].sum(axis=-1)
+        turn = step[..., : self.q]
+        return self.join(point, np.linalg.qr(basis + turn)[0])
 
     def subset_fits(self, subsets: np.ndarray) -> Array:
         """Return the subspaces through subsets of rows, shape (m, d + d * q)."""
@@ -375,23 +389,39 @@ class SubspaceProblem(MomentProblem):
         return partial(SubspaceProblem, q=self.q, demean=self.demean)
 
 
-def squared_distances(data: Array, point: Array, basis: Array) -> Array:
-    """Return squared distances (..., n) to subspaces, given points (..., d) and bases (..., d, q).
-
-    Of rows (n, d), as many at once as fit a processor's cache.
-    """
-    parts = []
-    for (some,) in portions((data,)):
-        centered = some - point[..., None, :]
-        rest = centered - (centered @ basis) @ np.swapaxes(basis, -1, -2)
-        parts.append(np.einsum("...nd,...nd->...n", rest, rest))
-    return np.concatenate(parts, axis=-1)
+def squared_distances(data: Array, off: Array, offset: Array) -> Array:
+    """Return squared lengths (..., n) of rows (n, d) in bases (..., d, m), less offsets."""
+    rest = np.swapaxes(off, -1, -2) @ data.T - np.swapaxes(offset, -1, -2)
+    return np.asarray((rest**2).sum(axis=-2))
 
 
-def turning_gradients(x: Array, y: Array, demean: bool) -> Array:
-    """Return the gradients of losses (n, k), from coordinates on a basis and off it."""
-    turn = -2.0 * (y[:, :, None] * x[:, None, :]).reshape(len(x), x.shape[1] * y.shape[1])
-    return np.hstack([turn, -2.0 * y]) if demean else turn
+def coordinates(data: Array, frame: Array) -> Array:
+    """Return the coordinates of rows (n, d) in a frame (d + 1, m) of rows and a one, (m, n)."""
+    return frame[:-1].T @ data.T + frame[-1:].T
+
+
+def turning_gradients(data: Array, frame: Array, codim: int) -> Array:
+    """Return the gradients of losses (n, k): products of coordinates off a subspace and others."""
+    found = coordinates(data, frame)
+    both = -2.0 * found[-codim:, None] * found[:-codim]
+    return np.asarray(both.reshape(-1, len(data)).T)
+
+
+def frame_moments(data: Array, weights: Array, frame: Array) -> Array:
+    """Return weighted second moments of coordinates, shape (m, m)."""
+    found = np.sqrt(weights) * coordinates(data, frame)
+    return found @ found.T
+
+
+def turned_sums(
+    data: Array, losses: Array, weights: Array, frame: Array, codim: int
+) -> tuple[Array, Array, Array, Array]:
+    """Return sums of w g, w l g and w g g' over rows, and weighted moments of coordinates."""
+    root = np.sqrt(weights)
+    found = coordinates(data, frame)
+    scaled = root * found
+    turned = (-2.0 * scaled[-codim:, None] * found[:-codim]).reshape(-1, len(data))
+    return turned @ root, turned @ (root * losses), turned @ turned.T, scaled @ scaled.T
 
 
 def complement(basis: Array) -> Array:
@@ -492,13 +522,13 @@ def compared_planes(
     eps_bar, places = setting.eps_bar, deciding_places(problem.n_obs, problem.row_groups)
     rows = plane_rows(problem, solution, setting, places)
     starts = end_candidates(problem, solution, setting, rows)
-    for _ in range(2):
-        rows = replace(rows, own=own_axes(rows, starts[0][1], eps_bar))
-        every = [*starts, *robust_starts(rows, eps_bar)]
-        told, mixture, done = best_explanation(rows, every, eps_bar, settled)
-        if own_axes(rows, mixture.scatter[0], told.chosen.eps) == rows.own:
-            break
-        starts = [(mixture.coef[0], mixture.scatter[0]), *starts[1:]]
+    rows = replace(rows, own=own_axes(rows, starts[0][1], eps_bar))
+    every = [*starts, *robust_starts(rows, eps_bar)]
+    told, mixture, done = best_explanation(rows, every, eps_bar, settled)
+    own = own_axes(rows, mixture.scatter[0], told.chosen.eps)
+    if own != rows.own:
+        rows, again = replace(rows, own=own), [(mixture.coef[0], mixture.scatter[0]), starts[0]]
+        told, mixture, done = best_explanation(rows, again, eps_bar, settled)
     return ExplainedPlane(rows, mixture, told, done)
 
 
@@ -685,8 +715,7 @@ class ComponentsProblem(SubspaceProblem):
 
     def _tilt(self, solution: Solution, setting: Setting) -> Tilt:
         """Return what the weights of least risk tell of the noise off the subspace."""
-        off = self.frame(solution.theta)[1]
-        mass, first, second = row_sums(moment_sums, off, solution.weights)
+        mass, first, second = row_sums(moment_sums, self.off(solution.theta), solution.weights)
         seen = np.linalg.eigvalsh(second / mass - np.outer(first, first) / mass**2)[::-1]
         return untilted(np.maximum(seen, 0.0), solution.lambda_, setting.eps_bar)
 
@@ -741,7 +770,7 @@ class ComponentsProblem(SubspaceProblem):
         """
         assert isinstance(estimate, ComponentsEstimate)
         weights, theta = estimate.solution.weights, estimate.solution.theta
-        off = self.frame(theta)[1]
+        off = self.off(theta)
         seen = np.linalg.eigvalsh(weighted_scatter(off, weights, weights @ off))
         rest = sum(untilted_variance(max(float(v), 0.0), weights, rates) for v in seen)
         found = replace(estimate, rest=rest * self.unit**2)
@@ -897,7 +926,7 @@ class ComponentsEstimate(Estimate):
         else:
             steps = minimum_influence(
                 problem, found.theta, found.losses, found.weights, found.lambda_, self.base
-            ).theta[:, : problem.q * (problem.dim - problem.q)]
+            ).theta
             turns = row_map(turned, steps, span @ complement(basis), axes, tail=tail)
         return turns + self._scatter_moves() @ rotated
 
@@ -914,6 +943,9 @@ class ComponentsEstimate(Estimate):
 
 
 def turned(moves: Array, left: Array, right: Array) -> Array:
-    """Return matrices as rows (n, k), times two others (d, r) and (q, q), as rows (n, d * q)."""
-    matrices = moves.reshape(len(moves), left.shape[1], len(right))
+    """Return matrices as rows (n, k), times two others (d, r) and (q, q), as rows (n, d * q).
+
+    Their columns beyond the first q, which are shifts, are left out.
+    """
+    matrices = moves.reshape(len(moves), left.shape[1], -1)[:, :, : len(right)]
     return np.asarray(left @ matrices @ right).reshape(len(moves), len(left) * len(right))
