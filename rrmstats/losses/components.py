@@ -11,15 +11,15 @@ import numpy as np
 from scipy.special import chdtr, chdtri, pdtrc
 from scipy.stats import chi2
 
-from rrmstats.core.block_array import aligned, blocked, portions, row_map, row_sums, taken
-from rrmstats.core.blocks import CHUNK, added, decided_once, deciding_places
+from rrmstats.core.block_array import aligned, blocked, row_map, row_sums, taken
+from rrmstats.core.blocks import decided_once, deciding_places
 from rrmstats.core.consistency import gaussian_efficiency, untilted_variance
 from rrmstats.core.conventions import FAR
 from rrmstats.core.entropy import Array, entropy_weights
 from rrmstats.core.estimate import Estimate, Untilted, standardized_departures
 from rrmstats.core.explanations import FLAGGED, Bad, Explained, of_groups, without_comparison
 from rrmstats.core.frames import median_of, sign_frame
-from rrmstats.core.problem import Problem, tilted_part
+from rrmstats.core.problem import Problem
 from rrmstats.core.sandwich import minimum_influence, relative_weights
 from rrmstats.core.search import Solution, global_minimum
 from rrmstats.core.setting import Setting
@@ -46,8 +46,6 @@ from rrmstats.losses.covariance import (
     MomentProblem,
     Tilt,
     distinct_ends,
-    moment_sums,
-    normalized,
     precision_order,
     robust_starts,
     share_of,
@@ -56,7 +54,7 @@ from rrmstats.losses.covariance import (
     untilted,
 )
 from rrmstats.losses.gaussian_rows import continued
-from rrmstats.losses.matrices import check_range, symmetric, weighted_scatter
+from rrmstats.losses.matrices import central_moments, check_range, symmetric, weighted_scatter
 
 # Rows per axis that can tell its variance from others, and per variable from which the errors of
 # loadings can be relied on.
@@ -404,7 +402,7 @@ def turning_gradients(data: Array, frame: Array, codim: int) -> Array:
     """Return the gradients of losses (n, k): products of coordinates off a subspace and others."""
     found = coordinates(data, frame)
     both = -2.0 * found[-codim:, None] * found[:-codim]
-    return np.asarray(both.reshape(-1, len(data)).T)
+    return np.asarray(both.reshape(codim * both.shape[1], -1).T)
 
 
 def frame_moments(data: Array, weights: Array, frame: Array) -> Array:
@@ -715,8 +713,8 @@ class ComponentsProblem(SubspaceProblem):
 
     def _tilt(self, solution: Solution, setting: Setting) -> Tilt:
         """Return what the weights of least risk tell of the noise off the subspace."""
-        mass, first, second = row_sums(moment_sums, self.off(solution.theta), solution.weights)
-        seen = np.linalg.eigvalsh(second / mass - np.outer(first, first) / mass**2)[::-1]
+        scatter = central_moments(self.off(solution.theta), solution.weights)[2]
+        seen = np.linalg.eigvalsh(scatter)[::-1]
         return untilted(np.maximum(seen, 0.0), solution.lambda_, setting.eps_bar)
 
     def second_step(self, first: Estimate) -> ComponentsEstimate:
@@ -792,8 +790,7 @@ class ComponentsProblem(SubspaceProblem):
         axes = self.span @ (basis @ vectors[:, ::-1])
         signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(self.q)])
         center = basis @ inner.mean + off @ (off.T @ point)
-        sums = row_sums(moment_sums, self.data - point, solution.weights)
-        moment = self.central(normalized(sums))[1]
+        moment = central_moments(self.data - point, solution.weights, self.demean)[2]
         rest = solution.weights @ solution.losses if variances is None else variances.sum()
         return ComponentsEstimate(
             problem=self,

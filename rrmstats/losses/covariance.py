@@ -33,12 +33,11 @@ from rrmstats.laws.gaussian_equations import STEP
 from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 from rrmstats.losses.matrices import (
     FLAT,
+    central_moments,
     check_range,
-    root_values,
+    scatter_root,
     symmetric,
-    symmetric_root,
     thinned,
-    triangular_root,
     unit_spread,
     upper_triangle,
     weighted_scatter,
@@ -77,22 +76,6 @@ class MomentProblem(EstimableProblem):
         """The observations."""
         return (self.data,)
 
-    def moments(self, weights: Array) -> Array:
-        """Return the mean and second moment about zero under weights (n,), shape (d + d * d,).
-
-        One pass over the rows.
-        """
-        return normalized(row_sums(moment_sums, self.data, weights))
-
-    def central(self, moments: Array) -> tuple[Array, Array]:
-        """Return the location (d,) and the covariance (d, d) of moments about zero.
-
-        Zero, and the second moments, where the location is fixed.
-        """
-        d = self.dim
-        location, second = moments[:d] * self.demean, moments[d:].reshape(d, d)
-        return location, second - np.outer(location, location)
-
 
 class ScatterProblem(MomentProblem):
     """Losses (z - mu)' S^-1 (z - mu) + ln det S; theta holds mu, then S row by row.
@@ -130,48 +113,29 @@ class ScatterProblem(MomentProblem):
         return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, d)
 
     def join(self, location: Array, scatter: Array) -> Array:
-        """Return theta of a location and a scatter whose variances are at least FLAT."""
-        if triangular_root(scatter) is None:
-            values, vectors = np.linalg.eigh(scatter)
-            low = values[..., 0] < FLAT
-            floored = vectors * np.maximum(values, FLAT)[..., None, :]
-            raised = floored @ np.swapaxes(vectors, -1, -2)
-            scatter = np.where(low[..., None, None], raised, scatter)
+        """Return theta of a location and a scatter."""
         flat = scatter.reshape(*scatter.shape[:-2], self.dim**2)
         return np.concatenate([location, flat], axis=-1)
 
     def whitened(self, theta: Array) -> tuple[Array, Array]:
         """Return the data in the frame of theta (..., n, d), and ln det S (...)."""
         location, scatter = self.split(theta)
-        spread, vectors = root_values(scatter)
-        inverse = (vectors / spread[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-        centered = self.data - location[..., None, :]
-        return centered @ inverse, 2.0 * np.log(spread).sum(axis=-1)
+        _, inverse, log_det = scatter_root(scatter)
+        return (self.data - location[..., None, :]) @ np.swapaxes(inverse, -1, -2), log_det
 
     def distances(self, theta: Array) -> Array:
         """Return the squared distances from the location, shape (..., n)."""
-        return self._distances(theta)[0]
-
-    def _distances(self, theta: Array) -> tuple[Array, Array]:
-        """Return the squared distances (..., n) and ln det S (...), by any root of S."""
-        location, scatter = self.split(theta)
-        root = triangular_root(scatter)
-        if root is None:
-            u, log_det = self.whitened(theta)
-        else:
-            inverse = np.swapaxes(np.linalg.inv(root), -1, -2)
-            u = (self.data - location[..., None, :]) @ inverse
-            log_det = 2.0 * np.log(np.einsum("...ii->...i", root)).sum(axis=-1)
-        return np.einsum("...nd,...nd->...n", u, u), log_det
+        u, _ = self.whitened(theta)
+        return np.einsum("...nd,...nd->...n", u, u)
 
     def losses(self, theta: Array) -> Array:
         """Return the loss of each observation, shape (..., n)."""
-        square, log_det = self._distances(theta)
-        return square + log_det[..., None]
+        u, log_det = self.whitened(theta)
+        return np.einsum("...nd,...nd->...n", u, u) + log_det[..., None]
 
     def least_loss(self, theta: Array) -> float:
         """Return ln det S, the loss of an observation at the location."""
-        return float(self._distances(theta)[1])
+        return float(scatter_root(self.split(theta)[1])[2])
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and covariance, shape (..., d + d * d)."""
@@ -233,7 +197,7 @@ class ScatterProblem(MomentProblem):
     def retract(self, theta: Array, step: Array) -> Array:
         """Return the parameters a step away in local coordinates, shape (..., d + d * d)."""
         location, scatter = self.split(theta)
-        root = symmetric_root(scatter)
+        root = scatter_root(scatter)[0]
         if self.demean:
             location = location + (root @ step[..., : self.dim, None])[..., 0]
             step = step[..., self.dim :]
@@ -241,16 +205,16 @@ class ScatterProblem(MomentProblem):
         change = (vectors * np.exp(-np.clip(values, -50, 50))[..., None, :]) @ np.swapaxes(
             vectors, -1, -2
         )
-        return self.join(location, root @ change @ root)
+        return self.join(location, root @ change @ np.swapaxes(root, -1, -2))
 
     def directions(self, theta: Array) -> Array:
         """Return what small steps do to the location and the upper triangle of the scatter.
 
         One row for each coordinate of a step, shape (k, d + d * (d + 1) / 2).
         """
-        root = symmetric_root(self.split(theta)[1])
-        changes = upper_triangle(-root @ self._basis @ root)
-        return np.asarray(block_diag(root[: self.dim * self.demean], changes))
+        root = scatter_root(self.split(theta)[1])[0]
+        changes = upper_triangle(-root @ self._basis @ root.T)
+        return np.asarray(block_diag(root.T[: self.dim * self.demean], changes))
 
     def least_axis(self, theta: Array) -> tuple[Array, Array]:
         """Return distances along the axis of least variance, (n,), and that axis, (d,)."""
@@ -290,18 +254,6 @@ def whitened_gradients(u: Array, demean: bool) -> Array:
     double = np.where(rows == columns, 1.0, 2.0)
     scatter = u[:, rows] * u[:, columns] * double - (rows == columns)
     return np.hstack([-2.0 * u, scatter]) if demean else scatter
-
-
-def moment_sums(data: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Return the sums of weights w, w z and w z z' over rows z."""
-    weighted = weights[:, None] * data
-    return weights.sum(), weighted.sum(axis=0), data.T @ weighted
-
-
-def normalized(sums: tuple[Any, Array, Array]) -> Array:
-    """Return `moment_sums` as the mean and second moment about zero, shape (d + d * d,)."""
-    mass, first, second = sums
-    return np.concatenate([first, second.ravel()]) / mass
 
 
 class Tilt(NamedTuple):
@@ -563,8 +515,7 @@ def fourth_moment_axes(data: Array, counts: Array, demean: bool) -> Array:
     """
     share = counts / counts.sum()
     centered = data - share @ data * demean
-    spread, vectors = root_values((share[:, None] * centered).T @ centered)
-    z = centered @ (vectors / spread)
+    z = centered @ scatter_root((share[:, None] * centered).T @ centered)[1].T
     fourth = z.T @ ((share * np.sum(z**2, axis=1))[:, None] * z)
     return np.asarray(z @ np.linalg.eigh(fourth)[1][:, ::-1])
 
@@ -763,7 +714,7 @@ class CovarianceProblem(ScatterProblem):
 
     def _within_planes(self, setting: Setting) -> Array:
         """Return the rows along the axes on which they differ, shape (n, r)."""
-        location, scatter = self.central(self.moments(setting.spread(self.n_obs)))
+        _, location, scatter = central_moments(self.data, setting.spread(self.n_obs), self.demean)
         along = (self.data - location) @ np.linalg.eigh(scatter)[1]
         return along[:, np.asarray(np.abs(along).max(axis=0) > ON_PLANE)]
 
@@ -949,9 +900,9 @@ def good_moments(problem: CovarianceProblem, rows: ExplainedRows) -> Array:
     if rows.data.shape[1] == problem.dim:
         mixture = rows.mixture
         return problem.join(mixture.coef[0].sum(axis=0), mixture.scatter[0] * student_scale(rows))
-    sums = row_sums(moment_sums, problem.data, rows.counts * rows.probabilities()[1])
-    location, scatter = problem.central(normalized(sums))
-    return problem.join(location, scatter * (student_scale(rows) * sums[0] / rows.n_good))
+    pull = rows.counts * rows.probabilities()[1]
+    mass, location, scatter = central_moments(problem.data, pull, problem.demean)
+    return problem.join(location, scatter * (student_scale(rows) * mass / rows.n_good))
 
 
 def scatter_densities(rows: ExplainedRows, at: Array) -> Densities:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rrmstats.core.block_array import aligned, in_blocks, smallest, taken
+from rrmstats.core.block_array import aligned, in_blocks, row_sums, smallest, taken
 from rrmstats.core.blocks import deciding_places, sample_places
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
@@ -21,27 +21,26 @@ FARTHEST = 1e60
 THINNED_ROWS = 10_000
 
 
-def root_values(scatter: Array) -> tuple[Array, Array]:
-    """Return the roots of the eigenvalues (..., d) and the eigenvectors (..., d, d)."""
-    values, vectors = np.linalg.eigh(scatter)
-    return np.sqrt(np.maximum(values, FLAT)), vectors
+def scatter_root(scatter: Array) -> tuple[Array, Array, Array]:
+    """Return roots L of scatters L L', their inverses, (..., d, d), and ln det of the scatters.
 
-
-def triangular_root(scatter: Array) -> Array | None:
-    """Return lower triangular roots, shape (..., d, d); None where a matrix is near singular."""
+    Triangular ones, but where a scatter is near singular; its variances are at least FLAT.
+    """
     try:
         root = np.linalg.cholesky(scatter)
+        spread = np.einsum("...ii->...i", root)
+        largest = np.einsum("...ii->...i", scatter).max(axis=-1)
+        definite = (spread.min(axis=-1) ** 2 > DEFINITE * largest).all()
     except np.linalg.LinAlgError:
-        return None
-    square = np.einsum("...ii->...i", root) ** 2
-    largest = np.einsum("...ii->...i", scatter).max(axis=-1)
-    return root if (square.min(axis=-1) > DEFINITE * largest).all() else None
-
-
-def symmetric_root(scatter: Array) -> Array:
-    """Return the symmetric root of positive definite matrices, shape (..., d, d)."""
-    spread, vectors = root_values(scatter)
-    return (vectors * spread[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        definite = False
+    if definite:
+        inverse = np.linalg.inv(root)
+    else:
+        values, vectors = np.linalg.eigh(scatter)
+        spread = np.sqrt(np.maximum(values, FLAT))
+        root = vectors * spread[..., None, :]
+        inverse = np.swapaxes(vectors, -1, -2) / spread[..., None]
+    return root, inverse, 2.0 * np.log(spread).sum(axis=-1)
 
 
 def symmetric(upper: Array, dim: int) -> Array:
@@ -62,6 +61,24 @@ def weighted_scatter(data: Array, weights: Array, location: Array) -> Array:
     """Return ``sum(weights * (z - location)(z - location)')``, shape (..., d, d)."""
     centered = data - location[..., None, :]
     return np.swapaxes(centered, -1, -2) @ (weights[..., None] * centered)
+
+
+def central_moments(
+    data: Array, weights: Array, demean: bool = True
+) -> tuple[float, Array, Array]:
+    """Return the sum of weights, the location (d,) and the scatter (d, d) around it.
+
+    One pass over the rows. The location is zero where it is known to be.
+    """
+    mass, first, second = row_sums(moment_sums, data, weights)
+    location = first / mass * demean
+    return mass, location, second / mass - np.outer(location, location)
+
+
+def moment_sums(data: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Return the sums of weights w, w z and w z z' over rows z."""
+    weighted = weights[:, None] * data
+    return weights.sum(), weighted.sum(axis=0), data.T @ weighted
 
 
 def unit_spread(data: Array) -> tuple[Array, Array]:
