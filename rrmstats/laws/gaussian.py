@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -94,11 +94,28 @@ KINDS = (
     *(Kind(Good.HEAVY_TAILS, bad) for bad in PARTS if bad is not Bad.NONE),
 )
 NUMBER = {kind: number for number, kind in enumerate(KINDS)}
-#: Whether kinds have these good rows, (kinds,), and which of their parts are such, (kinds, 2).
-_NOISE = {good: np.array([kind.good is good for kind in KINDS]) for good in Good}
-_HAS = {
-    part: np.array([[each is part for each in PARTS[kind.bad]] for kind in KINDS]) for part in Part
-}
+#: Parts that are expected elsewhere than the fit, and those that have a size.
+AWAY, SIZED = (Part.CLUSTER, Part.LINE), (Part.WIDE, Part.CLUSTER, Part.SCATTERED, Part.SHAPED)
+
+
+@lru_cache(maxsize=4096)
+def _with_noise(kinds: bytes, good: Good) -> np.ndarray:
+    """Tell which kinds of a batch have these good rows, shape (b,)."""
+    return np.array([KINDS[kind].good is good for kind in np.frombuffer(kinds, int)], bool)
+
+
+@lru_cache(maxsize=4096)
+def _with_parts(kinds: bytes, parts: tuple[Part, ...]) -> np.ndarray:
+    """Tell which of the two parts of the kinds of a batch are among some, shape (b, 2)."""
+    found = [[each in parts for each in PARTS[KINDS[k].bad]] for k in np.frombuffer(kinds, int)]
+    return np.array(found, bool).reshape(-1, 2)
+
+
+@lru_cache(maxsize=4096)
+def _places(kinds: bytes, parts: tuple[Part, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return where a batch has such parts: places in the batch, and numbers of the part."""
+    at, part = np.nonzero(_with_parts(kinds, parts))
+    return at, part
 
 
 class Frame(NamedTuple):
@@ -518,13 +535,12 @@ class Mixtures:
 
     def take(self, places: np.ndarray | list[int]) -> Mixtures:
         """Return some of the batch, with arrays of their own."""
-        return Mixtures(*(getattr(self, field.name)[places] for field in fields(self)))
+        return Mixtures(*(getattr(self, name)[places] for name in _ARRAYS))
 
     @staticmethod
     def join(parts: Sequence[Mixtures]) -> Mixtures:
         """Return several batches as one."""
-        names = [field.name for field in fields(Mixtures)]
-        return Mixtures(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+        return Mixtures(*(np.concatenate([getattr(p, name) for p in parts]) for name in _ARRAYS))
 
     def thinned(self, step: int) -> Mixtures:
         """Return the same of every so many-th row."""
@@ -545,11 +561,15 @@ class Mixtures:
 
     def noise(self, good: Good) -> np.ndarray:
         """Tell whose good rows are like this, shape (b,)."""
-        return _NOISE[good][self.kind]
+        return _with_noise(self.kind.tobytes(), good)
 
     def has(self, part: Part) -> np.ndarray:
         """Tell which of the two parts of the bad rows are like this, shape (b, 2)."""
-        return _HAS[part][self.kind]
+        return _with_parts(self.kind.tobytes(), (part,))
+
+    def places(self, *parts: Part) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the bad rows have such parts: places in the batch, numbers of the part."""
+        return _places(self.kind.tobytes(), parts)
 
     def pulls(self, square: Array, dim: int) -> Array:
         """Return the weights of good rows in the fit, from their squared distances (b, n)."""
@@ -561,37 +581,36 @@ class Mixtures:
 
     def row_shares(self) -> Array:
         """Return the share of each part of the bad rows at each row, shape (2, b, n)."""
-        near, far = np.moveaxis(self.share, (2, 1), (0, 1))[..., None]
+        near, far = self.share.transpose(2, 1, 0)[..., None]
         return np.where(self.far, far, near)
 
-    def offsets(self, rows: Rows, part: int, chosen: np.ndarray) -> Array:
-        """Return where a part of the bad rows is expected, less the fit, (m, 1 or n, d).
+    def offsets(self, rows: Rows, at: np.ndarray, part: np.ndarray) -> Array:
+        """Return where parts of the bad rows are expected, less the fit, (m, 1 or n, d).
 
-        `chosen` has the places of m mixtures of the batch.
+        `at` has their places in the batch, and `part` which of the two they are.
         """
-        found = self.center[chosen, part][:, None]
-        if self.has(Part.LINE)[chosen, part].any():
-            found = found + rows.fitted(self.line[chosen])
-        return found
+        found = self.center[at, part][:, None]
+        lines = self.has(Part.LINE)[at, part]
+        return found + rows.fitted(self.line[at] * lines[:, None, None]) if lines.any() else found
 
-    def measured_from(
-        self, rows: Rows, here: Measured, part: int, chosen: np.ndarray
+    def distances(
+        self, rows: Rows, here: Measured, away: Sequence[Part] = AWAY
     ) -> tuple[Array, Array]:
-        """Return squared distances from where a part of the bad rows is expected, (m, n).
+        """Return squared distances from where both parts of the bad rows are expected, (2, b, n).
 
-        Up to its size; with ln det of its scatter, (m,). `here` has the distances from the fit.
+        Up to their size; with ln det of their scatter, (2, b). `here` has the distances from the
+        fit, which are those of parts that are not `away`.
         """
-        square, log_det = here.square[chosen], here.metric.log_det[chosen]
-        shaped = self.has(Part.SHAPED)[chosen, part]
-        if shaped.any() and rows.whole.overall is not None:
-            white = rows.overall_metric.white(here.resid[chosen[shaped]])
-            square[shaped] = squared_lengths(white)
-            log_det[shaped] = rows.overall_metric.log_det
-        away = (self.has(Part.CLUSTER) | self.has(Part.LINE))[chosen, part]
-        if away.any():
-            at = chosen[away]
-            offset = here.metric.take(at).white(self.offsets(rows, part, at))
-            square[away] = squared_lengths(here.white[at] - offset)
+        square, log_det = np.stack([here.square] * 2), np.stack([here.metric.log_det] * 2)
+        at, part = self.places(Part.SHAPED)
+        if len(at) and rows.whole.overall is not None:
+            white = rows.overall_metric.white(here.resid[at])
+            square[part, at] = squared_lengths(white)
+            log_det[part, at] = rows.overall_metric.log_det
+        at, part = self.places(*away)
+        if len(at):
+            offset = here.metric.take(at).white(self.offsets(rows, at, part))
+            square[part, at] = squared_lengths(here.white[at] - offset)
         return square, log_det
 
     def costs(self, rows: Rows) -> Array:
@@ -646,6 +665,9 @@ class Mixtures:
             mean = gammaln(bad + 1).sum(axis=1) - gammaln(total + parts + 1) - volume
             found += 2 * (xlogy(bad, shares).sum(axis=1) - mean)
         return np.where(parts > 0, found, 0.0)
+
+
+_ARRAYS = tuple(field.name for field in fields(Mixtures))
 
 
 class Seen(NamedTuple):
@@ -744,31 +766,26 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
         resid = resid * np.exp(-log_size)[:, :, None]
     here = rows.measured(resid, mixtures.scatter)
     square, log_det = here.square, here.metric.log_det
-    base, wide = log_det[:, None] + 2 * d * log_size, mixtures.has(Part.WIDE)
-    logs = np.full((3, *square.shape), -np.inf)
-    logs[0] = normal(square, base, d)
+    base = log_det[:, None] + 2 * d * log_size
+    around, grown = mixtures.distances(rows, here)
+    size = mixtures.size.T[:, :, None]
+    around /= size
+    base_bad = grown[:, :, None] + 2 * d * log_size + d * np.log(size)
+    logs = np.empty((3, *square.shape))
+    logs[0], logs[1:] = normal(square, base, d), normal(around, base_bad, d)
     heavy = np.flatnonzero(mixtures.noise(Good.HEAVY_TAILS))
     if len(heavy):
         logs[0, heavy] = student(square[heavy], base[heavy], mixtures.df[heavy, None], d)
-    logs[0] = together.sums(logs[0])
-    chosen = [wide, ~wide & ~mixtures.has(Part.NONE)]
-    for cauchy, part in ((True, 0), (False, 0), (False, 1)):
-        at = np.flatnonzero(chosen[not cauchy][:, part])
-        if len(at):
-            size = mixtures.size[at, part, None]
-            around, log_det = mixtures.measured_from(rows, here, part, at)
-            around /= size
-            grown = log_det[:, None] + 2 * d * log_size[at] + d * np.log(size)
-            if cauchy:  # a wide group is one Cauchy variable
-                grown = together.sums(np.broadcast_to(grown, around.shape))
-                log = student(together.sums(around), grown, 1.0, d * together.sizes)
-            else:
-                log = together.sums(normal(around, grown, d))
-            logs[1 + part, at] = log
+    logs = together.sums(logs)
+    wide, part = mixtures.places(Part.WIDE)
+    if len(wide):  # a wide group is one Cauchy variable
+        apart = around[part, wide]
+        spread = together.sums(np.broadcast_to(base_bad[part, wide], apart.shape))
+        logs[1 + part, wide] = student(together.sums(apart), spread, 1.0, d * together.sizes)
     good = 1 - mixtures.share.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         shares = np.log(np.concatenate([np.maximum(good, 0.0), mixtures.share], axis=1))
-    near, far = np.moveaxis(shares, (2, 1), (0, 1))[..., None]
+    near, far = shares.transpose(2, 1, 0)[..., None]
     logs += np.where(mixtures.far, far, near) if mixtures.far.any() else near
     top = logs.max(axis=0)
     logs -= top
@@ -842,11 +859,10 @@ def new_df(mixtures: Mixtures, square: Array, mass: Array, dim: int) -> Array:
         return mixtures.df
     df = mixtures.df[heavy, None]
 
-    def slope(at: Array) -> Array:
-        return np.asarray((mass[heavy] * at * df_scores(square[heavy], at, dim)).sum(axis=1))
-
-    here, width = slope(df), 0.01
-    curve = (slope(df * np.exp(width)) - slope(df * np.exp(-width))) / (2 * width)
+    width = 0.01
+    near = df * np.exp(width * np.arange(-1, 2))[:, None, None]
+    below, here, above = (mass[heavy] * near * df_scores(square[heavy], near, dim)).sum(axis=2)
+    curve = (above - below) / (2 * width)
     step = np.where(curve < 0, -here / np.where(curve < 0, curve, -1.0), np.sign(here))
     found = mixtures.df.copy()
     found[heavy] = np.clip(df[:, 0] * np.exp(np.clip(step, -1.0, 1.0)), LEAST_DF, MOST_DF)
@@ -866,10 +882,10 @@ def bounded_shares(rows: Rows, far: np.ndarray, bad: Array, eps_bar: float) -> A
     `bad` has the number of observations of each row that belong to each part, (2, b, n).
     """
     sums, total = np.zeros((len(far), 2, 2)), np.zeros((len(far), 2))
-    for place, here in enumerate((~far, far)):
-        if here.any():
-            sums[:, :, place] = (bad * here if far.any() else bad).sum(axis=2).T
-            total[:, place] = rows.summed(here)
+    sums[:, :, 0], total[:, 0] = bad.sum(axis=2).T, rows.counts.sum(axis=-1)
+    if far.any():
+        sums[:, :, 1], total[:, 1] = (bad * far).sum(axis=2).T, rows.summed(far)
+        sums[:, :, 0], total[:, 0] = (bad * ~far).sum(axis=2).T, rows.summed(~far)
     most = eps_bar * rows.total / np.maximum(sums.sum(axis=(1, 2)), NO_MASS)
     return sums * np.minimum(most, 1.0)[:, None, None] / np.maximum(total, NO_MASS)[:, None]
 
@@ -889,33 +905,37 @@ def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> M
     """Return mixtures whose bad rows are fitted, given residuals and the mass of both parts."""
     center, line, size = mixtures.center.copy(), mixtures.line.copy(), mixtures.size.copy()
     new = replace(mixtures, center=center, line=line, size=size)
-    wide, cluster, lines = map(mixtures.has, (Part.WIDE, Part.CLUSTER, Part.LINE))
-    sized = wide | cluster | mixtures.has(Part.SCATTERED) | mixtures.has(Part.SHAPED)
-    sums, together = np.zeros((2, len(mixtures), 2)), rows.together
-    here = rows.measured(resid, mixtures.scatter) if sized.any() else None
-    for part, mass in enumerate(bad):
-        total = mass.sum(axis=1)
-        known = total > NO_MASS
-        at = np.flatnonzero(known & cluster[:, part])
-        center[at, part] = (mass[at, None] @ resid[at])[:, 0] / total[at, None]
-        at = np.flatnonzero(known & lines[:, part])
-        if len(at):
-            line[at] = rows.coefficients(mass[at], resid[at], LINE_RIDGE, line[at])
-        at = np.flatnonzero(known & sized[:, part])
-        if len(at) and here is not None:
-            square = new.measured_from(rows, here, part, at)[0]
-            pull = mass[at]
-            cauchy = wide[at, part]
-            if cauchy.any():
-                # Dividing by the pulls of Cauchy rows, which sum to the mass at the maximum, is
-                # the faster EM in high dimensions (with expanded parameters).
-                apart = together.sums(square[cauchy]) / size[at[cauchy], part, None]
-                pull[cauchy] *= (1 + rows.freedom * together.sizes) / (1 + apart)
-            sums[0, at, part] = np.einsum("bn,bn->b", pull, square)
-            sums[1, at, part] = rows.freedom * pull.sum(axis=1)
-    sums[:, cluster.all(axis=1)] = sums[:, cluster.all(axis=1)].sum(axis=2, keepdims=True)
-    found = np.maximum(sums[0] / np.maximum(sums[1], np.finfo(float).tiny), 1.0)
-    size[sums[1] > 0] = found[sums[1] > 0]
+    total, together = bad.sum(axis=2), rows.together
+    known = total > NO_MASS
+    at, part = mixtures.places(Part.CLUSTER)
+    if len(at):
+        sums = (bad[part, at][:, None] @ resid[at])[:, 0]
+        found = sums / np.maximum(total[part, at], NO_MASS)[:, None]
+        center[at, part] = np.where(known[part, at][:, None], found, center[at, part])
+    at, part = mixtures.places(Part.LINE)
+    if len(at):
+        at, part = at[known[part, at]], part[known[part, at]]
+        line[at] = rows.coefficients(bad[part, at], resid[at], LINE_RIDGE, line[at])
+    sized = mixtures.places(*SIZED)[0]
+    if not len(sized):
+        return new
+    square = new.distances(rows, rows.measured(resid, mixtures.scatter), (Part.CLUSTER,))[0]
+    pull = bad
+    wide, part = mixtures.places(Part.WIDE)
+    if len(wide):
+        # Dividing by the pulls of Cauchy rows, which sum to the mass at the maximum, is
+        # the faster EM in high dimensions (with expanded parameters).
+        apart = together.sums(square[part, wide]) / size[wide, part, None]
+        pull = bad.copy()
+        pull[part, wide] *= (1 + rows.freedom * together.sizes) / (1 + apart)
+    sums = np.einsum("pbn,pbn->bp", pull, square)
+    mass = rows.freedom * pull.sum(axis=2).T
+    two = mixtures.has(Part.CLUSTER).all(axis=1)
+    if two.any():
+        sums[two], mass[two] = (each[two].sum(axis=1, keepdims=True) for each in (sums, mass))
+    found = np.maximum(sums / np.maximum(mass, np.finfo(float).tiny), 1.0)
+    told = _with_parts(mixtures.kind.tobytes(), SIZED) & known.T
+    size[told] = found[told]
     return new
 
 
@@ -959,9 +979,10 @@ def started(
     far = np.stack([rows.far(each) for each in near]) & (rows.groups is None)
     which = np.repeat(np.arange(c), len(kinds))
     number = np.tile([NUMBER[kind] for kind in kinds], c)
-    has, cluster = ~_HAS[Part.NONE][number], _HAS[Part.CLUSTER][number][:, :, None]
+    kinds_of = partial(_with_parts, number.tobytes())
+    has, cluster = ~kinds_of((Part.NONE,)), kinds_of((Part.CLUSTER,))[:, :, None]
     two, any_bad = cluster.all(axis=1, keepdims=True), has.any(axis=1)[:, None]
-    around = _HAS[Part.WIDE][number] | _HAS[Part.SCATTERED][number]
+    around = kinds_of((Part.WIDE, Part.SCATTERED))
     each_share = share[which, None] * has / np.maximum(has.sum(axis=1, keepdims=True), 1)
     return Mixtures(
         kind=number,
@@ -972,7 +993,7 @@ def started(
         df=np.full(len(which), np.inf),
         share=np.repeat(each_share[:, :, None], 2, axis=2),
         center=np.where(two, sides[which], cluster * middle[which, None]),
-        line=line[which] * _HAS[Part.LINE][number].any(axis=1)[:, None, None],
+        line=line[which] * kinds_of((Part.LINE,)).any(axis=1)[:, None, None],
         size=np.where(around, spread[which, None], 1.0),
         near=near[which],
         far=far[which] & any_bad,

@@ -89,13 +89,12 @@ def all_blocks(
         yield Block("growth", (good * (view.square / d - 1))[:, :, None], features)
     places = np.stack([~mixtures.far, mixtures.far], axis=2).astype(float)
     sizes, together = {}, rows.together
+    squares = mixtures.distances(rows, here)[0] / mixtures.size.T[:, :, None]
     for part, share in enumerate(mixtures.row_shares()):
         if mixtures.has(Part.NONE)[0, part]:
             continue
-        prob, size = view.probabilities[1 + part], mixtures.size[:, part, None]
-        every = np.arange(len(mixtures))
-        around = mixtures.measured_from(rows, here, part, every)[0] / size
-        away = white - here.metric.white(mixtures.offsets(rows, part, every))
+        prob, around, every = view.probabilities[1 + part], squares[part], np.arange(len(mixtures))
+        away = white - here.metric.white(mixtures.offsets(rows, every, np.full_like(every, part)))
         weight: Array | float = 1.0
         if mixtures.has(Part.WIDE)[0, part]:
             weight = (1 + d * together.sizes) / (1 + together.sums(around))
