@@ -201,11 +201,10 @@ def _root(
     beta = scale / lambda: increasing and, without clusters of losses, concave, so that the
     steps from the left do not overshoot.
     """
-    scale = _typical_excess(excess, eps_bar)
-    if guess is not None:
-        usable = (guess > 0) & (guess < np.inf)
-        near = np.minimum(np.maximum(guess, 1e-15 * scale), 1e15 * scale)
-        scale = np.where(usable, near, scale)
+    if guess is not None and ((guess > 0) & (guess < np.inf)).all():
+        scale = guess
+    else:
+        scale = _typical_excess(excess, eps_bar)
     budget = -np.log1p(-eps_bar)
     tolerance = rtol * budget + 4e-15
     log_n = np.log(excess.shape[-1]) if base is None else 0.0

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import EstimableProblem, Estimate
 from rrmstats.core.explanations import Bad, Explained
+from rrmstats.core.linear import LinearProblem
+from rrmstats.core.points import evaluate
 from rrmstats.core.problem import Problem
 from rrmstats.core.search import (
     SAME_END,
@@ -180,11 +182,18 @@ def bounded(first: Estimate, robust: Estimate) -> Estimate:
 
 
 def follows_another(first: Estimate, theta: Array) -> bool:
-    """Tell whether a descent from parameters ends in another minimum than that of a first step."""
-    lowest, alone = first.solution, replace(first.setting, n_starts=0)
+    """Tell whether a descent from parameters ends in another minimum than that of a first step.
+
+    It does not where the risk rises all the way from there to these parameters.
+    """
+    problem, lowest = first.problem, first.solution
     if theta.shape != lowest.theta.shape:  # other parameters are held at a bound
         return False
-    end = global_minimum(first.problem, alone, theta)
+    if isinstance(problem, LinearProblem) and problem.n_obs <= MOST_ROWS:
+        way = lowest.theta + np.linspace(0, 1, 9)[:, None] * (theta - lowest.theta)
+        if (np.diff(evaluate(problem, way, first.setting.budget(problem.n_obs)).risk) > 0).all():
+            return False
+    end = global_minimum(problem, replace(first.setting, n_starts=0), theta)
     return bool(end.risk > lowest.risk + SAME_END * (lowest.risk - lowest.losses.min()))
 
 

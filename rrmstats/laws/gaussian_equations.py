@@ -378,29 +378,47 @@ class Equations:
 
 
 def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, bool]:
-    """Return a mixture, a batch of one, that solves its equations, and whether it does."""
-    last = np.inf
+    """Return a mixture, a batch of one, that solves its equations, and whether it does.
+
+    By Broyden's method, and by EM where its steps do not shrink.
+    """
+    last, step, inverse = np.inf, np.zeros(0), np.zeros((0, 0))
+    before: Equations | None = None
     for _ in range(60):
-        equations = Equations(rows, mixture, eps_bar)
-        change, step = np.inf, None
-        if equations.affordable and np.isfinite(equations.jacobian).all():
-            step = -np.linalg.lstsq(equations.jacobian, equations.value, rcond=None)[0]
-            change = equations.change(step)
-        if step is not None and change < min(1.0, 0.5 * last):
-            mixture, last = equations.bounded(equations.moved(step[None])), change
+        here, change = Equations(rows, mixture, eps_bar), np.inf
+        fresh = before is None or before.places != here.places
+        if before is not None and not fresh:
+            inverse = broyden(inverse, step, here.value - before.value)
+        elif here.affordable and np.isfinite(here.jacobian).all():
+            inverse = np.linalg.pinv(here.jacobian)
+        if len(inverse) == len(here.value):
+            step = -inverse @ here.value
+            change = here.change(step)
+        if change < min(1.0, 0.5 * last):
+            mixture, last, before = here.bounded(here.moved(step[None])), change, here
             if change < POLISH_TOL:
                 break
             continue
-        before, last = replace(mixture, good=equations.good[None]), np.inf
+        before = None
+        if not fresh:
+            continue
+        old, last = replace(mixture, good=here.good[None]), np.inf
         for _ in range(20):
             mixture = em_step(rows, mixture, eps_bar, by_noise=True)
-        if step is None and relative_change(before, mixture) < POLISH_TOL:
+        if change == np.inf and relative_change(old, mixture) < POLISH_TOL:
             last = 0.0
             break
     view = seen(rows, mixture)
     likelihood = view.log_density @ rows.together.decisions + mixture.gain
     found = replace(mixture, good=view.probabilities[0], log_likelihood=likelihood)
     return found, last < SETTLED
+
+
+def broyden(inverse: Array, step: Array, change: Array) -> Array:
+    """Return the inverse derivative (q, q) after a step that changed the equations, (q,) each."""
+    moved = inverse @ change
+    along = float(step @ moved)
+    return inverse + np.outer(step - moved, step @ inverse) / along if along else inverse
 
 
 def relative_change(before: Mixtures, after: Mixtures) -> float:

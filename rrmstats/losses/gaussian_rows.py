@@ -30,6 +30,7 @@ from rrmstats.laws.gaussian_equations import (
     POLISH_TOL,
     SETTLED,
     Equations,
+    broyden,
     polished,
 )
 
@@ -122,8 +123,7 @@ class ExplainedRows:
             if before is None:
                 inverse = np.linalg.inv(found.growth * found.decided.jacobian)
             else:
-                change = inverse @ (value - before)
-                inverse = inverse + np.outer(step - change, step @ inverse) / (step @ change)
+                inverse = broyden(inverse, step, value - before)
             step = np.clip(-inverse @ value, -MOST_STEP, MOST_STEP)
             size = found.decided.change(step)
             if not (size < last or size > SETTLED):  # rounding
