@@ -49,9 +49,9 @@ class Descent:
     points : Points
         The starts.
     budget : Budget
-    rivals : bool or ndarray of int, shape (b,), optional
-        Whether only the lowest end matters, so that descents that fall behind are given up; or
-        the number of the search of each start, of which only the lowest end matters.
+    search : ndarray of int, shape (b,), optional
+        Number of the search of each start; by default there is one. Only the lowest end of a
+        search matters, so that descents that fall behind are given up.
 
     Attributes
     ----------
@@ -65,9 +65,10 @@ class Descent:
         problem: Problem,
         points: Points,
         budget: Budget,
-        rivals: bool | np.ndarray = True,
+        search: np.ndarray | None = None,
     ) -> None:
-        self.problem, self.points, self.budget, self.rivals = problem, points, budget, rivals
+        self.problem, self.points, self.budget = problem, points, budget
+        self.search = np.zeros(len(points.risk), int) if search is None else search
         self.converged = np.zeros(len(points.risk), dtype=bool)
         self.predicted = np.full(len(points.risk), np.inf)
         self._log: list[tuple[np.ndarray, str, Array, Array, Array]] = []
@@ -82,6 +83,8 @@ class Descent:
         open_ = np.flatnonzero(~self._settled())
         if newton is not None and newton.gradients_pay and len(open_):
             self._quasi_newton(newton, open_, tol)
+            self.converged |= self.points.risk > self._lowest(self.points.risk)
+            open_ = open_[~self.converged[open_]]
         for _ in range(maxiter):
             if not len(open_):
                 break
@@ -104,16 +107,14 @@ class Descent:
 
     def _gave_up(self) -> np.ndarray:
         """Mark the points that are ten predicted decreases or more above the lowest end so far."""
-        if self.rivals is False or not self.converged.any():
-            return np.zeros_like(self.converged)
-        risks = np.where(self.converged, self.points.risk, np.inf)
-        if self.rivals is True:
-            lowest = risks.min()
-        else:
-            every = np.full(self.rivals.max() + 1, np.inf)
-            np.minimum.at(every, self.rivals, risks)
-            lowest = every[self.rivals]
+        lowest = self._lowest(np.where(self.converged, self.points.risk, np.inf))
         return np.asarray(self.points.risk > lowest + 10.0 * self.predicted)
+
+    def _lowest(self, risks: Array) -> Array:
+        """Return the least of some risks (b,) among the points of the same search, shape (b,)."""
+        every = np.full(self.search.max(initial=0) + 1, np.inf)
+        np.minimum.at(every, self.search, risks)
+        return np.asarray(every[self.search])
 
     def _take(self, rows: np.ndarray, chosen: np.ndarray, trial: Points, kind: str) -> None:
         """Move some points of a batch to where they were tried."""

@@ -156,7 +156,7 @@ def solve_gram(gram: Array, right: Array) -> tuple[Array, Array]:
 
 
 def conjugate_gradients(
-    product: Callable[[Array], Array], right: Array, start: Array, inverse: Array
+    product: Callable[[Array], Array], right: Array, start: Array, inverse: Array, steps: int = 60
 ) -> tuple[Array, np.ndarray]:
     """Return the solutions of a batch of positive definite systems, and which of them are solved.
 
@@ -168,6 +168,8 @@ def conjugate_gradients(
         Right-hand sides, and where to begin.
     inverse : ndarray, shape (k, k)
         About in proportion to the inverse of each matrix.
+    steps : int, optional
+        Number of steps at most.
     """
 
     def squares(left: Array) -> tuple[Array, Array]:
@@ -179,7 +181,7 @@ def conjugate_gradients(
     along, square = squares(left)
     if start.any():  # fits that are repeated get ever nearer
         most = np.maximum(most, 1e-2**2 * square)
-    for _ in range(60):
+    for _ in range(steps):
         if (square <= most).all():
             break
         image = product(along)

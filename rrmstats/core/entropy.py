@@ -201,9 +201,8 @@ def _root(
     beta = scale / lambda: increasing and, without clusters of losses, concave, so that the
     steps from the left do not overshoot.
     """
-    if guess is not None and ((guess > 0) & (guess < np.inf)).all():
-        scale = guess
-    else:
+    scale = guess
+    if guess is None or not _are_near(guess, excess.max(axis=-1)):
         scale = _typical_excess(excess, eps_bar)
     budget = -np.log1p(-eps_bar)
     tolerance = rtol * budget + 4e-15
@@ -241,6 +240,12 @@ def _root(
                 break
     weights /= total[:, None]
     return EntropyWeights(weights, scale / beta, divergence)
+
+
+def _are_near(guess: Array, largest: Array) -> bool:
+    """Tell whether guesses of lambda are of the size of the losses, or not far from it."""
+    with np.errstate(all="ignore"):
+        return bool((np.abs(np.log(guess / largest)) < 0.1 * FARTHEST).all())
 
 
 def _midpoint(t: Array, low: Array, high: Array) -> Array:

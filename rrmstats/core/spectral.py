@@ -35,7 +35,11 @@ def spectral_starts(problem: SmoothProblem, budget: Budget, theta: Array) -> Arr
         kept = dropped(kept, square, float(budget.eps_bar) / PARTS)
         if not kept.any():  # so few rows that each part of eps_bar takes one
             break
-        theta = problem.weighted_fit(kept / kept.sum(), theta)
+        weights = kept / kept.sum()
+        if problem.gradients_pay:
+            theta = problem.improved(weights[None], theta[None])[0]
+        else:
+            theta = problem.weighted_fit(weights, theta)
         fits.append(theta)
     return np.array(fits)
 

@@ -71,7 +71,7 @@ def short_tailed_density(resid: Array, counts: Array, at: Array) -> Array:
     unit = np.sqrt(counts @ resid**2)
     size = np.abs(resid) / unit
 
-    shape, scale, _ = generalized_normal(size, counts, SHORT_SHAPES)
+    shape, scale, _ = generalized_normal(size[None], counts, SHORT_SHAPES)
     return np.asarray(gennorm.pdf(at, shape, scale=scale * unit))
 
 

@@ -38,6 +38,8 @@ MOST_FEATURE = 4.0
 NO_MASS = 1e-9
 # Ridges, relative to the diagonal, that keep the normal equations of few rows solvable.
 RIDGE, LINE_RIDGE = 1e-12, 1e-9
+# Steps of conjugate gradients that take a fit of many columns nearer, at each step of EM.
+NEARER = 3
 # Degrees of freedom of Student noise, from tails as of a Cauchy distribution to Gaussian ones.
 # Derived: a Cauchy distribution has 1, and 200 are normal for any sample.
 LEAST_DF, MOST_DF = 1.0, 200.0
@@ -329,14 +331,10 @@ class Rows:
     @cached_property
     def classical(self) -> tuple[Array, Array]:
         """The classical fit: coefficients (k, d) and scatter (d, d)."""
-        return self.fit(self.counts)
-
-    def fit(self, counts: Array) -> tuple[Array, Array]:
-        """Return coefficients (k, d) and scatter (d, d) of rows that count so often, (n,)."""
-        coef, scatter = self._fits(counts[None])
+        coef, scatter = self.fits(self.counts[None])
         return coef[0], scatter[0]
 
-    def _fits(self, counts: Array) -> tuple[Array, Array]:
+    def fits(self, counts: Array) -> tuple[Array, Array]:
         """Return coefficients (b, k, d) and scatters (b, d, d) of rows that count (b, n)."""
         coef = self.coefficients(counts, self.data)
         resid = self.data - self.fitted(coef)
@@ -347,14 +345,15 @@ class Rows:
     def _unit(self) -> tuple[Array, Array]:
         """Gram matrices (b, k, k) of one row, and ln det (b,) of the scatter of classical fits."""
         counts = np.atleast_2d(self.counts)
-        log_det = self.metric(ridged(self._fits(counts)[1])).log_det
+        log_det = self.metric(ridged(self.fits(counts)[1])).log_det
         return self.grams(counts / self.total, RIDGE), log_det
 
-    def coefficient_costs(self, weights: Array, scatter: Array) -> Array:
+    def coefficient_costs(self, weights: Array, scatter: Array, roughly: bool = False) -> Array:
         """Return ``ln det(I + I_1) - ln det I_1`` of the information on coefficients, shape (b,).
 
         I is that of rows with weights, I_1 that of one row of the classical fit. It is exact in
-        one dimension, and where the scatter is in proportion to that of the classical fit.
+        one dimension, and where the scatter is in proportion to that of the classical fit. Roughly
+        any rows tell as much as the same number of all; of few columns it is found in any case.
 
         Parameters
         ----------
@@ -363,9 +362,12 @@ class Rows:
         """
         unit, unit_det = self._unit
         log_det = self.metric(scatter).log_det
-        relative = np.exp((log_det - unit_det) / self.freedom)[:, None, None]
-        gram = self.grams(weights, 0.0) + relative * unit
-        gained = np.linalg.slogdet(gram)[1] - np.linalg.slogdet(unit)[1]
+        relative = np.exp((log_det - unit_det) / self.freedom)
+        if roughly and self.n_coef > WIDE:
+            gained = self.n_coef * np.log(weights.sum(axis=1) + relative)
+        else:
+            gram = self.grams(weights, 0.0) + relative[:, None, None] * unit
+            gained = np.linalg.slogdet(gram)[1] - np.linalg.slogdet(unit)[1]
         return np.asarray(self.freedom * gained - self.n_coef * (log_det - unit_det))
 
     @cached_property
@@ -423,7 +425,10 @@ class Rows:
             right,
             np.zeros_like(right) if near is None else near,
             self._inverse_gram,
+            60 if near is None else NEARER,
         )
+        if near is not None:
+            return found
         if not solved.all():
             found[~solved] = np.linalg.solve(self.grams(weights[~solved], ridge), right[~solved])
         return found
@@ -699,7 +704,7 @@ class Seen(NamedTuple):
         return self.here.square
 
 
-def penalties(rows: Rows, mixtures: Mixtures) -> Array:
+def penalties(rows: Rows, mixtures: Mixtures, roughly: bool = False) -> Array:
     r"""Return what the parameters cost on the scale of BIC, shape (b,).
 
     About ln n for each, see `Mixtures.costs`, but for the coefficients: the likelihood is
@@ -716,10 +721,11 @@ def penalties(rows: Rows, mixtures: Mixtures) -> Array:
     information = np.where(mixtures.has(Part.WIDE), (1 + d) / (3 + d), 1.0) / mixtures.size
     lines = mixtures.has(Part.LINE)
     around = sum(mass * (information * ~lines)[:, part, None] for part, mass in enumerate(bad))
-    found = rows.coefficient_costs(good + around, mixtures.scatter)
+    found = rows.coefficient_costs(good + around, mixtures.scatter, roughly)
     line = np.asarray(lines.any(axis=1))
     if line.any():
-        found[line] += rows.of(line).coefficient_costs(bad[1][line], mixtures.scatter[line])
+        others = rows.of(line).coefficient_costs(bad[1][line], mixtures.scatter[line], roughly)
+        found[line] += others
     return found + mixtures.costs(rows)
 
 
@@ -762,7 +768,7 @@ def seen(rows: Rows, mixtures: Mixtures) -> Seen:
     resid = rows.data - fitted
     log_size, features = np.zeros((len(resid), 1)), noise_features(rows, mixtures, fitted)
     if features is not None:
-        log_size = (features @ mixtures.growth[:, :, None])[:, :, 0]
+        log_size = (features @ mixtures.growth[:, : features.shape[2], None])[:, :, 0]
         resid = resid * np.exp(-log_size)[:, :, None]
     here = rows.measured(resid, mixtures.scatter)
     square, log_det = here.square, here.metric.log_det
@@ -803,7 +809,10 @@ def noise_features(rows: Rows, mixtures: Mixtures, fitted: Array) -> Array | Non
     growing, changing = map(mixtures.noise, (Good.GROWING_NOISE, Good.CHANGING_NOISE))
     if not (growing | changing).any():
         return None
-    found = changing[:, None, None] * rows.distances
+    if changing.any():
+        found = changing[:, None, None] * rows.distances
+    else:
+        found = np.zeros((*fitted.shape[:2], 1))
     unit = mixtures.unit[growing]
     feature = (fitted[growing, :, 0] - unit[:, :1]) / unit[:, 1:]
     found[growing, :, 0] = np.clip(feature, -MOST_FEATURE, MOST_FEATURE)
@@ -898,7 +907,9 @@ def grown(mixtures: Mixtures, view: Seen, mass: Array, dim: int) -> Array:
     curve = 2 * across @ view.features + NO_MASS * np.eye(len(across[0]))
     step = np.linalg.solve(curve, slope)[:, :, 0]
     # A step, and all of them, are bounded per unit of a feature.
-    return np.clip(mixtures.growth + np.clip(step, -0.5, 0.5), -3.0, 3.0)
+    found, used = mixtures.growth.copy(), view.features.shape[2]
+    found[:, :used] = np.clip(found[:, :used] + np.clip(step, -0.5, 0.5), -3.0, 3.0)
+    return found
 
 
 def with_bad_rows(rows: Rows, mixtures: Mixtures, resid: Array, bad: Array) -> Mixtures:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln
 
 from rrmstats.core.conventions import STRONG
@@ -106,7 +105,7 @@ def converged(rows: Rows, mixtures: Mixtures, eps_bar: float, rival: float = -np
     rival : float, optional
         The `criterion` of another fit.
     """
-    cost = 0.5 * penalties(rows, mixtures)
+    cost = 0.5 * penalties(rows, mixtures, roughly=True)
 
     def hopeless(places: np.ndarray, value: Array, rises: Array) -> np.ndarray:
         nonlocal rival
@@ -156,9 +155,9 @@ def risen(
 def criterion(rows: Rows, mixtures: Mixtures) -> Array:
     """Return the log-likelihood less half of what BIC takes for the parameters, shape (b,).
 
-    It is infinitely small where the mixture is no explanation.
+    Of many columns roughly. It is infinitely small where the mixture is no explanation.
     """
-    value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures)
+    value = mixtures.log_likelihood - 0.5 * penalties(rows, mixtures, roughly=True)
     return np.where(of_enough_rows(rows, mixtures), value, -np.inf)
 
 
@@ -192,8 +191,8 @@ def best_of_kinds(rows: Rows, mixtures: Mixtures) -> list[int]:
     return found
 
 
-def tail_gain(rows: Rows, coef: Array, plain: Mixtures, shapes: tuple[float, float]) -> float:
-    """Return what noise of a generalized normal distribution adds to the log-likelihood.
+def tail_gains(rows: Rows, coef: Array, plain: Mixtures, shapes: tuple[float, float]) -> Array:
+    """Return what noise of a generalized normal distribution adds to log-likelihoods, (m,).
 
     To that of the classical fit, each distribution with the scale that fits its residuals best.
 
@@ -201,43 +200,50 @@ def tail_gain(rows: Rows, coef: Array, plain: Mixtures, shapes: tuple[float, flo
     ----------
     rows : Rows
         Of one dimension.
-    coef : ndarray, shape (k, 1)
-        The fit with that noise.
+    coef : ndarray, shape (m, k, 1)
+        Fits with that noise.
     plain : Mixtures
         The classical fit.
     shapes : tuple of float
         Least and largest shape: 1 has the tails of a Laplace distribution, 2 normal ones.
     """
     classical, resid = (
-        np.abs(rows.data - rows.fitted(each)[0])[:, 0] for each in (plain.coef, coef[None])
+        np.abs(rows.data - rows.fitted(each))[:, :, 0] for each in (plain.coef[:1], coef)
     )
-    size = np.sqrt(rows.counts @ classical**2 / rows.total)
+    size = np.sqrt(classical**2 @ rows.counts / rows.total)
     found = generalized_normal(resid / size, rows.counts, shapes)[2]
     return found + 0.5 * rows.total * (LOG_2PI + 1)
 
 
 def generalized_normal(
     size: Array, counts: Array, shapes: tuple[float, float]
-) -> tuple[float, float, float]:
-    """Return shape and scale that fit sizes of residuals (n,) best, and their log-likelihood."""
-    n = float(counts.sum())
+) -> tuple[Array, Array, Array]:
+    """Return shapes and scales that fit sizes of residuals (m, n) best, with log-likelihoods."""
+    n, (low, high) = float(counts.sum()), np.log(shapes)
+    with np.errstate(divide="ignore"):
+        logs = np.log(size)[:, None]
 
-    def scale(shape: float) -> float:
-        return float((shape * (counts @ size**shape) / n) ** (1 / shape))
+    def fitted(log_shape: Array) -> tuple[Array, Array, Array]:
+        shape = np.exp(log_shape)
+        scale = (shape * (np.exp(shape[..., None] * logs) @ counts) / n) ** (1 / shape)
+        return shape, scale, -n * (np.log(2 * scale / shape) + gammaln(1 / shape) + 1 / shape)
 
-    def loss(log_shape: float) -> float:
-        shape = float(np.exp(log_shape))
-        return n * float(np.log(2 * scale(shape) / shape) + gammaln(1 / shape) + 1 / shape)
-
-    ends = float(np.log(shapes[0])), float(np.log(shapes[1]))
-    found = minimize_scalar(loss, bounds=ends, method="bounded")
-    shape = float(np.exp(found.x))
-    return shape, scale(shape), -float(found.fun)
+    grid = np.linspace(low, high, 9)
+    best = grid[fitted(np.tile(grid, (len(size), 1)))[2].argmax(axis=1)]
+    width = grid[1] - grid[0]
+    for _ in range(4):  # parabolas through three points
+        below, here, above = fitted(best[:, None] + width * np.arange(-1, 2))[2].T
+        bend = below - 2 * here + above
+        move = 0.5 * (below - above) / np.where(bend < 0, bend, -np.inf)
+        best = np.clip(best + width * np.clip(move, -1, 1), low, high)
+        width /= 4
+    shape, scale, value = fitted(best[:, None])
+    return shape[:, 0], scale[:, 0], value[:, 0]
 
 
 def short_tails(rows: Rows, plain: Mixtures) -> Mixtures:
     """Return the classical fit with tails shorter than normal ones."""
-    gain = np.full(1, max(tail_gain(rows, plain.coef[0], plain, SHORT_SHAPES), 0.0))
+    gain = np.maximum(tail_gains(rows, plain.coef, plain, SHORT_SHAPES), 0.0)
     found = plain.started_as([SHORT], gain=gain)
     return replace(found, log_likelihood=plain.log_likelihood + gain)
 
@@ -248,19 +254,16 @@ def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures
     Laplace noise has a peak that Student's distribution lacks; its fits serve both. Neither family
     is more likely than the other before the rows are seen.
     """
-    tails = np.array([tail_gain(rows, coef, plain, HEAVY_SHAPES) for coef in heavy.coef])
-    both = np.logaddexp(plain.log_likelihood[0] + tails, heavy.log_likelihood) - np.log(2)
+    tails = plain.log_likelihood[0] + tail_gains(rows, heavy.coef, plain, HEAVY_SHAPES)
+    both = np.logaddexp(tails, heavy.log_likelihood) - np.log(2)
     return replace(heavy, gain=both - heavy.log_likelihood, log_likelihood=both)
 
 
-def first_fits(
-    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float, rival: float
-) -> Mixtures:
+def screened(rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float) -> Mixtures:
     """Return the best fits with bad rows, from all candidates, and those with Student noise.
 
-    The latter start from the lowest minimum and from the classical fit, the last candidate. Of
-    many rows, candidates are compared on some of them, after ten steps of EM and one more for
-    every two dimensions.
+    The latter start from the lowest minimum and from the classical fit, the last candidate. After
+    ten steps of EM and one more for every two dimensions; of many rows, on some of them.
     """
     lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
     shapes = rows.whole.overall is not None
@@ -272,16 +275,14 @@ def first_fits(
     starts = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
     enough = max(1_000, 20 * rows.n_coef, 20 * rows.dim)
     step = max(len(rows.counts) // enough, 1) if rows.groups is None else 1
-    few, starts, screened = rows.thinned(step), starts.thinned(step), []
+    few, starts, parts = rows.thinned(step), starts.thinned(step), []
     for some in few.portions(len(starts)):
-        screened.append(starts.take(some))
+        parts.append(starts.take(some))
         for _ in range(10 + rows.dim // 2):
-            screened[-1] = em_step(few, screened[-1], eps_bar)
-    mixtures = sound(few, Mixtures.join(screened), eps_bar)
+            parts[-1] = em_step(few, parts[-1], eps_bar)
+    mixtures = sound(few, Mixtures.join(parts), eps_bar)
     mixtures = mixtures.take(best_of_kinds(few, mixtures))
-    if step > 1:
-        mixtures = mixtures.on(rows)
-    return sound(rows, converged(rows, mixtures, eps_bar, rival), eps_bar)
+    return mixtures.on(rows) if step > 1 else mixtures
 
 
 def sound(rows: Rows, mixtures: Mixtures, eps_bar: float) -> Mixtures:
@@ -301,15 +302,13 @@ def are_sound(rows: Rows, mixtures: Mixtures, eps_bar: float, data: Rows) -> np.
     return found
 
 
-def further_fits(
-    rows: Rows, plain: Mixtures, bad: Mixtures, eps_bar: float, rival: float
-) -> Mixtures:
-    """Return fits like others, the best first, but that the noise of the good rows is not plain.
+def further_starts(rows: Rows, plain: Mixtures, bad: Mixtures) -> Mixtures:
+    """Return starts like others, the best first, but that the noise of good rows is not plain.
 
     It changes with the rows, without bad rows or with them, unless effects were taken out: those
     of few rows follow the largest noise. Beside bad groups it has tails.
     """
-    starts = []
+    starts = [plain.take([])]
     if rows.dim == 1 and len(rows.whole.middle) and not rows.whole.absorbed:
         best = Mixtures.join([plain, bad.take(np.arange(min(GO_ON, len(bad))))])
         best = best.take([i for i, kind in enumerate(bads(best)) if kind not in DIVIDING])
@@ -320,7 +319,7 @@ def further_fits(
     if rows.groups is not None:
         kinds = [Kind(Good.HEAVY_TAILS, kind) for kind in bads(bad)]
         starts.append(bad.started_as(kinds, df=np.full(len(bad), DEGREES[1])))
-    return converged(rows, Mixtures.join([plain.take([]), *starts]), eps_bar, rival)
+    return Mixtures.join(starts)
 
 
 def bads(mixtures: Mixtures) -> list[Bad]:
@@ -343,20 +342,19 @@ def compared(
     """
     every = [*candidates, *one_sided(rows, eps_bar), rows.classical]
     plain = em_step(rows, started(rows, every[-1:], [PLAIN], eps_bar), eps_bar)
-    least = float(criterion(rows, plain)[0])
-    found = first_fits(rows, every, eps_bar, least)
-    value = criterion(rows, found)
-    found = found.take(np.argsort(-value, kind="stable"))
-    heavy, bad = (found.take(found.noise(Good.HEAVY_TAILS) == each) for each in (True, False))
-    further = further_fits(rows, plain, bad, eps_bar, float(value.max(initial=least)))
-    if rows.groups is not None:
-        further = sound(rows, further, eps_bar)
+    found = screened(rows, every, eps_bar)
+    bad = found.take(~found.noise(Good.HEAVY_TAILS))
+    found = Mixtures.join([found, further_starts(rows, plain, bad)])
+    found = converged(rows, found, eps_bar, float(criterion(rows, plain)[0]))
+    found = sound(rows, found, eps_bar)
+    tails = [KINDS[kind] == HEAVY for kind in found.kind]
+    heavy, bad = found.take(np.flatnonzero(tails)), found.take(np.flatnonzero(~np.array(tails)))
     if rows.dim == 1:
         plain = Mixtures.join([plain, short_tails(rows, plain)])
         heavy = with_laplace_tails(rows, heavy, plain)
     elif len(found) and rows.refuses(plain.coef[0], plain.scatter[0]):
         plain = plain.take([])
-    mixtures = Mixtures.join([plain, heavy, bad, further])
+    mixtures = Mixtures.join([plain, heavy, bad])
     mixtures = mixtures.take(of_enough_rows(rows, mixtures))
     return best_of_each(each for each in as_explanations(rows, mixtures) if np.isfinite(each.bic))
 
@@ -369,19 +367,16 @@ def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
     """
     if rows.dim > 1:
         return []
-    found = []
-    for side in (-1.0, 1.0):
-        fit = rows.classical
-        for _ in range(3):
-            resid = (rows.data - rows.fitted(fit[0][None])[0])[:, 0]
-            order = np.argsort(side * resid, kind="stable")
-            kept = np.zeros(len(resid))
-            inside = np.cumsum(rows.counts[order]) <= (1 - eps_bar) * rows.total
-            kept[order] = inside * rows.counts[order]
-            fit = rows.fit(kept)
-        if not rows.refuses(*fit):
-            found.append(fit)
-    return found
+    coef, scatter = (np.stack([each] * 2) for each in rows.classical)
+    for _ in range(3):
+        resid = (rows.data - rows.fitted(coef))[:, :, 0] * np.array([[-1.0], [1.0]])
+        order = np.argsort(resid, axis=1, kind="stable")
+        counts = rows.counts[order]
+        inside = np.cumsum(counts, axis=1) <= (1 - eps_bar) * rows.total
+        kept = np.zeros_like(resid)
+        np.put_along_axis(kept, order, inside * counts, axis=1)
+        coef, scatter = rows.fits(kept)
+    return [fit for fit in zip(coef, scatter, strict=True) if not rows.refuses(*fit)]
 
 
 def curved(rows: Rows, weights: Array) -> tuple[float, float, int]:

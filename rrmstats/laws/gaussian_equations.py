@@ -16,7 +16,7 @@ import numpy as np
 from rrmstats.core.conventions import MOST_LEVERAGE
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad, Good
-from rrmstats.core.tolerances import SUM_ROUNDING
+from rrmstats.core.tolerances import MAX_STEPS, SUM_ROUNDING
 from rrmstats.laws.gaussian import (
     KINDS,
     LEAST_DF,
@@ -25,6 +25,7 @@ from rrmstats.laws.gaussian import (
     Part,
     Rows,
     Seen,
+    bounded_shares,
     df_scores,
     em_step,
     seen,
@@ -361,6 +362,10 @@ class Equations:
         bad = float((mixture.share[0] @ self.masses).sum())
         most = self.eps_bar * float(self.masses.sum())
         share = mixture.share * (most / bad if bad > most else 1.0)
+        if not self.free_shares.all():  # those at the bound are divided as in a step of EM
+            mass = self.view.probabilities[1:] * self.rows.counts
+            known = bounded_shares(self.rows, mixture.far, mass, self.eps_bar)
+            share = np.where(self.free_shares, share, known)
         return replace(mixture, df=df, share=share, size=np.maximum(mixture.size, 1.0))
 
     def change(self, step: Array) -> float:
@@ -384,7 +389,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
     """
     last, step, inverse = np.inf, np.zeros(0), np.zeros((0, 0))
     before: Equations | None = None
-    for _ in range(60):
+    for _ in range(MAX_STEPS):
         here, change = Equations(rows, mixture, eps_bar), np.inf
         fresh = before is None or before.places != here.places
         if before is not None and not fresh:

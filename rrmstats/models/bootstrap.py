@@ -162,7 +162,7 @@ def refits(problem: Problem, eps_bar: float, counts: Array, theta: Array) -> Poi
     if eps_bar == 0:
         start = problem.weighted_fit(bases, start)
     points = evaluate(problem, start, budget)
-    descent = Descent(problem, points, budget, rivals=False)
+    descent = Descent(problem, points, budget, np.arange(len(points.risk)))
     return descent.run(1e-6, MAX_STEPS, accelerate=True).points
 
 
