@@ -348,12 +348,11 @@ class Rows:
         log_det = self.metric(ridged(self.fits(counts)[1])).log_det
         return self.grams(counts / self.total, RIDGE), log_det
 
-    def coefficient_costs(self, weights: Array, scatter: Array, roughly: bool = False) -> Array:
+    def coefficient_costs(self, weights: Array, scatter: Array) -> Array:
         """Return ``ln det(I + I_1) - ln det I_1`` of the information on coefficients, shape (b,).
 
         I is that of rows with weights, I_1 that of one row of the classical fit. It is exact in
-        one dimension, and where the scatter is in proportion to that of the classical fit. Roughly
-        any rows tell as much as the same number of all; of few columns it is found in any case.
+        one dimension, and where the scatter is in proportion to that of the classical fit.
 
         Parameters
         ----------
@@ -362,13 +361,18 @@ class Rows:
         """
         unit, unit_det = self._unit
         log_det = self.metric(scatter).log_det
-        relative = np.exp((log_det - unit_det) / self.freedom)
-        if roughly and self.n_coef > WIDE:
-            gained = self.n_coef * np.log(weights.sum(axis=1) + relative)
-        else:
-            gram = self.grams(weights, 0.0) + relative[:, None, None] * unit
-            gained = np.linalg.slogdet(gram)[1] - np.linalg.slogdet(unit)[1]
+        relative = np.exp((log_det - unit_det) / self.freedom)[:, None, None]
+        gram = self.grams(weights, 0.0) + relative * unit
+        gained = np.linalg.slogdet(gram)[1] - np.linalg.slogdet(unit)[1]
         return np.asarray(self.freedom * gained - self.n_coef * (log_det - unit_det))
+
+    def rough_costs(self, weights: Array, scatter: Array) -> Array:
+        """Return the same; of many columns as if any rows told as much as so many of all."""
+        if self.n_coef <= WIDE:
+            return self.coefficient_costs(weights, scatter)
+        change = self.metric(scatter).log_det - self._unit[1]
+        gained = np.log(weights.sum(axis=1) + np.exp(change / self.freedom))
+        return np.asarray(self.n_coef * (self.freedom * gained - change))
 
     @cached_property
     def _plain_variance(self) -> float:
@@ -721,11 +725,12 @@ def penalties(rows: Rows, mixtures: Mixtures, roughly: bool = False) -> Array:
     information = np.where(mixtures.has(Part.WIDE), (1 + d) / (3 + d), 1.0) / mixtures.size
     lines = mixtures.has(Part.LINE)
     around = sum(mass * (information * ~lines)[:, part, None] for part, mass in enumerate(bad))
-    found = rows.coefficient_costs(good + around, mixtures.scatter, roughly)
+    found = (rows.rough_costs if roughly else rows.coefficient_costs)(
+        good + around, mixtures.scatter
+    )
     line = np.asarray(lines.any(axis=1))
     if line.any():
-        others = rows.of(line).coefficient_costs(bad[1][line], mixtures.scatter[line], roughly)
-        found[line] += others
+        found[line] += rows.of(line).coefficient_costs(bad[1][line], mixtures.scatter[line])
     return found + mixtures.costs(rows)
 
 

@@ -343,18 +343,21 @@ def compared(
     every = [*candidates, *one_sided(rows, eps_bar), rows.classical]
     plain = em_step(rows, started(rows, every[-1:], [PLAIN], eps_bar), eps_bar)
     found = screened(rows, every, eps_bar)
-    bad = found.take(~found.noise(Good.HEAVY_TAILS))
-    found = Mixtures.join([found, further_starts(rows, plain, bad)])
-    found = converged(rows, found, eps_bar, float(criterion(rows, plain)[0]))
-    found = sound(rows, found, eps_bar)
-    tails = [KINDS[kind] == HEAVY for kind in found.kind]
-    heavy, bad = found.take(np.flatnonzero(tails)), found.take(np.flatnonzero(~np.array(tails)))
+    least = float(criterion(rows, plain)[0])
+    found = sound(rows, converged(rows, found, eps_bar, least), eps_bar)
+    value = criterion(rows, found)
+    found = found.take(np.argsort(-value, kind="stable"))
+    heavy, bad = (found.take(found.noise(Good.HEAVY_TAILS) == each) for each in (True, False))
+    further = further_starts(rows, plain, bad)
+    further = converged(rows, further, eps_bar, float(value.max(initial=least)))
+    if rows.groups is not None:
+        further = sound(rows, further, eps_bar)
     if rows.dim == 1:
         plain = Mixtures.join([plain, short_tails(rows, plain)])
         heavy = with_laplace_tails(rows, heavy, plain)
     elif len(found) and rows.refuses(plain.coef[0], plain.scatter[0]):
         plain = plain.take([])
-    mixtures = Mixtures.join([plain, heavy, bad])
+    mixtures = Mixtures.join([plain, heavy, bad, further])
     mixtures = mixtures.take(of_enough_rows(rows, mixtures))
     return best_of_each(each for each in as_explanations(rows, mixtures) if np.isfinite(each.bic))
 

@@ -25,7 +25,6 @@ from rrmstats.laws.gaussian import (
     Part,
     Rows,
     Seen,
-    bounded_shares,
     df_scores,
     em_step,
     seen,
@@ -33,6 +32,8 @@ from rrmstats.laws.gaussian import (
 
 # Step of the central differences, in standard deviations of the noise or on a log scale.
 STEP = 1e-4
+# What rounding leaves of derivatives that are zero, relative to the others.
+JACOBIAN_ROUNDING = 1e-10
 # Accuracy of the polish, in standard deviations of the noise.
 POLISH_TOL = 1e-9
 # Most that a step of the polish changes log sizes and log-odds.
@@ -362,10 +363,6 @@ class Equations:
         bad = float((mixture.share[0] @ self.masses).sum())
         most = self.eps_bar * float(self.masses.sum())
         share = mixture.share * (most / bad if bad > most else 1.0)
-        if not self.free_shares.all():  # those at the bound are divided as in a step of EM
-            mass = self.view.probabilities[1:] * self.rows.counts
-            known = bounded_shares(self.rows, mixture.far, mass, self.eps_bar)
-            share = np.where(self.free_shares, share, known)
         return replace(mixture, df=df, share=share, size=np.maximum(mixture.size, 1.0))
 
     def change(self, step: Array) -> float:
@@ -395,7 +392,7 @@ def polished(rows: Rows, mixture: Mixtures, eps_bar: float) -> tuple[Mixtures, b
         if before is not None and not fresh:
             inverse = broyden(inverse, step, here.value - before.value)
         elif here.affordable and np.isfinite(here.jacobian).all():
-            inverse = np.linalg.pinv(here.jacobian)
+            inverse = np.linalg.pinv(here.jacobian, rcond=JACOBIAN_ROUNDING)
         if len(inverse) == len(here.value):
             step = -inverse @ here.value
             change = here.change(step)
