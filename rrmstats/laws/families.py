@@ -450,7 +450,7 @@ class Poisson(Counts):
 
     def log_pmf(self, count: Array, mean: Array, size: Array) -> Array:
         """Return the log-probabilities of counts, given their means."""
-        return xlogy(count, mean) - mean - gammaln(count + 1.0)
+        return xlogy(count, mean) - mean - log_factorial(count)
 
     def distribution(self, mu: Array, size: Array) -> Any:
         """Return the frozen distribution of scipy, of counts."""
@@ -670,12 +670,25 @@ def joined(parts: list[Moments]) -> Moments:
     return Moments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
+def of_counts(function: Callable[[Array], Array], count: Array) -> Array:
+    """Return a function of counts (n,), shape (..., n), found once for each number."""
+    whole, most = np.asarray(count).astype(int), np.max(count, initial=0.0)
+    if whole.ndim != 1 or most >= len(whole) or (whole != count).any():
+        return function(count)
+    return function(np.arange(most + 1.0))[..., whole]
+
+
+def log_factorial(count: Array) -> Array:
+    """Return the logarithms of the factorials of counts."""
+    return of_counts(lambda y: gammaln(y + 1.0), count)
+
+
 def log_negative_binomial(count: Array, mean: Array | float, shape: Array | float) -> Array:
     """Return the log-probabilities of counts of variance ``mean + mean^2 / shape``.
 
     They remain accurate where the shape is large and the distribution nearly Poisson.
     """
-    ways = log_rising(count, shape) - gammaln(count + 1.0)
+    ways = log_rising(count, shape) - log_factorial(count)
     return ways - (count + shape) * np.log1p(mean / shape) + xlogy(count, mean)
 
 

@@ -19,6 +19,7 @@ from rrmstats.laws.families import (
     MeanFunction,
     NegativeBinomial,
     log_negative_binomial,
+    of_counts,
     shape_slope,
 )
 from rrmstats.laws.mixture import (
@@ -154,7 +155,7 @@ class WideCounts(BadLaw):
 
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
-        return log_lomax(seen.counts, own[0])
+        return of_counts(lambda y: log_lomax(y, own[0]), seen.counts)
 
     def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return their derivatives in the median."""
@@ -272,13 +273,14 @@ class CountCluster(BadLaw):
 
     def log_density(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return the log-probabilities of the rows."""
-        return log_negative_binomial(seen.counts, own[0], 1.0 / own[1])
+        return of_counts(lambda y: log_negative_binomial(y, own[0], 1.0 / own[1]), seen.counts)
 
     def scores(self, seen: Responses, rows: GoodRows, own: Array) -> Array:
         """Return their derivatives in mean and alpha."""
         mean, shape = own[0], 1.0 / own[1]
         by_mean = (seen.counts - mean) / (mean * (1.0 + mean * own[1]))
-        return np.stack([by_mean, -shape_slope(seen.counts, mean, shape) * shape**2])
+        by_shape = of_counts(lambda y: shape_slope(y, mean, shape), seen.counts)
+        return np.stack([by_mean, -by_shape * shape**2])
 
 
 class FalseZeros(BadLaw):
