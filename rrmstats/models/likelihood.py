@@ -39,9 +39,10 @@ from statsmodels.regression.linear_model import RegressionModel
 from statsmodels.tsa.base.tsa_model import TimeSeriesModel
 
 from rrmstats.core.entropy import Array
+from rrmstats.core.newton import damped_newton
 from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
-from rrmstats.core.tolerances import MAX_STEPS, ROUNDING
+from rrmstats.core.tolerances import MAX_STEPS
 from rrmstats.interchange import as_values
 from rrmstats.laws.families import NegativeBinomial as NegativeBinomialFamily
 from rrmstats.laws.families import Poisson as PoissonFamily
@@ -740,20 +741,22 @@ def highest(kernel: Kernel, y: Array, start: Array, *rest: Array) -> Array:
     >>> np.exp(highest(log_mean_kernel(Poisson()), np.array([1.0, 2.0]), np.zeros(2))).round(6)
     array([0.367879, 0.270671])
     """
-    at = start
+    shape = np.shape(y)
+    y, at, *others = (part.ravel() for part in np.broadcast_arrays(y, start, *rest))
 
-    def slope(at: Array) -> Array:
-        return kernel.slopes(y, at, *rest)[0]
+    def value(at: Array, places: np.ndarray) -> Array:
+        return -kernel.log_density(y[places], at[:, 0], *(other[places] for other in others))
+
+    def slopes(at: Array, places: np.ndarray) -> tuple[Array, Array]:
+        some = [other[places] for other in others]
+        low, here, high = (
+            -kernel.slopes(y[places], at[:, 0] + step, *some)[0] for step in (-1e-4, 0.0, 1e-4)
+        )
+        return here[:, None], np.abs(high - low)[:, None, None] / 2e-4
 
     with np.errstate(all="ignore"):
-        for _ in range(MAX_STEPS):
-            bend = (slope(at + 1e-4) - slope(at - 1e-4)) / 2e-4
-            step = np.clip(slope(at) / np.abs(bend), -1.0, 1.0)
-            step = np.where(np.isfinite(step), step, 0.0)
-            at = at + step
-            if np.abs(step).max(initial=0.0) < ROUNDING:
-                break
-        return kernel.log_density(y, at, *rest)
+        ends = damped_newton(value, slopes, np.add, at[:, None], MAX_STEPS)
+        return -value(ends, np.arange(len(y))).reshape(shape)
 
 
 def is_discrete(law: Any) -> bool:
