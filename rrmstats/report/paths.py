@@ -182,31 +182,29 @@ def jumps_table(path: FittedPath, rows: Sequence[ShownRow]) -> str:
     """Return the jumps as a table, with a button each that highlights what leaves."""
     if not len(path.jumps):
         return "<p>There are none: no estimate changes abruptly.</p>"
-    unit, names, buttons = path.unit, paths.row_names(path), []
-    numbers, told = {row.position: k for k, row in enumerate(rows)}, []
-    for _, jump in path.jumps.iterrows():
-        leave, back = (
-            np.flatnonzero(path.weights.index.isin(list(jump[f"{unit}s{end}"])))
-            for end in ("", "_back")
-        )
-        drawn = [numbers[int(row)] for row in leave if row in numbers]
-        button = f'<button type="button" data-rows="{drawn}">highlight</button>' if drawn else ""
-        buttons.append(button)
-        told.append(
-            {
-                "between": f"{jump['eps_bar_from']:g}",
-                "and": f"{jump['eps_bar_to']:g}",
-                "p-value": f"{jump['pvalue']:.2g}",
-                "coefficients that jump": ", ".join(map(str, jump["terms"])) or "none",
-                f"{unit}s that leave": paths.rows_text(leave, names, unit),
-                f"{unit}s that come back": paths.rows_text(back, names, unit),
-            }
-        )
+    unit, names, jumps = path.unit, paths.row_names(path), path.jumps
+    leave, back = (
+        [np.flatnonzero(path.weights.index.isin(list(some))) for some in jumps[f"{unit}s{end}"]]
+        for end in ("", "_back")
+    )
+    table = pd.DataFrame(
+        {
+            "between": jumps["eps_bar_from"].map("{:g}".format),
+            "and": jumps["eps_bar_to"].map("{:g}".format),
+            "p-value": jumps["pvalue"].map("{:.2g}".format),
+            "coefficients that jump": [", ".join(map(str, t)) or "none" for t in jumps["terms"]],
+            f"{unit}s that leave": [paths.rows_text(some, names, unit) for some in leave],
+            f"{unit}s that come back": [paths.rows_text(some, names, unit) for some in back],
+        }
+    ).map(escape)
+    numbers = {row.position: k for k, row in enumerate(rows)}
+    drawn = [[numbers[int(row)] for row in some if row in numbers] for some in leave]
+    button = '<button type="button" data-rows="{}">highlight</button>'
+    table[""] = [button.format(some) if some else "" for some in drawn]
     note = (
         f"<p>At a jump coefficients change by more than their errors allow, or {unit}s are lost "
         "because another minimum of the risk has become the lowest.</p>"
     )
-    table = pd.DataFrame(told).map(escape).assign(**{"": buttons})
     return note + table_html(table, "words", index=False, escape=False)
 
 
@@ -275,13 +273,12 @@ def all_panels(path: FittedPath, rows: Sequence[ShownRow]) -> dict[str, Json]:
     of_rows.add_traces(row_lines(path, rows, shown.values, shown.values, shown.name))
     of_rows.update_yaxes(title_text=shown.name, rangemode="tozero")
     far_out = subplots([f"{residuals_name(path).capitalize()} of the {path.unit}s"])
-    heights, low, high = residuals.values, residuals.low, residuals.high
+    unit, values = float(residuals.high.max()) if residuals.far else np.inf, residuals.values
+    heights, low, high = (axis_places(a, unit) for a in (values, residuals.low, residuals.high))
     if residuals.far:
-        unit = float(high.max())
-        ticks = compressed_ticks(float(np.nanmin(heights)), float(np.nanmax(heights)), unit)
+        ticks = compressed_ticks(float(np.nanmin(values)), float(np.nanmax(values)), unit)
         texts = [f"{tick:g}" for tick in ticks]
         far_out.update_yaxes(tickvals=numbers(axis_places(ticks, unit)), ticktext=texts)
-        heights, low, high = (axis_places(each, unit) for each in (heights, low, high))
     far_out.add_traces(row_lines(path, rows, residuals.values, heights, residuals.name))
     far_out.update_yaxes(title_text=residuals.name)
     around = np.r_[path.eps_bars, path.eps_bars[::-1]], np.r_[high, low[::-1]]
@@ -405,21 +402,19 @@ def fit_panel(path: FittedPath) -> Json:
     """Return the scale, if there is one, and the share of bad rows."""
     frame = path.frame.drop_duplicates("eps_bar")
     x, share = frame["eps_bar"], frame["n_flagged"].to_numpy(float) / len(path.weights)
-    titles = (
-        ["Scale", "Share of bad rows"] if frame["scale"].nunique() > 1 else ["Share of bad rows"]
-    )
+    titles = ["Scale", "Share of bad rows"][frame["scale"].nunique() < 2 :]
     fig, last = subplots(titles, len(titles)), len(titles)
     told = {"hovertemplate": "%{fullData.name}<br>eps_bar = %{x}<br>%{y:.4g}<extra></extra>"}
-    if last == 2:
-        fig.add_trace({**line(x, frame["scale"], BLUE), "name": "scale", **told}, row=1, col=1)
-        fig.update_yaxes(rangemode="tozero", row=1, col=1)
-    for name, y, color, dash in (
-        ("eps_bar itself", x, GRAY, "dot"),
-        ("estimated share of bad rows, eps_hat", frame["eps_hat"], BLUE, "solid"),
-        (f"share of {path.unit}s flagged", share, "black", "dashdot"),
+    for column, name, y, color, dash in (
+        (last - 1, "scale", frame["scale"], BLUE, "solid"),
+        (last, "eps_bar itself", x, GRAY, "dot"),
+        (last, "estimated share of bad rows, eps_hat", frame["eps_hat"], BLUE, "solid"),
+        (last, f"share of {path.unit}s flagged", share, "black", "dashdot"),
     ):
-        if np.isfinite(np.asarray(y, dtype=float)).any():
-            drawn = {**line(x, y, color, dash=dash), "name": name, "showlegend": True, **told}
-            fig.add_trace(drawn, row=1, col=last)
+        if column and np.isfinite(np.asarray(y, dtype=float)).any():
+            drawn = {**line(x, y, color, dash=dash), "name": name, **told}
+            fig.add_trace({**drawn, "showlegend": column == last}, row=1, col=column)
+    if last == 2:
+        fig.update_yaxes(rangemode="tozero", row=1, col=1)
     fig.update_layout(legend={"orientation": "h", "x": 1, "xanchor": "right", "y": -0.25})
     return finished(fig, path, 330)
