@@ -8,7 +8,6 @@ import keyword
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable
-from importlib import import_module
 from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
@@ -237,44 +236,9 @@ QUOTED = re.compile(r"""(["']).*?\1""")
 Term = tuple[str, ...]
 
 
-def engine(safe: bool = False) -> str:
-    """Return which of statsmodels' engines evaluates a formula; up to version 0.14 patsy.
-
-    What is safe is checked on the terms of patsy, which therefore evaluates it.
-    """
-    options = getattr(statsmodels.formula, "options", None)
-    if safe and options is not None:
-        options.formula_engine = "patsy"
-    return "patsy" if options is None else str(options.formula_engine)
-
-
-def engine_error() -> type[Exception]:
-    """Return the error that the engine raises of a formula that it cannot parse or evaluate."""
-    if engine() == "patsy":
-        return patsy.PatsyError
-    return import_module("formulaic.errors").FormulaicError
-
-
 def reason_of(error: Exception) -> str:
     """Return what an engine says is wrong, without the formula that it repeats."""
     return getattr(error, "message", str(error)).splitlines()[0]
-
-
-def parsed_terms(text: str) -> tuple[list[Term], list[Term]]:
-    """Return the terms of both sides of a formula, as patsy parses it, whichever engine is used.
-
-    Examples
-    --------
-    >>> from rrmstats.cli.formulas import parsed_terms
-    >>> parsed_terms("y ~ x * log(z)")
-    ([('y',)], [(), ('x',), ('log(z)',), ('x', 'log(z)')])
-    """
-    described = patsy.ModelDesc.from_formula(text)
-    left, right = (
-        [tuple(factor.code for factor in term.factors) for term in side]
-        for side in (described.lhs_termlist, described.rhs_termlist)
-    )
-    return left, right
 
 
 class Formula:
@@ -315,7 +279,8 @@ class Formula:
         self, text: str, frame: pd.DataFrame, two_sided: bool = True, safe: bool = False
     ) -> None:
         self.text, self.names = text, frame.columns
-        engine(safe)
+        if safe and hasattr(statsmodels.formula, "options"):
+            statsmodels.formula.options.formula_engine = "patsy"
         self.response, self.predictors = self._parsed(frame if safe else None)
         free = patsy.EvalEnvironment([{"np": np, **FUNCTIONS}])
         self.environment = safe_environment(frame) if safe else free
@@ -339,11 +304,16 @@ class Formula:
             if frame is not None:
                 check_text(self.text)
                 count_columns(parse_formula(self.text), frame)
-            return parsed_terms(self.text)
+            found = patsy.ModelDesc.from_formula(self.text)  # whichever engine evaluates it
         except RecursionError:
             raise UsageError(f"the formula {shown} is too long or nested too deep") from None
         except (patsy.PatsyError, SyntaxError, ValueError) as error:
             raise UsageError(f"cannot parse the formula {shown}: {reason_of(error)}") from None
+        left, right = (
+            [tuple(factor.code for factor in term.factors) for term in side]
+            for side in (found.lhs_termlist, found.rhs_termlist)
+        )
+        return left, right
 
     def _check_sides(self, two_sided: bool) -> None:
         """Raise where it lacks what a model needs, or has what the model cannot take."""

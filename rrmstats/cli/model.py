@@ -18,7 +18,7 @@ from statsmodels.genmod import families
 import rrmstats
 from rrmstats import formula as constructors
 from rrmstats.cli.errors import CommandError, UsageError, short
-from rrmstats.cli.formulas import Formula, check_column, engine_error, is_name, reason_of
+from rrmstats.cli.formulas import Formula, check_column, is_name, reason_of
 
 MODELS = ("ols", "logit", "glm", "poisson", "negative-binomial", "pca", "cov")
 ONE_SIDED = ("pca", "cov")
@@ -90,7 +90,9 @@ def make_model(args: argparse.Namespace, frame: pd.DataFrame, eps_bar: float | s
     data = frame.dropna(subset=used) if make is negative_binomial else frame
     try:
         model = make(args.formula, data, eps_bar, eval_env=formula.environment, **options)
-    except engine_error() as error:
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("patsy", "formulaic"):
+            raise
         reason = reason_of(error)
         raise CommandError(f"cannot evaluate {short(args.formula)}: {reason}") from None
     except SystemExit:

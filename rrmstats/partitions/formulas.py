@@ -175,24 +175,20 @@ class FormulaDesign:
         self, frame: pd.DataFrame, columns: list[list[str | None]]
     ) -> tuple[list[Array], np.ndarray]:
         used = sorted({name for names in columns for name in names if name is not None})
-        values = {name: frame[name].to_numpy(float, na_value=np.nan) for name in used}
-        whole = np.ones(len(frame), bool)
-        for column in values.values():
-            whole &= ~np.isnan(column)
-        kept = np.flatnonzero(whole)
-        if self.missing != "drop" and len(kept) < len(frame):
-            raise ValueError(
-                "the variables of the formula have missing values; use missing='drop' to leave "
-                "out these rows"
-            )
-        if len(kept) < len(frame):
-            values = {name: column[whole] for name, column in values.items()}
         # Columns lie together: that is how frames have them, and faster to fill.
-        matrices: list[Array] = [np.empty((len(kept), len(c)), order="F") for c in columns]
-        for matrix, names in zip(matrices, columns, strict=True):
-            for j, name in enumerate(names):
-                matrix[:, j] = 1.0 if name is None else values[name]
-        return matrices, kept
+        table = np.ones((len(used) + 1, len(frame)))
+        for row, name in zip(table, used, strict=False):
+            row[:] = frame[name].to_numpy(float, na_value=np.nan)
+        kept = np.flatnonzero(~np.isnan(table).any(axis=0))
+        if len(kept) < len(frame):
+            if self.missing != "drop":
+                raise ValueError(
+                    "the variables of the formula have missing values; use missing='drop' to "
+                    "leave out these rows"
+                )
+            table = table[:, kept]
+        places = {None: -1, **{name: place for place, name in enumerate(used)}}
+        return [table[[places[name] for name in names]].T for names in columns], kept
 
     @property
     def column_names(self) -> list[list[str]]:

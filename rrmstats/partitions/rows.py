@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -104,16 +103,13 @@ SAMPLE_ROWS = 50
 SMALL = 20e6
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scan:
+class Scan(NamedTuple):
     """What one look at a partition tells.
 
     Attributes
     ----------
     length : int
         Its rows, without those that are left out for missing values.
-    bad : list of int
-        Entries of each array that are not finite.
     least, most : list of ndarray
         Smallest and largest entries of the columns of each array; empty without rows.
     sample : object
@@ -123,32 +119,25 @@ class Scan:
     """
 
     length: int
-    bad: list[int]
     least: list[Array]
     most: list[Array]
     sample: Any
-    of_labels: bool = True
+    of_labels: bool
 
 
 def scanned(part: Any, make: Callable[[Any], tuple[Leaves, np.ndarray]], names: int) -> Scan:
     """Return what a partition tells; `make` gives its leaves and the places of the rows kept."""
     leaves, kept = make(part)
-    arrays = leaves[:names]
-    length = len(kept)
+    arrays, length = leaves[:names], len(kept)
     if not length:
-        return Scan(0, [0] * names, [], [], _rows_of(part, kept))
+        return Scan(0, [], [], None, True)
     places = set(np.linspace(0, length - 1, min(SAMPLE_ROWS, length)).astype(int))
     response = arrays[0].reshape(length, -1)
     places |= {*response.argmin(axis=0), *response.argmax(axis=0)}
     with np.errstate(invalid="ignore"):
-        return Scan(
-            length,
-            [int((~np.isfinite(array)).sum()) for array in arrays],
-            [array.min(axis=0) for array in arrays],
-            [array.max(axis=0) for array in arrays],
-            _rows_of(part, kept[sorted(places)]),
-            bool(((arrays[0] == 0) | (arrays[0] == 1)).all()),
-        )
+        least, most = ([end(array, axis=0) for array in arrays] for end in (np.min, np.max))
+    of_labels = bool(np.isin(arrays[0], (0, 1)).all())
+    return Scan(length, least, most, _rows_of(part, kept[sorted(places)]), of_labels)
 
 
 def _rows_of(part: Any, places: np.ndarray) -> Any:
@@ -200,9 +189,6 @@ class PartitionedRows:
         used = [found for found in scans if found.length]
         if not used:
             raise ValueError("no rows are left once those with missing values are dropped")
-        if finite:
-            bad = zip(*(found.bad for found in used), strict=True)
-            check_finite(names, [sum(column) for column in bad])
         leaves = [delayed_task(lambda part: make(part)[0], part) for part in parts]
         self.blocks = DaskBlocks(leaves, [s.length for s in scans])
         self.blocks.passes = 1
@@ -210,15 +196,17 @@ class PartitionedRows:
         #: Whether all responses are 0 or 1.
         self.of_labels = all(found.of_labels for found in used)
         tails = tuple(least.shape for least in used[0].least)
-        self.arrays: dict[str, Any] = dict(
-            zip(names, leaf_arrays(self.blocks, tails), strict=True)
-        )
-        self._labels = leaf_arrays(self.blocks, (*tails, ()))[-1]
-        for i, array in enumerate(self.arrays.values()):
-            array.remember(
-                np.min([found.least[i] for found in used], axis=0),
-                np.max([found.most[i] for found in used], axis=0),
-            )
+        *arrays, self._labels = leaf_arrays(self.blocks, (*tails, ()))
+        self.arrays: dict[str, Any] = dict(zip(names, arrays, strict=True))
+        for i, (name, array) in enumerate(self.arrays.items()):
+            least = np.min([found.least[i] for found in used], axis=0)
+            most = np.max([found.most[i] for found in used], axis=0)
+            if finite and not np.isfinite([least, most]).all():
+                raise ValueError(
+                    f"{name} contains NaN or infinite values; drop these rows, or use "
+                    "missing='drop' (NaN only)"
+                )
+            array.remember(least, most)
         #: Labels of rows that came to memory, None for arrays without labels.
         self.index: pd.Index | None = None
         self.in_memory = False
@@ -232,9 +220,8 @@ class PartitionedRows:
 
     def _bring(self) -> None:
         """Let the arrays of all rows be in the memory of this process."""
-        places, arrays = np.arange(len(self)), list(self.arrays.values())
         labels = [self._labels] if self.has_labels else []
-        found = taken(places, *arrays, *labels)
+        found = taken(np.arange(len(self)), *self.arrays.values(), *labels)
         self.arrays = dict(zip(self.arrays, found, strict=False))
         self.index = pd.Index(found[-1]) if labels else None
         self.in_memory = True
@@ -280,30 +267,25 @@ class PartitionedRows:
         dask Series, DataFrame or Array
             Of partitions or chunks like those of the data.
         """
-        delayed = require("dask", "dask").delayed
-        values = values if self.in_memory else aligned(values, self.blocks)
-        tail, kind = values.shape[1:], values.dtype
         if self.in_memory:
+            delayed = require("dask", "dask").delayed
             parts = [
                 delayed(_as_frame)(values[a:b], self.labels_at(np.arange(a, b)), columns)
                 for a, b in pairwise(np.cumsum([0, *self.blocks.lengths]))
             ]
         else:
+            values = aligned(values, self.blocks)
             step = partial(_block_values, values.node, columns, self.has_labels)
             parts = [delayed_task(step, part) for part in self.blocks.parts]
         if self.divisions is None:
             array = require("dask.array", "dask")
-            lengths = self.blocks.lengths
             pieces = [
-                array.from_delayed(part, (length, *tail), dtype=kind)
-                for part, length in zip(parts, lengths, strict=True)
+                array.from_delayed(part, (length, *values.shape[1:]), dtype=values.dtype)
+                for part, length in zip(parts, self.blocks.lengths, strict=True)
             ]
             return array.concatenate(pieces)
         frame = require("dask.dataframe", "dask")
-        labels = self.labels_at(np.zeros(1, int))
-        assert labels is not None
-        meta = _as_frame(np.empty((0, *tail), kind), labels[:0], columns)
-        return frame.from_delayed(parts, meta=meta, divisions=self.divisions)
+        return frame.from_delayed(parts, divisions=self.divisions)
 
 
 def _block_values(node: Any, columns: Sequence[str] | None, labels: bool, leaves: Leaves) -> Any:
@@ -318,16 +300,6 @@ def _as_frame(values: Array, index: pd.Index | None, columns: Sequence[str] | No
     if values.ndim == 1:
         return pd.Series(values, index=index)
     return pd.DataFrame(values, index=index, columns=None if columns is None else list(columns))
-
-
-def check_finite(names: Sequence[str], bad: Sequence[int]) -> None:
-    """Raise where arrays hold NaN or infinities."""
-    for name, count in zip(names, bad, strict=True):
-        if count:
-            raise ValueError(
-                f"{name} contains {count} NaN or infinite values; drop these rows, or use "
-                "missing='drop' (NaN only)"
-            )
 
 
 # Prefix of columns that hold what is given beside a frame, such as frequency weights.
