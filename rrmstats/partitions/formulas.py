@@ -187,8 +187,8 @@ class FormulaDesign:
                     "leave out these rows"
                 )
             table = table[:, kept]
-        places = {None: -1, **{name: place for place, name in enumerate(used)}}
-        return [table[[places[name] for name in names]].T for names in columns], kept
+        rows: list[str | None] = [*used, None]
+        return [table[[rows.index(name) for name in names]].T for names in columns], kept
 
     @property
     def column_names(self) -> list[list[str]]:

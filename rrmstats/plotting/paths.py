@@ -325,16 +325,7 @@ def plot_path(
         place = grid[row, column : column + span]
         draw_term(figure.add_subplot(place, title=title, xlabel="eps_bar"), path, term)
     axes = figure.axes[-len(shown) :] + draw_below(figure, grid[rows, :], path)
-    lines: list[tuple[str, Style]] = [
-        ("estimate", canvas.ROBUST),
-        ("95 % interval", {**INTERVAL, "linewidth": 8}),
-        (f"share of {path.unit}s flagged", FLAGGED_SHARE),
-        ("eps_bar itself", canvas.CUTOFF),
-        (f"{path.unit} never flagged", {**NEVER, "linewidth": 1.6}),
-    ]
-    if flagged_that_stay(path).any():
-        lines.append((f"{path.unit} that does not leave", {**STAYS, "linewidth": 1.6}))
-    mark_places(figure, axes, path, lines)
+    mark_places(figure, axes, path)
     if len(shown) < known:
         figure.suptitle(f"{len(shown)} of {known} coefficients, those that change most")
     name_groups(axes[-1], path)
@@ -362,18 +353,20 @@ def draw_below(fig: Any, place: Any, path: FittedPath) -> list[Any]:
     for scale_ax in before:
         scale_ax.plot(x, by_value["scale"], **canvas.ROBUST)
         scale_ax.set(title="Scale", ylim=(0, 1.08 * by_value["scale"].max()))
-    ax.plot([0, x.max()], [0, x.max()], **canvas.CUTOFF, label="eps_bar")
+    ax.plot([0, x.max()], [0, x.max()], **canvas.CUTOFF, label="eps_bar itself")
     if by_value["eps_hat"].notna().any():
         ax.plot(x, by_value["eps_hat"], **canvas.ROBUST, label="eps_hat")
     share = by_value["n_flagged"].to_numpy(float) / len(path.weights)
-    ax.plot(x, share, **FLAGGED_SHARE, label="share flagged")
+    ax.plot(x, share, **FLAGGED_SHARE, label=f"share of {path.unit}s flagged")
     ax.set(title="Share of bad rows", ylim=(0, None))
     shown = row_values(path)
-    drawn = draw_rows_in_gray(rows_ax, x, shown.values[~ever_flagged(path)])
-    drawn += draw_flagged_rows(rows_ax, x, shown.values[flagged_that_stay(path)], **STAYS)
+    never, stay = ~ever_flagged(path), flagged_that_stay(path)
+    drawn = draw_rows_in_gray(rows_ax, x, shown.values[never], f"{path.unit} never flagged")
+    style: Style = {**STAYS, "label": f"{path.unit} that does not leave"}
+    drawn += draw_flagged_rows(rows_ax, x, shown.values[stay], **style)
     for group, color in zip(leaving_groups(path), cycle(GROUP_COLORS)):
         thin = len(group) > 30
-        style: Style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
+        style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
         drawn += draw_flagged_rows(rows_ax, x, shown.values[group], color=color, **style)
     total, some = len(path.weights), f"the {path.unit}s"
     if drawn < total:
@@ -394,11 +387,11 @@ def name_groups(ax: Axes, path: FittedPath) -> None:
         taken += canvas.write_names(ax, point, [text], point, along, taken, color=color)
 
 
-def draw_rows_in_gray(ax: Axes, x: Array, values: Array) -> int:
+def draw_rows_in_gray(ax: Axes, x: Array, values: Array, label: str = "") -> int:
     """Draw lines, shape (p, m), of rows that are of no further interest, and return how many."""
     values = some_lines(values, MOST_LINES)
     lines = import_module("matplotlib.collections").LineCollection(
-        [np.c_[x, line] for line in values], rasterized=len(values) > 500, **NEVER
+        [np.c_[x, line] for line in values], rasterized=len(values) > 500, label=label, **NEVER
     )
     ax.add_collection(lines)
     ax.autoscale_view()
@@ -420,9 +413,7 @@ def some_lines(values: Array, most: int) -> Array:
     return values[order[np.linspace(0, len(order) - 1, most).astype(int)]]
 
 
-def mark_places(
-    where: Any, axes: Sequence[Axes], path: FittedPath, lines: Sequence[tuple[str, Style]]
-) -> None:
+def mark_places(where: Any, axes: Sequence[Axes], path: FittedPath) -> None:
     """Mark jumps, the chosen value and the explanations in every panel, with a legend below.
 
     Parameters
@@ -431,17 +422,13 @@ def mark_places(
         Where the legend belongs.
     axes : sequence of matplotlib Axes
     path : path of any model
-    lines : sequence of (str, dict)
-        Names and styles of the lines that the legend explains besides.
     """
-    runs = explanation_runs(path)
-    colors, lines = explanation_colors(runs), list(lines)
-    marks = [(float(place), JUMP) for place in jump_places(path)]
-    if marks:
-        lines.append(("jump", JUMP))
+    runs, handles = explanation_runs(path), dict[str, Any]()
+    colors = explanation_colors(runs)
+    marks = [(float(place), {**JUMP, "label": "jump"}) for place in jump_places(path)]
     if path.choice is not None:
-        marks.append((path.choice.eps_bar, CHOSEN))
-        lines.append((f"chosen: {path.choice.eps_bar:g}", CHOSEN))
+        chosen = float(path.choice.eps_bar)
+        marks.append((chosen, {**CHOSEN, "label": f"chosen: {chosen:g}"}))
     pixels = canvas.pixels_per_point(axes[0])
     for ax in axes:
         for place, style in marks:
@@ -449,20 +436,19 @@ def mark_places(
         limits = ax.get_xlim()
         for run in runs:  # a band above the panel
             band: Style = {"color": colors[run.name], "linewidth": 0, "clip_on": False}
-            ax.axvspan(run.left, run.right, 1.0, 1 + BAND, **band)
+            name = f"explanation: {run.name}"
+            ax.axvspan(run.left, run.right, 1.0, 1 + BAND, **band, label=name)
         ax.set_xlim(limits)
         if runs:
             ax.set_title(ax.get_title(), pad=BAND * ax.bbox.height / pixels + 4)
-    line = import_module("matplotlib.lines").Line2D
-    patch = import_module("matplotlib.patches").Patch
-    handles = [line([], [], **style, label=name) for name, style in lines]
-    handles += [patch(color=colors[name], label=f"explanation: {name}") for name in colors]
+        drawn, told = ax.get_legend_handles_labels()
+        handles |= dict(zip(told, drawn, strict=True))
+    names = sorted(handles, key=lambda name: name.startswith("explanation"))
+    legend: Style = {"handles": [handles[name] for name in names], "labels": names}
     if where in axes:
-        canvas.legend_below(where, handles=handles)
+        canvas.legend_below(where, **legend)
     else:
-        where.legend(
-            handles=handles, loc="outside lower center", **canvas.PLAIN_LEGEND | {"ncols": 3}
-        )
+        where.legend(loc="outside lower center", **canvas.PLAIN_LEGEND | {"ncols": 3}, **legend)
 
 
 def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
@@ -506,7 +492,7 @@ def plot_path_weights(path: FittedPath, ax: Axes | None = None) -> Figure:
         ax.set_title(f"{len(rows)} of {total:,} {path.unit}s, {shown.worst}")
     names = canvas.short_names(row_names(path))
     ax.set_yticks(np.arange(len(rows)), [names[row] for row in rows], fontsize=canvas.FONT_SIZE)
-    mark_places(ax, [ax], path, [])
+    mark_places(ax, [ax], path)
     return fig
 
 
@@ -550,8 +536,8 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     x, shown = path.eps_bars, path_residuals(path, level)
     values, outside = shown.values, shown.outside
     ax.fill_between(x, shown.low, shown.high, color="#F0E442", alpha=0.18, linewidth=0)
-    both = (shown.low == -shown.high).all()
-    ax.plot(x, np.c_[shown.high, shown.low] if both else shown.high, **canvas.CUTOFF)
+    cutoffs = np.c_[shown.high, shown.low][:, : 2 if (shown.low == -shown.high).all() else 1]
+    ax.plot(x, cutoffs, **canvas.CUTOFF, label=f"cutoff, {level:.1%}")
     drawn = draw_rows_in_gray(ax, x, values[~outside.any(axis=1)])
     drawn += draw_flagged_rows(ax, x, values[outside.any(axis=1) & ~outside[:, -1]], **STAYS)
     ax.set(xlabel="eps_bar", ylabel=shown.name)
@@ -561,7 +547,7 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     ends = np.flatnonzero(outside[:, -1])
     ax.update_datalim(np.c_[np.tile(x, len(ends)), values[ends].ravel()])
     ax.autoscale_view()
-    mark_places(ax, [ax], path, [(f"cutoff, {level:.1%}", canvas.CUTOFF)])
+    mark_places(ax, [ax], path)
     drawn += draw_outside(ax, path, values, ends)
     if drawn < len(values):
         ax.title.set_text(f"{drawn:,} of {len(values):,} {path.unit}s are drawn")

@@ -373,7 +373,8 @@ def test_the_band_has_a_color_for_each_explanation(stars):
     legend = fig.legends[0]
     told_names = [text.get_text() for text in legend.get_texts()][-len(names) :]
     assert told_names == [f"explanation: {name}" for name in names]
-    assert [to_hex(p.get_fc()).upper() for p in legend.get_patches()] == list(colors.values())
+    patches = legend.get_patches()[-len(names) :]
+    assert [to_hex(patch.get_fc()).upper() for patch in patches] == list(colors.values())
 
 
 @pytest.mark.parametrize("draw", ["plot_path", "plot_path_weights", "plot_path_residuals"])
