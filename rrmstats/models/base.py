@@ -63,9 +63,8 @@ from rrmstats.results.explanations import AT_LARGEST, Stability, UnstableWarning
 from rrmstats.results.inference import (
     COV_TYPES,
     Inference,
-    check_inference,
     check_order,
-    chosen_cov_type,
+    checked_cov_type,
     group_numbers,
     label_array,
     row_dependence,
@@ -571,14 +570,13 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         self, cov_type: str | None, cov_kwds: Mapping[str, Any], use_t: bool | None
     ) -> Inference:
         """Return how standard errors are found; the bootstrap has yet to run."""
-        cov_type = chosen_cov_type(cov_type, cov_kwds, self.weighs_groups)
+        kept = {"grouped": self.weighs_groups, "weighted": self.freq_weights is not None}
+        cov_type = checked_cov_type(cov_type, cov_kwds, self._cov_types, **kept)
         if self.in_partitions and cov_type not in ("sandwich", "nonrobust"):
             raise NotImplementedError(
                 f"cov_type={cov_type!r} needs all rows in memory, but these lie in partitions; "
                 "use cov_type='sandwich', or fit a sample of the rows in memory"
             )
-        if not (self.weighs_groups and cov_type == "cluster" and not cov_kwds):
-            check_inference(cov_type, cov_kwds, self._cov_types, self.freq_weights is not None)
         n, labels = len(self.endog), cov_kwds.get("groups")
         if labels is not None:
             frame = getattr(self.data, "frame", None)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from patsy import EvalEnvironment
 from statsmodels.base.data import handle_data
 
 from rrmstats.core.entropy import Array
@@ -19,7 +18,7 @@ from rrmstats.core.estimate import Estimate
 from rrmstats.interchange import as_pandas, as_values
 from rrmstats.losses.curves import CurveProblem, CurveTangent, starts_within
 from rrmstats.models.base import DesignedModel, RRMModel
-from rrmstats.models.checks import EPS_BAR_MAX, check_finite, per_row
+from rrmstats.models.checks import EPS_BAR_MAX, check_finite, names_of_caller, per_row
 from rrmstats.results.curves import RRMNLSResults
 from rrmstats.results.inference import Inference
 
@@ -298,7 +297,7 @@ def nls(
                 f"p0 must name the parameters of the formula {formula!r}, such as "
                 f"p0={{'a': 1, 'b': 2}}, got {p0!r}"
             )
-        names = EvalEnvironment.capture(1)
+        names = names_of_caller(0, 1)
         function: Any = expression(right, list(p0), names)
         kept = frame[[name for name in frame if mentions(formula, name)]].notna().all(axis=1)
         values = expression(left, [], names)(frame.loc[kept])

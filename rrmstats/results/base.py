@@ -21,6 +21,7 @@ from statsmodels.tools import eval_measures
 
 from rrmstats import plotting
 from rrmstats.core.block_array import row_map, smallest, taken
+from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.choice import Choice
 from rrmstats.core.consistency import gaussian_efficiency, kish_fraction
 from rrmstats.core.conventions import CLOSE
@@ -99,7 +100,6 @@ REASONS = {
     "empirical": "empirical likelihood counts bad rows like others; use conf_int()",
     "elsewhere": "see condition_number, wald_test, trace and the arguments of fit",
     "optimizer": "the fit is not statsmodels'; see trace, converged and n_iter",
-    "variables": "variables have no response; use wald_test() for tests of the parameters",
     "deviances": (
         "it counts bad rows like others; see scale, resid_deviance and prsquared, and test terms "
         "with compare() or wald_test_terms()"
@@ -1519,8 +1519,10 @@ class LikelihoodResults(RRMResults):
     rank: int
     _has_design = True
     _meaningless: ClassVar[dict[str, str]] = {}
-    #: Rows above which explanations are compared on a sample.
-    _decided_rows: float = np.inf
+
+    plot_diagnostics = drawn(plotting.plot_diagnostics)
+    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
+    plot_added_variable = drawn(plotting.plot_added_variable)
 
     @property
     def df_model(self) -> float:
@@ -1538,7 +1540,7 @@ class LikelihoodResults(RRMResults):
         if self.eps_bar == 0:
             return self._classical_llf
         explained = self._estimate.explained
-        if self.steps == 1 or explained is None or self.nobs > self._decided_rows:
+        if self.steps == 1 or explained is None or self.nobs > DECIDING_ROWS:
             return np.nan
         return explained.chosen.log_likelihood
 
@@ -1556,10 +1558,10 @@ class LikelihoodResults(RRMResults):
                 "needs a model of the bad rows, which the first step does not have; use "
                 "fit(steps=2), or test terms with compare() or wald_test()"
             )
-        if self.nobs > self._decided_rows:
+        if self.nobs > DECIDING_ROWS:
             return (
-                f"is not known: explanations of more than {self._decided_rows:,.0f} rows are "
-                "compared on a sample; test terms with compare() or wald_test()"
+                f"is not known: explanations of more than {DECIDING_ROWS:,} rows are compared on "
+                "a sample; test terms with compare() or wald_test()"
             )
         return "is not known at an exact fit; see risk and losses"
 

@@ -96,24 +96,14 @@ class RRMGLMResults(MeanResults):
         return self._weighted_llf(self.fittedvalues, self.wnobs * self.weights, scale)
 
     @cached_property
-    def _null_llf(self) -> float:
+    def _null_llf(self) -> float:  # type: ignore[override]  # found when it is asked for
         """Log-likelihood of an intercept alone, under the weights of the rows."""
         self.model.refuse_partitions("prsquared", "fit a sample of the rows")
         model, mass = self.model, self.wnobs * np.asarray(self.weights)
-        null = GLM(
-            model.endog,
-            np.ones(len(mass)),
-            family=copy.copy(self.family),
-            offset=np.asarray(model.fitted_offset, float) + np.zeros(len(mass)),
-            freq_weights=mass,
-            var_weights=model.row_sizes,
-        ).fit()
+        given = {"freq_weights": mass, "var_weights": model.row_sizes}
+        given["offset"] = np.asarray(model.fitted_offset, float) + np.zeros(len(mass))
+        null = GLM(model.endog, np.ones(len(mass)), copy.copy(self.family), **given).fit()
         return self._weighted_llf(null.fittedvalues, mass, self.scale)
-
-    @property
-    def prsquared(self) -> float:
-        """McFadden's pseudo-R-squared of the rows under their weights: of the good ones."""
-        return self.pseudo_rsquared("mcf")
 
     def pseudo_rsquared(self, kind: str = "cs") -> float:
         """Return a pseudo-R-squared of the rows under their weights: of the good ones.
@@ -133,10 +123,9 @@ class RRMGLMResults(MeanResults):
         """
         if kind not in ("cs", "mcf"):
             raise ValueError(f"kind must be 'cs' or 'mcf', got {kind!r}")
-        own, null = self._classical_llf, self._null_llf
         if kind == "mcf":
-            return 1 - own / null
-        return float(1 - np.exp(2 * (null - own) / self.wnobs))
+            return self.prsquared
+        return float(1 - np.exp(2 * (self._null_llf - self._classical_llf) / self.wnobs))
 
     def get_distribution(self, exog: NewRows = None, transform: bool = True, **given: Any) -> Any:
         """Return the distributions of good responses, as scipy's frozen distributions.

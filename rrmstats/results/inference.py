@@ -177,50 +177,47 @@ class Inference:
         return f"Standard errors: {kind}; the weights are estimated with the parameters."
 
 
-def check_inference(
-    cov_type: str,
-    cov_kwds: Mapping[str, Any] | None,
-    offered: Sequence[str] = COV_TYPES,
-    weighted: bool = False,
-) -> None:
-    """Raise where a kind of standard errors or its options are not offered.
+def checked_cov_type(
+    cov_type: str | None,
+    cov_kwds: Mapping[str, Any],
+    offered: Sequence[str],
+    grouped: bool,
+    weighted: bool,
+) -> str:
+    """Return the kind of standard errors: the one asked for, or the default of a model.
 
     Parameters
     ----------
-    cov_type : str
-    cov_kwds : mapping or None
-    offered : sequence of str, optional
+    cov_type : str or None
+    cov_kwds : mapping
+    offered : sequence of str
         Kinds that the model offers.
-    weighted : bool, optional
-        Whether the rows have frequency weights.
+    grouped, weighted : bool
+        Whether weights are of groups, and whether the rows have frequency weights.
     """
+    if cov_type is None:
+        cov_type = "cluster" if grouped or "groups" in cov_kwds else "sandwich"
+    elif cov_type in AS_SANDWICH:
+        cov_type = "sandwich"
+    if grouped and cov_type not in ("cluster", "bootstrap"):
+        raise ValueError(
+            f"cov_type={cov_type!r} takes rows as they are, but with groups= whole groups have "
+            "influence; leave cov_type out for errors clustered by the groups, or use 'bootstrap'"
+        )
     if cov_type not in offered:
         raise ValueError(
             f"cov_type must be one of {', '.join(offered)}, got {cov_type!r}; a covariance "
             "that takes the weights as known is not offered, because it is far too small"
         )
     name, kind = COV_KWDS.get(cov_type, ("", ""))
-    given = sorted(cov_kwds or {})
-    if cov_type != "bootstrap" and given != ([name] if name else []):
+    given, own_groups = sorted(cov_kwds), grouped and cov_type == "cluster" and not cov_kwds
+    if cov_type != "bootstrap" and not own_groups and given != ([name] if name else []):
         takes = f"cov_kwds={{{name!r}: {kind}}}" if name else "no cov_kwds"
         raise TypeError(f"cov_type={cov_type!r} takes {takes}, got {given}")
     if cov_type == "HAC" and weighted:
         raise ValueError(
             "cov_type='HAC' takes the rows to be in the order of time, which frequency weights "
             "do not tell; repeat the rows instead of weighting them"
-        )
-
-
-def chosen_cov_type(cov_type: str | None, cov_kwds: Mapping[str, Any], grouped: bool) -> str:
-    """Return the kind of standard errors: the one asked for, or the default of a model."""
-    if cov_type is None:
-        return "cluster" if grouped or "groups" in cov_kwds else "sandwich"
-    if cov_type in AS_SANDWICH:
-        cov_type = "sandwich"
-    if grouped and cov_type not in ("cluster", "bootstrap"):
-        raise ValueError(
-            f"cov_type={cov_type!r} takes rows as they are, but with groups= whole groups have "
-            "influence; leave cov_type out for errors clustered by the groups, or use 'bootstrap'"
         )
     return cov_type
 
@@ -367,7 +364,7 @@ def skewness(influence: Array) -> Array:
     return np.divide(cube, square**1.5, out=np.zeros_like(cube), where=square > 0)
 
 
-def check_order(name: str, values: Any, labels: pd.Index | None, dropped: Any = ()) -> None:
+def check_order(name: str, values: Any, labels: Any, dropped: Any = ()) -> None:
     """Raise where a Series has the labels of the rows, but in another order.
 
     `labels` are those of the rows that are left; `dropped` the positions of those that are not.

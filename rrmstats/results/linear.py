@@ -15,7 +15,6 @@ from statsmodels.stats.multitest import multipletests
 
 from rrmstats import plotting
 from rrmstats.core.block_array import blocked
-from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.conventions import FAR
 from rrmstats.core.design import triangle
 from rrmstats.core.entropy import Array
@@ -61,7 +60,6 @@ class RRMOLSResults(LikelihoodResults):
     """
 
     _estimate: RegressionEstimate
-    _decided_rows = DECIDING_ROWS
     _estimate_attrs = ("scale", "curvature_pvalue", "inference_freedom")
     scale: float
     curvature_pvalue: float
@@ -92,9 +90,6 @@ class RRMOLSResults(LikelihoodResults):
             return {}
         return ONE_SIDE["above" if bad[0] > 0 else "below"]
 
-    plot_diagnostics = drawn(plotting.plot_diagnostics)
-    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
-    plot_added_variable = drawn(plotting.plot_added_variable)
     plot_fit = drawn(plotting.plot_fit)
 
     def deletion_influence(self) -> Array:

@@ -116,10 +116,7 @@ class RRMLogitResults(MeanResults):
         rate = float(self.weights @ self.model.endog)
         return -self.wnobs * float(entr(rate) + entr(1 - rate))
 
-    @property
-    def prsquared(self) -> float:
-        """McFadden's pseudo-R-squared of the rows under their weights: of the good ones."""
-        return 1 - self._classical_llf / self.llnull
+    _null_llf = llnull
 
     @property
     def fittedvalues(self) -> Array:

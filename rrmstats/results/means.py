@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 from statsmodels.discrete.discrete_margins import DiscreteMargins
 
-from rrmstats import plotting
 from rrmstats.core.block_array import blocked, row_map
-from rrmstats.core.blocks import DECIDING_ROWS
 from rrmstats.core.entropy import Array
 from rrmstats.interchange import as_pandas, as_values, is_dask
-from rrmstats.results.base import LikelihoodResults, RRMResults, drawn, without
+from rrmstats.results.base import LikelihoodResults, RRMResults, without
 from rrmstats.results.inference import check_order
 from rrmstats.results.influence import MeanInfluence
 from rrmstats.results.labels import NewRows, prediction_frame, side_by_side
@@ -47,9 +45,9 @@ class MeanPrediction:
 
     Attributes
     ----------
-    predicted : ndarray, shape (m,)
+    predicted, predicted_mean : ndarray, shape (m,)
         Means.
-    se : ndarray, shape (m,)
+    se, se_mean : ndarray, shape (m,)
         Their standard errors.
 
     Examples
@@ -74,23 +72,13 @@ class MeanPrediction:
     ) -> None:
         self.linear, self.linear_se = linear, linear_se
         self._inverse, self._free, self._index, self._columns = inverse, free, index, columns
-        self.predicted = row_map(inverse, linear, tail=())
-        self.se = np.abs(row_map(slope, linear, tail=())) * linear_se
+        self.predicted = self.predicted_mean = row_map(inverse, linear, tail=())
+        self.se = self.se_mean = np.abs(row_map(slope, linear, tail=())) * linear_se
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
             f"no {name!r}: there are predicted, se, conf_int() and summary_frame()"
         )
-
-    @property
-    def predicted_mean(self) -> Array:
-        """Another name of `predicted`, shape (m,)."""
-        return self.predicted
-
-    @property
-    def se_mean(self) -> Array:
-        """Another name of `se`, shape (m,)."""
-        return self.se
 
     def conf_int(self, alpha: float = 0.05, obs: bool = False) -> Array:
         """Return intervals of the means, those of the linear predictor mapped, shape (m, 2).
@@ -148,7 +136,6 @@ class MeanResults(LikelihoodResults):
     ['predicted', 'se', 'ci_lower', 'ci_upper']
     """
 
-    _decided_rows = DECIDING_ROWS
     _row_attrs = (
         *RRMResults._row_attrs,
         *("resid", "resid_response", "resid_pearson", "resid_working", "working_weights"),
@@ -158,9 +145,13 @@ class MeanResults(LikelihoodResults):
     #: Whether influence functions are those of fits without the row.
     _corrected: ClassVar[bool]
 
-    plot_diagnostics = drawn(plotting.plot_diagnostics)
-    plot_partial_residuals = drawn(plotting.plot_partial_residuals)
-    plot_added_variable = drawn(plotting.plot_added_variable)
+    #: Log-likelihood of a constant mean, under the weights of the rows.
+    _null_llf: float
+
+    @property
+    def prsquared(self) -> float:
+        """McFadden's pseudo-R-squared of the rows under their weights: of the good ones."""
+        return 1 - self._classical_llf / self._null_llf
 
     def _link(self) -> LinkFunctions:
         raise NotImplementedError
