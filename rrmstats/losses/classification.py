@@ -147,7 +147,7 @@ class ClassificationProblem(LogisticProblem, ExplainedProblem):
             return Untilted(unknown, np.full((self.n_obs, len(estimate.params)), np.nan))
         told = replace(estimate, params=self.design.to_params(theta), theta=theta)
         back = self.design.to_params(np.eye(self.n_params))
-        return Untilted(told, *(part @ back.T for part in fit.influence(theta)))
+        return Untilted(told, *fit.influence(theta, back.T))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -176,9 +176,8 @@ class ClassificationEstimate(ExplainedEstimate):
         if not self.identified:
             return np.nan, np.nan
         gamma = 1.0 / (self.solution.lambda_ - 1.0)  # zero where lambda is infinite
-        moves = self.first_moves() / self.wnobs
         counts = aligned(self.setting.counts(self.problem.n_obs), self.problem.blocks)
-        return contamination(self.problem, gamma, self.theta, moves, counts)
+        return contamination(self.problem, gamma, self.theta, self.first_moves, counts)
 
     def departures(self, other: Estimate) -> Array:
         """Return how far off another estimate is in standard errors, shape (k,).
@@ -188,19 +187,19 @@ class ClassificationEstimate(ExplainedEstimate):
         both = self.identified and isinstance(other, ClassificationEstimate) and other.identified
         return super().departures(other) if both else np.full(len(self.params), np.nan)
 
-    def first_moves(self) -> Array:
-        """Return the influence functions of the first step.
+    def first_moves(self, onto: Array | None = None) -> Array:
+        """Return the influence functions of the first step, in directions (k, m) if given.
 
         The consistent coefficients move with the data, and with theta and lambda, by which the
         weights move too.
         """
-        found = self.solution
+        found, onto = self.solution, np.eye(len(self.theta)) if onto is None else onto
         of_theta, of_log_lambda = minimum_influence(
             self.problem, found.theta, found.losses, found.weights, found.lambda_, self.base
         )
         if not self.identified or found.lambda_ == np.inf:
-            return of_theta
-        by_row, by_theta, by_log_lambda = self.problem.tilted(found).influence(self.theta)
+            return of_theta @ onto
+        by_row, by_theta, by_log_lambda = self.problem.tilted(found).influence(self.theta, onto)
         weighted = (found.weights / found.lambda_)[:, None] * by_row
         by_theta = by_theta - self.problem.gradients(found.theta).T @ weighted
         by_log_lambda = by_log_lambda + found.losses @ weighted

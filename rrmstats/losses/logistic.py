@@ -9,12 +9,11 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import expit
 
-from rrmstats.core.block_array import row_map, smallest
+from rrmstats.core.block_array import row_map, row_sums, smallest
 from rrmstats.core.design import exact_fit
 from rrmstats.core.entropy import Array
 from rrmstats.core.frames import independent_rows
 from rrmstats.core.linear import LinearProblem
-from rrmstats.core.sandwich import mean_and_error
 
 # Linear predictors are kept below this in the middle of the data: probabilities past it are 0
 # or 1 to rounding, and without a penalty separated data have no finite fit.
@@ -198,15 +197,18 @@ class TiltedLabels:
         fitted = self.plain.weighted_fit(self.weights, start)
         return None if self.plain.separated(fitted) else fitted - self.rate * self.theta
 
-    def influence(self, beta: Array) -> tuple[Array, Array, Array]:
-        """Return how coefficients move with the rows (n, k), theta (k, k) and ln(lambda) (k,)."""
+    def influence(self, beta: Array, onto: Array) -> tuple[Array, Array, Array]:
+        """Return how coefficients move with the rows (n, m), theta (k, m) and ln(lambda) (m,).
+
+        In the directions of a matrix (k, m).
+        """
         plain, ridge = self.plain, self.plain.ridge
         first, second = plain.link_slopes(plain.predictor(beta + self.rate * self.theta))
         curved = self.weights * second
         (hessian, tilted), (pulled,), _ = plain.products(
             [curved, curved * self.rates], [curved * self.tilt], []
         )
-        inverse = np.linalg.pinv(hessian + ridge, hermitian=True)
+        inverse = np.linalg.pinv(hessian + ridge, hermitian=True) @ onto
         shrunk = ridge @ (beta + self.rate * self.theta)
         scores = first[:, None] * plain.exog + shrunk
         by_theta = -(tilted + self.rate * ridge) @ inverse
@@ -214,7 +216,11 @@ class TiltedLabels:
 
 
 def contamination(
-    problem: LogisticProblem, gamma: float, beta: Array, influence: Array, mass: Array
+    problem: LogisticProblem,
+    gamma: float,
+    beta: Array,
+    influence: Callable[[Array], Array],
+    mass: Array,
 ) -> tuple[float, float]:
     r"""Return the share of wrong labels that the weights show, and its standard error.
 
@@ -230,8 +236,9 @@ def contamination(
         Exponent of the weights, above 0.
     beta : ndarray, shape (k,)
         Consistent coefficients.
-    influence : ndarray, shape (n, k)
-        Their influence functions: they move by the sum.
+    influence : callable
+        Takes directions (k, 1) and returns their influence functions along these, (n, 1): they
+        move by the mean over the observations.
     mass : ndarray, shape (n,)
         How often each row counts.
     """
@@ -240,8 +247,15 @@ def contamination(
     ratio = np.exp(-gamma * np.logaddexp(0.0, -problem.signs * eta) - log_sum)
     p = expit(power * eta)
     change = ratio * (gamma * (problem.endog - p) - (p - expit(eta)))
-    mean, error = mean_and_error(ratio, change, influence, problem.exog, mass)
-    return max(0.0, 1.0 - mean), error
+    total, first, slope = row_sums(_share_sums, ratio, change, problem.exog, mass)
+    mean = float(first / total)
+    # Each row moves the mean by its own value, and through the parameters.
+    moved = ratio - mean + influence(slope[:, None] / total)[:, 0]
+    return max(0.0, 1.0 - mean), float(np.sqrt(mass @ moved**2) / total)
+
+
+def _share_sums(ratio: Array, change: Array, exog: Array, mass: Array) -> tuple[Array, ...]:
+    return mass.sum(), mass @ ratio, (mass * change) @ exog
 
 
 def separable(problem: LogisticProblem, rows: np.ndarray) -> bool:
