@@ -19,6 +19,7 @@ from statsmodels.tools.sm_exceptions import (
     SingularMatrixWarning,
 )
 
+from rrmstats.core import steps as two_steps
 from rrmstats.core.block_array import blocked, on_rows, taken
 from rrmstats.core.blocks import deciding_places
 from rrmstats.core.choice import STEP, Choice, chosen
@@ -33,16 +34,6 @@ from rrmstats.core.rounds import in_rounds
 from rrmstats.core.sandwich import Dependence
 from rrmstats.core.search import minimize
 from rrmstats.core.setting import MAXITER, TOL, Setting
-from rrmstats.core.steps import (
-    GRID,
-    MOST_ROWS,
-    compared_beyond,
-    largest_bound,
-    robust_estimate,
-    second_step_of,
-    steps_beyond,
-    take_steps,
-)
 from rrmstats.core.tolerances import ROUNDING
 from rrmstats.interchange import as_pandas, as_values, is_dask, is_dask_frame, readable_frame
 from rrmstats.losses.covariance import CovarianceProblem
@@ -441,14 +432,18 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         if steps == 2 and setting.eps_bar > 0 and model._decides_on_sample:
             part = model._sampled()[0]
             asked = replace(setting, freq_weights=part._search_counts)
-            decided = take_steps(part._search_problem(), asked, robust=robust, stability=stability)
+            decided = two_steps.take_steps(
+                part._search_problem(), asked, robust=robust, stability=stability
+            )
         known = robust if decided is None else None
 
         def run() -> tuple[Estimate, ResultsT]:
             problem = model._search_problem()
             rows: ProblemT = row_problem(problem)
             start = None if start_params is None else model._start_theta(rows, start_params)
-            estimate = take_steps(problem, setting, start, steps, known, stability, decided)
+            estimate = two_steps.take_steps(
+                problem, setting, start, steps, known, stability, decided
+            )
             return estimate, model.results_of(estimate, inference.resampled(estimate))
 
         rows = self.partitioned_rows
@@ -522,7 +517,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         model = self._path_model()
         robust = model.with_eps_bar(checks.EPS_BAR_MAX)._search_problem()
         if eps_bar is None:
-            grid = default_grid(largest_bound(robust, setting.wnobs(robust.n_obs)))
+            grid = default_grid(two_steps.largest_bound(robust, setting.wnobs(robust.n_obs)))
         else:
             grid = check_grid(eps_bar)
         parts = [(robust, grid[grid > 0])]
@@ -535,10 +530,10 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             settings = [replace(setting, eps_bar=float(value)) for value in values]
             firsts += list(map(problem.consistent, path.solutions, settings))
             switched += path.switched
-        beyond = compared_beyond(firsts[-1]) if steps == 2 else None
+        beyond = two_steps.compared_beyond(firsts[-1]) if steps == 2 else None
         estimates, inferences = [], []
         for first in with_progress(firsts, progress, "path", "fits"):
-            estimates.append(second_step_of(first, beyond) if steps == 2 else first)
+            estimates.append(two_steps.second_step_of(first, beyond) if steps == 2 else first)
             inferences.append(inference.resampled(estimates[-1]))
         warn_once(model, estimates)
         return RRMPath(model, grid, estimates, inferences, np.array(switched))
@@ -708,8 +703,8 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         part = self._sampled()[0].with_eps_bar(checks.EPS_BAR_MAX)
         problem = part._search_problem()
         asked = replace(setting, freq_weights=part._search_counts)
-        bound = largest_bound(problem, asked.wnobs(problem.n_obs))
-        return robust_estimate(problem, replace(asked, eps_bar=bound))
+        bound = two_steps.largest_bound(problem, asked.wnobs(problem.n_obs))
+        return two_steps.robust_estimate(problem, replace(asked, eps_bar=bound))
 
     def chosen(self, setting: Setting) -> Choice:
         """Return the bound that "auto" chooses, whatever bound the model has."""
@@ -718,7 +713,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
     @property
     def _decides_on_sample(self) -> bool:
         """Whether explanations and bounds are compared on a sample of the rows."""
-        many = self.in_partitions or len(self.endog) > MOST_ROWS
+        many = self.in_partitions or len(self.endog) > two_steps.MOST_ROWS
         return many and not self.incomparable
 
     def _sampled(self) -> tuple[Self, np.ndarray]:
@@ -727,7 +722,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
         With the places of the rows. Groups are drawn as a whole.
         """
         n = len(self.endog)
-        if n <= MOST_ROWS and not self.in_partitions:
+        if n <= two_steps.MOST_ROWS and not self.in_partitions:
             return self, np.arange(n)
         groups = self.weighed_groups
         rows = deciding_places(n, None if groups is None else groups.codes)
@@ -747,7 +742,7 @@ class RRMModel(Generic[ProblemT, ResultsT]):
             return Stability(eps_bar=eps_bar, why=why)
         found = Stability(eps_bar=eps_bar, largest=own.largest)
         last = own
-        for bound, other in steps_beyond(own):
+        for bound, other in two_steps.steps_beyond(own):
             if found.explained_at is None and other.explanation != own.explanation:
                 found = replace(found, explained_at=bound, explanation=other.explanation)
             seen = compare(last, other)
@@ -1010,7 +1005,7 @@ def check_grid(eps_bar: ArrayLike) -> Array:
 
 def default_grid(largest: float) -> Array:
     """Return 0, 0.02, ..., up to the largest bound that the rows allow."""
-    grid = np.round(GRID * np.arange(int(np.ceil(1 / GRID))), 9)
+    grid = np.round(two_steps.GRID * np.arange(int(np.ceil(1 / two_steps.GRID))), 9)
     return grid[(grid == 0) | (grid <= largest + 1e-12)]
 
 

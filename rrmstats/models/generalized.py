@@ -17,20 +17,7 @@ from statsmodels.tools.sm_exceptions import ModelWarning, PerfectSeparationWarni
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.estimate import Estimate
-from rrmstats.laws.families import (
-    Binomial,
-    Counts,
-    DispersedPoisson,
-    Family,
-    Gamma,
-    Gaussian,
-    InverseGaussian,
-    Link,
-    MeanFunction,
-    NegativeBinomial,
-    Poisson,
-    Tweedie,
-)
+from rrmstats.laws import families as laws
 from rrmstats.losses.deviance import DevianceProblem
 from rrmstats.losses.generalized import GeneralizedEstimate, GeneralizedProblem
 from rrmstats.models import checks
@@ -327,32 +314,34 @@ class RRMPoisson(RRMGLM):
         self._init_keys = [key for key in self._init_keys if key != "family"]
 
 
-def _tweedie(family: Any) -> Family:
+def _tweedie(family: Any) -> laws.Family:
     power = float(family.var_power)
     if power in (0, 1, 2, 3):
-        return (Gaussian, DispersedPoisson, Gamma, InverseGaussian)[int(power)]()
+        return (laws.Gaussian, laws.DispersedPoisson, laws.Gamma, laws.InverseGaussian)[
+            int(power)
+        ]()
     if 1 < power < 2:
-        return Tweedie(power)
+        return laws.Tweedie(power)
     raise ValueError(
         f"Tweedie needs var_power from 1 to 2, or 0 or 3, got {power:g}: no other has a "
         "distribution that expectations can be taken over"
     )
 
 
-def _negative_binomial(family: Any) -> Family:
+def _negative_binomial(family: Any) -> laws.Family:
     alpha = float(family.alpha)
     if not alpha > 0:
         raise ValueError(f"NegativeBinomial needs alpha > 0, got {alpha:g}; 0 is Poisson")
-    return NegativeBinomial(alpha)
+    return laws.NegativeBinomial(alpha)
 
 
 #: The families offered, by those of statsmodels.
-FAMILIES: dict[type, Callable[[Any], Family]] = {
-    families.Gaussian: lambda _: Gaussian(),
-    families.Binomial: lambda _: Binomial(),
-    families.Poisson: lambda _: Poisson(),
-    families.Gamma: lambda _: Gamma(),
-    families.InverseGaussian: lambda _: InverseGaussian(),
+FAMILIES: dict[type, Callable[[Any], laws.Family]] = {
+    families.Gaussian: lambda _: laws.Gaussian(),
+    families.Binomial: lambda _: laws.Binomial(),
+    families.Poisson: lambda _: laws.Poisson(),
+    families.Gamma: lambda _: laws.Gamma(),
+    families.InverseGaussian: lambda _: laws.InverseGaussian(),
     families.NegativeBinomial: _negative_binomial,
     families.Tweedie: _tweedie,
 }
@@ -376,30 +365,30 @@ def check_family(family: Any) -> Any:
     return copy.copy(family)
 
 
-def loss_family(family: Any) -> Family:
+def loss_family(family: Any) -> laws.Family:
     """Return the deviance and distribution of a family of statsmodels."""
     return FAMILIES[type(family)](family)
 
 
-def mean_function(link: Any, family: Family, endog: Array) -> MeanFunction:
+def mean_function(link: Any, family: laws.Family, endog: Array) -> laws.MeanFunction:
     """Return the inverse of a link of statsmodels within the domain of a family."""
-    functions = Link(link.__call__, link.inverse, link.inverse_deriv, link.inverse_deriv2)
+    functions = laws.Link(link.__call__, link.inverse, link.inverse_deriv, link.inverse_deriv2)
     if isinstance(link, links.Power) and link.power == 1:
-        functions = Link.identity()
+        functions = laws.Link.identity()
         if not family.positive:
-            return MeanFunction(functions)
+            return laws.MeanFunction(functions)
     elif isinstance(link, links.Log):
-        functions = Link.log()
+        functions = laws.Link.log()
     elif type(link) is links.Logit:  # other links of probabilities inherit from it
-        functions = Link.logit()
-    return MeanFunction.between(functions, *family.mean_bounds(endog))
+        functions = laws.Link.logit()
+    return laws.MeanFunction.between(functions, *family.mean_bounds(endog))
 
 
-def check_responses(name: str, family: Family, endog: Array) -> None:
+def check_responses(name: str, family: laws.Family, endog: Array) -> None:
     """Raise where a deviance is not defined for some responses."""
     if not family.positive:
         return
-    if isinstance(family, Binomial):
+    if isinstance(family, laws.Binomial):
         _check_shares(endog)
         return
     bad, what, advice = endog < 0, "must not be negative", ""
@@ -446,9 +435,9 @@ def check_columns(endog: Any) -> None:
         )
 
 
-def warn_of_fractions(name: str, family: Family, endog: Array, sizes: Array) -> None:
+def warn_of_fractions(name: str, family: laws.Family, endog: Array, sizes: Array) -> None:
     """Warn where responses are not counts, whose distribution corrects the parameters."""
-    if not isinstance(family, Counts) or family.dispersed:
+    if not isinstance(family, laws.Counts) or family.dispersed:
         return
     counts = endog * sizes
     broken = np.abs(counts - np.round(counts)) > 1e-6 * np.maximum(counts, 1.0)  # by rounding
@@ -458,7 +447,7 @@ def warn_of_fractions(name: str, family: Family, endog: Array, sizes: Array) -> 
         "give counts with exposure= in place of rates, or use Tweedie(var_power=1), which is "
         "quasi-Poisson and has a dispersion"
     )
-    if isinstance(family, Binomial):
+    if isinstance(family, laws.Binomial):
         advice = "give shares with their numbers of trials as var_weights="
     checks.warn(
         f"{int(broken.sum())} responses are not whole numbers, such as {counts[broken][0]:g}; the "
@@ -466,7 +455,7 @@ def warn_of_fractions(name: str, family: Family, endog: Array, sizes: Array) -> 
     )
 
 
-def check_link(link: Any, family: Family, endog: Array, sizes: Array) -> None:
+def check_link(link: Any, family: laws.Family, endog: Array, sizes: Array) -> None:
     """Raise where a link has no value at means near the responses."""
     with np.errstate(all="ignore"):
         forward = mean_function(link, family, endog).link.forward

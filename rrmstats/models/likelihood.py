@@ -18,18 +18,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 from statsmodels.base.model import Results
 from statsmodels.base.wrapper import ResultsWrapper
+from statsmodels.discrete import discrete_model as discrete
 from statsmodels.discrete.count_model import GenericZeroInflated
-from statsmodels.discrete.discrete_model import (
-    BinaryModel,
-    CountModel,
-    GeneralizedPoisson,
-    Logit,
-    MNLogit,
-    NegativeBinomial,
-    NegativeBinomialP,
-    Poisson,
-    Probit,
-)
 from statsmodels.duration.hazard_regression import PHReg
 from statsmodels.genmod.families import links
 from statsmodels.genmod.generalized_linear_model import GLM
@@ -44,26 +34,10 @@ from rrmstats.core.setting import Setting
 from rrmstats.core.steps import take_steps
 from rrmstats.core.tolerances import MAX_STEPS
 from rrmstats.interchange import as_values
-from rrmstats.laws.families import NegativeBinomial as NegativeBinomialFamily
-from rrmstats.laws.families import Poisson as PoissonFamily
+from rrmstats.laws import families
+from rrmstats.losses import likelihood_laws as laws
 from rrmstats.losses.finite_differences import differences
 from rrmstats.losses.likelihood import LikelihoodProblem
-from rrmstats.losses.likelihood_laws import (
-    BetaKernel,
-    CountKernel,
-    GeneralizedPoissonKernel,
-    Kernel,
-    LabelKernel,
-    Likelihood,
-    NegativeBinomialKernel,
-    PredictorLikelihood,
-    RowLikelihood,
-    ZeroInflatedKernel,
-    counts_worth_a_term,
-    log_mean_kernel,
-    own_fit,
-    probability_nodes,
-)
 from rrmstats.models import checks
 from rrmstats.models.base import RRMModel, same_signature
 from rrmstats.models.removal import rebuilt
@@ -82,7 +56,7 @@ MISSING = (NotImplementedError, AttributeError, TypeError, ValueError, IndexErro
 # Overdispersion below which a negative binomial likelihood is that of counts, up to rounding.
 LEAST_ALPHA = 1e-6
 # Models whose predictions are the probabilities of classes, numbered from zero.
-CLASSES = (MNLogit, OrderedModel)
+CLASSES = (discrete.MNLogit, OrderedModel)
 
 
 class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
@@ -177,7 +151,9 @@ class RRMLikelihood(RRMModel[LikelihoodProblem, RRMLikelihoodResults]):
     def fitted_copy(self) -> Any:
         """Return a copy of the model that names its parameters as after a fit of its own."""
         own = ModelFunctions(detached(self.model)).model
-        if isinstance(getattr(own.data, "xnames", None), list) and not isinstance(own, MNLogit):
+        if isinstance(getattr(own.data, "xnames", None), list) and not isinstance(
+            own, discrete.MNLogit
+        ):
             own.data.xnames = self.exog_names
         return own
 
@@ -332,7 +308,7 @@ def check_likelihood(model: Any) -> None:
         raise TypeError(needed)
 
 
-class ModelFunctions(RowLikelihood):
+class ModelFunctions(laws.RowLikelihood):
     """The likelihood of a statsmodels model as functions of a flat vector.
 
     With the distribution of its responses: classes with the probabilities that it predicts, or
@@ -353,7 +329,7 @@ class ModelFunctions(RowLikelihood):
 
     def shaped(self, theta: Array) -> Array:
         """Return parameters in the shape that the model takes."""
-        if not isinstance(self.model, MNLogit) or theta.ndim == 2:
+        if not isinstance(self.model, discrete.MNLogit) or theta.ndim == 2:
             return theta
         return theta.reshape(-1, int(self.model.J) - 1, order="F")
 
@@ -391,8 +367,8 @@ class ModelFunctions(RowLikelihood):
             return np.arange(float(n_classes))[:, None], np.zeros((n_classes, 1))
         law, rows = self.model.get_distribution(self.shaped(theta)), np.ones(len(self.endog))
         if is_discrete(law):
-            return counts_worth_a_term(law.mean() * rows, law.var() * rows, law.logpmf)
-        at, weight = probability_nodes()
+            return laws.counts_worth_a_term(law.mean() * rows, law.var() * rows, law.logpmf)
+        at, weight = laws.probability_nodes()
         y = np.asarray(law.ppf(at[:, None] * rows), dtype=float)
         return y, np.log(weight)[:, None] - law.logpdf(y)
 
@@ -424,12 +400,12 @@ def pilot(model: Any) -> Array:
     return theta
 
 
-def _own_fits(model: Any, form: PredictorLikelihood | None) -> Iterator[tuple[Array, bool]]:
+def _own_fits(model: Any, form: laws.PredictorLikelihood | None) -> Iterator[tuple[Array, bool]]:
     """Yield fits, and whether each says that it converged: then no other is needed."""
     if form is not None:
         # At the end of its range, such as an overdispersion of zero, statsmodels may find nothing.
         start = rough_start(form)
-        yield own_fit(form, start, lower_bounds(model, len(start))), False
+        yield laws.own_fit(form, start, lower_bounds(model, len(start))), False
     for method in OPTIMIZERS:
         options = {"method": method} if method else {}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -470,14 +446,16 @@ def check_log_likelihood(name: str, values: Array, n: int) -> None:
 
 def parameter_names(model: Any, k: int) -> list[str]:
     """Return the names of k parameters, those that the model lacks numbered."""
-    if isinstance(model, MNLogit):
+    if isinstance(model, discrete.MNLogit):
         levels = [str(level) for level in list(model._ynames_map.values())[1:]]
         return [f"{level}: {name}" for level in levels for name in model.exog_names]
     names = [str(name) for name in (getattr(model.data, "param_names", None) or [])][:k]
     return names + [f"par{i}" for i in range(k - len(names))]
 
 
-def likelihood_of(model: Any, theta: Array, aside: Array, saturated: Array | None) -> Likelihood:
+def likelihood_of(
+    model: Any, theta: Array, aside: Array, saturated: Array | None
+) -> laws.Likelihood:
     """Return the likelihood of a statsmodels model.
 
     Parameters
@@ -494,14 +472,14 @@ def likelihood_of(model: Any, theta: Array, aside: Array, saturated: Array | Non
     closed = checked_form(functions)
     rows = functions if closed is None else closed
     given = None if saturated is None else partial(_repeated, saturated)
-    return Likelihood(
+    return laws.Likelihood(
         rows=rows,
         start=theta,
         largest=given or largest_of(model, aside),
         lower=lower_bounds(model, len(theta)),
         scored=closed is not None or has_scores(functions, theta),
         known=closed is not None or has_law(functions, theta),
-        classes=isinstance(model, (*CLASSES, BinaryModel)),
+        classes=isinstance(model, (*CLASSES, discrete.BinaryModel)),
         kinds=kinds_of(model, rows.endog),
         part=partial(_part_likelihood, model, theta, aside, saturated),
     )
@@ -514,7 +492,7 @@ def _repeated(values: Array, y: Array) -> Array:
 
 def _part_likelihood(
     model: Any, theta: Array, aside: Array, saturated: Array | None, rows: np.ndarray
-) -> Likelihood | None:
+) -> laws.Likelihood | None:
     """Return the likelihood of some rows; None where it cannot be built from arrays alone."""
     some = part_of(model, rows, theta)
     if some is None:
@@ -566,7 +544,7 @@ def agree(found: Array, wanted: Array, tol: float) -> bool:
     return found.shape == wanted.shape and np.allclose(found, wanted, rtol=tol, atol=least)
 
 
-def checked_form(functions: ModelFunctions) -> PredictorLikelihood | None:
+def checked_form(functions: ModelFunctions) -> laws.PredictorLikelihood | None:
     """Return the closed form of a likelihood where it is the model's."""
     found = closed_form(functions.model)
     if found is None:
@@ -576,43 +554,43 @@ def checked_form(functions: ModelFunctions) -> PredictorLikelihood | None:
     return found if same else None
 
 
-def closed_form(model: Any) -> PredictorLikelihood | None:
+def closed_form(model: Any) -> laws.PredictorLikelihood | None:
     """Return the likelihood of a model in closed form; None where there is none."""
     endog, main = np.asarray(model.endog, dtype=float), main_of(model)
-    kernel: Kernel | None = count_kernel(main)
+    kernel: laws.Kernel | None = count_kernel(main)
     designs = [main.exog, np.ones((len(endog), 1))][: 2 if has_alpha(main) else 1]
     at_links = [type(getattr(model, name, None)) for name in ("link", "link_precision")]
     if isinstance(model, BetaModel) and at_links == [links.Logit, links.Log]:
-        kernel, designs = BetaKernel(), [model.exog, model.exog_precision]
-    elif isinstance(model, (Logit, Probit)) and np.isin(endog, (0.0, 1.0)).all():
-        kernel = LabelKernel(isinstance(model, Probit))
+        kernel, designs = laws.BetaKernel(), [model.exog, model.exog_precision]
+    elif isinstance(model, (discrete.Logit, discrete.Probit)) and np.isin(endog, (0.0, 1.0)).all():
+        kernel = laws.LabelKernel(isinstance(model, discrete.Probit))
     if kernel is None:
         return None
     offsets = [added_offset(main), *np.zeros(len(designs) - 1)]
-    if isinstance(kernel, CountKernel) and main is not model:
-        kernel = ZeroInflatedKernel(kernel, model.inflation == "probit")
+    if isinstance(kernel, laws.CountKernel) and main is not model:
+        kernel = laws.ZeroInflatedKernel(kernel, model.inflation == "probit")
         designs, offsets = [model.exog_infl, *designs], [0.0, *offsets]
     exogs = tuple(np.asarray(design, dtype=float) for design in designs)
     added = tuple(np.zeros(len(endog)) + offset for offset in offsets)
-    return PredictorLikelihood(kernel, endog, exogs, added)
+    return laws.PredictorLikelihood(kernel, endog, exogs, added)
 
 
-def rough_start(form: PredictorLikelihood) -> Array:
+def rough_start(form: laws.PredictorLikelihood) -> Array:
     """Return parameters whose predictors are about those of the responses, shape (k,)."""
     y, kernel, alpha = form.endog, form.kernel, 0.1
     wanted: list[Any] = [np.log(y + 0.5), alpha]
-    if isinstance(kernel, BetaKernel):
+    if isinstance(kernel, laws.BetaKernel):
         wanted = [logit(np.clip(y, alpha, 1.0 - alpha)), 2.0]
-    elif isinstance(kernel, LabelKernel):
+    elif isinstance(kernel, laws.LabelKernel):
         wanted = [2.0 * y - 1.0]
-    elif isinstance(kernel, ZeroInflatedKernel):
+    elif isinstance(kernel, laws.ZeroInflatedKernel):
         wanted.insert(0, -1.0)
     parts = [
         np.linalg.lstsq(design, aim - offset, rcond=None)[0]
         for design, offset, aim in zip(form.designs, form.offsets, wanted, strict=False)
     ]
     start = np.concatenate(parts)
-    if isinstance(kernel, LabelKernel):
+    if isinstance(kernel, laws.LabelKernel):
         # Short enough that statsmodels' probabilities of labels are all above its least one.
         start = start / max(1.0, float(np.abs(form.predictors(start)[0]).max()))
     return start
@@ -622,7 +600,9 @@ def lower_bounds(model: Any, k: int) -> Array:
     """Return the least values of k parameters."""
     least = np.full(k, -np.inf)
     main = main_of(model)
-    if isinstance(main, (NegativeBinomial, NegativeBinomialP)) and has_alpha(main):
+    if isinstance(main, (discrete.NegativeBinomial, discrete.NegativeBinomialP)) and has_alpha(
+        main
+    ):
         least[-1] = LEAST_ALPHA
     if main is not model and model.exog_infl.shape[1] == 1 and (model.exog_infl == 1).all():
         # A share of added zeros of about 1e-9, which is none.
@@ -632,22 +612,24 @@ def lower_bounds(model: Any, k: int) -> Array:
 
 def has_alpha(main: Any) -> bool:
     """Tell whether the last parameter of a model of counts is a dispersion."""
-    return isinstance(count_kernel(main), (NegativeBinomialKernel, GeneralizedPoissonKernel))
+    return isinstance(
+        count_kernel(main), (laws.NegativeBinomialKernel, laws.GeneralizedPoissonKernel)
+    )
 
 
-def count_kernel(main: Any) -> CountKernel | None:
+def count_kernel(main: Any) -> laws.CountKernel | None:
     """Return the log-probability of counts of a model; None where it is of other responses."""
-    if isinstance(main, Poisson):
-        return log_mean_kernel(PoissonFamily())
-    if isinstance(main, GeneralizedPoisson):
-        return GeneralizedPoissonKernel(float(main.parameterization))
-    if not isinstance(main, (NegativeBinomial, NegativeBinomialP)):
+    if isinstance(main, discrete.Poisson):
+        return laws.log_mean_kernel(families.Poisson())
+    if isinstance(main, discrete.GeneralizedPoisson):
+        return laws.GeneralizedPoissonKernel(float(main.parameterization))
+    if not isinstance(main, (discrete.NegativeBinomial, discrete.NegativeBinomialP)):
         return None
     # Variances are mu + alpha mu^power.
     power, method = getattr(main, "parameterization", 2), getattr(main, "loglike_method", "")
     if method == "geometric":
-        return log_mean_kernel(NegativeBinomialFamily(1.0))
-    return NegativeBinomialKernel({"nb2": 2.0, "nb1": 1.0}.get(method, float(power)))
+        return laws.log_mean_kernel(families.NegativeBinomial(1.0))
+    return laws.NegativeBinomialKernel({"nb2": 2.0, "nb1": 1.0}.get(method, float(power)))
 
 
 def added_offset(main: Any) -> Array | float:
@@ -689,7 +671,7 @@ def largest_of(model: Any, theta: Array) -> Largest | None:
     callable or None
         Takes responses of shape (..., n); None where the model is not known.
     """
-    if isinstance(model, (BinaryModel, *CLASSES)):
+    if isinstance(model, (discrete.BinaryModel, *CLASSES)):
         return np.zeros_like  # a class may have probability one
     if isinstance(model, BetaModel):
         precision = np.asarray(model.predict(theta, which="precision"), dtype=float)
@@ -709,7 +691,7 @@ def main_of(model: Any) -> Any:
     return model.model_main if isinstance(model, GenericZeroInflated) else model
 
 
-def largest_count(y: Array, kernel: CountKernel, alpha: tuple[Array, ...]) -> Array:
+def largest_count(y: Array, kernel: laws.CountKernel, alpha: tuple[Array, ...]) -> Array:
     """Return the largest log-probabilities over the means, found once for each count.
 
     Zeros alone may have probability one.
@@ -724,10 +706,10 @@ def largest_share(y: Array, log_precision: Array) -> Array:
     """Return the largest log-densities of shares over the means of a beta distribution."""
     with np.errstate(all="ignore"):
         start = np.clip(logit(y), -5.0, 5.0)  # shares at the ends have means that are not
-    return highest(BetaKernel(), y, start, log_precision)
+    return highest(laws.BetaKernel(), y, start, log_precision)
 
 
-def highest(kernel: Kernel, y: Array, start: Array, *rest: Array) -> Array:
+def highest(kernel: laws.Kernel, y: Array, start: Array, *rest: Array) -> Array:
     """Return the largest log-densities of responses over the first predictor.
 
     By Newton's method, from a start near them.
@@ -766,9 +748,9 @@ def is_discrete(law: Any) -> bool:
 
 def kinds_of(model: Any, endog: Array) -> tuple[np.ndarray, ...]:
     """Return the kinds of rows of which a fit must keep some: classes, and counts above zero."""
-    if isinstance(model, CountModel):
+    if isinstance(model, discrete.CountModel):
         return (endog > 0,) if (endog > 0).any() else ()
-    if isinstance(model, (*CLASSES, BinaryModel)):
+    if isinstance(model, (*CLASSES, discrete.BinaryModel)):
         levels = np.unique(endog)
         return tuple(endog == level for level in levels) if len(levels) <= 20 else ()
     return ()

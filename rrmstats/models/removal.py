@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, chain, combinations
 from math import comb
@@ -95,9 +96,6 @@ def _ranking(gains: Array, needed: float) -> Ranking:
     return Ranking(rows, count if count <= len(rows) else None)
 
 
-WHAT = ("sign", "significance")
-
-
 def few_rows(results: Any, term: str, what: str = "sign", alpha: float = 0.05) -> FewRows:
     """Return the fewest rows whose removal changes the sign or the significance of a term.
 
@@ -168,7 +166,7 @@ class Removal(ABC):
         names = list(results.model.data.param_names)
         if term not in names:
             raise ValueError(f"there is no term {term!r}; terms are {', '.join(names)}")
-        if what not in WHAT:
+        if what not in ("sign", "significance"):
             raise ValueError(f"what must be 'sign' or 'significance', got {what!r}")
         if not 0 < alpha < 1:
             raise ValueError(f"alpha must be in (0, 1), got {alpha!r}")
@@ -200,17 +198,6 @@ class Removal(ABC):
         moves[keep] = self.moves(results)
         fitted = FittedTerm(*(float(np.asarray(values)[self.place]) for values in each))
         return TermFit(fitted, moves, float(t.isf(self.alpha / 2, test_freedom(results))))
-
-    def without(self, removed: Iterable[int]) -> TermFit | None:
-        """Return the fit without some rows; None where the others have none."""
-        keep = np.setdiff1d(np.arange(self.nobs), np.fromiter(removed, int))
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                found = self.read(*self.refit(keep))
-            except (ValueError, ArithmeticError, LinAlgError):
-                return None  # too few rows for the parameters, or classes without rows
-        return found if np.isfinite(found.fitted).all() else None
 
     def found(self) -> FewRows:
         """Return the rows whose removal changes the conclusion, with what proves it."""
@@ -264,8 +251,17 @@ class Removal(ABC):
     def fit(self, removed: Iterable[int]) -> TermFit | None:
         """Return the fit without some rows, made once; None where the others have none."""
         rows = frozenset(removed)
-        if rows not in self.fits:
-            self.fits[rows] = self.without(rows)
+        if rows in self.fits:
+            return self.fits[rows]
+        found: TermFit | None = None
+        keep = np.setdiff1d(np.arange(self.nobs), np.fromiter(rows, int))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            # too few rows for the parameters, or classes without rows
+            with suppress(ValueError, ArithmeticError, LinAlgError):
+                found = self.read(*self.refit(keep))
+        known = found is not None and np.isfinite(found.fitted).all()
+        self.fits[rows] = found if known else None
         return self.fits[rows]
 
     def changed(self, removed: Iterable[int]) -> bool:

@@ -7,14 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from statsmodels.base.model import LikelihoodModelResults
+from statsmodels.discrete import discrete_model as discrete
 from statsmodels.discrete.count_model import GenericZeroInflated
 from statsmodels.discrete.discrete_margins import DiscreteMargins
-from statsmodels.discrete.discrete_model import (
-    BinaryModel,
-    CountModel,
-    DiscreteModel,
-    MultinomialResults,
-)
 from statsmodels.othermod.betareg import BetaModel
 
 from rrmstats.core.entropy import Array
@@ -169,7 +164,7 @@ class RRMLikelihoodResults(RRMResults):
         True
         """
         model, name = self.model.fitted_copy(), self.model.kind
-        if not isinstance(model, DiscreteModel) or isinstance(model, GenericZeroInflated):
+        if not isinstance(model, discrete.DiscreteModel) or isinstance(model, GenericZeroInflated):
             raise NotImplementedError(
                 f"statsmodels has no marginal effects for {name}; compare predict() at "
                 "changed predictors"
@@ -224,15 +219,15 @@ class RRMLikelihoodResults(RRMResults):
 class FittedModel(LikelihoodModelResults):
     """Parameters of a statsmodels model with their covariance, as its margins read them."""
 
-    _get_endog_name = MultinomialResults._get_endog_name
-    _maybe_convert_ynames_int = staticmethod(MultinomialResults._maybe_convert_ynames_int)
+    _get_endog_name = discrete.MultinomialResults._get_endog_name
+    _maybe_convert_ynames_int = staticmethod(discrete.MultinomialResults._maybe_convert_ynames_int)
 
 
 def _scale(model: Any, found: Array) -> tuple[Callable[[Array], Array], ...]:
     """Return a function on whose scale intervals are symmetric, its inverse, and its slope."""
-    if isinstance(model, CountModel) and (found > 0).all():
+    if isinstance(model, discrete.CountModel) and (found > 0).all():
         return np.log, np.exp, np.exp
-    shares = isinstance(model, (BinaryModel, BetaModel))
+    shares = isinstance(model, (discrete.BinaryModel, BetaModel))
     if shares and ((found > 0) & (found < 1)).all():
         return model.link, model.link.inverse, model.link.inverse_deriv
     return np.positive, np.positive, np.ones_like

@@ -18,14 +18,8 @@ from rrmstats.core.block_array import row_map
 from rrmstats.core.entropy import Array
 from rrmstats.core.explanations import Bad
 from rrmstats.core.frames import MAD_UNIT
+from rrmstats.losses import covariance
 from rrmstats.losses.components import ComponentsEstimate, plane_densities, plane_distances
-from rrmstats.losses.covariance import (
-    CovarianceEstimate,
-    Hyperplane,
-    ScatterProblem,
-    consistent_size,
-    scatter_densities,
-)
 from rrmstats.losses.matrices import lengths, weighted_median
 from rrmstats.results.base import RRMResults, drawn
 from rrmstats.results.explanations import VARIABLES, ExplainedDistances, Wording
@@ -97,16 +91,16 @@ class RRMCovResults(MultivariateResults):
     ((3, 3), ['x1', 'x2', 'x3'])
     """
 
-    _estimate: CovarianceEstimate
+    _estimate: covariance.CovarianceEstimate
     _title = "Robust Risk Minimization: Mean and Covariance"
 
-    def __init__(self, model: Any, estimate: CovarianceEstimate, *args: Any) -> None:
+    def __init__(self, model: Any, estimate: covariance.CovarianceEstimate, *args: Any) -> None:
         super().__init__(model, estimate, *args)
         self.mean, self._dimension = self._by_variable(estimate.mean), len(estimate.mean)
         self.cov = self._variable_table(estimate.cov)
         self.raw_cov = self._variable_table(estimate.cov / estimate.order)
         self._tied = estimate.tied
-        self.hyperplane: Hyperplane | None = estimate.plane
+        self.hyperplane: covariance.Hyperplane | None = estimate.plane
         if self.hyperplane is not None:
             normal = self._by_variable(self.hyperplane.normal)
             self.hyperplane = replace(self.hyperplane, normal=normal)
@@ -162,7 +156,7 @@ class RRMCovResults(MultivariateResults):
         mean, cov = np.asarray(self.mean), np.asarray(self.cov)
         unit = np.sqrt(np.diag(cov))
         unit = np.where(unit > 0, unit, 1.0)
-        frame = ScatterProblem((values - mean) / unit)
+        frame = covariance.ScatterProblem((values - mean) / unit)
         distance = np.sqrt(frame.distances(frame.join(0 * mean, cov / np.outer(unit, unit))))
         if self.hyperplane is not None:
             normal = np.asarray(self.hyperplane.normal)
@@ -186,10 +180,12 @@ class RRMCovResults(MultivariateResults):
         rows = self._estimate.rows
         if rows is None or self._unit != "row":
             return super().explained_distances()
-        frame, location = ScatterProblem(rows.data), rows.mixture.coef[0].sum(axis=0)
-        scatter = rows.mixture.scatter[0] * consistent_size(rows)
+        frame, location = covariance.ScatterProblem(rows.data), rows.mixture.coef[0].sum(axis=0)
+        scatter = rows.mixture.scatter[0] * covariance.consistent_size(rows)
         distances = np.sqrt(frame.distances(frame.join(location, scatter)))
-        return ExplainedDistances(distances, "robust distance", partial(scatter_densities, rows))
+        return ExplainedDistances(
+            distances, "robust distance", partial(covariance.scatter_densities, rows)
+        )
 
     def _flags(self, level: float) -> np.ndarray:
         return self._distances() > self.cutoff(level)
@@ -428,7 +424,7 @@ class RRMPCAResults(MultivariateResults):
             return super().explained_distances()
         off = plane.told.chosen.bad is not Bad.NONE
         if not off and inner.rows is not None:
-            densities = partial(scatter_densities, inner.rows)
+            densities = partial(covariance.scatter_densities, inner.rows)
             return ExplainedDistances(self.score_distance, "score distance", densities)
         if len(plane.rows.data) != self.nobs:  # a sample of the rows
             return ExplainedDistances(self.orthogonal_distance, "orthogonal distance")

@@ -209,7 +209,6 @@ def test_a_fit_that_did_not_converge_is_not_called_stable():
 
 
 def test_large_data_are_sampled(monkeypatch):
-    monkeypatch.setattr("rrmstats.models.base.MOST_ROWS", 400)
     endog, exog = leverage_shift(np.random.default_rng(0), 1000, share=0.2)
     data = pd.DataFrame(exog, columns=list("abcd"), index=[f"r{i}" for i in range(1000)])
     data["y"] = endog
@@ -229,7 +228,6 @@ def test_large_data_are_sampled(monkeypatch):
     ("what", "eps_bar"), [("gaussian", 0.3), ("gaussian", "auto"), ("counts", 0.3)]
 )
 def test_many_rows_are_explained_once(monkeypatch, what, eps_bar):
-    monkeypatch.setattr("rrmstats.models.base.MOST_ROWS", 400)
     monkeypatch.setattr(steps, "MOST_ROWS", 400)
     monkeypatch.setattr("rrmstats.core.blocks.DECIDING_ROWS", 400)
     rng = np.random.default_rng(0)
