@@ -40,11 +40,12 @@ def counts(seed, n=300):
 
 
 def test_loss_and_model_have_at_most_40_lines():
-    loss, model = (block for block in blocks() if not is_session(block))
+    loss, model, density = (block for block in blocks() if not is_session(block))
     assert "LinearProblem" in loss and "RRMModel" in model
     assert len(loss.splitlines()) <= MOST_LINES
     code = [line for line in (loss + model).splitlines() if line.strip()]
     assert len(code) <= MOST_LINES
+    assert len(density.splitlines()) <= MOST_LINES
 
 
 def test_the_sessions_print_what_the_page_says(page):
