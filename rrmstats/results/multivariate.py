@@ -60,6 +60,16 @@ class MultivariateResults(RRMResults):
     def _summary_subject(self) -> tuple[str, list[str] | None]:
         return ("Variables:", [str(len(self.model.variables))])
 
+    def _add_params(
+        self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
+    ) -> None:
+        names = self.model.variables if xname is None else list(xname)
+        table.tables.append(number_table(*self._shown(names)))
+
+    def _shown(self, names: list[str]) -> tuple[Array, list[str], list[str]]:
+        """Return the table of the summary, with the names of its rows and columns."""
+        raise NotImplementedError
+
 
 class RRMCovResults(MultivariateResults):
     """Results of a covariance fit; see `RRMResults` for what all models share.
@@ -211,15 +221,11 @@ class RRMCovResults(MultivariateResults):
         """
         return float(np.sqrt(self._estimate.cutoff(level)))
 
-    def _add_params(
-        self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
-    ) -> None:
-        names = self.model.variables if xname is None else list(xname)
-        columns, values = ["mean", *names], np.c_[self.mean, self.cov]
-        if self.hyperplane is None:
-            columns = ["mean", "std err", *names]
-            values = np.c_[self.mean, self.bse[: len(names)], self.cov]
-        table.tables.append(number_table(values, names, columns))
+    def _shown(self, names: list[str]) -> tuple[Array, list[str], list[str]]:
+        if self.hyperplane is not None:
+            return np.c_[self.mean, self.cov], names, ["mean", *names]
+        values = np.c_[self.mean, self.bse[: len(names)], self.cov]
+        return values, names, ["mean", "std err", *names]
 
     def _notes(self) -> list[str]:
         known = "Gaussian data the variances of the mean are those of"
@@ -436,13 +442,9 @@ class RRMPCAResults(MultivariateResults):
         far = self.score_distance > self.score_cutoff(each)
         return far | (self.orthogonal_distance > self.orthogonal_cutoff(each))
 
-    def _add_params(
-        self, table: Summary, yname: str | None, xname: Sequence[str] | None, alpha: float
-    ) -> None:
-        names = self.model.variables if xname is None else list(xname)
+    def _shown(self, names: list[str]) -> tuple[Array, list[str], list[str]]:
         values = np.vstack([self.params, self.bse, self.explained_variance_ratio, self.loadings])
-        rows = ["eigenvalue", "std err", "variance explained", *names]
-        table.tables.append(number_table(values, rows, self._components))
+        return values, ["eigenvalue", "std err", "variance explained", *names], self._components
 
     def _notes(self) -> list[str]:
         codim, known = len(self.loadings) - len(self.params), "Gaussian data the subspace is as "
