@@ -14,10 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from patsy import EvalEnvironment
-from statsmodels.tools.sm_exceptions import (
-    ConvergenceWarning,
-    SingularMatrixWarning,
-)
+from statsmodels.tools.sm_exceptions import ConvergenceWarning, SingularMatrixWarning
 
 from rrmstats.core import steps as two_steps
 from rrmstats.core.block_array import blocked, on_rows, taken

@@ -486,11 +486,7 @@ class RRMResults(Units, LikelihoodModelResults):
         cls._wrapper = wrapper_of(cls)
 
     def __init__(
-        self,
-        model: Any,
-        estimate: Estimate,
-        inference: Inference,
-        first_step: Self | None = None,
+        self, model: Any, estimate: Estimate, inference: Inference, first_step: Self | None = None
     ) -> None:
         super().__init__(model, estimate.params, normalized_cov_params=None)
         self._estimate, self._inference = estimate, inference
