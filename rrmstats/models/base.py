@@ -14,7 +14,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from patsy import EvalEnvironment
-from statsmodels.tools.sm_exceptions import ConvergenceWarning, SingularMatrixWarning
+from statsmodels.tools.sm_exceptions import (
+    ConvergenceWarning,
+    ModelWarning,
+    SingularMatrixWarning,
+)
 
 from rrmstats.core import steps as two_steps
 from rrmstats.core.block_array import blocked, on_rows, taken
@@ -880,6 +884,21 @@ class DesignedModel(RRMModel[ProblemT, ResultsT]):
     def _predictors(self) -> Array:
         """Return the rows of the design in memory, shape (n, k)."""
         return np.asarray(self.exog, float)
+
+    def classical_params(self) -> Array:
+        """Return the parameters of maximum likelihood, or of least squares, shape (k,).
+
+        Examples
+        --------
+        >>> import rrmstats
+        >>> stars = rrmstats.datasets.stars_cyg.load_pandas().data
+        >>> model = rrmstats.ols("log_light ~ log_te", stars, eps_bar=0.2)
+        >>> model.classical_params().round(3)
+        array([ 6.793, -0.413])
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            return np.asarray(self.with_eps_bar(0.0).fit(stability=False).params)
 
     def leverages(self) -> Array:
         """Return the diagonal of the hat matrix of least squares, shape (n,).

@@ -163,19 +163,6 @@ class RRMNLS(DesignedModel[CurveProblem, RRMNLSResults]):
             return pd.DataFrame({self.x.columns[0]: grid})
         return grid
 
-    def classical_params(self) -> Array:
-        """Return the parameters of least squares, shape (k,).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rrmstats import RRMNLS
-        >>> model = RRMNLS(lambda x, a: a * x**2, np.arange(4.0), np.arange(4.0), 0.2)
-        >>> model.classical_params().round(3)
-        array([0.367])
-        """
-        return self.problem().weighted_fit(self.row_counts / self.row_counts.sum())
-
     def predict(self, params: ArrayLike, x: Any = None) -> Array:
         """Return predictions at parameters (k,), for the rows of the data or for others.
 

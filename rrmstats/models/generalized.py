@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 from statsmodels.genmod import families
 from statsmodels.genmod.families import links
 from statsmodels.genmod.generalized_linear_model import GLM
-from statsmodels.tools.sm_exceptions import ModelWarning, PerfectSeparationWarning
+from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
 from rrmstats.core.block_array import aligned, row_map
 from rrmstats.core.entropy import Array
@@ -196,21 +195,6 @@ class RRMGLM(RegularizedModel, DesignedModel[GeneralizedProblem, RRMGLMResults],
                 f"{type(self.family.link).__name__}"
             )
         return np.asarray(self.endog / np.exp(offset))
-
-    def likelihood_params(self) -> Array:
-        """Return the parameters of maximum likelihood, shape (k,).
-
-        Examples
-        --------
-        >>> import pandas as pd, rrmstats
-        >>> calls = pd.DataFrame({"hour": range(10), "calls": [1, 2, 1, 3, 4, 5, 99, 9, 12, 15]})
-        >>> res = rrmstats.poisson("calls ~ hour", calls, eps_bar=0.2).fit()
-        >>> bool(res.model.likelihood_params()[0] > res.params["Intercept"])
-        True
-        """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ModelWarning)
-            return np.asarray(self.with_eps_bar(0.0).fit(stability=False).params)
 
     def get_distribution(self, params: ArrayLike, scale: float | None = None, **given: Any) -> Any:
         """Return the distributions of the responses at parameters; see statsmodels' GLM.

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import statsmodels.api as sm
 from scipy.stats import chi2, norm, rankdata
 from statsmodels.stats.proportion import proportion_confint
 
@@ -212,7 +211,7 @@ def plot_fit(
         caption = "" if alone else "The lines have the other predictors at their weighted means."
     curves = [
         (model.predict(np.asarray(results.params), rows), "robust", canvas.ROBUST),
-        (model.predict(classical_params(results), rows), classical, canvas.CLASSICAL),
+        (model.predict(model.classical_params(), rows), classical, canvas.CLASSICAL),
     ]
     _, ax = canvas.one_axes(ax, SMALL)
     for low, high, shade in bands:
@@ -394,17 +393,6 @@ def predictor_column(
             f"{', '.join(names)}; got {chosen!r}"
         )
     return int(columns[0])
-
-
-def classical_params(results: Results) -> Array:
-    """Return the coefficients of maximum likelihood, or of least squares, shape (k,)."""
-    model = results.model
-    if hasattr(model, "axis"):
-        return np.asarray(model.classical_params())
-    if is_generalized(results):
-        return np.asarray(model.likelihood_params())
-    counts = 1.0 if model.freq_weights is None else model.freq_weights
-    return np.asarray(sm.WLS(model.endog, model.exog, counts).fit().params)
 
 
 def plot_separation(results: Results, ax: Axes | None = None) -> Figure:
