@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -263,7 +262,7 @@ def value_edges(values: Array) -> Array:
 
 # Colors of groups of rows; the green of Okabe and Ito is that of the chosen value.
 GROUP_COLORS = ("#D55E00", "#CC79A7", "#E69F00", "#0072B2", "#56B4E9", "#6A3D9A")
-NEVER: Style = {"color": "#CFCFCF", "linewidth": 0.7}
+NEVER: Style = {"color": "#CFCFCF", "linewidth": 0.7, "zorder": 1}
 STAYS: Style = {"color": "#8C8C8C", "linewidth": 0.9}
 JUMP: Style = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 0.9}
 CHOSEN: Style = {"color": "#009E73", "linestyle": "-", "linewidth": 1.8, "alpha": 0.8}
@@ -361,13 +360,14 @@ def draw_below(fig: Any, place: Any, path: FittedPath) -> list[Any]:
     ax.set(title="Share of bad rows", ylim=(0, None))
     shown = row_values(path)
     never, stay = ~ever_flagged(path), flagged_that_stay(path)
-    drawn = draw_rows_in_gray(rows_ax, x, shown.values[never], f"{path.unit} never flagged")
-    style: Style = {**STAYS, "label": f"{path.unit} that does not leave"}
-    drawn += draw_flagged_rows(rows_ax, x, shown.values[stay], **style)
+    style: Style = {**NEVER, "label": f"{path.unit} never flagged"}
+    drawn = draw_lines(rows_ax, x, shown.values[never], MOST_LINES, **style)
+    style = {**STAYS, "label": f"{path.unit} that does not leave"}
+    drawn += draw_lines(rows_ax, x, shown.values[stay], **style)
     for group, color in zip(leaving_groups(path), cycle(GROUP_COLORS)):
         thin = len(group) > 30
         style = {"linewidth": 0.5, "alpha": 0.5} if thin else {"linewidth": 1.1}
-        drawn += draw_flagged_rows(rows_ax, x, shown.values[group], color=color, **style)
+        drawn += draw_lines(rows_ax, x, shown.values[group], color=color, **style)
     total, some = len(path.weights), f"the {path.unit}s"
     if drawn < total:
         some = f"{drawn:,} of {total:,} {path.unit}s"
@@ -387,21 +387,12 @@ def name_groups(ax: Axes, path: FittedPath) -> None:
         taken += canvas.write_names(ax, point, [text], point, along, taken, color=color)
 
 
-def draw_rows_in_gray(ax: Axes, x: Array, values: Array, label: str = "") -> int:
-    """Draw lines, shape (p, m), of rows that are of no further interest, and return how many."""
-    values = some_lines(values, MOST_LINES)
-    lines = import_module("matplotlib.collections").LineCollection(
-        [np.c_[x, line] for line in values], rasterized=len(values) > 500, label=label, **NEVER
-    )
-    ax.add_collection(lines)
-    ax.autoscale_view()
-    return len(values)
-
-
-def draw_flagged_rows(ax: Axes, x: Array, values: Array, **style: Any) -> int:
-    """Draw lines, shape (p, m), of rows that are flagged somewhere, and return how many."""
-    values = some_lines(values, MOST_OF_A_GROUP)
-    ax.plot(x, values.T, **style)
+def draw_lines(
+    ax: Axes, x: Array, values: Array, most: int = MOST_OF_A_GROUP, **style: Any
+) -> int:
+    """Draw lines of rows, shape (p, m), at most so many, and return how many."""
+    values = some_lines(values, most)
+    ax.plot(x, values.T, rasterized=len(values) > 500, **style)
     return len(values)
 
 
@@ -538,8 +529,8 @@ def plot_path_residuals(path: FittedPath, ax: Axes | None = None, level: float =
     ax.fill_between(x, shown.low, shown.high, color="#F0E442", alpha=0.18, linewidth=0)
     cutoffs = np.c_[shown.high, shown.low][:, : 2 if (shown.low == -shown.high).all() else 1]
     ax.plot(x, cutoffs, **canvas.CUTOFF, label=f"cutoff, {level:.1%}")
-    drawn = draw_rows_in_gray(ax, x, values[~outside.any(axis=1)])
-    drawn += draw_flagged_rows(ax, x, values[outside.any(axis=1) & ~outside[:, -1]], **STAYS)
+    drawn = draw_lines(ax, x, values[~outside.any(axis=1)], MOST_LINES, **NEVER)
+    drawn += draw_lines(ax, x, values[outside.any(axis=1) & ~outside[:, -1]], **STAYS)
     ax.set(xlabel="eps_bar", ylabel=shown.name)
     ax.set_xlim(x[0] if len(x) > 1 else x[0] - 0.01, x[-1])
     if shown.far:
@@ -566,7 +557,7 @@ def draw_outside(ax: Axes, path: FittedPath, values: Array, rows: Rows) -> int:
     names, drawn = canvas.short_names(row_names(path)), 0
     for group, color in zip(np.split(order, apart), cycle(GROUP_COLORS)):
         some, middle = np.sort(rows[group]), (0.0, heights[group].mean())
-        drawn += draw_flagged_rows(ax, path.eps_bars, values[some], linewidth=1.2, color=color)
+        drawn += draw_lines(ax, path.eps_bars, values[some], linewidth=1.2, color=color)
         height = ax.transData.inverted().transform(middle)[1]
         style: Style = {"va": "center", "color": color, "fontsize": canvas.FONT_SIZE}
         place, text = ax.get_yaxis_transform(), rows_text(some, names, path.unit)
