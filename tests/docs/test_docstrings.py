@@ -64,8 +64,12 @@ def members(cls):
         if kind.__module__.startswith("rrmstats"):
             found |= {name: value for name, value in vars(kind).items() if name[0] != "_"}
     plain = {name: getattr(value, "__func__", value) for name, value in found.items()}
+    # Functions that scikit-learn's classes lend are described there.
+    own = {
+        n: v for n, v in plain.items() if not getattr(v, "__module__", "").startswith("sklearn")
+    }
     kinds = (property, cached_property)
-    return {n: v for n, v in plain.items() if isinstance(v, kinds) or inspect.isfunction(v)}
+    return {n: v for n, v in own.items() if isinstance(v, kinds) or inspect.isfunction(v)}
 
 
 def documented(thing):
