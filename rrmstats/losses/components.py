@@ -45,6 +45,7 @@ from rrmstats.losses.covariance import (
     CovarianceProblem,
     MomentProblem,
     Tilt,
+    different,
     distinct_ends,
     precision_order,
     robust_starts,
@@ -521,7 +522,7 @@ def compared_planes(
     rows = plane_rows(problem, solution, setting, places)
     starts = end_candidates(problem, solution, setting, rows)
     rows = replace(rows, own=own_axes(rows, starts[0][1], eps_bar))
-    every = [*starts, *robust_starts(rows, eps_bar)]
+    every = different(rows, [*starts, *robust_starts(rows, eps_bar)])
     told, mixture, done = best_explanation(rows, every, eps_bar, settled)
     own = own_axes(rows, mixture.scatter[0], told.chosen.eps)
     if own != rows.own:

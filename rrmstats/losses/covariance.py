@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from rrmstats.core.starts import USUAL_STARTS, affordable_starts
 from rrmstats.core.steps import take_steps
 from rrmstats.core.tolerances import ROUNDING
 from rrmstats.laws.densities import Densities, distance_densities
-from rrmstats.laws.gaussian import Rows
+from rrmstats.laws.gaussian import Rows, ridged
 from rrmstats.laws.gaussian_equations import STEP
 from rrmstats.losses.gaussian_rows import ExplainedRows, continued, explained_gaussian
 from rrmstats.losses.matrices import (
@@ -442,7 +442,24 @@ def scatter_candidates(
         location, scatter = problem.split(theta)
         order = problem.tilt(lambda_, setting.eps_bar).variances[0]
         found.append((location[None][:demean], scatter * order))
-    return found + robust_starts(some_rows(problem, setting), setting.eps_bar)
+    rows = some_rows(problem, setting)
+    return different(rows, found + robust_starts(rows, setting.eps_bar))
+
+
+def different(rows: Rows, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates from which most rows are not as far as from an earlier one.
+
+    Those whose distances differ by less than a tenth of a standard deviation lead to one end.
+    """
+    kept: list[Candidate] = []
+    known: list[Array] = []
+    for coef, scatter in candidates:
+        resid = rows.data - coef.sum(axis=0)
+        distance = np.sqrt(rows.measured(resid[None], ridged(scatter[None])).square[0])
+        if all(median_of(np.abs(distance - each), rows.counts) > 0.1 for each in known):
+            kept.append((coef, scatter))
+            known.append(distance)
+    return kept
 
 
 def some_rows(problem: MomentProblem, setting: Setting) -> Rows:
