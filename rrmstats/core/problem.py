@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rrmstats.core.block_array import in_blocks, taken
-from rrmstats.core.blocks import Blocks
+from rrmstats.core.block_array import in_blocks, row_sums, taken
+from rrmstats.core.blocks import CHUNK, Blocks
 from rrmstats.core.entropy import Array
 from rrmstats.core.tolerances import SUM_ROUNDING, TINY
 
@@ -311,13 +312,18 @@ class SmoothProblem(Problem):
         With g the gradients they are ``sum(w g)`` and ``sum(w l g)``, shape (b, k), and
         ``sum(w hess(l)) - beta * sum(w g g')``, shape (b, k, k).
         """
-        parts = []
+        parts, many = [], self.n_obs > CHUNK and self.row_arrays
         for t, ell, w, b in zip(theta, losses, weights, beta, strict=True):
-            used = w > 0
-            gradients = self.gradients(t)[used]
-            pulled = w[used, None] * gradients
-            curvature = self.hessian(t, w) - b * (pulled.T @ gradients)
-            parts.append((pulled.sum(axis=0), ell[used] @ pulled, curvature))
+            if many:
+                kernel = partial(tilted_part, self.with_rows, t, b)
+                parts.append(row_sums(kernel, ell, w, *self.row_arrays))
+                continue
+            gradients, root, used = self.gradients(t), np.sqrt(w), w > 0
+            if not used.all():  # gradients without weight may be infinite
+                gradients, root, ell = gradients[used], root[used], ell[used]
+            pulled = root[:, None] * gradients
+            curvature = self.hessian(t, w) - b * (pulled.T @ pulled)
+            parts.append((root @ pulled, (ell * root) @ pulled, curvature))
         gradient, cross, curvature = (np.array(part) for part in zip(*parts, strict=True))
         return gradient, cross, curvature
 

@@ -326,27 +326,11 @@ class SubspaceProblem(MomentProblem):
 
     def hessian(self, theta: Array, weights: Array) -> Array:
         """Return the weighted sum of the Hessians of the losses, shape (k, k)."""
-        frame = self._frame(theta)
-        return self._curvature(row_sums(partial(frame_moments, frame=frame), self.data, weights))
-
-    def _curvature(self, moments: Array) -> Array:
-        """Return the Hessian that weighted second moments of coordinates and those off make."""
-        codim = self.dim - self.q
+        kernel = partial(frame_moments, frame=self._frame(theta))
+        moments, codim = row_sums(kernel, self.data, weights), self.dim - self.q
         moving = np.diag(np.arange(len(moments) - codim) < self.q)
         turn = np.kron(np.eye(codim), moments[:-codim, :-codim])
         return 2.0 * (turn - np.kron(moments[-codim:, -codim:], moving))
-
-    def tilted_sums(
-        self, theta: Array, losses: Array, weights: Array, beta: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return the sums over rows that Newton's method needs, at a batch of parameters."""
-        parts = []
-        for at, ell, w, b in zip(theta, losses, weights, beta, strict=True):
-            kernel = partial(turned_sums, frame=self._frame(at), codim=self.dim - self.q)
-            gradient, cross, outer, moments = row_sums(kernel, self.data, ell, w)
-            parts.append((gradient, cross, self._curvature(moments) - b * outer))
-        gradient, cross, curvature = (np.array(part) for part in zip(*parts, strict=True))
-        return gradient, cross, curvature
 
     def default_starts(self, eps_bar: float) -> int:
         """Return how many random subsets to try where the user does not say."""
@@ -410,17 +394,6 @@ def frame_moments(data: Array, weights: Array, frame: Array) -> Array:
     """Return weighted second moments of coordinates, shape (m, m)."""
     found = np.sqrt(weights) * coordinates(data, frame)
     return found @ found.T
-
-
-def turned_sums(
-    data: Array, losses: Array, weights: Array, frame: Array, codim: int
-) -> tuple[Array, Array, Array, Array]:
-    """Return sums of w g, w l g and w g g' over rows, and weighted moments of coordinates."""
-    root = np.sqrt(weights)
-    found = coordinates(data, frame)
-    scaled = root * found
-    turned = (-2.0 * scaled[-codim:, None] * found[:-codim]).reshape(-1, len(data))
-    return turned @ root, turned @ (root * losses), turned @ turned.T, scaled @ scaled.T
 
 
 def complement(basis: Array) -> Array:

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from rrmstats.core.blocks import CHUNK
-from rrmstats.core.problem import SmoothProblem
 from rrmstats.laws.gaussian import CONTAMINATED, Rows, em_step, seen, started
 from rrmstats.losses.components import (
     PlaneRows,
@@ -111,7 +110,15 @@ def test_sums_of_many_rows_are_those_of_all_at_once(demean):
     weights = rng.random((2, problem.n_obs))
     weights[:, ::7] = 0.0
     losses = problem.losses(theta)
-    found = problem.tilted_sums(theta, losses, weights, np.array([0.3, 0.0]))
-    expected = SmoothProblem.tilted_sums(problem, theta, losses, weights, np.array([0.3, 0.0]))
+    beta = np.array([0.3, 0.0])
+    found = problem.tilted_sums(theta, losses, weights, beta)
+    gradients = np.array([problem.gradients(each) for each in theta])
+    outer = np.einsum("bn,bnk,bnl->bkl", weights, gradients, gradients)
+    hessians = np.array([problem.hessian(*each) for each in zip(theta, weights, strict=True)])
+    expected = (
+        np.einsum("bn,bnk->bk", weights, gradients),
+        np.einsum("bn,bnk->bk", weights * losses, gradients),
+        hessians - beta[:, None, None] * outer,
+    )
     for sums, same in zip(found, expected, strict=True):
         assert_allclose(sums, same, rtol=1e-9, atol=1e-9 * problem.n_obs)
