@@ -91,13 +91,11 @@ class Groups:
 
     def members(self, groups: np.ndarray) -> np.ndarray:
         """Return the rows of some groups, one group after the other."""
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.codes, minlength=self.count))])
-        parts = [self._by_group[starts[g] : starts[g + 1]] for g in groups]
-        return np.concatenate(parts) if parts else np.empty(0, dtype=int)
-
-    @cached_property
-    def _by_group(self) -> np.ndarray:
-        return np.argsort(self.codes, kind="stable")
+        rank = np.full(self.count, -1)
+        rank[groups] = np.arange(len(groups))
+        places = rank[self.codes]
+        order = np.argsort(places, kind="stable")
+        return order[np.count_nonzero(places < 0) :]
 
 
 class GroupedProblem(EstimableProblem):

@@ -223,9 +223,6 @@ def radial_slopes(rows: PlaneRows, mixture: Mixtures, step: float = 1e-4) -> Arr
     return (ends[0] - ends[1]) / (2 * step)
 
 
-# Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1, which takes
-# hundreds of steps where no direction has a variance of its own.
-NEWTON_MAX = 60
 # Least part of the rows that a subspace is taken to rest on.
 # Convention: a tenth.
 LEAST_BREAD = 0.1
@@ -261,9 +258,11 @@ class SubspaceProblem(MomentProblem):
     """
 
     least_risk = 0.0
+    # Algorithm 1 takes hundreds of steps where no direction has a variance of its own.
+    most_coordinates = 60
 
     def __init__(self, data: Array, q: int, demean: bool = True) -> None:
-        super().__init__(data, demean)
+        super().__init__(data, demean, q)
         self.q, self.n_params = q, q + demean
         self.n_coordinates = (self.dim - q) * (q + demean)
 
@@ -274,16 +273,6 @@ class SubspaceProblem(MomentProblem):
         # The subspace is rounded as rows of usual size are, also where a row is near its point.
         usual = 0.0 if self.blocks is not None else float(np.median(squares))
         return (4 * (self.dim + 4) * np.finfo(float).eps) ** 2 * (squares + usual)
-
-    def split(self, theta: Array) -> tuple[Array, Array]:
-        """Return the point (..., d) and the basis (..., d, q)."""
-        d = self.dim
-        return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, self.q)
-
-    def join(self, point: Array, basis: Array) -> Array:
-        """Return theta of a point and a basis."""
-        flat = basis.reshape(*basis.shape[:-2], self.dim * self.q)
-        return np.concatenate([point, flat], axis=-1)
 
     def losses(self, theta: Array) -> Array:
         """Return squared distances, zero where rounding alone could produce them."""
@@ -299,9 +288,8 @@ class SubspaceProblem(MomentProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and leading eigenvectors, shape (..., d + d * q)."""
-        point = weights @ self.data * self.demean
-        vectors = np.linalg.eigh(weighted_scatter(self.data, weights, point))[1]
-        return self.join(point, vectors[..., ::-1][..., : self.q])
+        point, scatter = self.weighted_moments(weights)
+        return self.join(point, np.linalg.eigh(scatter)[1][..., ::-1][..., : self.q])
 
     def off(self, theta: Array) -> Array:
         """Return the coordinates of the rows off the subspace, shape (n, d - q)."""
@@ -336,11 +324,6 @@ class SubspaceProblem(MomentProblem):
         """Return how many random subsets to try where the user does not say."""
         return affordable_starts(self.dim, eps_bar, USUAL_STARTS)
 
-    @property
-    def newton_pays(self) -> bool:
-        """Whether steps are short enough for their Hessian."""
-        return self.n_coordinates <= NEWTON_MAX
-
     def robust_starts(self) -> Array:
         """Return the subspace of the leading axes of the signs, shape (1, d + d * q)."""
         center, axes = sign_frame(self.data, self.demean)
@@ -358,13 +341,6 @@ class SubspaceProblem(MomentProblem):
         point = point + step[..., self.q :].sum(axis=-1)
         turn = step[..., : self.q]
         return self.join(point, np.linalg.qr(basis + turn)[0])
-
-    def subset_fits(self, subsets: np.ndarray) -> Array:
-        """Return the subspaces through subsets of rows, shape (m, d + d * q)."""
-        rows = self.data[subsets]
-        point = rows.mean(axis=1) if self.demean else np.zeros((len(subsets), self.dim))
-        right = np.linalg.svd(rows - point[:, None, :], full_matrices=False)[2]
-        return self.join(point, np.swapaxes(right[:, : self.q], 1, 2))
 
     @property
     def with_rows(self) -> Callable[..., SubspaceProblem]:
@@ -742,8 +718,7 @@ class ComponentsProblem(SubspaceProblem):
         """
         assert isinstance(estimate, ComponentsEstimate)
         weights, theta = estimate.solution.weights, estimate.solution.theta
-        off = self.off(theta)
-        seen = np.linalg.eigvalsh(weighted_scatter(off, weights, weights @ off))
+        seen = np.linalg.eigvalsh(central_moments(self.off(theta), weights)[2])
         rest = sum(untilted_variance(max(float(v), 0.0), weights, rates) for v in seen)
         found = replace(estimate, rest=rest * self.unit**2)
         return Untilted(found, found.influence())

@@ -43,8 +43,6 @@ from rrmstats.losses.matrices import (
     weighted_scatter,
 )
 
-# Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1.
-NEWTON_MAX = 20
 # Degrees of freedom that an estimate has, however few its rows.
 # Convention: six rows.
 LEAST_FREEDOM = 6.0
@@ -65,16 +63,46 @@ class MomentProblem(EstimableProblem):
         Observations in units near their spread.
     demean : bool
         False fixes the location at zero.
+    width : int
+        Columns of the matrix that theta holds, row by row, after a point (d,).
+
+    Attributes
+    ----------
+    most_coordinates : int
+        Coordinates of a step up to which Newton's steps cost less in all than Algorithm 1.
     """
 
-    def __init__(self, data: Array, demean: bool) -> None:
-        self.data, self.demean = data, demean
+    n_coordinates: int
+    most_coordinates: int
+
+    def __init__(self, data: Array, demean: bool, width: int) -> None:
+        self.data, self.demean, self.width = data, demean, width
         self.n_obs, self.dim = data.shape
 
     @property
     def row_arrays(self) -> tuple[Array, ...]:
         """The observations."""
         return (self.data,)
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """Return the point (..., d) and the matrix (..., d, width) of parameters."""
+        d = self.dim
+        return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, self.width)
+
+    def join(self, point: Array, matrix: Array) -> Array:
+        """Return theta of a point and a matrix."""
+        flat = matrix.reshape(*matrix.shape[:-2], self.dim * self.width)
+        return np.concatenate([point, flat], axis=-1)
+
+    def weighted_moments(self, weights: Array) -> tuple[Array, Array]:
+        """Return the weighted mean (..., d), zero where it is known, and the scatter around it."""
+        point = weights @ self.data * self.demean
+        return point, weighted_scatter(self.data, weights, point)
+
+    @property
+    def newton_pays(self) -> bool:
+        """Whether steps are short enough for their Hessian."""
+        return self.n_coordinates <= self.most_coordinates
 
 
 class ScatterProblem(MomentProblem):
@@ -102,20 +130,12 @@ class ScatterProblem(MomentProblem):
     ((2,), (2, 2))
     """
 
+    most_coordinates = 20
+
     def __init__(self, data: Array, demean: bool = True) -> None:
-        super().__init__(data, demean)
+        super().__init__(data, demean, data.shape[1])
         self.n_params = self.dim + demean
         self.n_coordinates = self.dim * demean + self.dim * (self.dim + 1) // 2
-
-    def split(self, theta: Array) -> tuple[Array, Array]:
-        """Return location (..., d) and scatter (..., d, d)."""
-        d = self.dim
-        return theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, d)
-
-    def join(self, location: Array, scatter: Array) -> Array:
-        """Return theta of a location and a scatter."""
-        flat = scatter.reshape(*scatter.shape[:-2], self.dim**2)
-        return np.concatenate([location, flat], axis=-1)
 
     def whitened(self, theta: Array) -> tuple[Array, Array]:
         """Return the data in the frame of theta (..., n, d), and ln det S (...)."""
@@ -139,10 +159,7 @@ class ScatterProblem(MomentProblem):
 
     def weighted_fit(self, weights: Array, theta: Array | None = None) -> Array:
         """Return the weighted mean and covariance, shape (..., d + d * d)."""
-        location = (
-            weights @ self.data if self.demean else np.zeros((*weights.shape[:-1], self.dim))
-        )
-        return self.join(location, weighted_scatter(self.data, weights, location))
+        return self.join(*self.weighted_moments(weights))
 
     @cached_property
     def _basis(self) -> Array:
@@ -156,11 +173,6 @@ class ScatterProblem(MomentProblem):
     def tilt(self, lambda_: float, eps_bar: float) -> Tilt:
         """Return what weights tell of good rows, in the frame of the weighted scatter."""
         return untilted(np.ones(self.dim), lambda_, eps_bar)
-
-    @property
-    def newton_pays(self) -> bool:
-        """Whether steps are short enough for their Hessian."""
-        return self.n_coordinates <= NEWTON_MAX
 
     @cached_property
     def _robust(self) -> tuple[Array, Array, Array]:
@@ -222,25 +234,10 @@ class ScatterProblem(MomentProblem):
         axis = np.linalg.eigh(scatter)[1][:, 0]
         return np.abs((self.data - location) @ axis), axis
 
-    def is_flat(self, solution: Solution) -> bool:
-        """Tell whether the observations with weight lie on a hyperplane.
-
-        The eigenvalue would not tell, which rounding keeps far from zero.
-        """
-        distance = self.least_axis(solution.theta)[0]
-        return bool(solution.weights @ distance**2 <= 4 * FLAT)
-
     @property
     def subset_size(self) -> int:
         """Rows that determine a start."""
         return self.dim + 3
-
-    def subset_fits(self, subsets: np.ndarray) -> Array:
-        """Return means and covariances of subsets of rows, shape (m, d + d * d)."""
-        rows = self.data[subsets]
-        location = rows.mean(axis=1) if self.demean else np.zeros((len(subsets), self.dim))
-        centered = rows - location[:, None, :]
-        return self.join(location, np.swapaxes(centered, 1, 2) @ centered / subsets.shape[1])
 
     @property
     def with_rows(self) -> Callable[..., ScatterProblem]:
@@ -757,9 +754,10 @@ class CovarianceProblem(ScatterProblem):
 
     def hyperplane(self, solution: Solution) -> Hyperplane | None:
         """Return the hyperplane that the observations with weight lie on, or None."""
-        if not self.is_flat(solution):
-            return None
         distance, direction = self.least_axis(solution.theta)
+        # The eigenvalue would not tell, which rounding keeps far from zero.
+        if not solution.weights @ distance**2 <= 4 * FLAT:
+            return None
         normal = direction / self.unit
         length = float(np.linalg.norm(normal))
         normal = normal * np.sign(normal[np.argmax(np.abs(normal))]) / length
