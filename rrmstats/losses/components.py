@@ -342,6 +342,13 @@ class SubspaceProblem(MomentProblem):
         turn = step[..., : self.q]
         return self.join(point, np.linalg.qr(basis + turn)[0])
 
+    def subset_fits(self, subsets: np.ndarray) -> Array:
+        """Return the subspaces through subsets of rows, exact ones, shape (m, d + d * q)."""
+        rows = self.data[subsets]
+        point = rows.mean(axis=1) * self.demean
+        right = np.linalg.svd(rows - point[:, None, :], full_matrices=False)[2]
+        return self.join(point, np.swapaxes(right[:, : self.q], 1, 2))
+
     @property
     def with_rows(self) -> Callable[..., SubspaceProblem]:
         """A function that makes the problem of other rows."""

@@ -646,6 +646,8 @@ class CovarianceProblem(ScatterProblem):
     ) -> CovarianceEstimate:
         """Return the estimate whose scatter is `order` times that of a solution."""
         location, scatter = self.split(solution.theta)
+        root = scatter_root(scatter)[0]  # of variances that are not zero
+        scatter = root @ root.T
         return CovarianceEstimate(
             problem=self,
             setting=setting,
