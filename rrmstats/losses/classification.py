@@ -85,10 +85,7 @@ class ClassificationProblem(LogisticProblem, ExplainedProblem):
             return None
         if lambda_ == np.inf:
             return theta
-        if self.alpha > 0 or self.offset is not None:
-            found = self.tilted(solution).coefficients()
-        else:
-            found = (1.0 - 1.0 / lambda_) * theta
+        found = self.tilted(solution).coefficients()
         if found is None:
             return None
         agrees = self.predictor(found) @ (weights * self.predictor(theta)) > 0

@@ -99,25 +99,21 @@ class CurveProblem(FittedOnTangents):
 
     def jacobian(self, theta: Array) -> Array:
         """Return the derivatives of the predictions at one theta, shape (n, k)."""
-        if self._jacobian is not None:
-            with np.errstate(all="ignore"):
-                found = np.asarray(self._jacobian(theta), dtype=float)
-            return np.where(np.isfinite(found), found, 0.0)
-        return self._jacobians(theta[None])[0]
+        return np.asarray(self._jacobians(theta[None])[0])
 
     def _jacobians(self, theta: Array) -> Array:
         """Return the derivatives at a batch of parameters (b, k), shape (b, n, k)."""
-        if self._jacobian is not None:
-            return np.stack([self.jacobian(each) for each in theta])
         b, k = theta.shape
-        step = STEP * np.maximum(np.abs(theta), STEP * self.unit)
-        steps = step[:, None, :] * np.eye(k)
-        up, down = (self.within(theta[:, None, :] + sign * steps) for sign in (1.0, -1.0))
         with np.errstate(all="ignore"):
-            ends = self.curve(np.concatenate([up, down]).reshape(-1, k)).reshape(2, b, k, -1)
-            width = np.einsum("bii->bi", up - down)[:, :, None]
-            found = (ends[0] - ends[1]) / width
-        return np.where(np.isfinite(found), found, 0.0).swapaxes(1, 2)
+            if self._jacobian is not None:
+                found = np.stack([np.asarray(self._jacobian(each), float) for each in theta])
+            else:
+                steps = (STEP * np.maximum(np.abs(theta), STEP * self.unit))[:, None] * np.eye(k)
+                up, down = (self.within(theta[:, None] + sign * steps) for sign in (1.0, -1.0))
+                ends = self.curve(np.concatenate([up, down]).reshape(-1, k)).reshape(2, b, k, -1)
+                width = np.einsum("bii->bi", up - down)[:, :, None]
+                found = ((ends[0] - ends[1]) / width).swapaxes(1, 2)
+        return np.where(np.isfinite(found), found, 0.0)
 
     def gradients(self, theta: Array) -> Array:
         """Return the gradients of the losses at one theta, shape (n, k)."""
