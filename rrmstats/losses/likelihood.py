@@ -31,7 +31,7 @@ from rrmstats.laws.responses import (
 )
 from rrmstats.laws.rows import PredictorRows, design_gram
 from rrmstats.losses.explained import ExplainedEstimate, ExplainedProblem
-from rrmstats.losses.finite_differences import differences, inside
+from rrmstats.losses.finite_differences import inside
 from rrmstats.losses.label_explanations import ExplainedLabels
 from rrmstats.losses.likelihood_laws import (
     CountKernel,
@@ -224,7 +224,24 @@ class LikelihoodProblem(ExplainedProblem, NumericalProblem):
 
     def laws(self, rows: PredictorRows) -> Laws:
         """Return what rows may look like."""
-        return laws_of_likelihood(self.likelihood, rows, self.unit)
+        form, y, lower = self.likelihood.closed, self.likelihood.endog, self.likelihood.lower
+        kernel = None if form is None else form.kernel
+        if isinstance(kernel, FamilyKernel):
+            mean = MeanFunction.between(kernel.mean.link, *kernel.family.mean_bounds(y))
+            return laws_of_family(kernel.family, mean, rows)
+        if isinstance(kernel, CountKernel):
+            bad = bad_counts(zeros=not isinstance(kernel, ZeroInflatedKernel))
+        else:
+            counts = bool((y >= 0).all() and (y == np.round(y)).all())
+            bad = (BadRows(Bad.WIDE, (WideCounts() if counts else unpredicted(y, rows.mass),)),)
+        if kernel is None:
+            whole = WholeRows(self.likelihood.rows.log_likelihood, self._scores)
+            return Laws(whole, None, bad, lower, divisible=False)
+        good = KernelRows(kernel.log_density, kernel.slopes, getattr(kernel, "moments", None))
+        return Laws(good, None, (*bad, *other_lines(good, rows, self.start)), lower)
+
+    def _scores(self, theta: Array) -> Array:
+        return -self.gradients(theta)
 
     def candidates(self, first: LikelihoodEstimate) -> list[Array]:
         """Return parameters to start from, those of maximum likelihood first."""
@@ -336,39 +353,3 @@ class LikelihoodEstimate(ExplainedEstimate):
     def tail(self) -> Array | None:
         """Return the probability of a loss as large as each row's, (n,); None if unknown."""
         return None if self.rows is None else self.rows.tail()
-
-
-def laws_of_likelihood(likelihood: Likelihood, rows: PredictorRows, unit: Array) -> Laws:
-    """Return what the rows of a likelihood may look like.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-        With a law.
-    rows : PredictorRows
-    unit : ndarray, shape (k,)
-        Units of the parameters, for differences.
-    """
-    form, y = likelihood.closed, likelihood.endog
-    kernel = None if form is None else form.kernel
-    if isinstance(kernel, FamilyKernel):
-        mean = MeanFunction.between(kernel.mean.link, *kernel.family.mean_bounds(y))
-        return laws_of_family(kernel.family, mean, rows)
-    moments = None
-    if isinstance(kernel, CountKernel):
-        moments = kernel.moments
-        bad = bad_counts(zeros=not isinstance(kernel, ZeroInflatedKernel))
-    else:
-        counts = bool((y >= 0).all() and (y == np.round(y)).all())
-        bad = (BadRows(Bad.WIDE, (WideCounts() if counts else unpredicted(y, rows.mass),)),)
-    if kernel is not None:
-        good = KernelRows(kernel.log_density, kernel.slopes, moments)
-        bad = (*bad, *other_lines(good, rows, likelihood.start))
-        return Laws(good, None, bad, likelihood.lower)
-
-    def differenced(theta: Array) -> Array:
-        return differences(likelihood.rows.log_likelihood, theta, unit).T
-
-    scores = likelihood.rows.scores if likelihood.scored else differenced
-    whole = WholeRows(likelihood.rows.log_likelihood, scores)
-    return Laws(whole, None, bad, likelihood.lower, divisible=False)
