@@ -285,16 +285,10 @@ class RRMPoisson(RRMGLM):
     _refusals: ClassVar[dict[str, str]] = {"loglikeobs": LIKELIHOOD}
 
     @same_signature(RRMGLM.__init__, "family")
-    def __init__(
-        self,
-        endog: ArrayLike,
-        exog: ArrayLike | None = None,
-        eps_bar: float | str = "auto",
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "family" in kwargs:
             raise TypeError("RRMPoisson has no family=; use RRMGLM for another family or link")
-        super().__init__(endog, exog, eps_bar, family=families.Poisson(), **kwargs)
+        super().__init__(*args, family=families.Poisson(), **kwargs)
         self._init_keys = [key for key in self._init_keys if key != "family"]
 
 

@@ -480,9 +480,9 @@ class RRMResults(Units, LikelihoodModelResults):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in cls._meaningless:
+        for name, reason in cls._meaningless.items():
             if hasattr(cls, name) and name not in HIDDEN:  # `__getattr__` says why
-                setattr(cls, name, property(_refused))
+                setattr(cls, name, property(_refused, doc=f"Refuse: {reason}."))
         cls._wrapper = wrapper_of(cls)
 
     def __init__(
@@ -871,17 +871,14 @@ class RRMResults(Units, LikelihoodModelResults):
         return pd.DataFrame(values, index=list(self.model.data.param_names))
 
     def __maketables_stat__(self, key: str) -> Any:
-        match key:
-            case "N":
-                return int(self.nobs)
-            case "bad_rows":
-                return bad_rows_text(self)
-            case "explanation":
-                return None if self.explanation is None else str(self.explanation)
-            case "se_type":
-                return self.cov_type
-        found = {"r2": "rsquared", "adj_r2": "rsquared_adj", "ll": "llf"}.get(key, key)
-        return getattr(self, found, None)
+        if key == "N":
+            return int(self.nobs)
+        if key == "bad_rows":
+            return bad_rows_text(self)
+        if key == "explanation":
+            return None if self.explanation is None else str(self.explanation)
+        names = {"r2": "rsquared", "adj_r2": "rsquared_adj", "ll": "llf", "se_type": "cov_type"}
+        return getattr(self, names.get(key, key), None)
 
     @property
     def __maketables_depvar__(self) -> str:
@@ -956,7 +953,7 @@ class RRMResults(Units, LikelihoodModelResults):
         unknown = found.largest is None and self.eps_bar > 0
         tells = unknown or not found.stable or found.explained_at is not None
         notes = [found.message] if tells else []
-        return notes if self.choice is None else [*notes, self.choice.reason]
+        return notes + ([] if self.choice is None else [self.choice.reason])
 
     def _search_notes(self) -> list[str]:
         """Return what to know of a search whose minimum no two different starts agree on."""
@@ -970,11 +967,9 @@ class RRMResults(Units, LikelihoodModelResults):
         total = len(self.final_risks)
         if self.n_best > 1 or total == 1:
             return []
-        others = (
-            f"all {total} descents agree, but they started from similar weights"
-            if self.n_reached == total
-            else f"{total - self.n_reached} of {total} descents ended higher"
-        )
+        others = f"all {total} descents agree, but they started from similar weights"
+        if self.n_reached < total:
+            others = f"{total - self.n_reached} of {total} descents ended higher"
         return [
             f"No two starts that are far apart lead to this minimum: {others}. A larger n_starts= "
             "checks that there is none lower."
@@ -1130,8 +1125,7 @@ class RRMResults(Units, LikelihoodModelResults):
     @property
     def _unit_counts(self) -> Array | None:
         """Number of observations that each row stands for; None where groups have the weights."""
-        counts: Array | None = self.model.freq_weights
-        return counts if self._unit == "row" else None
+        return self.model.freq_weights if self._unit == "row" else None
 
     @cached_property
     def explanation(self) -> texts.ChosenExplanation | None:
@@ -1392,8 +1386,7 @@ class RRMResults(Units, LikelihoodModelResults):
         >>> path.steps, path.choice.eps_bar == res.eps_bar
         (2, True)
         """
-        found: RRMPath = self.model.path(eps_bar, progress=progress, **self._fit_options)
-        return found
+        return self.model.path(eps_bar, progress=progress, **self._fit_options)
 
     def few_rows(self, term: str, what: str = "sign", alpha: float = 0.05) -> FewRows:
         """Return the fewest rows whose removal changes the sign or the significance of a term.
@@ -1422,8 +1415,7 @@ class RRMResults(Units, LikelihoodModelResults):
         >>> few.confirmed, few.before.estimate * few.after.estimate < 0
         (True, True)
         """
-        found: FewRows = self.model.few_rows_of(self, term, what, alpha)
-        return found
+        return self.model.few_rows_of(self, term, what, alpha)
 
 
 def _refused(results: RRMResults) -> NoReturn:
