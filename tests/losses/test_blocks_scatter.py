@@ -94,7 +94,7 @@ def test_covariances_are_those_in_memory(n, d, share, eps_bar, steps, parts):
 @pytest.mark.parametrize("d", [4, 8])
 def test_covariances_of_many_rows(d):
     """Eight variables descend by extrapolated moments."""
-    memory, blocks, _ = both(CovarianceProblem, cloud(30_000, d, 0.2, d), 7, 0.3, 2)
+    memory, blocks, _ = both(CovarianceProblem, cloud(21_000, d, 0.2, d), 7, 0.3, 2)
     assert_same(memory, blocks)
     assert_same(memory.first, blocks.first)
 

