@@ -29,10 +29,7 @@ def frame():
 
 @cache
 def in_memory(name, steps):
-    """Return the fit of few rows as many are fitted: bounds are compared on a sample alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rrmstats.core.steps.MOST_ROWS", 0)
-        return MODELS[name](regression_frame(1_000)).fit(steps=steps, stability=False)
+    return MODELS[name](regression_frame(1_000)).fit(steps=steps, stability=False)
 
 
 @pytest.fixture(scope="module")
