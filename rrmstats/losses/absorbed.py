@@ -26,7 +26,6 @@ from rrmstats.core.search import Solution
 from rrmstats.core.setting import Setting
 from rrmstats.core.tolerances import ROUNDING, SUM_ROUNDING
 from rrmstats.losses.regression import (
-    WIDE_ORDER,
     ExplainedRegression,
     RegressionEstimate,
     RegressionProblem,
@@ -40,6 +39,11 @@ from rrmstats.losses.tangents import (
     alone,
     on_own_tangent,
 )
+
+
+# Order of the weights under which starts settle: narrow ones leave out bad rows near the others.
+# Derived: the order of clean rows at eps_bar = 0.2, between which and 0.4 the ends are the same.
+NARROW_ORDER = 3.0
 
 
 class Factors:
@@ -245,19 +249,17 @@ class AbsorbedProblem(FittedOnTangents, RegressionProblem):
     def settled_tangents(self, starts: Sequence[Array], spread: Array) -> list[AbsorbedTangent]:
         """Return tangents at the different fits that parameters (k,) lead to.
 
-        Each is made at weights of residuals from the fit on the one before, so that good rows
-        decide the effects. Less medians of levels, two fits may explain the rows equally well of
-        which one is far better with effects of its own.
+        Each is made at weights of residuals from the fit on the one before. Their effects are
+        medians: weighted means that a few bad rows hold in a level would stay with these.
         """
         found: list[AbsorbedTangent] = []
         for params in starts:
-            resid = self.endog - self.predictor(self.from_params(params))
             for _ in range(TANGENTS):
-                scale = float(typical_spread(resid[:, None])[0]) or 1.0
-                weights = spread * tilted(resid**2, scale**2, WIDE_ORDER)
+                resid = self.factors.less_medians(self.data @ np.r_[1.0, -params][:, None])
+                scale = float(typical_spread(resid)[0]) or 1.0
+                weights = spread * tilted(resid[:, 0] ** 2, scale**2, NARROW_ORDER)
                 tangent = self.tangent(params, weights / weights.sum())
-                theta = tangent.weighted_fit(tangent.weights)
-                params, resid = tangent.to_params(theta), tangent.endog - tangent.predictor(theta)
+                params = tangent.to_params(tangent.weighted_fit(tangent.weights))
                 if any(each.is_at(params) for each in (*found, tangent)):
                     break
             if not any(each.is_at(params) for each in found):
@@ -278,7 +280,7 @@ class AbsorbedTangent(TangentProblem):
 
     whole: AbsorbedProblem
     #: Two fits are one if they are less apart, in standard deviations of residuals.
-    same = 0.1
+    same = 0.03
 
     def __init__(self, whole: AbsorbedProblem, at: Array, weights: Array) -> None:
         self.within = whole.factors.within(whole.data, weights)
@@ -315,9 +317,9 @@ class AbsorbedTangent(TangentProblem):
         for problem in self.whole.settled_tangents(starts, spread):
             there = alone(given, problem.from_params(problem.at))
             own = replace(first, problem=problem, solution=there, decided=None)
-            found.append(cast(ExplainedAbsorbed, RegressionProblem.second_step(problem, own)))
-        best = min(found, key=lambda each: each.bic)
-        return replace(on_own_tangent(best), first=first)
+            explained = RegressionProblem.second_step(problem, own)
+            found.append(cast(ExplainedAbsorbed, on_own_tangent(explained)))
+        return replace(min(found, key=lambda each: each.bic), first=first)
 
     def departs(self, params: Array, other: TangentProblem) -> float:
         """Return how far two tangents are apart at parameters (k,), in most rows."""
