@@ -30,7 +30,6 @@ from rrmstats.losses.regression import (
     RegressionEstimate,
     RegressionProblem,
     tells_noise,
-    tilted,
 )
 from rrmstats.losses.tangents import (
     TANGENTS,
@@ -39,11 +38,6 @@ from rrmstats.losses.tangents import (
     alone,
     on_own_tangent,
 )
-
-
-# Order of the weights under which starts settle: narrow ones leave out bad rows near the others.
-# Derived: the order of clean rows at eps_bar = 0.2, between which and 0.4 the ends are the same.
-NARROW_ORDER = 3.0
 
 
 class Factors:
@@ -249,15 +243,16 @@ class AbsorbedProblem(FittedOnTangents, RegressionProblem):
     def settled_tangents(self, starts: Sequence[Array], spread: Array) -> list[AbsorbedTangent]:
         """Return tangents at the different fits that parameters (k,) lead to.
 
-        Each is made at weights of residuals from the fit on the one before. Their effects are
-        medians: weighted means that a few bad rows hold in a level would stay with these.
+        Each is made at narrow weights of residuals from the fit on the one before, which leave
+        out bad rows near the others. Effects in these residuals are medians: weighted means that
+        a few bad rows hold in a level would stay with them.
         """
         found: list[AbsorbedTangent] = []
         for params in starts:
             for _ in range(TANGENTS):
                 resid = self.factors.less_medians(self.data @ np.r_[1.0, -params][:, None])
                 scale = float(typical_spread(resid)[0]) or 1.0
-                weights = spread * tilted(resid[:, 0] ** 2, scale**2, NARROW_ORDER)
+                weights = spread * np.exp(-((resid[:, 0] / scale) ** 2))
                 tangent = self.tangent(params, weights / weights.sum())
                 params = tangent.to_params(tangent.weighted_fit(tangent.weights))
                 if any(each.is_at(params) for each in (*found, tangent)):

@@ -423,7 +423,7 @@ class RegularizedModel:
     ) -> tuple[PenalizedFit, pd.DataFrame]:
         """Return the fit at the weight of the penalty of least BIC, and the path."""
         grid = problem.grid(base) if alphas is None else alphas
-        first = self._best_start(replace(problem, alpha=grid[len(grid) // 4]), base, rng)
+        first = self._best_start(replace(problem, alpha=grid[2 * len(grid) // 5]), base, rng)
         fits = []
         for alpha in grid:
             fits.append(
