@@ -221,7 +221,7 @@ class LabelFit:
         A steep threshold lies among few rows, and what they tell would make coefficients look
         better known than they are.
         """
-        return self.law.values(self.z, fixed=True)
+        return self.law.values(self.z, fixed=True) if self.law.flips.steepness else self
 
     @cached_property
     def variance(self) -> Array:
