@@ -108,7 +108,10 @@ def solution_path(
 def minima_below(
     problem: Problem, settings: Sequence[Setting], shown: Callable[[list[int]], Iterable[int]]
 ) -> list[Array]:
-    """Return minima at each bound, the lowest first: those of searches there, and from above."""
+    """Return minima at each bound, or points near them: those of searches there, and from above.
+
+    Those from above are followed to bounds at which there is no search.
+    """
     n, last = problem.n_obs, len(settings) - 1
     settings = [replace(each, tol=max(each.tol, COMPARE_TOL)) for each in settings]
     # With few rows another minimum can be the lowest at a single bound.
@@ -120,9 +123,11 @@ def minima_below(
         found |= zip(some, global_minima(problem, [settings[j] for j in some]), strict=True)
     minima = [found[last].minima()[:MOST_BRANCHES]]
     for i in range(last - 1, -1, -1):
-        own = [found[i].minima()[:MOST_BRANCHES]] if i in found else []
-        below = followed(problem, settings[i], np.vstack([*own, minima[-1]]))
-        minima.append(below.minima()[:MOST_BRANCHES])
+        own, above = found.get(i), minima[-1][:MOST_BRANCHES]
+        if own is None:
+            minima.append(followed(problem, settings[i], above).minima()[:MOST_BRANCHES])
+        else:
+            minima.append(np.vstack([own.minima()[:MOST_BRANCHES], above]))
     return minima[::-1]
 
 

@@ -133,11 +133,11 @@ def text_width(table: SimpleTable) -> int:
 
 def finished(summary: Summary, notes: list[str]) -> Summary:
     """Return a summary with its tables as wide as the widest, and with notes below."""
-    width = max(map(text_width, summary.tables))
-    for table in summary.tables:  # by a wider first column
+    widths = list(map(text_width, summary.tables))
+    width = max(widths)
+    for table, own in zip(summary.tables, widths, strict=True):  # by a wider first column
         first, *others = table.get_colwidths("txt")
-        widened = [first + width - text_width(table), *others]
-        table.output_formats["txt"]["colwidths"] = widened
+        table.output_formats["txt"]["colwidths"] = [first + width - own, *others]
     summary.add_extra_txt([numbered(i, note, width) for i, note in enumerate(notes, 1)])
     return summary
 
