@@ -13,6 +13,7 @@ from rrmstats.core.entropy import DIVERGENCE_RTOL, Array, tilt
 from rrmstats.core.extrapolation import Anderson, change_size
 from rrmstats.core.points import Budget, Points, evaluate
 from rrmstats.core.problem import Problem, SmoothProblem
+from rrmstats.core.starts import SAME_RISK
 
 # Least curvature, relative to that of Algorithm 1, of a step where the Hessian is indefinite.
 LEAST_RATIO = 0.02
@@ -163,7 +164,7 @@ class Descent:
                 self.points.put(row, seen)
                 self._record(row, "quasi-newton")
 
-        options: Any = {"maxcor": 20, "maxiter": 500, "ftol": tol}
+        options: Any = {"maxcor": 20, "maxiter": 500, "ftol": max(tol, 1e-2 * SAME_RISK)}
         minimize(
             value_and_gradient, np.zeros(len(root)), jac=True, method="L-BFGS-B",
             callback=accept, options=options,

@@ -18,7 +18,6 @@ from rrmstats.core.explanations import (
     Explained,
     Explanation,
     Good,
-    best_of_each,
     of_groups,
 )
 from rrmstats.laws.gaussian import (
@@ -259,20 +258,30 @@ def with_laplace_tails(rows: Rows, heavy: Mixtures, plain: Mixtures) -> Mixtures
     return replace(heavy, gain=both - heavy.log_likelihood, log_likelihood=both)
 
 
-def screened(rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float) -> Mixtures:
-    """Return the best fits with bad rows, from all candidates, and those with Student noise.
+def first_starts(
+    rows: Rows, candidates: Sequence[tuple[Array, Array]], eps_bar: float
+) -> tuple[Mixtures, Mixtures]:
+    """Return the classical fit, and starts with bad rows, from all candidates, or Student noise.
 
-    The latter start from the lowest minimum and from the classical fit, the last candidate. After
-    ten steps of EM and one more for every two dimensions; of many rows, on some of them.
+    The latter start from the lowest minimum and from the classical fit, the last candidate.
     """
     lines = rows.n_coef > 1 or (rows.groups is not None and len(rows.whole.middle) > 0)
     shapes = rows.whole.overall is not None
     none = [Bad.OTHER_LINE] * (not lines) + [Bad.OTHER_SHAPE] * (not shapes)
     kinds = [kind for kind in CONTAMINATED if kind.bad not in none]
-    ends = [candidates[i] for i in sorted({0, len(candidates) - 1})]
-    heavy = started(rows, ends, [HEAVY] * len(DEGREES), eps_bar)
+    found = started(rows, candidates, [PLAIN, HEAVY, *kinds], eps_bar)
+    places = np.arange(len(found)).reshape(len(candidates), -1)
+    ends = places[sorted({0, len(candidates) - 1}), 1]
+    heavy = found.take(np.repeat(ends, len(DEGREES)))
     heavy = replace(heavy, df=np.tile(DEGREES, len(ends)))
-    starts = Mixtures.join([started(rows, candidates, kinds, eps_bar), heavy])
+    return found.take(places[-1:, 0]), Mixtures.join([found.take(places[:, 2:].ravel()), heavy])
+
+
+def screened(rows: Rows, starts: Mixtures, eps_bar: float) -> Mixtures:
+    """Return the best of each kind after ten steps of EM, and one more for every two dimensions.
+
+    Of many rows they are compared on some of them.
+    """
     enough = max(1_000, 20 * rows.n_coef, 20 * rows.dim)
     step = max(len(rows.counts) // enough, 1) if rows.groups is None else 1
     few, starts, parts = rows.thinned(step), starts.thinned(step), []
@@ -341,8 +350,8 @@ def compared(
         Bound on the share of bad rows.
     """
     every = [*candidates, *one_sided(rows, eps_bar), rows.classical]
-    plain = em_step(rows, started(rows, every[-1:], [PLAIN], eps_bar), eps_bar)
-    found = screened(rows, every, eps_bar)
+    plain, starts = first_starts(rows, every, eps_bar)
+    plain, found = em_step(rows, plain, eps_bar), screened(rows, starts, eps_bar)
     least = float(criterion(rows, plain)[0])
     found = sound(rows, converged(rows, found, eps_bar, least), eps_bar)
     value = criterion(rows, found)
@@ -358,8 +367,10 @@ def compared(
     elif len(found) and rows.refuses(plain.coef[0], plain.scatter[0]):
         plain = plain.take([])
     mixtures = Mixtures.join([plain, heavy, bad, further])
-    mixtures = mixtures.take(of_enough_rows(rows, mixtures))
-    return best_of_each(each for each in as_explanations(rows, mixtures) if np.isfinite(each.bic))
+    value = criterion(rows, mixtures)
+    order = np.argsort(-value, kind="stable")[: np.isfinite(value).sum()]
+    best = order[np.unique(mixtures.kind[order], return_index=True)[1]]
+    return tuple(sorted(as_explanations(rows, mixtures.take(best)), key=lambda each: each.bic))
 
 
 def one_sided(rows: Rows, eps_bar: float) -> list[tuple[Array, Array]]:
